@@ -28,7 +28,6 @@ from askance_client.queries import Expression, Integer, Real, Schema
 
 MAX_CENTRES = 64
 MAX_NUMBERS = 16
-_PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53)
 
 Points = NDArray[np.float64]
 """Points of the box [-1, 1]^d, shape (k, d), on the grid of scaled numbers."""
@@ -98,15 +97,6 @@ def on_grid(points: NDArray[np.float64]) -> Points:
     return np.asarray(np.ldexp(np.rint(np.ldexp(bounded, SCALE_BITS)), -SCALE_BITS))
 
 
-def spread_points(k: int, d: int) -> Points:
-    """Return k points spread evenly over the box; nothing is known of where users are.
-
-    Source: Halton 1960, the first k points, without the very first (a corner).
-    """
-    unit = [[_reversed(place, prime) for prime in _PRIMES[:d]] for place in range(1, k + 1)]
-    return on_grid(2 * np.array(unit) - 1)
-
-
 def check_count(learner: str, k: int, most: int = MAX_CENTRES) -> int:
     """Check the number of clusters.
 
@@ -132,16 +122,6 @@ def in_units(schema: Schema, points: Sequence[Sequence[float]]) -> list[dict[str
 def shown(point: dict[str, Any]) -> str:
     """Return a point as text."""
     return ", ".join(f"{name} {value:.4g}" for name, value in point.items())
-
-
-def _reversed(place: int, base: int) -> float:
-    """The digits of a number in a base, mirrored at the point."""
-    value, part = 0.0, 1.0 / base
-    while place:
-        value += part * (place % base)
-        place //= base
-        part /= base
-    return value
 
 
 def within_clusters(hypothesis: Any, users: Users) -> Assessment:

@@ -1,12 +1,12 @@
-"""Gaussian mixtures: expectation-maximisation by the moments of every component."""
+"""Gaussian mixtures: expectation-maximisation by the moments of all components, as one vector."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
-from math import log
+from math import log, sqrt
 from typing import Any
 
 import numpy as np
@@ -24,18 +24,29 @@ from askance_aggregator.learners.centres import (
     scaled,
     scaled_rows,
     shown,
-    spread_points,
     squared_length,
     within_clusters,
 )
+from askance_aggregator.learners.cluster_rounds import (
+    CLIP_ENTRY,
+    COUNT,
+    ROUNDS,
+    RoundSettings,
+    Start,
+    Step,
+    is_late,
+    rounds_in,
+    settled_rounds,
+    start_question,
+    sums_question,
+)
+from askance_aggregator.learners.conditions import Conditions
 from askance_aggregator.learners.encodings import SCALE_BITS, Number
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, adaptive
-from askance_aggregator.learners.learning import Answer, Batch, Learning, Question
+from askance_aggregator.learners.learning import Batch, Learning, Question
 from askance_aggregator.learners.missing import (
-    CompleteCases,
     MissingShare,
-    missing_in,
     share_from,
     share_json,
 )
@@ -44,19 +55,18 @@ from askance_aggregator.learners.parameters import (
     TAU,
     ParameterEntry,
     Text,
-    check_rounds,
     columns_in,
     whole,
 )
 from askance_aggregator.learners.reach import reach_of
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, schema_in, schema_to_json
-from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.numbers import Rational
 from askance_aggregator.queries import (
     absolute,
     dot,
     maximum,
-    real,
+    of_complete,
     round_to,
     sigmoid,
 )
@@ -67,6 +77,8 @@ COEFFICIENT_BITS = 8
 LEAST_VARIANCE = 2.0**-9  # of the box; narrower bells need finer numbers than it has
 MAX_COMPONENTS = 16
 LEAST_WEIGHT = 2.0**-10
+_SUM_BITS = 16
+_FINE = 2 * SCALE_BITS + 1  # |c|^2/2 lies on it
 _TANGENTS = (0.0, 0.6, 1.265, 2.084, 3.618)  # where lines touch ln(1 + e^-u)
 _LIFT = 0.008  # half of the greatest gap that would be left between them and the curve
 
@@ -180,15 +192,24 @@ class GaussianMixture:
         )
 
 
-@adaptive("gaussian-mixture", version=2)
+def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str, Any]:
+    given, k = RoundSettings.of(arguments), arguments["k"]
+    schema = number_schema("gaussian-mixture", arguments["schema"], arguments["columns"])
+    d = len(scaled(schema))
+    bells = GaussianMixture(schema, (1 / k,) * k, ((0.0,) * d,) * k, (1.0,) * k)
+    return settled_rounds(given, k, lambda clip: _sums(bells, clip), conditions)
+
+
+@adaptive("gaussian-mixture", version=3, settle=_settle)
 def gaussian_mixture(
     schema: Schema,
     k: int = 2,
     columns: Sequence[str] | None = None,
-    rounds: int = 8,
+    rounds: int | None = None,
     tau: Rational | None = None,
+    clip: Rational | None = None,
 ) -> Learning[GaussianMixture]:
-    """Fit a mixture of round Gaussians by expectation-maximisation, from spread starting points.
+    """Fit a mixture of round Gaussians by expectation-maximisation, from points about the mean.
 
     A device computes its own responsibilities: of two components the logistic function of a
     quadratic form, of more the same with ln(e^a + e^b) by straight lines, off by less than 0.01 a
@@ -196,57 +217,70 @@ def gaussian_mixture(
 
     Users who lack one of the numbers count for no component: the mixture is of the others.
 
-    Utility: at most `rounds` rounds of k (d + 2) questions: for each component the means of its
-    responsibility r, of r x for each number x, and of r |x|^2; the first also asks for the share of
-    users who have all numbers. Users are as for this many
-    questions, each with a group of its own. A mean whose component may be empty, within the error,
-    goes half of the way to that of the greatest. It stops early where there is no such component
-    and no mean has moved beyond its error. With `tau` every answer is off by less than that (of r
-    |x|^2: d times that), and if it stops early, E[r (x - mean)] is below 4 tau in every coordinate.
-    Without one the users are divided evenly over all questions. There is no promise about the
-    likelihood: expectation-maximisation has none.
+    Utility: `rounds` + 1 rounds of one vector question each, to users of its own: means and
+    variances of the numbers, and the share of users who have them all; then per step k (d + 2)
+    components, the means of each responsibility r, of r (x - mean) and of r |x - mean|^2. A mean
+    whose component may be empty, within the error, goes half of the way to that of the greatest.
+    What is concluded is the mean of the last half of the steps (of variances: the geometric). With
+    `tau` every component is off by less than that; if a step then shows no empty component and no
+    mean off its place, it stops and concludes these means, whose E[r (x - mean)], drawn back to the
+    clip, is below 4 tau in every coordinate. There is no promise about the likelihood:
+    expectation-maximisation has none.
 
     Args:
         schema: of the records.
         k: how many components, 1 .. 16: a device allows no deeper expressions.
         columns: numbers; None: all Integer and Real fields.
-        rounds: maximum number of rounds, 1 .. 10,000.
-        tau: how exactly the moments are wanted, in the box; None: as the users allow.
+        rounds: number of steps, 1 .. 10,000; None: by users and noise, 16 where they are unknown.
+        tau: how exactly each component is wanted, in the box; None: as the users allow.
+        clip: distance from its mean beyond which only a record's direction counts, in (0, 8];
+            None: by noise, none where it is unknown.
 
     Raises:
         InvalidParameter: an argument is out of range.
 
     Source: notes, section 1.2; Chu et al. 2007 (EM by sums); Dempster, Laird and Rubin 1977.
-        Deviations: components are round, and variances are shrunk to the common one as far as they
-        are noise.
+        Deviations: components are round, variances are shrunk to the common one as far as they are
+        noise, and to that of the first round.
     """
     features = number_schema("gaussian-mixture", schema, columns)
     check_count("gaussian-mixture", k, MAX_COMPONENTS)
-    check_rounds(rounds)
-    return _maximise(features, k, rounds, None if tau is None else rational(tau, "tau"))
+    return _maximise(features, k, RoundSettings(rounds, clip, tau))
 
 
-def _maximise(
-    schema: Schema, k: int, rounds: int, tau: Fraction | None
-) -> Learning[GaussianMixture]:
-    parts = scaled(schema)
-    means = spread_points(k, len(parts))
-    bells = GaussianMixture(
-        schema,
-        (1 / k,) * k,
-        tuple(tuple(row) for row in means.tolist()),
-        (max(1 / (3 * k ** (2 / len(parts))), LEAST_VARIANCE),) * k,
-    )
-    complete = CompleteCases(schema)
-    (share, *answers) = yield Batch([complete.share(tau), *_questions(parts, bells, tau, complete)])
-    for number in range(rounds):
-        if number:
-            answers = list((yield Batch(_questions(parts, bells, tau, complete))))
-        moved = _moved(bells, answers, tau)
-        if moved is None:
+def _maximise(schema: Schema, k: int, given: RoundSettings) -> Learning[GaussianMixture]:
+    parts, tau = scaled(schema), given.tolerance
+    (answer,) = yield Batch([start_question(schema, tau)])
+    start = Start.of(answer, tau)
+    first = max(start.inner_variance(k), LEAST_VARIANCE)
+    means = start.points(k).tolist()
+    bells = GaussianMixture(schema, (1 / k,) * k, tuple(map(tuple, means)), (first,) * k)
+    late: list[GaussianMixture] = []
+    for number in range(given.steps):
+        (answer,) = yield Batch([_sums(bells, given.reach(len(parts)), tau)])
+        table = np.array(answer.values).reshape(k, -1)
+        weights = np.array(bells.weights)
+        step = Step.of(table[:, 0], table[:, 1:-1], weights, reach_of(answer, tau))
+        if tau is not None and not step.moved:
+            late = [bells]
             break
-        bells = moved
-    return replace(bells, missing=missing_in(share))
+        bells = _moved(bells, step, table[:, -1] / float(COUNT), first)
+        if is_late(number, given.steps):
+            late.append(bells)
+    return replace(_mean_of(late), missing=start.missing)
+
+
+def _mean_of(mixtures: Sequence[GaussianMixture]) -> GaussianMixture:
+    """Return the mixture with the mean of weights, means and logarithms of variances."""
+    means = on_grid(np.mean([bells.means for bells in mixtures], axis=0))
+    weights = np.mean([bells.weights for bells in mixtures], axis=0)
+    variances = np.exp(np.mean(np.log([bells.variances for bells in mixtures]), axis=0))
+    return replace(
+        mixtures[0],
+        weights=tuple((weights / weights.sum()).tolist()),
+        means=tuple(map(tuple, means.tolist())),
+        variances=tuple(variances.tolist()),
+    )
 
 
 def responsibilities(parts: Sequence[Number], bells: GaussianMixture) -> tuple[Expression, ...]:
@@ -258,11 +292,26 @@ def responsibilities(parts: Sequence[Number], bells: GaussianMixture) -> tuple[E
     ]
     if len(logs) == 1:
         return (constant(1),)
+    pairs = zip(logs, _others(logs), strict=True)
+    return tuple(sigmoid(own - rest) for own, rest in pairs)
+
+
+def _others(logs: Sequence[Expression]) -> list[Expression]:
+    """Return for each the ln of the sum of all others' exponentials.
+
+    Halves share the sums of the other half: k log2 k sums and no deeper than one of all.
+    """
+    if len(logs) == 2:
+        return [logs[1], logs[0]]
+    middle = (len(logs) + 1) // 2
     found = []
-    for place, own in enumerate(logs):
-        others = logs[:place] + logs[place + 1 :]
-        found.append(sigmoid(own - balanced(_log_of_sum, others)))
-    return tuple(found)
+    for own, other in ((logs[:middle], logs[middle:]), (logs[middle:], logs[:middle])):
+        beside = balanced(_log_of_sum, other)
+        if len(own) == 1:
+            found.append(beside)
+        else:
+            found += [_log_of_sum(rest, beside) for rest in _others(own)]
+    return found
 
 
 def _log_of_sum(one: Expression, other: Expression) -> Expression:
@@ -277,67 +326,76 @@ def _log_of_sum(one: Expression, other: Expression) -> Expression:
     return maximum(one, other) + round_to(curve, SCALE_BITS)
 
 
-def _questions(
-    parts: Sequence[Number], bells: GaussianMixture, tau: Fraction | None, complete: CompleteCases
-) -> Iterator[Question]:
+def _sums(bells: GaussianMixture, clip: Fraction, tau: Fraction | None = None) -> Question:
+    """Ask for the responsibilities, the differences and squared distances, as one vector."""
+    schema, half = bells.schema, constant(COUNT, 1)
+    parts = scaled(schema)
     length = squared_length(parts)
-    wide = None if tau is None else tau * len(parts)
-    for own in responsibilities(parts, bells):
-        yield Question(complete.of(real(own, 0, 1, default=0)), tau)
-        for part in parts:
-            yield Question(complete.of(real(own * part.expression, -1, 1, default=0)), tau)
-        yield Question(complete.of(real(own * length, 0, len(parts), default=0)), wide)
+    terms = [*(part.expression for part in parts), length, constant(1)]
+    components: list[Expression] = []
+    for own, mean in zip(responsibilities(parts, bells), bells.means, strict=True):
+        components.append(own * half)
+        for part, value in zip(parts, mean, strict=True):
+            apart = part.expression - constant(value, SCALE_BITS)
+            components.append(round_to(own * apart, _SUM_BITS))
+        squares = sum(value * value for value in mean)
+        row = [*(-value for value in mean), 0.5, squares / 2]  # half of the squared distance
+        components.append(round_to(own * round_to(dot(row, terms, _FINE), SCALE_BITS), _SUM_BITS))
+    asked = sums_question(components, COUNT**2 + clip**2 + (COUNT * clip**2) ** 2, tau)
+    fields = {name: schema[name] for name in schema.fields}
+    return Question(of_complete(asked.query, fields), tau, length=asked.length)
 
 
 def _moved(
-    bells: GaussianMixture, answers: Sequence[Answer], tau: Fraction | None
-) -> GaussianMixture | None:
-    """Compute the mixture with these moments; None if no mean has moved beyond its error."""
-    k, d = len(bells.weights), len(bells.means[0])
-    values = np.array([answer.value for answer in answers]).reshape(k, d + 2)
-    reach = np.array([reach_of(answer, tau) for answer in answers]).reshape(k, d + 2)
-    means, shares = np.array(bells.means), values[:, 0]
-    known = shares > reach[:, 0]
-    gap = np.abs(values[:, 1:-1] - means * shares[:, None])
-    told = known[:, None] & (gap > reach[:, 1:-1] + np.abs(means) * reach[:, :1])
-    if known.all() and not told.any():
-        return None
-    safe = np.where(known, shares, 1.0)
-    nearer = (means + means[shares.argmax()]) / 2
-    moved = on_grid(np.where(known[:, None], values[:, 1:-1] / safe[:, None], nearer))
-    variances = _variances(np.array(bells.variances), known, values, reach[:, -1], moved)
-    weights = np.clip(np.where(known, shares, bells.weights), LEAST_WEIGHT, None)
-    return GaussianMixture(
-        bells.schema,
-        tuple((weights / weights.sum()).tolist()),
-        tuple(tuple(row) for row in moved.tolist()),
-        tuple(variances.tolist()),
+    bells: GaussianMixture, step: Step, spreads: NDArray[np.float64], first: float
+) -> GaussianMixture:
+    """Compute the mixture after a step.
+
+    Args:
+        bells: before it.
+        step: of the means.
+        spreads: E[r |x - mean|^2] of each component, shape (k,).
+        first: the variance of the first round.
+    """
+    means = step.taken(np.array(bells.means))
+    variances = _variances(np.array(bells.variances), step, spreads, first)
+    weights = np.clip(np.where(step.known, step.shares, bells.weights), LEAST_WEIGHT, None)
+    return replace(
+        bells,
+        weights=tuple((weights / weights.sum()).tolist()),
+        means=tuple(map(tuple, means.tolist())),
+        variances=tuple(variances.tolist()),
     )
 
 
 def _variances(
-    before: NDArray[np.float64],
-    known: NDArray[np.bool_],
-    values: NDArray[np.float64],
-    reach: NDArray[np.float64],
-    means: NDArray[np.float64],
+    before: NDArray[np.float64], step: Step, spreads: NDArray[np.float64], first: float
 ) -> NDArray[np.float64]:
     """Compute each component's variance, shrunk to the common one as far as the answers are noise.
 
-    A component that is taken to be narrower than it is loses its users and does not come back, so
-    a variance falls by no more than three quarters a round.
+    The common one is shrunk to that of the first round likewise. A component that is taken to be
+    narrower than it is loses its users and does not come back, so a variance falls by no more than
+    three quarters a round, and not below what the noise lets it be told from 0.
     """
+    known, d = step.known, step.moves.shape[1]
     if not known.any():
         return before
-    d = means.shape[1]
-    shares = np.where(known, values[:, 0], 1.0)
-    left = (values[:, -1] - shares * (means**2).sum(axis=1)) / d
-    common = max(float(left[known].sum() / shares[known].sum()), LEAST_VARIANCE)
-    off = reach / (shares * d)
-    trust = common**2 / (common**2 + off**2)
-    found = trust * left / shares + (1 - trust) * common
-    kept = np.where(known, np.clip(found, before / 4, 1.0), before)
+    shares = np.where(known, step.shares, 1.0)
+    left = (spreads - shares * (step.moves**2).sum(axis=1)) / d
+    reach = step.reach / float(COUNT) / d
+    pooled = max(float(left[known].sum() / shares[known].sum()), LEAST_VARIANCE)
+    common = _shrunk(pooled, reach * sqrt(known.sum()) / shares[known].sum(), first)
+    off = reach / shares
+    found = _shrunk(np.maximum(left / shares, LEAST_VARIANCE), off, common)
+    least = np.maximum(np.minimum(off, common), before / 4)
+    kept = np.where(known, np.clip(found, np.minimum(least, 1.0), 1.0), before)
     return np.asarray(np.maximum(kept, LEAST_VARIANCE))
+
+
+def _shrunk(raw: Any, off: Any, prior: float) -> Any:
+    """Shrink estimates towards a positive prior by their error beside it."""
+    trust = prior**2 / (prior**2 + off**2)
+    return trust * raw + (1 - trust) * prior
 
 
 @assess.register
@@ -347,15 +405,16 @@ def _(hypothesis: GaussianMixture, learner: Learner[Any], users: Users) -> Asses
 
 @catalogued(
     "gaussian-mixture",
-    version=2,
+    version=3,
     summary="a sum of round bells by expectation-maximisation",
     error=WITHIN,
     guess="the mean row as the only centre",
     parameters=(
         ParameterEntry("k", "how many components", "2"),
         COLUMNS,
-        ParameterEntry("rounds", "how many steps at most", "8"),
+        ROUNDS,
         TAU,
+        CLIP_ENTRY,
     ),
     population="clusters",
     small=SmallSettings(
@@ -370,6 +429,7 @@ def listed_gaussian_mixture(schema: Schema | None, parameters: Text) -> Learner[
         clusters_schema(2) if schema is None else schema,
         whole("k", parameters["k"]),
         columns_in(parameters),
-        whole("rounds", parameters["rounds"]),
+        rounds_in(parameters),
         parameters.get("tau"),
+        parameters.get("clip"),
     )

@@ -1,8 +1,8 @@
-"""k-means: Lloyd's algorithm by the count and the sums of every cluster."""
+"""k-means: Lloyd's algorithm by the count and the sums of every cluster, one vector per user."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -23,38 +23,49 @@ from askance_aggregator.learners.centres import (
     scaled,
     scaled_rows,
     shown,
-    spread_points,
     within_clusters,
 )
+from askance_aggregator.learners.cluster_rounds import (
+    CLIP_ENTRY,
+    COUNT,
+    ROUNDS,
+    RoundSettings,
+    Start,
+    Step,
+    is_late,
+    rounds_in,
+    settled_rounds,
+    start_question,
+    sums_question,
+)
+from askance_aggregator.learners.conditions import Conditions
 from askance_aggregator.learners.encodings import SCALE_BITS, Number
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, adaptive
-from askance_aggregator.learners.learning import Answer, Batch, Learning, Question
+from askance_aggregator.learners.learning import Batch, Learning, Question
 from askance_aggregator.learners.missing import MissingShare, share_from, share_json
 from askance_aggregator.learners.parameters import (
     COLUMNS,
     TAU,
     ParameterEntry,
     Text,
-    check_rounds,
     columns_in,
     whole,
 )
 from askance_aggregator.learners.reach import reach_of
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, schema_in, schema_to_json
-from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.numbers import Rational
 from askance_aggregator.queries import (
     category,
     dot,
     first,
     index_of,
     maximum,
-    real,
 )
 from askance_aggregator.queries import where as either
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Expression, Schema
+from askance_client.queries import Expression, Schema, constant
 
 
 @hypothesis_of("k-means")
@@ -137,34 +148,45 @@ class Clusters:
         return "; ".join(f"{share:.1%} at {shown(point)}" for point, share in pairs)
 
 
-@adaptive("k-means", version=1)
+def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str, Any]:
+    given, k = RoundSettings.of(arguments), arguments["k"]
+    parts = scaled(number_schema("k-means", arguments["schema"], arguments["columns"]))
+    centres = np.zeros((k, len(parts)))
+    return settled_rounds(given, k, lambda clip: _sums(parts, centres, clip), conditions)
+
+
+@adaptive("k-means", version=2, settle=_settle)
 def k_means(
     schema: Schema,
     k: int = 3,
     columns: Sequence[str] | None = None,
-    rounds: int = 5,
+    rounds: int | None = None,
     tau: Rational | None = None,
+    clip: Rational | None = None,
 ) -> Learning[Clusters]:
-    """Run Lloyd's algorithm from points that are spread over the schema's bounds.
+    """Run Lloyd's algorithm from points about the users' mean, by one vector question per round.
 
     Users who lack one of the numbers are in no cluster: centres and shares are over the others, and
     how many lack one is estimated by the last round.
 
-    Utility: at most `rounds` rounds of 1 + k d questions: which cluster (k + 1 cells), and for each
-    cluster and number the mean of the number where the user is in the cluster, else 0. Users are as
-    for this many questions, each with a group of its own. A centre whose share cannot be
-    distinguished from none goes half of the way to that of the greatest share. It stops early where
-    there is no such centre and none is found to be off its cluster's mean. With `tau` every answer
-    is off by less than that, and if it stops early, E[(x - c) 1[x in the cluster of c]] is below 4
-    tau in every coordinate. Without one the users are divided evenly over all questions. There is
-    no promise about the distance to the best k centres: Lloyd's algorithm has none.
+    Utility: `rounds` + 2 rounds of one question each, to users of its own: means and variances of
+    the numbers; then per step a vector of k (d + 1) components, the count and the differences from
+    the centre of the user's own cluster; at last the cluster itself (k + 1 cells), of which the
+    shares are. A centre whose share cannot be distinguished from none goes half of the way to that
+    of the greatest share. What is concluded is the mean of the centres of the last half of the
+    steps. With `tau` every component is off by less than that; if a step then shows no empty
+    cluster and no centre off its cluster's mean, it stops and concludes these centres, whose
+    E[(x - c) 1[x in the cluster of c]], drawn back to the clip, is below 4 tau in every coordinate.
+    There is no promise about the distance to the best k centres: Lloyd's algorithm has none.
 
     Args:
         schema: of the records.
-        k: how many centres, 1 .. 64.
+        k: how many centres, 1 .. 64; with d columns at most 1,024 / (d + 1).
         columns: numbers; None: all Integer and Real fields.
-        rounds: maximum number of rounds, 1 .. 10,000.
-        tau: how exactly shares and sums are wanted, in the box; None: as the users allow.
+        rounds: number of steps, 1 .. 10,000; None: by users and noise, 16 where they are unknown.
+        tau: how exactly each component is wanted, in the box; None: as the users allow.
+        clip: distance from its centre beyond which only a record's direction counts, in (0, 8];
+            None: by noise, none where it is unknown.
 
     Raises:
         InvalidParameter: an argument is out of range.
@@ -173,24 +195,32 @@ def k_means(
     """
     features = number_schema("k-means", schema, columns)
     check_count("k-means", k)
-    check_rounds(rounds)
-    return _lloyd(features, k, rounds, None if tau is None else rational(tau, "tau"))
+    return _lloyd(features, k, RoundSettings(rounds, clip, tau))
 
 
-def _lloyd(schema: Schema, k: int, rounds: int, tau: Fraction | None) -> Learning[Clusters]:
-    parts = scaled(schema)
-    centres = spread_points(k, len(parts))
-    for _ in range(rounds):
-        count, *sums = yield Batch(_questions(parts, centres, tau))
-        moved = _moved(centres, count, sums, tau)
-        if moved is None:
+def _lloyd(schema: Schema, k: int, given: RoundSettings) -> Learning[Clusters]:
+    parts, tau = scaled(schema), given.tolerance
+    (answer,) = yield Batch([start_question(schema, tau)])
+    centres = Start.of(answer, tau).points(k)
+    shares = np.full(k, 1 / k)
+    late: list[Points] = []
+    for number in range(given.steps):
+        (answer,) = yield Batch([_sums(parts, centres, given.reach(len(parts)), tau)])
+        table = np.array(answer.values).reshape(k, -1)
+        step = Step.of(table[:, 0], table[:, 1:], shares, reach_of(answer, tau))
+        if tau is not None and not step.moved:
+            late = [centres]
             break
-        centres = moved
+        centres, shares = step.taken(centres), step.shares
+        if is_late(number, given.steps):
+            late.append(centres)
+    centres = on_grid(np.mean(late, axis=0))
+    (count,) = yield Batch([_cell_question(parts, centres, tau)])
     having = 1 - count.values[k]
-    shares = np.array(count.values[:k]) / having if having > 0 else np.zeros(k)
+    found = np.array(count.values[:k]) / having if having > 0 else np.zeros(k)
     missing = MissingShare.of_cell(count, k)
     points = tuple(tuple(row) for row in centres.tolist())
-    return Clusters(schema, points, tuple(shares.tolist()), missing)
+    return Clusters(schema, points, tuple(found.tolist()), missing)
 
 
 def nearest(parts: Sequence[Number], centres: Points) -> Expression:
@@ -209,33 +239,25 @@ def nearest(parts: Sequence[Number], centres: Points) -> Expression:
 _FINE = 2 * SCALE_BITS + 1  # |c|^2/2 lies on it
 
 
-def _questions(
-    parts: Sequence[Number], centres: Points, tau: Fraction | None
-) -> Iterator[Question]:
-    k = len(centres)
+def _cell_question(parts: Sequence[Number], centres: Points, tau: Fraction | None) -> Question:
+    """Ask for the cluster; users without a number have the last cell."""
+    k, cell = len(centres), index_of(nearest(parts, centres))
+    return Question(category(either(cell >= 0, cell, k), default=k), tau)
+
+
+def _sums(
+    parts: Sequence[Number], centres: Points, clip: Fraction, tau: Fraction | None = None
+) -> Question:
+    """Ask for the count and the differences of every cluster, as one vector."""
     cell = index_of(nearest(parts, centres))
-    yield Question(category(either(cell >= 0, cell, k), default=k), tau)  # k: users without numbers
-    for place in range(k):
-        for part in parts:
-            yield Question(real(either(cell == place, part.expression, 0), default=0), tau)
-
-
-def _moved(
-    centres: Points, count: Answer, sums: Sequence[Answer], tau: Fraction | None
-) -> Points | None:
-    """Compute the means of the clusters; None if no centre has moved beyond its error."""
-    k, d = centres.shape
-    shares = np.array(count.values[:k])
-    totals = np.array([answer.value for answer in sums]).reshape(k, d)
-    off = np.array([reach_of(answer, tau) for answer in sums]).reshape(k, d)
-    known = shares > reach_of(count, tau)
-    gap = np.abs(totals - centres * shares[:, None])
-    told = known[:, None] & (gap > off + np.abs(centres) * reach_of(count, tau))
-    if known.all() and not told.any():
-        return None
-    means = totals / np.where(known, shares, 1.0)[:, None]
-    nearer = (centres + centres[shares.argmax()]) / 2
-    return on_grid(np.where(known[:, None], means, nearer))
+    components: list[Expression] = []
+    for place, centre in enumerate(centres.tolist()):
+        own = cell == place
+        components.append(either(own, constant(COUNT, 1), 0))
+        for part, value in zip(parts, centre, strict=True):
+            apart = part.expression - constant(value, SCALE_BITS)
+            components.append(either(own, apart, 0))
+    return sums_question(components, COUNT**2 + clip**2, tau)
 
 
 @assess.register
@@ -245,15 +267,16 @@ def _(hypothesis: Clusters, learner: Learner[Any], users: Users) -> Assessment:
 
 @catalogued(
     "k-means",
-    version=1,
+    version=2,
     summary="centres of clusters of numbers (Lloyd)",
     error=WITHIN,
     guess="the mean row as the only centre",
     parameters=(
         ParameterEntry("k", "how many centres", "3"),
         COLUMNS,
-        ParameterEntry("rounds", "how many steps at most", "5"),
+        ROUNDS,
         TAU,
+        CLIP_ENTRY,
     ),
     population="clusters",
     small=SmallSettings(
@@ -268,6 +291,7 @@ def listed_k_means(schema: Schema | None, parameters: Text) -> Learner[Any]:
         clusters_schema(2) if schema is None else schema,
         whole("k", parameters["k"]),
         columns_in(parameters),
-        whole("rounds", parameters["rounds"]),
+        rounds_in(parameters),
         parameters.get("tau"),
+        parameters.get("clip"),
     )

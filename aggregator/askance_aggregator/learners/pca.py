@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.assessments import NO_VALUES, Assessment, Users, assess, chunks
+from askance_aggregator.learners.centres import on_grid
+from askance_aggregator.learners.cluster_rounds import Start
+from askance_aggregator.learners.conditions import Conditions
 from askance_aggregator.learners.encodings import Number, numbers_of
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
-from askance_aggregator.learners.learner import Learner, non_adaptive
-from askance_aggregator.learners.learning import Answers, Batch
+from askance_aggregator.learners.learner import Learner, adaptive
+from askance_aggregator.learners.learning import Allocation, Batch, Learning
 from askance_aggregator.learners.missing import (
     CompleteCases,
     MissingShare,
@@ -41,10 +46,20 @@ from askance_aggregator.learners.rows import (
     some_fields,
 )
 from askance_aggregator.learners.schemas import plane_schema
-from askance_aggregator.learners.second_moments import nearest_semidefinite, second_moments
+from askance_aggregator.learners.second_moments import (
+    MAX_NUMBERS,
+    SecondMoments,
+    as_number,
+    nearest_semidefinite,
+)
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Category, Schema
+from askance_client.printable import value_text
+from askance_client.queries import Category, Expression, Schema
+
+CLIP_ERROR = 0.05  # of the variance: the error of the matrix that a longer clip may have
+LEAST_CLIP, MOST_CLIP = 2.5, 64.0  # times the variance; uniform numbers reach 3
+_REPEATS = 3  # rounds of moments to one of means
 
 
 @hypothesis_of("pca")
@@ -160,7 +175,22 @@ class PrincipalComponents:
         return "\n".join(lines)
 
 
-@non_adaptive("pca", version=2)
+def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str, Any]:
+    """Set the clip by the error of a second moment, once users are known."""
+    if arguments["clip"] is not None or arguments["tau"] is not None:
+        return {}
+    if conditions.signing or not conditions.users:
+        return {}
+    numbers = numbers_of(_kept(arguments["schema"], arguments["columns"]))
+    d = len(numbers)
+    unit = SecondMoments(numbers, np.zeros(d), 0.0, Fraction(1), None)
+    asked = unit.questions(None)
+    noise = sum(conditions.noise(question) / float(question.length or 1) ** 2 for question in asked)
+    allowed = CLIP_ERROR / sqrt(d * noise / conditions.users)
+    return {"clip": Fraction(round(min(max(allowed, LEAST_CLIP), MOST_CLIP) * 8), 8)}
+
+
+@adaptive("pca", version=3, settle=_settle)
 def principal_components(
     schema: Schema,
     columns: Sequence[str] | None = None,
@@ -168,15 +198,17 @@ def principal_components(
     tau: Rational | None = None,
     missing: str | None = None,
     present: Rational | None = None,
-) -> tuple[Batch, Callable[[Answers], PrincipalComponents]]:
+    clip: Rational | None = None,
+) -> Learning[PrincipalComponents]:
     """The leading eigenvectors of the covariance of scaled numbers, over complete cases.
 
-    Utility: for D numbers at most D (D + 3) / 2 + 1 questions, in one round. If every answer is
-    within tau < 1 times the promised share of complete cases, and their share is that or more, a
-    ratio of answers is off by less than t = 2 tau / (1 - tau) and each covariance
-    E[z_i z_j] - E[z_i] E[z_j] by less than 3 t + t^2 (missing="default": t = tau), so k components
-    hold at least the variance of the k best directions less 2 k D (3 t + t^2). Users: of the order
-    D^2 log D / (epsilon tau)^2, about 120,000 for four numbers at tau = 1/20, epsilon = 2.
+    Utility: two rounds of one vector question each, to users of its own: means and variances of
+    the D numbers, then, of three quarters of the users, D (D + 3) / 2 moments: about these means
+    and clipped if there is a clip, else about 0. If every component is within tau < 1/2 times the
+    promised share of complete cases, and their share is that or more, the share is off by 2 tau,
+    without a clip each moment by less than t = 3 tau / (1 - 2 tau) (missing="default": t = tau)
+    and each covariance by less than 3 t + t^2, so k components hold at least the variance of the k
+    best directions less 2 k D (3 t + t^2).
 
     Args:
         schema: of the records.
@@ -187,38 +219,88 @@ def principal_components(
             "default", what is missing counts as the middle of its bounds.
         present: a promise that at least this share of users has all fields; it sizes the plan.
             None: all users.
+        clip: of the variance of all numbers together: the squared distance from the mean beyond
+            which only a record's direction counts; None: by noise, none where it is unknown. A
+            clipped moment is smaller than the true one.
 
     Raises:
         InvalidParameter: no such field, or a number out of range.
 
     Source: notes, section 1.2 (Blum et al. 2005, SuLQ); the scales come from the schema.
     """
-    names = [name for name, kind in schema.fields.items() if not isinstance(kind, Category)]
-    kept = some_fields(schema, names if columns is None else columns)
+    kept = _kept(schema, columns)
     numbers = numbers_of(kept)
     if isinstance(components, bool) or not 1 <= components <= len(numbers):
         raise InvalidParameter(
             f"components expects 1..{len(numbers)}, as there are numbers, found {components}"
         )
-    complete = CompleteCases.promised(kept, present) if is_excluded("pca", missing) else None
-    moments = second_moments(numbers, None if tau is None else rational(tau, "tau"), complete)
-
-    def conclude(answers: Answers) -> PrincipalComponents:
-        matrix = moments.matrix(answers)
-        mean = matrix[0, 1:]
-        covariance = nearest_semidefinite(matrix[1:, 1:] - np.outer(mean, mean))
-        values, vectors = np.linalg.eigh(covariance)
-        found = [_upright(vectors[:, -1 - place]) for place in range(components)]
-        return PrincipalComponents(
-            schema=kept,
-            mean=tuple(mean.tolist()),
-            components=tuple(tuple(row.tolist()) for row in found),
-            variances=tuple(max(float(values[-1 - place]), 0.0) for place in range(components)),
-            total=max(float(np.trace(covariance)), 0.0),
-            missing=moments.missing(answers),
+    if len(numbers) > MAX_NUMBERS:
+        raise InvalidParameter(
+            f"columns expects fields of at most {MAX_NUMBERS} numbers, got {len(numbers)}"
         )
+    complete = CompleteCases.promised(kept, present) if is_excluded("pca", missing) else None
+    wanted = None if tau is None else rational(tau, "tau")
+    if complete is not None:
+        wanted = complete.tolerance(wanted)
+    limit = None if clip is None else rational(clip, "clip")
+    if limit is not None and limit <= 0:
+        raise InvalidParameter(f"clip expects a positive number, got {value_text(clip)}")
+    return _components(kept, components, wanted, complete is not None, limit)
 
-    return moments.batch, conclude
+
+def _kept(schema: Schema, columns: Sequence[str] | None) -> Schema:
+    names = [name for name, kind in schema.fields.items() if not isinstance(kind, Category)]
+    return some_fields(schema, names if columns is None else columns)
+
+
+def _components(
+    schema: Schema,
+    components: int,
+    tau: Fraction | None,
+    excluded: bool,
+    clip: Fraction | None,
+) -> Learning[PrincipalComponents]:
+    numbers = numbers_of(schema)
+    fields = {name: schema[name] for name in schema.fields} if excluded else None
+    (answer,) = yield Batch([Start.question([as_number(part) for part in numbers], fields, tau)])
+    start = Start.of(answer, tau) if excluded else Start.of_all(answer)
+    moments = _moments(numbers, start, fields, clip)
+    questions = moments.questions(tau)
+    repeats = _REPEATS if tau is None else 1
+    answers = yield Batch(questions * repeats, Allocation.FRESH)
+    count = len(questions)
+    found = [
+        moments.covariance(answers[first : first + count], start.having)
+        for first in range(0, len(answers), count)
+    ]
+    covariance = nearest_semidefinite(np.mean(found, axis=0))
+    values, vectors = np.linalg.eigh(covariance)
+    axes = [_upright(vectors[:, -1 - place]) for place in range(components)]
+    return PrincipalComponents(
+        schema=schema,
+        mean=tuple(start.mean.tolist()),
+        components=tuple(tuple(row.tolist()) for row in axes),
+        variances=tuple(max(float(values[-1 - place]), 0.0) for place in range(components)),
+        total=max(float(np.trace(covariance)), 0.0),
+        missing=start.missing,
+    )
+
+
+def _moments(
+    numbers: tuple[Number, ...],
+    start: Start,
+    fields: Mapping[str, Expression] | None,
+    clip: Fraction | None,
+) -> SecondMoments:
+    """Return the questions about the means; about 0 without a clip, and if what is missing is 0."""
+    d = len(numbers)
+    if clip is None:
+        return SecondMoments(numbers, np.zeros(d), 0.0, Fraction(d), fields)
+    centre = on_grid(start.mean) if fields is not None else np.zeros(d)
+    spread = float(start.variances.sum() + ((start.mean - centre) ** 2).sum())
+    squared = min(Fraction(4 * d), Fraction(ceil(clip * Fraction(spread) * 64), 64))
+    middle = 0.0 if fields is None else round(spread / d * 1024) / 1024
+    return SecondMoments(numbers, centre, middle, squared, fields)
 
 
 def _upright(vector: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -254,7 +336,7 @@ def _(hypothesis: PrincipalComponents, learner: Learner[Any], users: Users) -> A
 
 @catalogued(
     "pca",
-    version=2,
+    version=3,
     summary="the directions in which numbers vary most",
     error="the part of the population's variance that the best directions hold beyond those found",
     guess="directions at random, which hold their number's share of the variance on average",
@@ -264,10 +346,13 @@ def _(hypothesis: PrincipalComponents, learner: Learner[Any], users: Users) -> A
         TAU,
         MISSING,
         PRESENT,
+        ParameterEntry(
+            "clip", "squared distance that counts in full, times the variance (default: by noise)"
+        ),
     ),
     population="plane",
     small=SmallSettings(
-        oracles={"d": "2", "components": "1", "tau": "1/4"}, fleets={"d": "1", "tau": "1/2"}
+        oracles={"d": "1", "components": "1", "tau": "1/8"}, fleets={"d": "1", "tau": "1/2"}
     ),
 )
 def listed_principal_components(schema: Schema | None, parameters: Text) -> Learner[Any]:
@@ -279,4 +364,5 @@ def listed_principal_components(schema: Schema | None, parameters: Text) -> Lear
         parameters.get("tau"),
         parameters.get("missing"),
         parameters.get("present"),
+        parameters.get("clip"),
     )

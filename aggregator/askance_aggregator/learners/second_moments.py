@@ -1,116 +1,101 @@
-"""First and second moments of numbers in [-1, 1], for regressions and principal components."""
+"""Second moments of numbers about a centre, all of them as one vector per user.
+
+A record's vector has the differences u = x - centre, the squares u_i^2 - t and the products
+sqrt(2) u_i u_j, i < j. The root makes it as long as the matrix u u^T: its length is |u|^2, and if
+the centre is near the mean that is the spread of the numbers and not their place in the box. A
+vector longer than promised is drawn back. With v n times the variance of a component of a vector of
+length 1, every product has v R^2 / (2 n), R the promised |u|^2, where a question for each product
+has C^2 D (D + 3) / 2 / n, C = (e^eps + 1) / (e^eps - 1).
+
+Source: notes, section 1.2 (Blum et al. 2005, SuLQ); Bhowmick et al. 2018 (vectors as one report).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import sqrt
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.learners.encodings import Number
-from askance_aggregator.learners.learning import Answers, Batch, Question
-from askance_aggregator.learners.missing import CompleteCases, MissingShare, missing_in
-from askance_aggregator.learners.reach import half_width
-from askance_aggregator.queries import predicate, real, where
-from askance_client.queries import Query
+from askance_aggregator.learners.cluster_rounds import sums_question
+from askance_aggregator.learners.encodings import SCALE_BITS, Number
+from askance_aggregator.learners.learning import Answer, Question
+from askance_aggregator.queries import of_complete, round_to, where
+from askance_client.queries import MAX_COMPONENTS, Expression, constant
 
-Place = tuple[int, int]
+_ROOT_BITS = 12
+ROOT = Fraction(round(2**0.5 * (1 << _ROOT_BITS)), 1 << _ROOT_BITS)
+_BITS = 20  # squares of scaled numbers lie on it
+MAX_NUMBERS = 250  # a length of 4 D on that grid is then allowed
 
-_LEAST_SHARE = 2.0**-20  # of complete cases that a matrix is divided by, where answers are exact
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SecondMoments:
-    """The questions for E[v v^T], v = (1, z_1, ..., z_D), and the matrix that their answers make.
-
-    D means and at most D (D + 1) / 2 products; what is known is not asked: the square of a truth
-    is itself, and two labels of one category never hold together. A question about two truths is
-    a predicate; a square lies in [0, 1], which halves the range. Over complete cases every question
-    is 0 elsewhere, entry (0, 0) is asked for too, their share, and the matrix is divided by it.
+    """Questions for E[u] and E[u u^T], u the differences from a centre.
 
     Args:
-        batch: a question a place.
-        places: the entries (row <= column) that were asked for.
-        truths: the entries of the diagonal that equal those of row 0.
-        order: D + 1.
-        complete: the users that the expectation is over; None: all, with public defaults.
+        numbers: D of them.
+        centre: shape (D,), on the grid of scaled numbers.
+        middle: t, subtracted from squares, which makes them shorter; a multiple of 2^-10.
+        squared: R, the greatest |u|^2 that counts in full.
+        fields: all of which a record needs to count; None: what is missing counts as 0, and the
+            centre and t are 0.
     """
 
-    batch: Batch
-    places: tuple[Place, ...]
-    truths: tuple[int, ...]
-    order: int
-    complete: CompleteCases | None
+    numbers: tuple[Number, ...]
+    centre: NDArray[np.float64]
+    middle: float
+    squared: Fraction
+    fields: Mapping[str, Expression] | None
 
-    def matrix(self, answers: Answers) -> NDArray[np.float64]:
-        """E[v v^T] as answered: symmetric, with 1 at (0, 0); noise may leave it indefinite.
+    def questions(self, tau: Fraction | None) -> tuple[Question, ...]:
+        """Return the vector in as many questions as it needs; each has at most 1,024 components."""
+        parts = self._components()
+        blocks = [
+            parts[first : first + MAX_COMPONENTS] for first in range(0, len(parts), MAX_COMPONENTS)
+        ]
+        asked = [sums_question(block, self.squared**2 + self.squared, tau) for block in blocks]
+        if self.fields is None:
+            return tuple(asked)
+        return tuple(
+            Question(of_complete(question.query, self.fields), tau, length=question.length)
+            for question in asked
+        )
 
-        If no user seems to be a complete case, all other entries are 0.
+    def covariance(self, answers: Sequence[Answer], having: float) -> NDArray[np.float64]:
+        """Compute the covariance, shape (D, D), from the answers; it may be indefinite.
+
+        Args:
+            answers: one per question.
+            having: share of the users who count, which all answers are divided by.
         """
-        moments = np.zeros((self.order, self.order))
-        moments[0, 0] = 1.0
-        for (row, column), answer in zip(self.places, answers, strict=True):
-            moments[row, column] = moments[column, row] = answer.value
-        for place in self.truths:
-            moments[place, place] = moments[0, place]
-        if self.complete is None:
-            return moments
-        share = moments[0, 0]
-        found = moments / share if share > 0 else np.zeros_like(moments)
-        found[0, 0] = 1.0
-        return np.clip(found, -1.0, 1.0)  # as all entries are
+        values = np.concatenate([answer.values for answer in answers]) / having
+        d = len(self.numbers)
+        apart, squares, products = values[:d], values[d : 2 * d], values[2 * d :]
+        matrix = np.zeros((d, d))
+        matrix[np.triu_indices(d, 1)] = products / float(ROOT)
+        matrix += matrix.T
+        matrix[np.diag_indices(d)] = squares + self.middle
+        return np.asarray(matrix - np.outer(apart, apart))
 
-    def missing(self, answers: Answers) -> MissingShare | None:
-        """The share of users who are no complete case; None where all users count."""
-        return None if self.complete is None else missing_in(answers[0])
-
-    def uncertainty(self, answers: Answers) -> float:
-        """About how far the whole matrix is off, as an operator, by the answers' intervals.
-
-        A symmetric matrix of m x m independent errors of standard deviation s has a norm near
-        2 s sqrt(m); half a joint interval is about four standard deviations.
-        """
-        half = [(answer.high - answer.low) / 2 for answer in answers]
-        off = sum(half) / len(half) / 2 * sqrt(self.order)
-        if self.complete is None:
-            return off
-        return off / max(answers[0].value, half_width(answers[0]), _LEAST_SHARE)
+    def _components(self) -> list[Expression]:
+        apart = [
+            as_number(number) - constant(value, SCALE_BITS)
+            for number, value in zip(self.numbers, self.centre.tolist(), strict=True)
+        ]
+        middle = constant(self.middle, SCALE_BITS)
+        squares = [round_to(part * part - middle, _BITS) for part in apart]
+        root = constant(ROOT, _ROOT_BITS)
+        products = [round_to(one * other * root, _BITS) for one, other in combinations(apart, 2)]
+        return [*apart, *squares, *products]
 
 
-def second_moments(
-    numbers: Sequence[Number], tau: Fraction | None, complete: CompleteCases | None = None
-) -> SecondMoments:
-    """All second moments of some numbers.
-
-    Args:
-        numbers: one or more.
-        tau: how exactly each is wanted; over complete cases each is asked for times their share,
-            to within tau times the promised share.
-        complete: the users that they are over. None: all, and a record without one of the two
-            fields counts as 0, the middle of a scaled number's range.
-    """
-    places: list[Place] = []
-    queries: list[Query] = []
-    for column, number in enumerate(numbers, start=1):
-        places.append((0, column))
-        queries.append(_mean(number))
-        for row, other in enumerate(numbers[:column], start=1):
-            query = _product(other, number)
-            if query is not None:
-                places.append((row, column))
-                queries.append(query)
-    truths = tuple(place for place, number in enumerate(numbers, start=1) if number.is_truth)
-    order = len(numbers) + 1
-    if complete is None:
-        batch = Batch(Question(query, tau=tau) for query in queries)
-        return SecondMoments(batch, tuple(places), truths, order, None)
-    within = complete.tolerance(tau)
-    asked = [Question(complete.of(query), tau=within) for query in queries]
-    batch = Batch([complete.share(within), *asked])
-    return SecondMoments(batch, ((0, 0), *places), truths, order, complete)
+def as_number(number: Number) -> Expression:
+    """Return a number as an expression of kind NUMBER; a truth is 0 or 1."""
+    return where(number.expression, 1, 0) if number.is_truth else number.expression
 
 
 def nearest_semidefinite(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -121,22 +106,3 @@ def nearest_semidefinite(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     values, vectors = np.linalg.eigh(matrix)
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
-
-
-def _mean(number: Number) -> Query:
-    if number.is_truth:
-        return predicate(number.expression)
-    return real(number.expression, default=0)
-
-
-def _product(one: Number, other: Number) -> Query | None:
-    """Their product's expectation as a question; None where it is known."""
-    if one.is_truth and other.is_truth:
-        if one is other or (one.field == other.field and "=" in one.name):
-            return None
-        return predicate(one.expression & other.expression)
-    if one.is_truth:
-        return real(where(one.expression, other.expression, 0), default=0)
-    if other.is_truth:
-        return real(where(other.expression, one.expression, 0), default=0)
-    return real(one.expression * other.expression, default=0)

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from askance_aggregator.queries.building import predicate
-from askance_aggregator.queries.functions import dot, index_of, round_to, where
+from askance_aggregator.queries.functions import dot, index_of, round_to, vector, where
 from askance_client.errors import InvalidQuery
 from askance_client.queries import Expression, Kind, Query, QueryKind, constant
 from askance_client.queries.limits import MAX_SPREAD
@@ -109,17 +109,14 @@ def of_complete(query: Query, fields: Mapping[str, Expression]) -> Query:
     is one of the query's values.
 
     Args:
-        query: of any kind but VECTOR, whose components have a default each.
+        query: of any kind; every component of a VECTOR query is restricted.
         fields: by name; those that the query does not use are read and change no value.
-
-    Raises:
-        InvalidQuery: a VECTOR query.
     """
+    if query.kind is QueryKind.VECTOR:
+        return _complete_vector(query, fields)
     rest = {name: field for name, field in fields.items() if name not in query.fields_used}
     if not rest:
         return query
-    if query.kind is QueryKind.VECTOR:
-        raise InvalidQuery("complete cases expect a query of one value, got a VECTOR query")
     value, always = query.expression, _always(rest)
     if value.kind is Kind.BOOLEAN:
         return Query(query.kind, value & always, query.low, query.high, query.default)
@@ -127,6 +124,15 @@ def of_complete(query: Query, fields: Mapping[str, Expression]) -> Query:
         value = index_of(value)
     never = constant(Fraction(value.low, 1 << value.frac), value.frac)
     kept = where(always, value, never)
+    return Query(query.kind, kept, query.low, query.high, query.default)
+
+
+def _complete_vector(query: Query, fields: Mapping[str, Expression]) -> Query:
+    """Restrict every component: each of them has a default of its own."""
+    default = constant(Fraction(query.default, 1 << query.frac), query.frac)
+    always = _always(fields)
+    parts = [where(always, part, default) for part in query.expression.args]
+    kept = vector(parts, query.frac)
     return Query(query.kind, kept, query.low, query.high, query.default)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from askance_aggregator.learners import (
+    Batch,
     Clusters,
     GaussianMixture,
     clusters_schema,
@@ -18,12 +20,19 @@ from askance_aggregator.learners import (
     hypothesis_from_json,
     k_means,
 )
-from askance_aggregator.learners.centres import scaled, spread_points
+from askance_aggregator.learners.centres import scaled, scaled_rows
+from askance_aggregator.learners.cluster_rounds import Start, Step, start_question
 from askance_aggregator.learners.gaussian_mixture import responsibilities
-from askance_aggregator.learners.k_means import nearest
+from askance_aggregator.learners.k_means import _sums, nearest
 from askance_aggregator.oracles import ExactOracle, learn
-from askance_aggregator.planning import rehearse
-from askance_aggregator.queries import category, encode_columns, evaluate_columns, real
+from askance_aggregator.planning import rehearse, settled
+from askance_aggregator.queries import (
+    category,
+    encode_columns,
+    evaluate_columns,
+    evaluate_vectors,
+    real,
+)
 from askance_client.errors import InvalidParameter
 from askance_client.queries import (
     Category,
@@ -94,13 +103,37 @@ def test_responsibilities_are_bayes_rule() -> None:
     assert mixture.predict_proba(GRID) == pytest.approx(expected, abs=0.01)
 
 
-def test_the_first_points_are_spread_and_lie_on_the_grid() -> None:
-    points = spread_points(8, 2)
-    assert np.unique(points, axis=0).shape == (8, 2)
-    assert (np.abs(points) < 1).all()
+def test_the_first_points_lie_about_the_mean_along_the_widest_number() -> None:
+    people = blobs()[0]
+    (answer,) = ExactOracle(SCHEMA, people).answer(Batch([start_question(SCHEMA, None)]))
+    start = Start.of(answer, None)
+    rows = scaled_rows(SCHEMA, encode_columns(SCHEMA, people))
+    assert start.mean == pytest.approx(rows.mean(axis=0), abs=2**-10)
+    assert start.variances == pytest.approx(rows.var(axis=0), abs=2**-8)
+    points = start.points(3)
+    widest = int(rows.var(axis=0).argmax())
+    assert points[:, 1 - widest] == pytest.approx(start.mean[1 - widest])
+    assert np.diff(points[:, widest]) == pytest.approx(1.7 * 2 / 3 * rows.std(axis=0)[widest], 0.01)
     assert (points * 1024 == np.rint(points * 1024)).all()
-    quadrants = {(x > 0, y > 0) for x, y in points.tolist()}
-    assert len(quadrants) == 4
+
+
+@pytest.mark.parametrize("clip", [Fraction(1, 2), Fraction(3)])
+def test_a_user_answers_with_one_vector_of_the_promised_length(clip: Fraction) -> None:
+    """Within the clip of its centre; what is farther is drawn back by the device."""
+    columns, k = encode_columns(SCHEMA, GRID), 3
+    clusters = Clusters(SCHEMA, tuple(tuple(row) for row in CENTRES[:k].tolist()), (1 / k,) * k)
+    question = _sums(scaled(SCHEMA), CENTRES[:k], clip)
+    vectors = evaluate_vectors(question.query, columns) / (1 << question.query.frac)
+    assert question.values == k * (2 + 1)
+    near = clusters.distances(columns).min(axis=1) <= clip**2
+    assert near.any()
+    lengths = np.sqrt((vectors**2).sum(axis=1))
+    assert question.length is not None
+    assert (lengths[near] <= float(question.length)).all()
+    table = vectors.reshape(len(columns), k, 3)
+    own = clusters.predict(columns)
+    assert (table[np.arange(len(columns)), own, 0] == 0.5).all()
+    assert ((table != 0).any(axis=2).sum(axis=1) == 1).all()
 
 
 def test_k_means_finds_two_kinds_of_homes() -> None:
@@ -123,23 +156,23 @@ def test_a_mixture_finds_two_kinds_of_homes_and_how_wide_they_are() -> None:
     assert ((found.predict(columns) == order[1]) == kind).mean() > 0.99
 
 
-def test_a_centre_without_people_goes_to_where_most_are() -> None:
-    columns = {"rooms": np.full(100, 20), "rent": np.where(np.arange(100) % 2, 990.0, 900.0)}
-    found = learn(k_means(SCHEMA, k=2, rounds=40), ExactOracle(SCHEMA, columns))
-    assert sorted(found.cluster_centers_[:, 1]) == pytest.approx([900, 990], abs=1)
+def test_a_centre_without_people_goes_half_of_the_way_to_where_most_are() -> None:
+    centres = CENTRES[:3]
+    step = Step.of(np.array([0.5, 0.0, 0.0]), np.zeros((3, 2)), np.full(3, 1 / 3), 0.0)
+    assert step.known.tolist() == [True, False, False]
+    moved = step.taken(centres)
+    assert moved[0] == pytest.approx(centres[0])
+    assert moved[1:] == pytest.approx((centres[1:] + centres[0]) / 2, abs=2**-10)
 
 
-def test_it_goes_half_of_the_way_in_a_round() -> None:
-    """All users are in one corner of the box, so one centre has them all."""
-    columns = {"rooms": np.full(100, 20), "rent": np.full(100, 1000.0)}
-    people = encode_columns(SCHEMA, columns)
-    centres = spread_points(3, 2)
-    before = Clusters(SCHEMA, tuple(tuple(row) for row in centres.tolist()), (0.0,) * 3)
-    crowded = int(before.predict(people)[0])
-    found = learn(k_means(SCHEMA, k=3, rounds=1), ExactOracle(SCHEMA, people))
-    expected = (centres + centres[crowded]) / 2
-    expected[crowded] = before.points(people)[0]
-    assert np.array(found.centres) == pytest.approx(expected, abs=2**-10)
+def test_exact_sums_move_a_centre_to_its_mean_and_noisy_ones_less() -> None:
+    counts, sums = np.array([0.25, 0.25]), np.array([[0.2, 0.0], [0.0, -0.1]])
+    exact = Step.of(counts, sums, np.full(2, 0.5), 0.0)
+    assert exact.moves == pytest.approx(2 * sums)  # shares are 1/2
+    assert exact.moved
+    noisy = Step.of(counts, sums, np.full(2, 0.5), 0.4)
+    assert noisy.moves == pytest.approx(sums)  # deviation 0.2 over the share is cut from 0.4 to 0.2
+    assert not Step.of(counts, 0 * sums, np.full(2, 0.5), 0.0).moved
 
 
 def test_who_has_no_number_is_in_no_cluster() -> None:
@@ -152,11 +185,30 @@ def test_who_has_no_number_is_in_no_cluster() -> None:
 
 
 def test_rehearsals_go_through_all_rounds() -> None:
-    for learner in (k_means(clusters_schema(3), k=4), gaussian_mixture(clusters_schema(3), k=3)):
-        batches = rehearse(learner)
-        assert len(batches) == int(learner.parameters["rounds"])
-    # And in the first round the share of users who have all numbers.
-    assert [len(batch.questions) for batch in batches[:2]] == [3 * (3 + 2) + 1, 3 * (3 + 2)]
+    """One vector question a round: of k (d + 1) or k (d + 2) components."""
+    schema = clusters_schema(3)
+    first = rehearse(k_means(schema, k=4, rounds=5))
+    assert [batch.values for batch in first] == [7, *[4 * (3 + 1)] * 5, 4 + 1]
+    second = rehearse(gaussian_mixture(schema, k=3, rounds=5))
+    assert [batch.values for batch in second] == [7, *[3 * (3 + 2)] * 5]
+
+
+def test_settings_follow_from_users_and_noise_and_are_never_overridden() -> None:
+    schema = clusters_schema(3)
+    for make in (k_means, gaussian_mixture):
+        few, many = (
+            settled(make(schema), 10**9, Fraction(1, 20), users).parameters
+            for users in (5_000, 10**7)
+        )
+        assert (few["rounds"], many["rounds"]) == ("6", "16")
+        assert Fraction(few["clip"]) < Fraction(many["clip"])
+        given = settled(make(schema, rounds=3, clip="1/4"), 10**9, Fraction(1, 20), 5_000)
+        assert (given.parameters["rounds"], given.parameters["clip"]) == ("3", "1/4")
+
+
+def test_more_sums_than_a_vector_has_are_refused_by_name() -> None:
+    with pytest.raises(InvalidParameter, match="k expects fewer clusters"):
+        rehearse(k_means(clusters_schema(16), k=64))
 
 
 @pytest.mark.parametrize(
@@ -203,12 +255,20 @@ def test_a_wrong_parameter_is_named(learner: str, parameters: dict[str, str], me
         find(learner).build(schema, parameters)
 
 
-@pytest.mark.parametrize(("learner", "most"), [("k-means", 64), ("gaussian-mixture", 16)])
-@pytest.mark.parametrize("d", [1, 8])
-def test_as_many_clusters_as_are_allowed_make_a_question(learner: str, most: int, d: int) -> None:
+@pytest.mark.parametrize(
+    ("learner", "d", "most"),
+    [
+        ("k-means", 1, 64),
+        ("k-means", 16, 60),
+        ("gaussian-mixture", 1, 16),
+        ("gaussian-mixture", 16, 16),
+    ],
+)
+def test_as_many_clusters_as_are_allowed_make_a_question(learner: str, d: int, most: int) -> None:
     """A device refuses expressions that are too deep or too long: not in the middle of a study."""
-    text = {"k": str(most), "tau": "1/10"}
+    text = {"k": str(most), "tau": "1/10", "rounds": "1"}
     made = find(learner).build(clusters_schema(d), text)
-    (first, *_) = next(made.run()).questions
+    asked = rehearse(made)[1].questions[0].query
     columns = encode_columns(clusters_schema(d), {f"x{place}": [0.5] for place in range(d)})
-    assert len(evaluate_columns(first.query, columns)) == 1
+    assert evaluate_vectors(asked, columns).shape == (1, asked.components)
+    assert asked.canonical

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from askance_aggregator.learners import (
+    Batch,
     Learner,
     LinearModel,
     PrincipalComponents,
@@ -19,9 +20,9 @@ from askance_aggregator.learners import (
     ridge_regression,
 )
 from askance_aggregator.learners.encodings import numbers_of
-from askance_aggregator.learners.second_moments import nearest_semidefinite, second_moments
+from askance_aggregator.learners.second_moments import SecondMoments, nearest_semidefinite
 from askance_aggregator.oracles import ExactOracle, learn
-from askance_aggregator.queries import EncodedColumns, encode_columns
+from askance_aggregator.queries import EncodedColumns, encode_columns, evaluate_vectors
 from askance_client.errors import InvalidParameter
 from askance_client.queries import (
     Bit,
@@ -76,17 +77,36 @@ def design(names: tuple[str, ...]) -> np.ndarray[Any, np.dtype[np.float64]]:
     return np.stack([number.of(ROWS) for number in NUMBERS if number.field in names], axis=1)
 
 
-def test_every_moment_is_asked_for_once_and_none_that_is_known() -> None:
-    """Six numbers: 6 means, 21 products less 4 squares of truths and one of two labels."""
-    moments = second_moments(NUMBERS, Fraction(1, 10))
+def test_the_moments_are_one_vector_no_longer_than_is_promised() -> None:
+    """Six numbers about a centre: 6 differences, 6 squares and 15 products."""
+    centre = np.round(np.linspace(-0.5, 0.5, 6) * 1024) / 1024
+    fields = {name: SCHEMA[name] for name in SCHEMA.fields}
+    moments = SecondMoments(NUMBERS, centre, 0.25, Fraction(24), fields)
+    (question,) = moments.questions(None)
     assert len(NUMBERS) == 6
-    assert len(moments.batch.questions) == len(set(moments.places)) == 6 + 21 - 4 - 1
-    answers = ExactOracle(SCHEMA, ROWS).answer(moments.batch)
-    columns = [np.ones(len(ROWS)), *(number.of(ROWS) for number in NUMBERS)]
-    stacked = np.stack(columns, axis=1)
-    assert moments.matrix(answers) == pytest.approx(stacked.T @ stacked / len(ROWS), abs=1e-9)
-    spreads = {tuple(map(float, question.bounds)) for question in moments.batch.questions}
-    assert spreads == {(-1.0, 1.0), (0.0, 1.0)}
+    assert question.values == 6 + 6 + 15
+    vectors = evaluate_vectors(question.query, ROWS) / (1 << question.query.frac)
+    assert question.length is not None
+    assert np.sqrt((vectors**2).sum(axis=1)).max() <= float(question.length)
+    stacked = np.stack([number.of(ROWS) for number in NUMBERS], axis=1)
+    covariance = moments.covariance(ExactOracle(SCHEMA, ROWS).answer(Batch([question])), 1.0)
+    assert covariance == pytest.approx(np.cov(stacked.T, bias=True), abs=1e-4)
+
+
+def test_the_products_are_as_long_as_their_matrix() -> None:
+    """The root makes every entry of the matrix count once, on either side of the diagonal."""
+    moments = SecondMoments(NUMBERS, np.zeros(6), 0.0, Fraction(6), None)
+    (question,) = moments.questions(None)
+    vectors = evaluate_vectors(question.query, ROWS) / (1 << question.query.frac)
+    stacked = np.stack([number.of(ROWS) for number in NUMBERS], axis=1)
+    squares = (stacked**2).sum(axis=1)
+    assert (vectors**2).sum(axis=1) == pytest.approx(squares + squares**2, abs=1e-2)
+
+
+def test_more_moments_than_a_vector_has_are_several_vectors() -> None:
+    schema = Schema.of("wide", 1, {f"x{place}": Real(-1, 1) for place in range(45)})
+    moments = SecondMoments(numbers_of(schema), np.zeros(45), 0.0, Fraction(45), None)
+    assert [question.values for question in moments.questions(None)] == [1024, 1080 - 1024]
 
 
 @pytest.mark.parametrize("seed", range(10))

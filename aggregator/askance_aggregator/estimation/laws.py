@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +78,7 @@ class ReportsLaw:
         return None if scaled is None else scaled / self.reports[0].answered
 
 
-def share_covariance(family: Family[object], shares: Sequence[float]) -> Reals | None:
+def share_covariance(family: Family[Any], shares: Sequence[float]) -> Reals | None:
     """Compute n times the covariance of `Family.frequencies`.
 
     Exact for users who are drawn independently from a population: the part of the sample and that

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -18,14 +18,19 @@ from askance_aggregator.learners.assessments import (
 )
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, NonAdaptive, non_adaptive
-from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
-from askance_aggregator.learners.levels import p_value
+from askance_aggregator.learners.learning import Allocation, Answer, Answers, Batch, Question
 from askance_aggregator.learners.mean import MeanEstimate, mean_of_all
 from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.parameters import ParameterEntry, Text, field_named
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import field_of
 from askance_aggregator.learners.schemas import traits_schema
+from askance_aggregator.learners.two_means import (
+    MeanCurve,
+    apart,
+    difference_interval,
+    equality_p_value,
+)
 from askance_aggregator.names import unknown_name
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import among
@@ -34,6 +39,7 @@ from askance_client.printable import value_text
 from askance_client.queries import Bit, Category, Expression, Integer, Real, Schema
 
 _CELLS = ("0", "1")  # of a bit
+_DIFFERENCE_PART = 0.75  # of alpha for the difference; the rest is for both means and shares
 
 
 @hypothesis_of("difference")
@@ -45,27 +51,21 @@ class Difference:
         groups: their names.
         means: one per group; `missing` is the share of users who are in another group or lack a
             value.
+        low: low end of the difference's interval.
+        high: high end.
         p_value: of the hypothesis that both means are equal; None: the answers have no law.
     """
 
     groups: tuple[str, str]
     means: tuple[MeanEstimate, MeanEstimate]
+    low: float
+    high: float
     p_value: float | None
 
     @property
     def estimate(self) -> float:
         """The second mean less the first."""
         return self.means[1].estimate - self.means[0].estimate
-
-    @property
-    def low(self) -> float:
-        """Low end of the difference's interval."""
-        return self.means[1].low - self.means[0].high
-
-    @property
-    def high(self) -> float:
-        """High end of the difference's interval."""
-        return self.means[1].high - self.means[0].low
 
     def to_json(self) -> dict[str, Any]:
         """Return {"summary", "estimate", "low", "high", "p_value", "groups": [...]}.
@@ -100,6 +100,8 @@ class Difference:
         return cls(
             (groups[0].text("name"), groups[1].text("name")),
             (first, second),
+            document.number("low"),
+            document.number("high"),
             None if told is None else document.number("p_value"),
         )
 
@@ -135,10 +137,11 @@ def difference(
     which group a user is in, and how large the groups are, is as private as the number.
 
     Utility: intervals of both means, of the groups' shares and of the difference hold together,
-    for every population and every number of users; they are those of `mean`. The p-value is the
-    least level at which the means' intervals do not overlap: if the means are equal, it is at most
-    x with a chance of at most x. Both are conservative (`benchmarks/association.py` compares them
-    with the normal law). The difference is consistent, not unbiased.
+    for every population and every number of users. The difference's is made of the intervals of
+    both means at all levels (`two_means`): its questions have users of their own, so the estimates
+    are independent. The p-value of equal means is valid in the same way: if they are equal, it is
+    at most x with a chance of at most x. `benchmarks/association.py` compares the width with the
+    normal law's. The difference is consistent, not unbiased.
 
     Args:
         schema: of the records.
@@ -165,22 +168,34 @@ def difference(
     # Each mean within half of it.
     each = None if tau is None else rational(tau, "tau") / 2
     share = Fraction(1, 2) if present is None else rational(present, "present")
-    batch = Batch(Question(among(schema[column], one), each, present=share) for one in members)
+    questions = [Question(among(schema[column], one), each, present=share) for one in members]
+    batch = Batch(questions, Allocation.FRESH)  # independent estimates
 
     def conclude(answers: Answers) -> Difference:
-        one, two = (
-            MeanEstimate(answer.value, answer.low, answer.high, missing=MissingShare.of(answer))
-            for answer in answers
-        )
-        return Difference(names, (one, two), p_value(answers, _apart))
+        return _concluded(names, batch, answers)
 
     return batch, conclude
 
 
-def _apart(answers: Sequence[Answer]) -> bool:
-    """Return whether the intervals of two means do not overlap."""
+def _concluded(names: tuple[str, str], batch: Batch, answers: Answers) -> Difference:
     one, two = answers
-    return one.high < two.low or two.high < one.low
+    laws = [answer.law for answer in answers if answer.law is not None]
+    if len(laws) < len(answers):
+        return Difference(names, (_mean_of(one), _mean_of(two)), *apart((one, two)), None)
+    alpha = sum(law.alpha for law in laws)
+    ranges = [question.bounds for question in batch.questions]
+    first, second = (
+        MeanCurve.of(law, (float(low), float(high)))
+        for law, (low, high) in zip(laws, ranges, strict=True)
+    )
+    means = [_mean_of(law.at(law.alpha * (1 - _DIFFERENCE_PART))) for law in laws]
+    ends = difference_interval(first, second, alpha * _DIFFERENCE_PART)
+    return Difference(names, (means[0], means[1]), *ends, equality_p_value(first, second))
+
+
+def _mean_of(answer: Answer) -> MeanEstimate:
+    missing = MissingShare.of(answer)
+    return MeanEstimate(answer.value, answer.low, answer.high, missing=missing)
 
 
 def _groups(

@@ -30,6 +30,12 @@ from askance_client.queries import Query, QueryKind
 
 OPEN_PART = Fraction(1, 20)
 
+END_PART = 0.55
+"""Of alpha, what each end of an interval misses with at most, by itself.
+
+It is one half for all but a mean over the users who have a number: there each end has .45 of alpha,
+and the share of those users .1 (`estimation.present`)."""
+
 
 class Allocation(StrEnum):
     """Division of users over the questions of a batch."""
@@ -221,7 +227,10 @@ class SamplingLaw(Protocol):
         """
 
     def at(self, alpha: float) -> Answer:
-        """Return the same values, with intervals that miss with a chance of at most alpha."""
+        """Return the same values, with intervals that miss with a chance of at most alpha.
+
+        Each end of an answer of one value misses with a chance of at most `END_PART` alpha.
+        """
 
     def covariance(self, shares: Sequence[float]) -> NDArray[np.float64] | None:
         """Compute the covariance of the values of a CATEGORY question.

@@ -274,7 +274,7 @@ def _(hypothesis: Correlation, learner: Learner[Any], users: Users) -> Assessmen
     ),
     population="plane",
     small=SmallSettings(
-        oracles={"d": "1", "columns": "x0,y", "tau": "1"},
+        oracles={"d": "1", "columns": "x0,y", "tau": "1", "deviation": "1"},
         fleets={"d": "1", "columns": "x0,y", "tau": "1", "deviation": "1"},
     ),
 )

@@ -48,7 +48,7 @@ Shares = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Row:
-    """What one setting showed.
+    """Figures of one setting.
 
     Args:
         test: learner and population.

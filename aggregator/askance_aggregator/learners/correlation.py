@@ -115,7 +115,7 @@ def correlation(
     """Estimate the correlation of two numbers, over the users who have both.
 
     One vector question of all users: x, y, 2 x^2 - 1, 2 y^2 - 1, xy and 1, with x and y on [-1, 1]
-    by the schema's bounds, and 0 for everybody who lacks one of the two. (The square of a bit is
+    by the schema's bounds, and 0 for a user who lacks one of the two. (The square of a bit is
     known and not asked.) Fisher's transform is not used: it assumes that moments have the noise of
     a normal sample, and here they have the randomizer's.
 

@@ -77,7 +77,8 @@ def independence_test(
     statistic = 0.0
     for _ in range(_UPDATES):
         inner = covariance(null)[:-1, :-1]
-        weights = np.linalg.pinv(inner, hermitian=True).reshape(*shape, *shape)
+        inverse = np.asarray(np.linalg.pinv(inner, hermitian=True), dtype=np.float64)
+        weights = inverse.reshape(*shape, *shape)
         starts = (_margins(null, shape), _leading(table))
         fits = [_nearest_product(table, weights, *start) for start in starts]
         statistic, fitted = min(fits, key=lambda fit: fit[0])

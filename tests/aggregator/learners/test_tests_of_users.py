@@ -132,14 +132,12 @@ class TestEffect:
         decision = AssociationFound(5, 1, Fraction(1, 20))
         assert miss_chance(decision, 0.2 / 5) > 0.2 / 5
 
-    @pytest.mark.parametrize(
-        "settings", [{"effect": "0"}, {"effect": "2"}, {"effect": "1/5", "tau": "1/10"}]
-    )
+    @pytest.mark.parametrize(("effect", "tau"), [("0", None), ("2", None), ("1/5", "1/10")])
     def test_an_effect_out_of_range_or_with_a_tolerance_is_refused(
-        self, settings: dict[str, str]
+        self, effect: str, tau: str | None
     ) -> None:
         with pytest.raises(InvalidParameter, match="expected an effect in"):
-            association(SCHEMA, ["size", "paid"], **settings)
+            association(SCHEMA, ["size", "paid"], effect=effect, tau=tau)
 
 
 class TestDifference:
@@ -279,7 +277,8 @@ class TestMoments:
         assert low == pytest.approx((0.1 - 1e-4) / (0.3 - 1e-4))
 
     def test_a_variance_that_could_be_zero_tells_nothing(self) -> None:
-        box = Moments(*[Interval(-0.1, 0.1)] * 2, Interval(0.0, 0.3), *[Interval(0.1, 0.2)] * 2)
+        mean, square = Interval(-0.1, 0.1), Interval(0.1, 0.2)
+        box = Moments(mean, mean, Interval(0.0, 0.3), square, square)
         assert box.correlation.high == 1.0
 
 
@@ -290,6 +289,7 @@ def test_a_p_value_is_the_least_level_that_rejects() -> None:
     law = NormalLaw(2.0, 1.0)
     answer = replace(law.at(0.05), law=law)
     found = p_value((answer,), lambda each: each[0].low > 0)
+    assert found is not None
     assert found == pytest.approx(float(ndtr(-2.0)) / END_PART, rel=0.005)
     assert found >= float(ndtr(-2.0)) / END_PART
     far = NormalLaw(20.0, 1.0)

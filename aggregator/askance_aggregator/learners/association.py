@@ -72,9 +72,9 @@ class Association:
         return MissingShare.of_cell(self.table.answer, len(self.table.answer.values) - 1)
 
     def to_json(self) -> dict[str, Any]:
-        """Return {"summary", "statistic", "degrees_of_freedom", "p_value", "cramers_v", "table"}.
+        """Return the test, Cramér's V as "estimate", "low" and "high", and the "table".
 
-        The test's three are null where the answer has no law.
+        "statistic", "degrees_of_freedom" and "p_value" are null where the answer has no law.
         """
         statistic, degrees, p_value = (None,) * 3 if self.test is None else self.test
         return {
@@ -82,7 +82,9 @@ class Association:
             "statistic": statistic,
             "degrees_of_freedom": degrees,
             "p_value": p_value,
-            "cramers_v": {"estimate": self.v.value, "low": self.v.low, "high": self.v.high},
+            "estimate": self.v.value,
+            "low": self.v.low,
+            "high": self.v.high,
             "table": self.table.to_json(),
             "missing": self.missing.to_json(),
         }
@@ -95,7 +97,6 @@ class Association:
             InvalidParameter: the data is not of that form.
         """
         document = Document("association", data)
-        v = document.part("cramers_v")
         test = None
         if document.data.get("p_value") is not None:
             test = IndependenceTest(
@@ -106,7 +107,7 @@ class Association:
         return cls(
             Marginal.read(document.part("table")),
             test,
-            Estimate(*(v.number(key) for key in ("estimate", "low", "high"))),
+            Estimate(*(document.number(key) for key in ("estimate", "low", "high"))),
         )
 
     def __str__(self) -> str:

@@ -34,7 +34,14 @@ from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
 from askance_aggregator.learners.marginals import Marginal
 from askance_aggregator.learners.missing import MissingShare
-from askance_aggregator.learners.parameters import TAU, ParameterEntry, Text, columns_in, whole
+from askance_aggregator.learners.parameters import (
+    TAU,
+    ParameterEntry,
+    Text,
+    columns_in,
+    first_fields,
+    whole,
+)
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import some_fields
 from askance_aggregator.learners.schemas import traits_schema
@@ -42,7 +49,7 @@ from askance_aggregator.learners.shares import nearest_distribution
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
-from askance_client.queries import QueryKind, Schema
+from askance_client.queries import Bit, Category, QueryKind, Schema
 
 MAX_TABLE = 256
 """Cells of a table, at most: its covariance is inverted, and few users are in each of more."""
@@ -259,7 +266,10 @@ def _(hypothesis: Association, learner: Learner[Any], users: Users) -> Assessmen
     guess="no association",
     success=ALL_COVER,
     parameters=(
-        ParameterEntry("columns", "two fields by name, with a comma"),
+        ParameterEntry(
+            "columns",
+            "two fields by name, with a comma (default: the first two categories or bits)",
+        ),
         ParameterEntry("bins", "into how many bins a number falls", "4"),
         TAU,
         ParameterEntry("effect", "Cramér's V that the test is to find; sizes the plan"),
@@ -272,12 +282,11 @@ def _(hypothesis: Association, learner: Learner[Any], users: Users) -> Assessmen
 )
 def listed_association(schema: Schema | None, parameters: Text) -> Learner[Any]:
     """Build the learner from text."""
+    known = traits_schema() if schema is None else schema
     named = columns_in(parameters)
-    if named is None:
-        raise InvalidParameter("association: set columns to two fields, with a comma")
     return association(
-        traits_schema() if schema is None else schema,
-        named,
+        known,
+        first_fields("association", known, (Category, Bit), 2) if named is None else named,
         whole("bins", parameters["bins"]),
         parameters.get("tau"),
         parameters.get("effect"),

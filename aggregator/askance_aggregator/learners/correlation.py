@@ -25,7 +25,13 @@ from askance_aggregator.learners.learning import Answer, Answers, Batch, Questio
 from askance_aggregator.learners.levels import p_value
 from askance_aggregator.learners.missing import MissingShare, complete_rows
 from askance_aggregator.learners.moments import Interval, Moments
-from askance_aggregator.learners.parameters import PRESENT, ParameterEntry, Text, columns_in
+from askance_aggregator.learners.parameters import (
+    PRESENT,
+    ParameterEntry,
+    Text,
+    columns_in,
+    first_fields,
+)
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import some_fields
 from askance_aggregator.learners.schemas import plane_schema
@@ -263,7 +269,7 @@ def _(hypothesis: Correlation, learner: Learner[Any], users: Users) -> Assessmen
     guess="no correlation",
     success=ALL_COVER,
     parameters=(
-        ParameterEntry("columns", "two numbers or bits, with a comma"),
+        ParameterEntry("columns", "two numbers or bits, with a comma (default: the first two)"),
         ParameterEntry("tau", "how exactly it is wanted (default: as users allow)"),
         ParameterEntry(
             "deviation",
@@ -280,12 +286,11 @@ def _(hypothesis: Correlation, learner: Learner[Any], users: Users) -> Assessmen
 )
 def listed_correlation(schema: Schema | None, parameters: Text) -> Learner[Any]:
     """Build the learner from text."""
+    known = plane_schema(1) if schema is None else schema
     named = columns_in(parameters)
-    if named is None:
-        raise InvalidParameter("correlation: set columns to two numbers, with a comma")
     return correlation(
-        plane_schema(1) if schema is None else schema,
-        named,
+        known,
+        first_fields("correlation", known, (Integer, Real), 2) if named is None else named,
         parameters.get("tau"),
         parameters.get("deviation"),
         parameters.get("present"),

@@ -21,7 +21,7 @@ from askance_aggregator.learners.learner import Learner, NonAdaptive, non_adapti
 from askance_aggregator.learners.learning import Allocation, Answer, Answers, Batch, Question
 from askance_aggregator.learners.mean import MeanEstimate, mean_of_all
 from askance_aggregator.learners.missing import MissingShare
-from askance_aggregator.learners.parameters import ParameterEntry, Text, field_named
+from askance_aggregator.learners.parameters import ParameterEntry, Text, field_named, first_fields
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import field_of
 from askance_aggregator.learners.schemas import traits_schema
@@ -36,7 +36,7 @@ from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import among
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
-from askance_client.queries import Bit, Category, Expression, Integer, Real, Schema
+from askance_client.queries import Bit, Category, Expression, Integer, Label, Real, Schema
 
 _CELLS = ("0", "1")  # of a bit
 _DIFFERENCE_PART = 0.75  # of alpha for the difference; the rest is for both means and shares
@@ -250,8 +250,11 @@ def _(hypothesis: Difference, learner: Learner[Any], users: Users) -> Assessment
     guess="no difference",
     success=ALL_COVER,
     parameters=(
-        ParameterEntry("column", "the number or bit (default: the only one)"),
-        ParameterEntry("group", "the category or bit that groups users (default: the only label)"),
+        ParameterEntry("column", "the number or bit (default: the first number)"),
+        ParameterEntry(
+            "group",
+            "the category or bit that groups users (default: the only label or the first category)",
+        ),
         ParameterEntry("first", "a value of the group (default: its first)"),
         ParameterEntry("second", "another, whose mean is taken less the first's (its second)"),
         ParameterEntry("tau", "how exactly the difference is wanted (default: as users allow)"),
@@ -270,10 +273,15 @@ def _(hypothesis: Difference, learner: Learner[Any], users: Users) -> Assessment
 def listed_difference(schema: Schema | None, parameters: Text) -> Learner[Any]:
     """Build the learner from text."""
     known = traits_schema() if schema is None else schema
-    field = field_named("difference", known, (Integer, Real, Bit), parameters.get("column"))
+    field = parameters.get("column")
+    if field is None:
+        (field,) = first_fields("difference", known, (Integer, Real), 1)
+    field = field_named("difference", known, (Integer, Real, Bit), field)
     group = parameters.get("group")
     if group is None:
-        group = field_named("difference", known, (Category,), None)
+        labels = [name for name, kind in known.fields.items() if isinstance(kind, Label)]
+        chosen = labels if len(labels) == 1 else first_fields("difference", known, (Category,), 1)
+        (group,) = chosen
     return difference(
         known,
         field,

@@ -39,6 +39,7 @@ USERS = 4_000
 SCHEMA = Schema(
     "shop", 1, size=Category(["s", "m", "l"]), paid=Bit(), age=Integer(0, 99), sum=Real(0, 8)
 )
+ONE = Schema("one", 1, age=Integer(0, 99))
 
 
 def multinomial(shares: np.ndarray) -> np.ndarray:
@@ -305,9 +306,9 @@ def test_a_p_value_is_the_least_level_that_rejects() -> None:
         (lambda: correlation(SCHEMA, ["age", "size"]), "expected two numbers or bits"),
         (lambda: correlation(SCHEMA, ["age", "sum"], tau=2), r"tau expects a number in \(0, 1\]"),
         (lambda: correlation(SCHEMA, ["age", "sum"], deviation=0), "deviation expects"),
-        (lambda: find("association").build(SCHEMA), "set columns to two fields"),
-        (lambda: find("correlation").build(SCHEMA), "set columns to two numbers"),
-        (lambda: find("difference").build(SCHEMA, {"group": "size"}), "set column to one of"),
+        (lambda: find("association").build(ONE), "expected fields that suit, 2 or more, got none"),
+        (lambda: find("correlation").build(ONE), "expected fields that suit, 2 or more, got age"),
+        (lambda: find("difference").build(ONE), "expected fields that suit, 1 or more, got none"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(make: object, message: str) -> None:

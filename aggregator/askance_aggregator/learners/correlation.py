@@ -127,7 +127,7 @@ def correlation(
 
     Utility: the moments' intervals hold together, and the correlation's is the image of their box
     (`moments`): it holds for every population and every number of users. It is wider than an
-    asymptotic one, by about 1.5 to 2 where means are near the middle of their ranges
+    asymptotic one, by about 1.3 to 2.4 where means are near the middle of their ranges
     (`benchmarks/association.py`). It is narrow where the numbers vary over much of their ranges:
     noise is relative to the range's square, so bounds in the schema matter more than for a mean.
     The p-value is the least level at which the interval excludes 0: valid and conservative.

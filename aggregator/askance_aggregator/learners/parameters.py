@@ -88,9 +88,9 @@ def first_fields(
     """
     fits = [name for name, kind in schema.fields.items() if isinstance(kind, types)]
     if len(fits) < count:
+        found = ", ".join(fits) or "none"
         raise InvalidParameter(
-            f"{learner}: expected fields that suit, {count} or more, got {', '.join(fits) or 'none'};"
-            " set its columns"
+            f"{learner}: expected fields that suit, {count} or more, got {found}; set its columns"
         )
     return tuple(fits[:count])
 

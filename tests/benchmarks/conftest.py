@@ -23,6 +23,11 @@ def _load(name: str) -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def association() -> ModuleType:
+    return _load("association")
+
+
+@pytest.fixture(scope="session")
 def fleets() -> ModuleType:
     return _load("fleets")
 

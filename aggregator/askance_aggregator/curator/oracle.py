@@ -15,7 +15,7 @@ from askance_aggregator.curator.mechanisms import Laplace
 from askance_aggregator.learners import Answer, Answers, Batch, Presence, Question
 from askance_aggregator.numbers import Rational
 from askance_aggregator.oracles.shares import Shares
-from askance_aggregator.queries import EncodedColumns, evaluate_columns, evaluate_vectors
+from askance_aggregator.queries import EncodedColumns, evaluate_columns, evaluate_vectors, number_in
 from askance_aggregator.sampling import Words
 from askance_client.errors import InvalidParameter, PlanExceeded, PlanRefused
 from askance_client.printable import value_text
@@ -147,7 +147,7 @@ def _over_present(question: Question, released: NDArray[np.int64], rows: int) ->
 
 def _centred(question: Question) -> tuple[int, int]:
     """The middle of a number's range, and the most that it is away from it, in grid units."""
-    low, high = question.query.low, question.query.expression.high
+    low, high = question.query.low, number_in(question.query).high
     centre = (low + high) // 2
     return centre, high - centre
 

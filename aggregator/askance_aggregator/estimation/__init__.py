@@ -16,6 +16,7 @@ from askance_aggregator.estimation.deviations import Deviations, deviations
 from askance_aggregator.estimation.influence import influence, share_of_numbers
 from askance_aggregator.estimation.intervals import clopper_pearson, hoeffding
 from askance_aggregator.estimation.landing import relative_landing
+from askance_aggregator.estimation.laws import ReportsLaw, TalliedReports, share_covariance
 from askance_aggregator.estimation.present import scale_of, score_bias
 from askance_aggregator.estimation.present_law import Cases, PresentLaw, present_law
 from askance_aggregator.estimation.statistics import (
@@ -36,6 +37,8 @@ __all__ = [
     "Decode",
     "Deviations",
     "PresentLaw",
+    "ReportsLaw",
+    "TalliedReports",
     "alpha_of",
     "bias_of",
     "check_decode",
@@ -57,6 +60,7 @@ __all__ = [
     "scale_of",
     "score_bias",
     "scores",
+    "share_covariance",
     "share_of_numbers",
     "share_scores",
 ]

@@ -20,6 +20,7 @@ from askance_aggregator.estimation.present_law import Cases, PresentLaw, Reals, 
 from askance_aggregator.families import TableFamily
 from askance_aggregator.families.family import check_counts
 from askance_aggregator.learners import Answer, Presence, Question, SampleMean
+from askance_aggregator.queries import number_in
 from askance_client.errors import InvalidParameter
 
 MAX_SCORE_BIAS = Fraction(1, 10**6)  # of both scores
@@ -144,11 +145,11 @@ def scale_of(question: Question, levels: int) -> tuple[Fraction, Fraction]:
 def _check_levels(question: Question, levels: int) -> None:
     query = question.query
     last = query.low + Fraction(query.high - query.low, levels - 1) * (levels - 2)
-    if levels < 3 or query.expression.high > last:
+    if levels < 3 or number_in(query).high > last:
         raise InvalidParameter(
             'a table with a level for "missing" expects every number on the levels before it,'
             f" found {levels} levels, of which the last but one is {float(last):g} and the greatest"
-            f" number {query.expression.high}"
+            f" number {number_in(query).high}"
         )
 
 

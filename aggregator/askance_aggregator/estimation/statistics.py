@@ -15,7 +15,7 @@ from functools import lru_cache
 from askance_aggregator.estimation.present import check_present
 from askance_aggregator.families import TableFamily, family_of
 from askance_aggregator.learners import Question
-from askance_aggregator.queries import fits_missing_level
+from askance_aggregator.queries import fits_missing_level, number_in
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Query, QueryKind
 from askance_client.randomizers import (
@@ -37,7 +37,7 @@ def levels_of(question: Question) -> int | None:
     """
     if question.over_present:
         low, high = question.query.low, question.query.high
-        return 1 - (low - high) // (high - question.query.expression.high)
+        return 1 - (low - high) // (high - number_in(question.query).high)
     if question.query.kind in (QueryKind.REAL, QueryKind.VECTOR):
         return None
     return int(question.query.cells)

@@ -33,7 +33,7 @@ from askance_aggregator.families.hypercube_response import HypercubeFamily, hype
 from askance_aggregator.families.k_ary import KaryFamily, k_ary_response
 from askance_aggregator.families.linear_hashing import HashingFamily, linear_hashing
 from askance_aggregator.families.random_codebook import CodebookFamily, random_codebook
-from askance_aggregator.families.rates import InclusionRates, SignRates
+from askance_aggregator.families.rates import InclusionRates, JointRates, SignRates
 from askance_aggregator.families.signed_family import SignedFamily
 from askance_aggregator.families.signed_subset_selection import (
     SignedSubsetFamily,
@@ -52,6 +52,7 @@ __all__ = [
     "HashingFamily",
     "HypercubeFamily",
     "InclusionRates",
+    "JointRates",
     "KaryFamily",
     "Reports",
     "SignRates",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.families.rates import InclusionRates, SignRates
+from askance_aggregator.families.rates import InclusionRates, JointRates, SignRates
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import Randomizer
 
@@ -85,6 +85,10 @@ class Family(ABC, Generic[R]):
 
         For sign patterns a "level" is a component, and its count that of reports with it at +.
         """
+        return None
+
+    def joint_rates(self) -> JointRates | None:
+        """Return the rates of two cells in one report, alike for all pairs; None: not known."""
         return None
 
     def containing(self, counts: Sequence[int] | Counts, level: int) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from askance_aggregator.families.family import Counts, Family, Reports, check_counts, describes
 from askance_aggregator.families.fitting import check_expressible, check_positive, least
-from askance_aggregator.families.rates import InclusionRates, SignRates
+from askance_aggregator.families.rates import InclusionRates, JointRates, SignRates
 from askance_client.accounting import ratio_within
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers.coins import COIN_SPACE
@@ -35,6 +35,10 @@ class KaryFamily(Family[KaryResponse]):
     def pair_rates(self) -> SignRates:
         """Rates of a pair of cells."""
         return SignRates(self.rates.own, self.rates.other, self.rates.other)
+
+    def joint_rates(self) -> JointRates:
+        """A report has one cell."""
+        return JointRates(Fraction(0), Fraction(0))
 
     @property
     def rates(self) -> InclusionRates:

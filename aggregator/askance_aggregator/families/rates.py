@@ -46,6 +46,18 @@ class InclusionRates:
         return self.own - self.other
 
 
+class JointRates(NamedTuple):
+    """Probabilities that two given cells are both in a report.
+
+    Args:
+        own: one of them is the user's own cell.
+        others: neither is.
+    """
+
+    own: Fraction
+    others: Fraction
+
+
 class SignRates(NamedTuple):
     """Probabilities that a report points to + at a given value.
 

@@ -9,7 +9,7 @@ from itertools import combinations
 
 from askance_aggregator.families.family import Counts, Family, Reports, check_counts, describes
 from askance_aggregator.families.fitting import check_expressible, check_positive, greatest
-from askance_aggregator.families.rates import InclusionRates, SignRates
+from askance_aggregator.families.rates import InclusionRates, JointRates, SignRates
 from askance_aggregator.families.sets import set_report, tally_sets
 from askance_client.accounting import NANO_NATS_PER_NAT, exp_bounds, ratio_within
 from askance_client.errors import InvalidParameter
@@ -44,6 +44,14 @@ class SubsetFamily(Family[SubsetSelection]):
             1 - Fraction(size - 1, rest - 1)
         )
         return SignRates(own * (1 - with_own), (1 - own) * without, stray)
+
+    def joint_rates(self) -> JointRates:
+        """Rates of two cells: given whether the own cell is in, the others are a uniform set."""
+        own, size, rest = self.rates.own, self.randomizer.size, self.randomizer.cells - 1
+        pairs = max(rest * (rest - 1), 1)  # with two cells there are no two others
+        with_own = Fraction((size - 1) * (size - 2), pairs)
+        without = Fraction(size * (size - 1), pairs)
+        return JointRates(own * Fraction(size - 1, rest), own * with_own + (1 - own) * without)
 
     @property
     def rates(self) -> InclusionRates:

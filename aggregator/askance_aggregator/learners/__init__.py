@@ -31,6 +31,7 @@ from askance_aggregator.learners.aims import (
     prior_in,
 )
 from askance_aggregator.learners.assessments import Assessment, Users, assess
+from askance_aggregator.learners.association import Association, association
 from askance_aggregator.learners.centres import clusters_schema
 from askance_aggregator.learners.conditions import Conditions, Settle
 from askance_aggregator.learners.conjunctions import (
@@ -38,9 +39,16 @@ from askance_aggregator.learners.conjunctions import (
     conjunctions,
     conjunctions_schema,
 )
+from askance_aggregator.learners.correlation import Correlation, correlation
 from askance_aggregator.learners.decision_lists import DecisionList, Rule, decision_lists
 from askance_aggregator.learners.decision_tree import decision_tree
-from askance_aggregator.learners.decisions import Decision, OneStandsOut, SignsListed
+from askance_aggregator.learners.decisions import (
+    AssociationFound,
+    Decision,
+    OneStandsOut,
+    SignsListed,
+)
+from askance_aggregator.learners.difference import Difference, difference
 from askance_aggregator.learners.encodings import Cells, Number
 from askance_aggregator.learners.frequency import FrequencyEstimate, frequency
 from askance_aggregator.learners.gaussian_mixture import GaussianMixture, gaussian_mixture
@@ -77,6 +85,7 @@ from askance_aggregator.learners.learning import (
     Learning,
     Presence,
     Question,
+    SamplingLaw,
     check_answers,
     check_batch,
     neutral_answer,
@@ -136,15 +145,19 @@ __all__ = [
     "Answer",
     "Answers",
     "Assessment",
+    "Association",
+    "AssociationFound",
     "Batch",
     "Cells",
     "Classifier",
     "Clusters",
     "Conditions",
     "Conjunction",
+    "Correlation",
     "Decision",
     "DecisionList",
     "DecisionTree",
+    "Difference",
     "Disjunction",
     "Document",
     "FrequencyEstimate",
@@ -183,6 +196,7 @@ __all__ = [
     "Rows",
     "Rule",
     "SampleMean",
+    "SamplingLaw",
     "Settle",
     "SignsListed",
     "SmallSettings",
@@ -190,6 +204,7 @@ __all__ = [
     "Users",
     "adaptive",
     "assess",
+    "association",
     "bits_of_text",
     "canonical_text",
     "catalogued",
@@ -198,8 +213,10 @@ __all__ = [
     "clusters_schema",
     "conjunctions",
     "conjunctions_schema",
+    "correlation",
     "decision_lists",
     "decision_tree",
+    "difference",
     "disjunctions",
     "find",
     "frequency",

@@ -10,6 +10,7 @@ that promises a tolerance hold with a decision, too.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 from askance_client.errors import InvalidParameter
 
@@ -58,3 +59,31 @@ class OneStandsOut(Decision):
 
     That value is 2 tau or more away from zero, and is read as the one of greatest magnitude.
     """
+
+
+@dataclass(frozen=True, slots=True)
+class AssociationFound(Decision):
+    """Two columns are not independent, by a chi-square test of their joint shares.
+
+    The tolerance is `part` of the length of the vector of p_ij - p_i p_j, which the test is to
+    find. No value needs to be that exact: the length adds up over all cells.
+
+    Args:
+        degrees: of freedom of the test, 1 or more.
+        level: of the test: its chance to find an association that is not there, in (0, 1).
+
+    Raises:
+        InvalidParameter: degrees is less than 1, or level is no probability.
+    """
+
+    degrees: int
+    level: Fraction
+    part: Fraction = Fraction(1, 4)
+
+    def __post_init__(self) -> None:
+        Decision.__post_init__(self)
+        if self.degrees < 1 or not 0 < self.level < 1:
+            raise InvalidParameter(
+                "decision: expected 1 degree of freedom or more and a level in (0, 1), got"
+                f" {self.degrees} and {self.level}"
+            )

@@ -11,21 +11,30 @@ distinguished (KLNRS08 section 5 asks for tau < 1/(4d): here that is tau = 1/(4d
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
-from typing import TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from askance_aggregator.learners.aims import Aim, PopulationMean
 from askance_aggregator.learners.decisions import Decision
 from askance_aggregator.numbers import Rational, rational
-from askance_aggregator.queries import fits_missing_level, has_missing_level
+from askance_aggregator.queries import fits_missing_level, has_missing_level, number_in
 from askance_client.errors import InvalidParameter, InvalidQuery, LocalProtocolError
 from askance_client.printable import value_text
 from askance_client.queries import Query, QueryKind
 
 OPEN_PART = Fraction(1, 20)
+
+END_PART = 0.55
+"""Of alpha, what each end of an interval misses with at most, by itself.
+
+It is one half for all but a mean over the users who have a number: there each end has .45 of alpha,
+and the share of those users .1 (`estimation.present`)."""
 
 
 class Allocation(StrEnum):
@@ -138,7 +147,7 @@ class Question:
         """The least and the greatest that a value of its answer can be, in real units."""
         if self.query.kind in (QueryKind.REAL, QueryKind.VECTOR):
             scale = 1 << self.query.frac
-            high = self.query.expression.high if self.over_present else self.query.high
+            high = number_in(self.query).high if self.over_present else self.query.high
             return Fraction(self.query.low, scale), Fraction(high, scale)
         return Fraction(-1 if self.query.kind is QueryKind.SIGNED else 0), Fraction(1)
 
@@ -200,6 +209,40 @@ class Presence:
     high: float
 
 
+class SamplingLaw(Protocol):
+    """Interface of the law of an answer, over samples of users and the coins of their reports.
+
+    A test needs it beside the intervals. Theoretical oracles answer without a law.
+    """
+
+    @property
+    def alpha(self) -> float:
+        """Chance that an interval of the answer misses."""
+
+    @property
+    def look_share(self) -> float:
+        """Part of every chance of an error that this look at the reports may spend, in (0, 1].
+
+        It is 1 unless the question was asked in waves.
+        """
+
+    def at(self, alpha: float) -> Answer:
+        """Return the same values, with intervals that miss with a chance of at most alpha.
+
+        Each end of an answer of one value misses with a chance of at most `END_PART` alpha.
+        """
+
+    def covariance(self, shares: Sequence[float]) -> NDArray[np.float64] | None:
+        """Compute the covariance of the values of a CATEGORY question.
+
+        Args:
+            shares: of the population that users are drawn from, one per cell, of sum 1.
+
+        Returns:
+            Shape (cells, cells); None for another question, or where no formula is known.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The answer to one question: an estimate for each of its values, with an interval.
@@ -209,13 +252,15 @@ class Answer:
     estimates are raw: unbiased, so a share may lie a little outside [0, 1] (and then outside its
     interval, which is clipped to what is possible). Of a query with a missing level the value is
     the mean over those users who have the number, and `present` is the share who have it; both
-    intervals hold together.
+    intervals hold together. `law` is that of all of them; None where the answer is not made of
+    reports.
     """
 
     values: tuple[float, ...]
     lows: tuple[float, ...]
     highs: tuple[float, ...]
     present: Presence | None = field(default=None, kw_only=True)
+    law: SamplingLaw | None = field(default=None, kw_only=True, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not len(self.values) == len(self.lows) == len(self.highs) > 0:

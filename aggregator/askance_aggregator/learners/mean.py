@@ -199,21 +199,31 @@ def judge_mean(
     It is right if its interval contains the mean and that of the missing share, if there is one,
     contains that. Without any user who has a value there is no mean, and none of it is assessed.
     """
+    true = mean_of_all(query, values)
+    if true is None:
+        return Assessment(None, None, summary=NO_VALUES)
+    ends = (hypothesis.low,), (hypothesis.high,)
+    found = covers((hypothesis.estimate,), *ends, true[:1], *_middle_of(query))
+    share = hypothesis.missing
+    if share is None:
+        return found
+    inside = share.low <= 1 - true[1] <= share.high
+    return replace(found, success=bool(found.success and inside))
+
+
+def mean_of_all(query: Query, values: Iterable[NDArray[np.int64]]) -> tuple[float, float] | None:
+    """Compute the mean of all users' answers in real units, and the share of users who count.
+
+    Of a query with a missing level those count who have the number; None: no user does.
+    """
     total = users = counted = 0
     for chunk in values:
         kept = chunk[chunk != query.default] if has_missing_level(query) else chunk
         total, users, counted = total + sum(kept.tolist()), users + len(chunk), counted + len(kept)
     if not counted:
-        return Assessment(None, None, summary=NO_VALUES)
+        return None
     scale = 1 if query.kind is QueryKind.PREDICATE else 1 << query.frac
-    truth = (float(Fraction(total, scale * counted)),)
-    ends = (hypothesis.low,), (hypothesis.high,)
-    found = covers((hypothesis.estimate,), *ends, truth, *_middle_of(query))
-    share = hypothesis.missing
-    if share is None:
-        return found
-    inside = share.low <= 1 - counted / users <= share.high
-    return replace(found, success=bool(found.success and inside))
+    return float(Fraction(total, scale * counted)), counted / users
 
 
 def _middle_of(query: Query) -> tuple[tuple[float], float]:

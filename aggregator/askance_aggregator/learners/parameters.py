@@ -78,6 +78,23 @@ def field_named(learner: str, schema: Schema, types: tuple[type, ...], asked: st
     )
 
 
+def first_fields(
+    learner: str, schema: Schema, types: tuple[type, ...], count: int
+) -> tuple[str, ...]:
+    """Return the first fields of some types, for a learner whose columns are not set.
+
+    Raises:
+        InvalidParameter: the schema has fewer.
+    """
+    fits = [name for name, kind in schema.fields.items() if isinstance(kind, types)]
+    if len(fits) < count:
+        found = ", ".join(fits) or "none"
+        raise InvalidParameter(
+            f"{learner}: expected fields that suit, {count} or more, got {found}; set its columns"
+        )
+    return tuple(fits[:count])
+
+
 def check_rounds(rounds: int) -> int:
     """Check a number of rounds.
 

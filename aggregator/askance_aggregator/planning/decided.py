@@ -14,6 +14,11 @@ independent, each with the mean that the decision promises:
   of at most beta. It is integrated numerically. The tolerance is half of that mean, so a value
   misses with the chance 2 Q(s / 2).
 
+- **An association is found** (`AssociationFound`): with n users the statistic's noncentrality is
+  n length^2 over the variance of a cell. The noncentrality that the test misses with a chance of
+  beta is solved for, and a value that is `part` of the length away misses as often as a normal one
+  with that noncentrality. Joint cells have about equally many users.
+
 Two approximations remain: values of one answer are not quite independent (the covariance of two of
 them is minus the product of their means, for MASKED-PARITY 1 / (2d)^2 beside a variance of 1 or
 more), and estimates of few users are not quite normal. `benchmarks/masked_parity_lists.py` compares
@@ -28,7 +33,13 @@ from math import erfc, log, sqrt
 
 import numpy as np
 
-from askance_aggregator.learners import Decision, OneStandsOut, Question, SignsListed
+from askance_aggregator.learners import (
+    AssociationFound,
+    Decision,
+    OneStandsOut,
+    Question,
+    SignsListed,
+)
 from askance_aggregator.planning.sign_list_table import BETAS, THETAS
 from askance_aggregator.planning.tails import Failure, Tail
 from askance_client.errors import InvalidParameter
@@ -126,6 +137,34 @@ def _(decision: SignsListed, beta: float) -> float:
 @chance_per_value.register
 def _(decision: OneStandsOut, beta: float) -> float:
     return erfc(standing_out(decision.values, beta) / 2 / sqrt(2))
+
+
+@chance_per_value.register
+def _(decision: AssociationFound, beta: float) -> float:
+    found = noncentrality(decision.degrees, float(decision.level), beta)
+    return erfc(sqrt(found / 2) * float(decision.part))
+
+
+@lru_cache(maxsize=256)
+def noncentrality(degrees: int, level: float, beta: float) -> float:
+    """Return the noncentrality that a chi-square test of this level misses with a chance of beta.
+
+    Args:
+        degrees: of freedom.
+        level: the chance that the test rejects where the noncentrality is 0.
+        beta: the chance that it does not reject.
+    """
+    from scipy.special import chdtri, chndtr  # slow to import, and only needed here
+
+    threshold = float(chdtri(degrees, level))
+    low, high = 0.0, 1.0
+    while chndtr(threshold, degrees, high) > beta:
+        low, high = high, 2 * high
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        missed = chndtr(threshold, degrees, middle) > beta
+        low, high = (middle, high) if missed else (low, middle)
+    return high
 
 
 def list_theta(values: int, length: int, beta: float) -> float | None:

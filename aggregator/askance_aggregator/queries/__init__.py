@@ -42,10 +42,13 @@ from askance_aggregator.queries.functions import (
     where,
 )
 from askance_aggregator.queries.presence import (
+    among,
     among_present,
     fits_missing_level,
     has_all,
     has_missing_level,
+    number_in,
+    number_of_complete,
     of_complete,
     presence,
 )
@@ -53,6 +56,7 @@ from askance_aggregator.queries.presence import (
 __all__ = [
     "EncodedColumns",
     "absolute",
+    "among",
     "among_present",
     "as_query",
     "block_of",
@@ -75,6 +79,8 @@ __all__ = [
     "maximum",
     "merge_disjoint",
     "minimum",
+    "number_in",
+    "number_of_complete",
     "of_complete",
     "parity",
     "predicate",

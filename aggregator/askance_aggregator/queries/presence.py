@@ -20,6 +20,7 @@ from askance_aggregator.queries.building import predicate
 from askance_aggregator.queries.functions import dot, index_of, round_to, vector, where
 from askance_client.errors import InvalidQuery
 from askance_client.queries import Expression, Kind, Query, QueryKind, constant
+from askance_client.queries.kinds import Op
 from askance_client.queries.limits import MAX_SPREAD
 from askance_client.queries.query import typed_expression
 
@@ -52,6 +53,45 @@ def among_present(expression: Expression, steps: int = 1) -> PresentQuery:
         InvalidQuery: neither a number nor a boolean, it has one possible value only, or its range
             and the additional step are 2^31 whole numbers or more.
     """
+    number = _fitting(expression, steps)
+    missing = number.low + (steps + 1) * _step(number, steps)
+    return PresentQuery(QueryKind.REAL, number, number.low, missing, missing)
+
+
+def among(expression: Expression, condition: Expression, steps: int = 1) -> PresentQuery:
+    """Ask a number of the users who have it and for whom a condition holds.
+
+    All others answer that it is missing, as do users without a field of the condition: the answer
+    is the mean in a group of users, and the group's share.
+
+    Privacy: a report tells whether a user is in the group no better than epsilon allows.
+
+    Args:
+        expression: see `among_present`.
+        condition: a boolean.
+        steps: see `among_present`.
+
+    Raises:
+        InvalidQuery: see `among_present`; or the condition is no boolean.
+    """
+    number = _fitting(expression, steps)
+    if number.kind is Kind.BOOLEAN:
+        number = where(number, 1, 0)
+    missing = number.low + (steps + 1) * _step(number, steps)
+    chosen = where(condition, number, constant(Fraction(missing, 1 << number.frac), number.frac))
+    return PresentQuery(QueryKind.REAL, chosen, number.low, missing, missing)
+
+
+def number_in(query: Query) -> Expression:
+    """Return the number that a query with a missing level is about, without its condition."""
+    expression = query.expression
+    if expression.op is Op.WHERE and expression.args[2].low == query.high:
+        return expression.args[1]
+    return expression
+
+
+def _fitting(expression: Expression, steps: int) -> Expression:
+    """Return the number on a grid on which its range has room for the level of "missing"."""
     number = typed_expression(expression)
     if number.kind not in (Kind.NUMBER, Kind.BOOLEAN):
         raise InvalidQuery(f"expected a number or a boolean, found {number.kind.name}")
@@ -65,7 +105,7 @@ def among_present(expression: Expression, steps: int = 1) -> PresentQuery:
             " closer bounds in the schema, or count users without the number with a public value"
             " (missing=default)"
         )
-    return PresentQuery(QueryKind.REAL, number, number.low, missing, missing)
+    return number
 
 
 def has_missing_level(query: Query) -> bool:
@@ -79,13 +119,13 @@ def has_missing_level(query: Query) -> bool:
 def fits_missing_level(query: Query) -> bool:
     """Return whether the default of a number is its greatest value, which it cannot have itself."""
     number = query.kind is QueryKind.REAL and query.default == query.high
-    return number and query.expression.high < query.high
+    return number and number_in(query).high < query.high
 
 
 def presence(query: Query) -> Query:
     """Ask whether a record has the number of a query with a missing level."""
-    number = query.expression
-    return predicate(number <= Fraction(number.high, 1 << number.frac), default=0)
+    highest = Fraction(number_in(query).high, 1 << query.frac)
+    return predicate(query.expression <= highest, default=0)
 
 
 def has_all(fields: Mapping[str, Expression]) -> Query:
@@ -100,6 +140,17 @@ def has_all(fields: Mapping[str, Expression]) -> Query:
     if not fields:
         raise InvalidQuery("complete cases expect one field or more, got none")
     return predicate(_always(fields), default=0)
+
+
+def number_of_complete(number: Expression, fields: Mapping[str, Expression]) -> Expression:
+    """Make a number read some fields, so that a component of a vector is of complete cases.
+
+    Args:
+        number: its value does not change where a record has all fields.
+        fields: by name, one or more.
+    """
+    never = constant(Fraction(number.low, 1 << number.frac), number.frac)
+    return where(_always(fields), number, never)
 
 
 def of_complete(query: Query, fields: Mapping[str, Expression]) -> Query:

@@ -22,7 +22,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.estimation import Decode, alpha_of, estimate, joined
+from askance_aggregator.estimation import Decode, ReportsLaw, TalliedReports
 from askance_aggregator.learners import Allocation, Answer, Answers, Batch, Question
 from askance_aggregator.planning import GroupPlan, RoundPlan, prefixes, shares
 from askance_aggregator.studies.bounds import AnswerBounds, Heard, Sure, bounds_of
@@ -89,9 +89,10 @@ class _Block:
         self.answered += tally.answered
         self.asked += tally.asked
 
-    def answer(self, alpha: float) -> Answer:
-        return estimate(
-            self.question, self.randomizer, self.counts, self.answered, alpha, self.decode
+    @property
+    def reports(self) -> TalliedReports:
+        return TalliedReports(
+            self.question, self.randomizer, self.counts, self.answered, self.decode
         )
 
 
@@ -103,12 +104,18 @@ class _Asked:
     blocks: list[_Block] = field(default_factory=list)
     done_at: int | None = None
 
-    def answer(self, alpha: float) -> Answer:
-        """The answer so far, whose intervals miss with a chance of at most alpha together."""
-        return joined(
-            [block.answer(alpha_of(block.question, self.question, alpha)) for block in self.blocks],
-            self.question,
-        )
+    def law(self, alpha: float, look_share: float) -> ReportsLaw:
+        """The law of the answer so far."""
+        reports = tuple(block.reports for block in self.blocks)
+        return ReportsLaw(self.question, reports, alpha, look_share)
+
+    def answer(self, alpha: float, look_share: float = 1.0) -> Answer:
+        """The answer so far, whose intervals miss with a chance of at most alpha together.
+
+        Of that chance, as of every one, this look may spend `look_share`.
+        """
+        law = self.law(alpha, look_share)
+        return replace(law.at(alpha), law=law)
 
 
 class Waves:
@@ -209,7 +216,7 @@ class Waves:
         each = alpha / len(self._questions)
         last = self._planned.waves - 1
         return tuple(
-            asked.answer(float(self._share(asked, last)) * each) for asked in self._questions
+            asked.answer(each, float(self._share(asked, last))) for asked in self._questions
         )
 
     def bounds(self, number: int, answers: Answers, sure: Sure) -> tuple[AnswerBounds, ...]:

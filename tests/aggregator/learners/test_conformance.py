@@ -146,9 +146,16 @@ def frequent_within_tau(of: World, hypothesis: Any) -> None:
         assert abs(estimate - float(shares[value])) < tau
 
 
+def difference_within_tau(of: World, hypothesis: Any) -> None:
+    means = [float(expectations(asked, of.rows)[0]) for asked in next(of.learner.run()).questions]
+    assert abs(hypothesis.estimate - (means[1] - means[0])) < tau_of(of)
+
+
 PROMISES: dict[str, Callable[[World, Any], None]] = {
+    "association": lambda of, hypothesis: shares_within_tau(of, hypothesis.table),
     "conjunctions": below_the_accuracy,
     "decision-lists": below_the_accuracy,
+    "difference": difference_within_tau,
     "disjunctions": below_the_accuracy,
     "frequency": shares_within_tau,
     "heavy-hitters": frequent_within_tau,

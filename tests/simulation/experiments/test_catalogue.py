@@ -166,6 +166,7 @@ class TestPlans:
         ("k-means", "columns"),
         ("marginals", "columns"),
         ("mean-vector", "columns"),
+        ("difference", "column"),
     ],
 )
 def test_a_misspelt_column_is_answered_with_the_nearest(

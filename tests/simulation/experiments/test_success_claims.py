@@ -61,9 +61,22 @@ def lowest_cell(found: Any) -> Any:
     return replace(found, quantiles=(*found.quantiles[:-1], replace(first, low=0.0, high=0.0625)))
 
 
+def cell_missed(found: Any) -> Any:
+    """Return an association of which one cell's interval misses."""
+    return replace(found, table=replace(found.table, answer=one_missed(found.table.answer)))
+
+
+def above(found: Any) -> Any:
+    """Return an estimate with an interval a thousandth above the one it has."""
+    return replace(found, low=found.high + 0.001, high=found.high + 0.1)
+
+
 SPOILED: dict[str, Spoil | None] = {
+    "association": cell_missed,
     "conjunctions": lambda found: replace(found, variables=(*found.variables, 2)[-1:]),
+    "correlation": above,
     "decision-lists": lambda found: replace(found, default=1 - found.default),
+    "difference": above,
     "disjunctions": swapped,
     "frequency": lambda found: replace(found, answer=one_missed(found.answer)),
     "heavy-hitters": lambda found: replace(found, found=found.found[:-1]),
@@ -76,7 +89,7 @@ SPOILED: dict[str, Spoil | None] = {
         ),
     ),
     "masked-parity": lambda found: replace(found, a=1 - found.a),
-    "mean": lambda found: replace(found, low=found.high + 0.001, high=found.high + 0.1),
+    "mean": above,
     "mean-vector": one_length_missed,
     "quantiles": lowest_cell,
     "ranges": inner_range_missed,

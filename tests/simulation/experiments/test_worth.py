@@ -92,9 +92,12 @@ def concept(
 TRAITS = {"columns": "member,age"}
 
 ROWS = {
+    "association": Row({"columns": "colour,y"}),
     "conjunctions": concept("conjunctions"),
+    "correlation": Row({"d": "1", "columns": "x0,y"}),
     "decision-lists": concept("decision-lists", ends=InvalidAnswer),
     "decision-tree": Row(small("decision-tree", "tau")),
+    "difference": Row({"column": "age", "group": "y"}),
     "disjunctions": concept("disjunctions"),
     "frequency": Row(),
     "gaussian-mixture": Row(small("gaussian-mixture", "tau"), few=100),

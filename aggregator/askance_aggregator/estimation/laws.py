@@ -1,0 +1,122 @@
+"""Laws of answers that are made of reports: intervals at any level, and covariances of shares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance_aggregator.estimation.answers import estimate
+from askance_aggregator.estimation.blocks import alpha_of, joined
+from askance_aggregator.estimation.statistics import Decode, share_scores
+from askance_aggregator.families import Family, TableFamily, family_of
+from askance_aggregator.learners import Answer, Question
+from askance_client.errors import InvalidParameter
+from askance_client.queries import QueryKind
+from askance_client.randomizers import COIN_SPACE, Randomizer
+
+Reals = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TalliedReports:
+    """Reports to one request, as a tally.
+
+    Args:
+        question: what was asked; of a vector perhaps a block of its components.
+        randomizer: what answered.
+        counts: `Family.tally` of the reports.
+        answered: number of reports.
+        decode: what was designed with the randomizer to decode by, if it was.
+    """
+
+    question: Question
+    randomizer: Randomizer
+    counts: NDArray[np.int64]
+    answered: int
+    decode: Decode | None = None
+
+    def answer(self, alpha: float) -> Answer:
+        """Estimate the answer, with intervals that miss with a chance of at most alpha."""
+        return estimate(
+            self.question, self.randomizer, self.counts, self.answered, alpha, self.decode
+        )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ReportsLaw:
+    """Law of the answer to one question, by the laws of its randomizers.
+
+    Args:
+        question: what was asked.
+        reports: one tally, or one per block of a vector.
+        alpha: chance that an interval of the answer misses.
+        look_share: part of every chance that this look may spend (`SamplingLaw.look_share`).
+    """
+
+    question: Question
+    reports: tuple[TalliedReports, ...]
+    alpha: float
+    look_share: float = 1.0
+
+    def at(self, alpha: float) -> Answer:
+        """Return the same values, with intervals that miss with a chance of at most alpha."""
+        each = [
+            part.answer(alpha_of(part.question, self.question, alpha * self.look_share))
+            for part in self.reports
+        ]
+        return joined(each, self.question)
+
+    def covariance(self, shares: Sequence[float]) -> Reals | None:
+        """Compute the covariance of the estimated shares (`share_covariance`), shape (k, k)."""
+        if self.question.query.kind is not QueryKind.CATEGORY or not self.reports[0].answered:
+            return None
+        scaled = share_covariance(family_of(self.reports[0].randomizer), shares)
+        return None if scaled is None else scaled / self.reports[0].answered
+
+
+def share_covariance(family: Family[Any], shares: Sequence[float]) -> Reals | None:
+    """Compute n times the covariance of `Family.frequencies`.
+
+    Exact for users who are drawn independently from a population: the part of the sample and that
+    of the randomizer are both in it.
+
+    Args:
+        family: with estimates of shares.
+        shares: of the population, one per level, none negative, of sum 1.
+
+    Returns:
+        Shape (levels, levels); None where no formula is known for the family.
+
+    Raises:
+        InvalidParameter: another number of shares than levels.
+    """
+    truth = np.asarray(shares, dtype=np.float64)
+    if len(truth) != family.randomizer.levels:
+        raise InvalidParameter(
+            f"shares: expected {family.randomizer.levels}, one per level, got {len(truth)}"
+        )
+    if family.table is not None:
+        return _of_table(family.table, truth)
+    rates, joint = family.inclusion(0), family.joint_rates()
+    if rates is None or joint is None:
+        return None
+    gap = float(rates.own - rates.other)
+    means = float(rates.other) + gap * truth
+    pair = truth[:, None] + truth[None, :]
+    both = pair * float(joint.own) + (1 - pair) * float(joint.others)
+    covariance = both - np.outer(means, means)
+    np.fill_diagonal(covariance, means * (1 - means))
+    return np.asarray(covariance / gap**2)
+
+
+def _of_table(table: TableFamily, truth: Reals) -> Reals:
+    """E[s s^T] - E[s] E[s]^T, s the scores of a symbol, over the law of the symbols."""
+    rows = np.array([[entry / COIN_SPACE for entry in row] for row in table.randomizer.table])
+    symbols = truth @ rows
+    scores = np.array([[float(score) for score in level] for level in share_scores(table)])
+    mean = scores @ symbols
+    return np.asarray((scores * symbols) @ scores.T - np.outer(mean, mean))

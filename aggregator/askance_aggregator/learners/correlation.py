@@ -1,0 +1,297 @@
+"""Pearson's correlation of two numbers, with an interval that holds for every number of users."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from askance_aggregator.learners.assessments import (
+    ALL_COVER,
+    NO_SPREAD,
+    Assessment,
+    Users,
+    assess,
+    chunks,
+    covers,
+)
+from askance_aggregator.learners.encodings import Number, numbers
+from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.learner import Learner, non_adaptive
+from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
+from askance_aggregator.learners.levels import p_value
+from askance_aggregator.learners.missing import MissingShare, complete_rows
+from askance_aggregator.learners.moments import Interval, Moments
+from askance_aggregator.learners.parameters import (
+    PRESENT,
+    ParameterEntry,
+    Text,
+    columns_in,
+    first_fields,
+)
+from askance_aggregator.learners.registry import SmallSettings, catalogued
+from askance_aggregator.learners.rows import some_fields
+from askance_aggregator.learners.schemas import plane_schema
+from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.queries import has_all, number_of_complete, vector, where
+from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
+from askance_client.queries import Bit, Expression, Integer, Query, Real, Schema
+
+_GRID = 20  # bits of a product of two numbers on multiples of 2^-10
+_LONGEST = Fraction(49, 20)
+"""The length of the vector that is asked, at most: 1 each for xy and for the presence, and
+x^2 + (2 x^2 - 1)^2 <= 2 for each number, so sqrt(6) in all."""
+
+
+@hypothesis_of("correlation")
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """Pearson's correlation of two numbers, over the users who have both.
+
+    Args:
+        columns: their names.
+        estimate: from the raw moments, in the interval; consistent, not unbiased.
+        low: low end of the interval.
+        high: high end.
+        p_value: of the hypothesis that the covariance is zero; None: the answers have no law.
+        missing: estimated share of users without one of the numbers, or both; its interval and
+            that of the correlation hold together.
+    """
+
+    columns: tuple[str, str]
+    estimate: float
+    low: float
+    high: float
+    p_value: float | None
+    missing: MissingShare
+
+    def to_json(self) -> dict[str, Any]:
+        """Return {"summary", "columns", "estimate", "low", "high", "p_value", "missing"}."""
+        return {
+            "summary": str(self),
+            "columns": list(self.columns),
+            "estimate": self.estimate,
+            "low": self.low,
+            "high": self.high,
+            "p_value": self.p_value,
+            "missing": self.missing.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> Correlation:
+        """The hypothesis that `to_json` wrote.
+
+        Raises:
+            InvalidParameter: the data is not of that form.
+        """
+        document = Document("correlation", data)
+        columns = document.texts("columns")
+        if len(columns) != 2:
+            raise InvalidParameter(f"correlation: expected two columns, got {len(columns)}")
+        estimate, low, high = (document.number(key) for key in ("estimate", "low", "high"))
+        told = document.data.get("p_value")
+        return cls(
+            (columns[0], columns[1]),
+            estimate,
+            low,
+            high,
+            None if told is None else document.number("p_value"),
+            MissingShare.from_json(document.data.get("missing")),
+        )
+
+    def __str__(self) -> str:
+        first, second = self.columns
+        told = f"correlation of {first} and {second}: {self.estimate:.3g}"
+        told = f"{told} ({self.low:.3g} .. {self.high:.3g})"
+        return told if self.p_value is None else f"{told}, p <= {self.p_value:.2g}"
+
+
+@non_adaptive("correlation", version=1)
+def correlation(
+    schema: Schema,
+    columns: Sequence[str],
+    tau: Rational | None = None,
+    deviation: Rational | None = None,
+    present: Rational | None = None,
+) -> tuple[Batch, Callable[[Answers], Correlation]]:
+    """Estimate the correlation of two numbers, over the users who have both.
+
+    One vector question of all users: x, y, 2 x^2 - 1, 2 y^2 - 1, xy and 1, with x and y on [-1, 1]
+    by the schema's bounds, and 0 for a user who lacks one of the two. (The square of a bit is
+    known and not asked.) Fisher's transform is not used: it assumes that moments have the noise of
+    a normal sample, and here they have the randomizer's.
+
+    Utility: the moments' intervals hold together, and the correlation's is the image of their box
+    (`moments`): it holds for every population and every number of users. It is wider than an
+    asymptotic one, by about 1.3 to 2.4 where means are near the middle of their ranges
+    (`benchmarks/association.py`). It is narrow where the numbers vary over much of their ranges:
+    noise is relative to the range's square, so bounds in the schema matter more than for a mean.
+    The p-value is the least level at which the interval excludes 0: valid and conservative.
+
+    Args:
+        schema: of the records.
+        columns: two numbers or bits.
+        tau: how exactly the correlation is wanted; it is kept if the promises hold. None: as
+            exactly as the population allows.
+        deviation: a promise, from public knowledge, that each number's standard deviation is at
+            least this part of half its range, in (0, 1]; it sizes the plan and no interval relies
+            on it. None: one half.
+        present: a promise that at least this share of users has both numbers, likewise. None: all.
+
+    Raises:
+        InvalidParameter: not two numbers or bits, or a parameter out of range.
+    """
+    pair = _two_numbers(schema, columns)
+    fields = {name: schema[name] for name in columns}
+    squares = tuple(place for place, number in enumerate(pair) if not number.is_truth)
+    query = _asked(pair, squares, fields)
+    question = Question(query, _tolerance(tau, deviation, present), length=_LONGEST)
+    names = (pair[0].name, pair[1].name)
+
+    def conclude(answers: Answers) -> Correlation:
+        (answer,) = answers
+        interval = _moments(answer.lows, answer.highs, squares)
+        exact = _moments(answer.values, answer.values, squares)
+        low, high = (-1.0, 1.0) if interval is None else interval.correlation
+        value = 0.0 if exact is None else sum(exact.correlation) / 2
+        share = MissingShare.outside(answer.values[-1], answer.lows[-1], answer.highs[-1])
+        found = p_value(answers, lambda each: _excludes_zero(each[0], squares))
+        return Correlation(names, min(max(value, low), high), low, high, found, share)
+
+    return Batch([question]), conclude
+
+
+def _two_numbers(schema: Schema, columns: Sequence[str]) -> tuple[Number, Number]:
+    kinds = some_fields(schema, columns).fields
+    if len(kinds) != 2 or not all(
+        isinstance(kind, Integer | Real | Bit) for kind in kinds.values()
+    ):
+        raise InvalidParameter(
+            f"correlation: columns: expected two numbers or bits, got {value_text(list(columns))}"
+        )
+    (first,), (second,) = (numbers(schema, name) for name in kinds)
+    return first, second
+
+
+def _asked(
+    pair: tuple[Number, Number], squares: tuple[int, ...], fields: dict[str, Expression]
+) -> Query:
+    """Build the vector: both numbers, their squares, their product, and the presence of both."""
+    x, y = (
+        where(number.expression, 1, -1) if number.is_truth else number.expression for number in pair
+    )
+    parts = [x, y, *(2 * (x, y)[place] * (x, y)[place] - 1 for place in squares), x * y]
+    complete = [number_of_complete(part, fields) for part in parts]
+    presence = has_all(fields).expression
+    return vector([*complete, presence], -1, 1, 0, _GRID)
+
+
+def _moments(
+    lows: Sequence[float], highs: Sequence[float], squares: tuple[int, ...]
+) -> Moments | None:
+    """Divide by the share of complete cases; None where that is not above zero."""
+    *rest, share = (Interval(low, high) for low, high in zip(lows, highs, strict=True))
+    share = share.within(0.0, 1.0)
+    if share.low <= 0:
+        return None
+    over = [part.over(share).within(-1.0, 1.0) for part in rest]
+    known = dict(zip(squares, over[2:-1], strict=True))
+    ones = Interval(1.0, 1.0)
+    doubled = (known.get(place, ones) for place in (0, 1))
+    square = [Interval((part.low + 1) / 2, (part.high + 1) / 2) for part in doubled]
+    return Moments(over[0], over[1], square[0], square[1], over[-1])
+
+
+def _excludes_zero(answer: Answer, squares: tuple[int, ...]) -> bool:
+    found = _moments(answer.lows, answer.highs, squares)
+    return found is not None and (found.covariance.low > 0 or found.covariance.high < 0)
+
+
+def _tolerance(
+    tau: Rational | None, deviation: Rational | None, present: Rational | None
+) -> Fraction | None:
+    """Return the tolerance t of a component that keeps tau, if the promises hold.
+
+    A moment over complete cases is off by less than u = 2 t / (q - t), a square's by u / 2. So a
+    covariance is off by less than 3 u + u^2, a variance by 5/2 u + u^2, and a correlation by less
+    than (11/2 u + 2 u^2) / (s^2 - 5/2 u - u^2), which is below tau for u = tau s^2 / (6 + 3 tau).
+    """
+    spread = Fraction(1, 2) if deviation is None else rational(deviation, "deviation")
+    share = Fraction(1) if present is None else rational(present, "present")
+    for name, value in (("deviation", spread), ("present", share)):
+        if not 0 < value <= 1:
+            raise InvalidParameter(f"{name} expects a number in (0, 1], got {value}")
+    if tau is None:
+        return None
+    wanted = rational(tau, "tau")
+    if not 0 < wanted <= 1:
+        raise InvalidParameter(
+            f"correlation: tau expects a number in (0, 1], got {value_text(tau)}"
+        )
+    off = wanted * spread * spread / (6 + 3 * wanted)
+    return off * share / (2 + off)
+
+
+@assess.register
+def _(hypothesis: Correlation, learner: Learner[Any], users: Users) -> Assessment:
+    """Judge by the distance of the correlation; right if it and the missing share are covered."""
+    named = some_fields(users.schema, hypothesis.columns)
+    pair = _two_numbers(users.schema, hypothesis.columns)
+    sums, having = np.zeros(5), 0
+    for columns in chunks(users):
+        rows = complete_rows(columns, named)
+        x, y = (number.of(columns)[rows] for number in pair)
+        sums += [x.sum(), y.sum(), x @ x, y @ y, x @ y]
+        having += int(rows.sum())
+    absent = 1 - having / users.size
+    if not having:
+        return Assessment(None, None, summary=NO_SPREAD)
+    mean_x, mean_y, square_x, square_y, product = sums / having
+    variances = square_x - mean_x**2, square_y - mean_y**2
+    if min(variances) <= 0:
+        return Assessment(None, None, summary=NO_SPREAD)
+    truth = (float((product - mean_x * mean_y) / np.sqrt(variances[0] * variances[1])),)
+    ends = (hypothesis.low,), (hypothesis.high,)
+    judged = covers((hypothesis.estimate,), *ends, truth, (0.0,), 1.0)
+    inside = hypothesis.missing.low <= absent <= hypothesis.missing.high
+    return replace(judged, success=bool(judged.success and inside))
+
+
+@catalogued(
+    "correlation",
+    version=1,
+    summary="Pearson's correlation of two numbers",
+    error="distance of the estimated correlation from the population's",
+    guess="no correlation",
+    success=ALL_COVER,
+    parameters=(
+        ParameterEntry("columns", "two numbers or bits, with a comma (default: the first two)"),
+        ParameterEntry("tau", "how exactly it is wanted (default: as users allow)"),
+        ParameterEntry(
+            "deviation",
+            "the standard deviation of each number, as a part of half its range, at least: sizes"
+            " the plan, no interval relies on it (default: 1/2)",
+        ),
+        PRESENT,
+    ),
+    population="plane",
+    small=SmallSettings(
+        oracles={"d": "1", "columns": "x0,y", "tau": "1", "deviation": "1"},
+        fleets={"d": "1", "columns": "x0,y", "tau": "1", "deviation": "1"},
+    ),
+)
+def listed_correlation(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    """Build the learner from text."""
+    known = plane_schema(1) if schema is None else schema
+    named = columns_in(parameters)
+    return correlation(
+        known,
+        first_fields("correlation", known, (Integer, Real), 2) if named is None else named,
+        parameters.get("tau"),
+        parameters.get("deviation"),
+        parameters.get("present"),
+    )

@@ -1,0 +1,317 @@
+"""Association, difference and correlation: their arithmetic, from answers that are given."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from math import sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from askance_aggregator.learners import (
+    Answer,
+    AssociationFound,
+    association,
+    correlation,
+    difference,
+    find,
+)
+from askance_aggregator.learners.independence import cramers_v, estimate_v, independence_test
+from askance_aggregator.learners.learning import END_PART
+from askance_aggregator.learners.levels import LEAST, p_value
+from askance_aggregator.learners.moments import Interval, Moments
+from askance_aggregator.learners.two_means import (
+    MeanCurve,
+    difference_interval,
+    equality_p_value,
+    fisher,
+    fisher_product,
+)
+from askance_aggregator.planning.decided import miss_chance, noncentrality
+from askance_aggregator.queries import among, encode_columns, evaluate_columns, number_in
+from askance_client.errors import InvalidParameter
+from askance_client.queries import Bit, Category, Integer, Real, Schema
+
+USERS = 4_000
+SCHEMA = Schema(
+    "shop", 1, size=Category(["s", "m", "l"]), paid=Bit(), age=Integer(0, 99), sum=Real(0, 8)
+)
+ONE = Schema("one", 1, age=Integer(0, 99))
+
+
+def multinomial(shares: np.ndarray) -> np.ndarray:
+    """Return the covariance of counted shares, without any randomizer."""
+    return (np.diag(shares) - np.outer(shares, shares)) / USERS
+
+
+class NormalLaw:
+    """Law of a normal estimate of a mean, for which all intervals are known."""
+
+    look_share = 1.0
+
+    def __init__(self, value: float, deviation: float, alpha: float = 0.05) -> None:
+        self.value, self.deviation, self.alpha = value, deviation, alpha
+
+    def at(self, alpha: float) -> Answer:
+        from scipy.special import ndtri
+
+        half = -float(ndtri(END_PART * alpha)) * self.deviation
+        half = max(half, 0.0)
+        return Answer((self.value,), (self.value - half,), (self.value + half,))
+
+    def covariance(self, shares: object) -> None:
+        return None
+
+
+def curve(value: float, deviation: float) -> MeanCurve:
+    return MeanCurve.of(NormalLaw(value, deviation), (-100.0, 100.0))
+
+
+class TestIndependence:
+    def test_counts_without_noise_give_the_chi_square_of_textbooks(self) -> None:
+        """Near independence the minimum chi-square is Pearson's."""
+        table = np.array([[0.30, 0.21, 0.09], [0.18, 0.15, 0.07]])
+        shares = np.append(table.ravel(), 0.0)
+        expected = np.outer(table.sum(axis=1), table.sum(axis=0))
+        pearson = USERS * float((np.square(table - expected) / expected).sum())
+        found = independence_test(shares, (2, 3), multinomial)
+        assert found.degrees == 2
+        assert found.statistic == pytest.approx(pearson, rel=0.02)
+
+    def test_a_product_has_no_statistic_even_with_empty_cells(self) -> None:
+        rows, columns = np.array([0.6, 0.4, 0.0]), np.array([0.7, 0.3])
+        shares = np.append(0.9 * np.outer(rows, columns).ravel(), 0.1)
+
+        def noisy(truth: np.ndarray) -> np.ndarray:
+            return multinomial(truth) + np.eye(len(truth)) / USERS
+
+        found = independence_test(shares, (3, 2), noisy)
+        assert found.statistic == pytest.approx(0.0, abs=1e-9)
+        assert found.p_value == pytest.approx(1.0)
+        assert cramers_v(shares, (3, 2)) == pytest.approx(0.0, abs=1e-12)
+
+    def test_shares_below_zero_are_no_reason_to_fail(self) -> None:
+        shares = np.array([0.7, -0.05, -0.1, 0.4, 0.05])
+
+        def noisy(truth: np.ndarray) -> np.ndarray:
+            return multinomial(truth) + np.eye(len(truth)) / 100
+
+        found = independence_test(shares, (2, 2), noisy)
+        assert 0 < found.p_value < 1
+        v = estimate_v(shares, (2, 2), noisy, 0.05)
+        assert 0 <= v.low <= v.value <= v.high <= 1
+
+    def test_v_of_a_perfect_association_is_one(self) -> None:
+        assert cramers_v(np.array([0.5, 0, 0, 0.4, 0.1]), (2, 2)) == pytest.approx(1.0)
+
+    def test_the_interval_of_v_is_the_delta_methods_far_from_zero(self) -> None:
+        """A 2 x 2 table's V is the correlation of two bits, with (1 - V^2) / sqrt(n) here."""
+        v = 0.5
+        table = np.array([(1 + v) / 4, (1 - v) / 4, (1 - v) / 4, (1 + v) / 4, 0.0])
+        found = estimate_v(table, (2, 2), multinomial, 0.05)
+        deviation = sqrt((1 - v * v) / USERS)  # of a phi coefficient with even margins
+        assert found.value == pytest.approx(v, abs=1e-3)
+        assert found.high - found.low == pytest.approx(2 * 1.96 * deviation, rel=0.02)
+
+    def test_v_is_not_told_where_a_row_could_be_empty(self) -> None:
+        shares = np.array([0.5, 0.49, 0.0001, 0.0099, 0.0])
+
+        def noisy(truth: np.ndarray) -> np.ndarray:
+            return multinomial(truth) + np.eye(len(truth)) / 1000
+
+        found = estimate_v(shares, (2, 2), noisy, 0.05)
+        assert (found.low, found.high) == (0.0, 1.0)
+
+
+class TestEffect:
+    def test_a_plan_for_an_effect_is_for_the_noncentrality_of_the_test(self) -> None:
+        """The textbook's: 80 % power at level .05 with one degree of freedom takes 7.85."""
+        assert noncentrality(1, 0.05, 0.2) == pytest.approx(7.849, abs=0.001)
+        decision = AssociationFound(5, 1, Fraction(1, 20))
+        assert miss_chance(decision, 0.2 / 5) > 0.2 / 5
+
+    @pytest.mark.parametrize(("effect", "tau"), [("0", None), ("2", None), ("1/5", "1/10")])
+    def test_an_effect_out_of_range_or_with_a_tolerance_is_refused(
+        self, effect: str, tau: str | None
+    ) -> None:
+        with pytest.raises(InvalidParameter, match="expected an effect in"):
+            association(SCHEMA, ["size", "paid"], effect=effect, tau=tau)
+
+
+class TestDifference:
+    def test_fishers_product_has_the_chance_that_is_stated(self) -> None:
+        rng = np.random.default_rng(0)
+        product = fisher_product(0.05)
+        assert fisher(product) == pytest.approx(0.05)
+        draws = rng.random((2, 400_000)).prod(axis=0)
+        # 400,000 draws: a standard deviation of 0.00034, and 6 of them.
+        assert (draws <= product).mean() == pytest.approx(0.05, abs=0.0021)
+
+    def test_normal_means_have_an_interval_near_the_normal_laws(self) -> None:
+        low, high = difference_interval(curve(1.0, 0.1), curve(3.0, 0.1), 0.05)
+        normal = 1.96 * 0.1 * sqrt(2)
+        assert low + high == pytest.approx(4.0)  # around 2
+        assert normal < (high - low) / 2 < 1.3 * normal
+
+    def test_an_uncertain_mean_does_not_widen_the_interval_twice(self) -> None:
+        low, high = difference_interval(curve(0.0, 0.001), curve(0.0, 1.0), 0.05)
+        assert 1.96 < high < 1.96 * 1.5
+        assert low == pytest.approx(-high)
+
+    def test_the_p_value_is_the_level_at_which_the_interval_excludes_zero(self) -> None:
+        for shift in (0.3, 0.45, 0.6, 1.0):
+            one, two = curve(0.0, 0.1), curve(shift, 0.1)
+            chance = equality_p_value(one, two)
+            # The grid of levels makes one of them wider than the other by a step at most.
+            low, _ = difference_interval(one, two, min(chance * 3, 0.999))
+            wide, _ = difference_interval(one, two, chance / 3)
+            assert wide < 0 < low, shift
+
+    def test_equal_means_are_not_rejected(self) -> None:
+        assert equality_p_value(curve(0.2, 0.1), curve(0.2, 0.1)) == 1.0
+
+    def test_misses_of_normal_means_are_no_more_than_stated(self) -> None:
+        """4,000 pairs; at a chance of .05 more than 275 misses have a chance of 1e-7."""
+        rng = np.random.default_rng(1)
+        missed = rejected = 0
+        from scipy.special import ndtri
+
+        from askance_aggregator.learners import two_means
+
+        halves = np.maximum(-ndtri(END_PART * two_means._LEVELS), 0.0)
+        for a, b in rng.standard_normal((4_000, 2)):
+            one, two = (MeanCurve(x - halves, x + halves, (-99.0, 99.0)) for x in (a, 3 * b))
+            two = replace(two, lows=3 * b - 3 * halves, highs=3 * b + 3 * halves)
+            low, high = difference_interval(one, two, 0.05)
+            missed += not low <= 0 <= high
+            rejected += equality_p_value(one, two) <= 0.05
+        assert missed <= 275
+        assert rejected <= 275
+        assert missed >= 20  # and not because intervals are as wide as can be
+
+    def test_a_group_is_asked_with_all_others_missing(self) -> None:
+        query = among(SCHEMA["age"], SCHEMA["size"] == "m")
+        rows = encode_columns(
+            SCHEMA,
+            {
+                "size": ["s", "m", "m", "l"],
+                "age": [10, 20, 99, 40],
+                "paid": [0] * 4,
+                "sum": [0] * 4,
+            },
+        )
+        assert evaluate_columns(query, rows).tolist() == [198, 20, 99, 198]
+        assert query.default == query.high == 198
+        assert number_in(query).high == 99
+        share = among(SCHEMA["paid"], SCHEMA["size"] == "m")
+        assert evaluate_columns(share, rows).tolist() == [2, 0, 0, 2]
+
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"column": "size", "group": "paid"}, "expected a number or a bit beside the group"),
+            ({"column": "age", "group": "sum"}, "expected a category or a bit, got 'sum'"),
+            ({"column": "age", "group": "size", "first": "xs"}, "value of size: expected one of"),
+            ({"column": "age", "group": "size", "second": "s"}, "got 's' twice"),
+            ({"column": "paid", "group": "paid"}, "beside the group, got 'paid'"),
+        ],
+    )
+    def test_what_is_no_pair_of_groups_is_refused(
+        self, settings: dict[str, str], message: str
+    ) -> None:
+        with pytest.raises(InvalidParameter, match=message):
+            difference(SCHEMA, **settings)
+
+
+def interval(low: float, width: float) -> Interval:
+    return Interval(max(low, -1.0), min(low + width, 1.0))
+
+
+class TestMoments:
+    @settings(max_examples=200, deadline=None)
+    @given(
+        st.tuples(*[st.floats(-0.9, 0.9)] * 3),
+        st.tuples(*[st.floats(0.05, 1.0)] * 2),
+        st.tuples(*[st.floats(0.0, 0.4)] * 5),
+        st.integers(0, 2**32 - 1),
+    )
+    def test_no_moments_in_the_box_have_a_correlation_outside(
+        self,
+        centres: tuple[float, float, float],
+        squares: tuple[float, float],
+        widths: tuple[float, ...],
+        seed: int,
+    ) -> None:
+        x, y, product = (interval(c, w) for c, w in zip(centres, widths, strict=False))
+        of_x, of_y = (
+            Interval(s, min(s + w, 1.0)) for s, w in zip(squares, widths[3:], strict=True)
+        )
+        low, high = Moments(x, y, of_x, of_y, product).correlation
+        draws = np.random.default_rng(seed).random((5, 4_000))
+        draws[:, :64] = np.round(draws[:, :64])  # corners among them
+        part = [
+            box.low + (box.high - box.low) * draw
+            for box, draw in zip((x, y, of_x, of_y, product), draws, strict=True)
+        ]
+        variances = part[2] - part[0] ** 2, part[3] - part[1] ** 2
+        real = (variances[0] > 1e-6) & (variances[1] > 1e-6)
+        spread = np.sqrt(variances[0][real] * variances[1][real])
+        found = (part[4] - part[0] * part[1])[real] / spread
+        found = found[np.abs(found) <= 1]  # as all correlations are
+        assert (found >= low - 1e-9).all()
+        assert (found <= high + 1e-9).all()
+
+    def test_the_ends_are_attained(self) -> None:
+        """Means near zero: the extremes are at the corners of h, L and M."""
+        box = Moments(
+            Interval(-0.01, 0.01),
+            Interval(-0.01, 0.01),
+            Interval(0.2, 0.3),
+            Interval(0.2, 0.3),
+            Interval(0.1, 0.15),
+        )
+        low, high = box.correlation
+        assert high == pytest.approx((0.15 + 1e-4) / (0.2 - 1e-4))
+        assert low == pytest.approx((0.1 - 1e-4) / (0.3 - 1e-4))
+
+    def test_a_variance_that_could_be_zero_tells_nothing(self) -> None:
+        mean, square = Interval(-0.1, 0.1), Interval(0.1, 0.2)
+        box = Moments(mean, mean, Interval(0.0, 0.3), square, square)
+        assert box.correlation.high == 1.0
+
+
+def test_a_p_value_is_the_least_level_that_rejects() -> None:
+    """A normal estimate 2 deviations from zero, whose ends have .55 of alpha each."""
+    from scipy.special import ndtr
+
+    law = NormalLaw(2.0, 1.0)
+    answer = replace(law.at(0.05), law=law)
+    found = p_value((answer,), lambda each: each[0].low > 0)
+    assert found is not None
+    assert found == pytest.approx(float(ndtr(-2.0)) / END_PART, rel=0.005)
+    assert found >= float(ndtr(-2.0)) / END_PART
+    far = NormalLaw(20.0, 1.0)
+    assert p_value((replace(far.at(0.05), law=far),), lambda each: each[0].low > 0) == LEAST
+    assert p_value((law.at(0.05),), lambda each: True) is None
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: association(SCHEMA, ["size"]), "expected two columns of cells"),
+        (lambda: association(SCHEMA, ["age", "sum"], bins=20), "at most 256 joint cells, got 20 x"),
+        (lambda: correlation(SCHEMA, ["age", "size"]), "expected two numbers or bits"),
+        (lambda: correlation(SCHEMA, ["age", "sum"], tau=2), r"tau expects a number in \(0, 1\]"),
+        (lambda: correlation(SCHEMA, ["age", "sum"], deviation=0), "deviation expects"),
+        (lambda: find("association").build(ONE), "expected fields that suit, 2 or more, got none"),
+        (lambda: find("correlation").build(ONE), "expected fields that suit, 2 or more, got age"),
+        (lambda: find("difference").build(ONE), "expected fields that suit, 1 or more, got none"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(make: object, message: str) -> None:
+    assert callable(make)
+    with pytest.raises(InvalidParameter, match=message):
+        make()

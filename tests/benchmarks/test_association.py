@@ -1,0 +1,98 @@
+"""Tests of users are valid, and find what is there: by tallies drawn by the randomizers' laws.
+
+Each bound on a count of errors is passed with a chance of less than 1e-6 if the stated chance of an
+error holds; a statistic that left the randomizer's noise out would reject nearly always.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+from scipy.special import bdtrc
+
+from askance_aggregator.learners import find
+
+DRAWS = 200
+EPSILONS = ("0.5", "1", "4", "8")
+
+
+def most(draws: int) -> int:
+    """Return the errors that a chance of .05 exceeds with a chance of less than 1e-6."""
+    return next(count for count in range(draws) if bdtrc(count, draws, 0.05) < 1e-6)
+
+
+@pytest.mark.parametrize(("epsilon", "skew"), [("0.5", 0.0), ("1", 0.1), ("4", 0.1), ("8", 0.0)])
+def test_independent_columns_are_rejected_no_more_often_than_stated(
+    association: ModuleType, epsilon: str, skew: float
+) -> None:
+    table = association.associated((2, 3), 0.0, skew)
+    row = association.association_row("null", table, epsilon, 3_000, DRAWS)
+    assert row.rejected <= most(DRAWS)
+    assert row.missed <= most(DRAWS)
+
+
+@pytest.mark.slow
+def test_the_statistic_has_the_level_that_is_stated_and_not_much_less(
+    association: ModuleType,
+) -> None:
+    """1,000 draws: fewer than 20 of an expected 50 have a chance of 1e-6."""
+    table = association.associated((2, 2), 0.0)
+    row = association.association_row("null", table, "1", 20_000, 1_000)
+    assert 20 <= row.rejected <= most(1_000)
+
+
+@pytest.mark.parametrize(("epsilon", "v"), [("1", 0.4), ("4", 0.1)])
+def test_the_interval_of_v_holds_what_is_there(
+    association: ModuleType, epsilon: str, v: float
+) -> None:
+    table = association.associated((3, 3), v)
+    row = association.association_row("v", table, epsilon, 30_000, DRAWS)
+    assert row.missed <= most(DRAWS)
+    assert row.width < 0.2
+
+
+def test_the_plan_for_an_effect_finds_it(association: ModuleType) -> None:
+    """Beta is .05, and of all tests with a third of the users a tenth or more miss it."""
+    cells = {name: association.Category([f"{name}{j}" for j in range(3)]) for name in "ab"}
+    schema = association.Schema.of("tables", 1, cells)
+    learner = find("association").build(schema, {"columns": "a,b", "effect": "1/5"})
+    users = association.Study(learner, schema, epsilon="1", beta="0.05").plan().users_needed
+    table = association.associated((3, 3), 0.2)
+    row = association.association_row("planned", table, "1", users, DRAWS, missing=0.0)
+    assert DRAWS - row.found <= most(DRAWS)
+    few = association.association_row("few", table, "1", users // 3, DRAWS, missing=0.0)
+    assert few.found < 0.9 * DRAWS
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "draws"),
+    [("2", 12), *(pytest.param(epsilon, 200, marks=pytest.mark.slow) for epsilon in EPSILONS)],
+)
+def test_differences_of_groups_are_covered(
+    association: ModuleType, epsilon: str, draws: int
+) -> None:
+    row = association.difference_row("0", (0.3, 0.3), 0.2, epsilon, 20_000, draws)
+    assert row.rejected <= most(draws)
+    assert row.missed <= most(draws)
+    assert row.width < 2.5
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "draws"),
+    [("4", 10), *(pytest.param(epsilon, 200, marks=pytest.mark.slow) for epsilon in EPSILONS)],
+)
+def test_correlations_are_covered(association: ModuleType, epsilon: str, draws: int) -> None:
+    row = association.correlation_row(0.6, 0.4, epsilon, 20_000, draws)
+    assert row.missed <= most(draws)
+    assert row.width < 4
+
+
+def test_too_many_errors_are_seen(
+    association: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for missed, code in ((40, 0), (90, 1)):
+        row = association.Row("planted", "1", 1_000, 1_000, 50, 10, None, missed, 0.1)
+        monkeypatch.setattr(association, "PARTS", {"planted": lambda *_, row=row: [row]})
+        assert association.main([]) == code
+        assert ("ABOVE" in capsys.readouterr().out) == bool(code)

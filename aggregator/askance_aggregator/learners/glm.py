@@ -25,8 +25,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil
-from typing import Any
+from math import ceil, sqrt
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from askance_aggregator.learners.conditions import Conditions
 from askance_aggregator.learners.glm_gradients import Features, GradientQuestion
 from askance_aggregator.learners.glm_losses import Loss
-from askance_aggregator.learners.glm_rules import Decision, Noise, Scale, rate_of, users_for
+from askance_aggregator.learners.glm_rules import ModelChoice, Noise, Scale, rate_of, users_for
 from askance_aggregator.learners.learning import Allocation, Batch, Learning, Question
 from askance_aggregator.learners.linear_classifiers import on_weight_grid
 from askance_aggregator.learners.parameters import ParameterEntry, Text, check_rounds, whole
@@ -45,7 +45,7 @@ from askance_client.printable import unknown_text, value_text
 EXACT_ROUNDS = 128  # where nothing is known of users and noise
 EXACT_CLIP = Fraction(4)  # likewise; few gradients are as long
 MOST_CLIP = 8
-_CHECK_PART = 4  # rounds of gradients per part of users that check: a fifth of all
+CHECKED = 5  # users per user who checks
 _TAU_STEPS = 1 << 16  # the grid of a planned tolerance
 
 ROUNDS = ParameterEntry("rounds", "number of steps (default: by users and noise, 8 to 128)")
@@ -65,7 +65,7 @@ class DescentSettings:
         rounds: T, 1 .. 10,000.
         rate: in (0, 1000].
         clip: in (0, 8].
-        decide: a `Decision`, as text.
+        decide: a `ModelChoice`, as text.
         tau: tolerance of every component that is asked.
 
     Raises:
@@ -83,8 +83,8 @@ class DescentSettings:
             check_rounds(self.rounds)
         _between("rate", self.rate, 0, 1000)
         _between("clip", self.clip, 0, MOST_CLIP)
-        if self.decide is not None and self.decide not in list(Decision):
-            raise InvalidParameter(f"decide: {unknown_text(self.decide, list(Decision))}")
+        if self.decide is not None and self.decide not in list(ModelChoice):
+            raise InvalidParameter(f"decide: {unknown_text(self.decide, list(ModelChoice))}")
         if self.tau is not None and rational(self.tau, "tau") <= 0:
             raise InvalidParameter(f"tau expects a positive number, got {value_text(self.tau)}")
 
@@ -95,6 +95,13 @@ class DescentSettings:
         return cls(**{name: arguments[name] for name in names})
 
 
+class ConstantCheck(Protocol):
+    """Interface of a comparison of a fitted model with the constant, by a fifth of the users."""
+
+    def variance(self, conditions: Conditions) -> float:
+        """Return n times the variance of the advantage that it estimates, n all users."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
     """Model that a descent fits.
@@ -103,12 +110,14 @@ class Model:
         features: of the score.
         loss: of a record.
         scale: of its residuals.
+        check: of the fitted model against the constant.
         penalty: lambda of penalty / 2 |w|^2, >= 0.
     """
 
     features: Features
     loss: Loss
     scale: Scale
+    check: ConstantCheck
     penalty: Fraction = Fraction(0)
 
     def settled(self, given: DescentSettings, conditions: Conditions) -> dict[str, Any]:
@@ -118,11 +127,12 @@ class Model:
         by which a plan asks for about so many.
         """
         noise, tau = self.noise(conditions), None
+        exact = given.tau is not None
         chosen = {
-            "rounds": noise.rounds(self.scale),
+            "rounds": noise.rounds,
             "rate": noise.rate(self.scale, self.loss.curvature, self.features.typical),
             "clip": noise.clip(self.scale),
-            "decide": str(Decision.MODEL if given.tau is not None else noise.decision),
+            "decide": str(ModelChoice.MODEL if exact else self._decision(noise, conditions)),
         }
         if conditions.users is None and given.tau is None:
             tau = self._planned_tau({**chosen, **_known(given)}, noise.users, conditions)
@@ -136,6 +146,12 @@ class Model:
         enough = users_for(count, variance, self.scale.planned)
         users = enough if conditions.users is None else conditions.users
         return Noise(variance, count, users)
+
+    def _decision(self, noise: Noise, conditions: Conditions) -> ModelChoice:
+        def deviation() -> float:
+            return sqrt(self.check.variance(conditions) / noise.users)
+
+        return noise.decision(self.scale, deviation)
 
     def _planned_tau(
         self, chosen: Mapping[str, Any], users: int, conditions: Conditions
@@ -152,7 +168,7 @@ def descend(model: Model, given: DescentSettings) -> Learning[NDArray[np.float64
     """Ask for gradients and follow them; return the weights, of the constant and the features."""
     rounds = EXACT_ROUNDS if given.rounds is None else given.rounds
     scale, features = model.scale, model.features
-    usual = rate_of(scale.rate, model.loss.curvature, features.typical)
+    usual = rate_of(scale.rate, scale.multiple, model.loss.curvature, features.typical)
     rate = float(usual if given.rate is None else rational(given.rate, "rate"))
     clip = EXACT_CLIP if given.clip is None else rational(given.clip, "clip")
     tau = None if given.tau is None else rational(given.tau, "tau")
@@ -183,7 +199,7 @@ def of_a_fifth(question: Question, given: DescentSettings, parts: int = 1) -> Ba
         parts: of how many such batches together a fifth is wanted.
     """
     rounds = EXACT_ROUNDS if given.rounds is None else given.rounds
-    return Batch((question,) * ceil(rounds / (_CHECK_PART * parts)), Allocation.FRESH)
+    return Batch((question,) * ceil(rounds / ((CHECKED - 1) * parts)), Allocation.FRESH)
 
 
 def settings_in(parameters: Text) -> dict[str, Any]:

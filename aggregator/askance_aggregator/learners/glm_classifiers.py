@@ -21,12 +21,12 @@ from askance_aggregator.learners.glm import (
     DescentSettings,
     Model,
     descend,
-    of_a_fifth,
     settings_in,
 )
+from askance_aggregator.learners.glm_checks import ClassCheck
 from askance_aggregator.learners.glm_gradients import Features, check_width
 from askance_aggregator.learners.glm_losses import Logistic, Loss, SmoothHinge
-from askance_aggregator.learners.glm_rules import CLASSES, MARGINS, Decision, Scale, affordable
+from askance_aggregator.learners.glm_rules import CLASSES, MARGINS, ModelChoice, Scale, affordable
 from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Batch, Learning, Question
 from askance_aggregator.learners.linear_classifiers import (
@@ -42,7 +42,7 @@ from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import features_of, label_of, some_fields
 from askance_aggregator.learners.schemas import traits_schema
 from askance_aggregator.numbers import Rational
-from askance_aggregator.queries import category, predicate, where
+from askance_aggregator.queries import predicate
 from askance_client.queries import MAX_COMPONENTS, Expression, Schema
 
 C = TypeVar("C", bound=LinearClassifier)
@@ -96,8 +96,13 @@ class _Task:
 
     @property
     def model(self) -> Model:
+        check = self.check
+        return Model(check.features, self.kind.loss(self.positive), self.kind.scale, check)
+
+    @property
+    def check(self) -> ClassCheck:
         features = check_width(Features.of_coordinates(coordinates_of(self.features)))
-        return Model(features, self.kind.loss(self.positive), self.kind.scale)
+        return ClassCheck(features, self.positive)
 
     def concluded(self, kind: type[C], weights: NDArray[np.float64]) -> C:
         (classes,) = cells(self.schema, self.label)
@@ -133,7 +138,7 @@ def logistic_regression(
         rounds: number of steps, 1 .. 10,000: the more, the fewer users for each.
         rate: the step, > 0: what the gradient is multiplied by.
         clip: bound of the length of a record's gradient, > 0: residuals are clipped to keep it.
-        decide: "model", "check" or "constant" (`glm_rules.Decision`).
+        decide: "model", "check" or "constant" (`glm_rules.ModelChoice`).
         tau: how exactly each component of the gradient is wanted; None: as the users allow.
 
     Raises:
@@ -201,28 +206,23 @@ def _settle(arguments: Mapping[str, Any], conditions: Conditions, kind: _Kind) -
 def _columns(task: _Task, conditions: Conditions) -> tuple[str, ...] | None:
     """Return the fields that users and noise allow, one at least; None: all."""
     names, widths = list(task.widths), list(task.widths.values())
-    fitting = affordable(widths, 0.0, 0, MAX_COMPONENTS)
+    fitting = affordable(widths, 0.0, 0, MAX_COMPONENTS, 0.0)
     asked = task.restricted([names[place] for place in fitting])
     variance = asked.model.noise(conditions).variance
-    kept = affordable(widths, variance, conditions.users or 0, MAX_COMPONENTS)
+    limit = task.kind.scale.most_noise
+    kept = affordable(widths, variance, conditions.users or 0, MAX_COMPONENTS, limit)
     return None if len(kept) == len(names) else tuple(names[place] for place in kept)
 
 
 def _learn(kind: type[C], task: _Task, model: Model, given: DescentSettings) -> Learning[C]:
-    if given.decide == Decision.CONSTANT:
-        (share,) = yield Batch([Question(predicate(task.positive))])
-        return task.concluded(kind, _constant(model, share.value))
+    if given.decide == ModelChoice.CONSTANT:
+        (answer,) = yield Batch([Question(predicate(task.positive))])
+        return task.concluded(kind, _constant(model, answer.value))
     weights = yield from descend(model, given)
-    if given.decide == Decision.CHECK:
-        score = model.features.score(weights)
-        found = where(score > 0, 1, 0) + where(task.positive, 2, 0)
-        query = category(where(found >= 0, found, 4), default=4)  # the last: incomplete records
-        answers = yield of_a_fifth(Question(query), given)
-        no_no, no_yes, yes_no, yes_yes, _ = np.mean([answer.values for answer in answers], axis=0)
-        positive, negative = yes_no + yes_yes, no_no + no_yes
-        if no_no + yes_yes <= max(positive, negative):
-            complete = max(positive + negative, _LEAST_SHARE)
-            return task.concluded(kind, _constant(model, positive / complete))
+    if given.decide == ModelChoice.CHECK:
+        share = yield from task.check.constant_share(weights, given)
+        if share is not None:
+            return task.concluded(kind, _constant(model, share))
     return task.concluded(kind, weights)
 
 

@@ -19,7 +19,7 @@ flat about them.
   outcomes are nearer to a model than that. An outcome of two values is far from every model, and
   clipped closer the model would be of its median.
 - Fields: as many as keep r below a limit, those of fewest features first, in the schema's order.
-- ModelChoice: up to a limit of r the model is concluded. Beyond, a fifth of the users tell whether it
+- Decision: up to a limit of r the model is concluded. Beyond, a fifth of the users tell whether it
   is better than the constant, if their answer is exact enough: a choice by an unbiased answer of
   standard deviation s costs at most max_x x Phi(-x) s = 0.17 s on the mean. If it is not, or from
   r = 0.7 on, where not even the direction of the model is known, the constant is concluded.
@@ -35,7 +35,7 @@ from math import sqrt
 
 
 class ModelChoice(StrEnum):
-    """ModelChoice about the model before any user is asked."""
+    """Decision about the model before any user is asked."""
 
     MODEL = "model"  # concluded unseen
     CHECK = "check"  # concluded if a fifth of the users show that it is better than the constant

@@ -1,10 +1,11 @@
 """Models by gradients: many trials, with the noise of every answer drawn at once.
 
-A trial runs the learner as a study would: settled for its users, each question asked of users of
-its own, an even part of a random order of the records. The mean of their exact answers gets a
-normal error of the planned variance (`n_variance`, here of the random codebook) in place of one
-report per user; a part has hundreds of users at least, and `adult.py`, `adult_hours.py` and
-`adult_columns.py` run the same studies report by report. A trial of 10^6 users takes seconds.
+A trial is settled for its users as a study is, and then follows the learner's steps on numbers: a
+round's gradient is the mean over users of its own, an even part of a random order of the records,
+with residuals clipped as the learner does. A normal error of the planned variance (`n_variance`,
+here of the random codebook) stands for one report per user; a part has hundreds of users at least,
+and `adult.py`, `adult_hours.py` and `adult_columns.py` run the same studies report by report.
+"exact" is the learner itself with exact answers. tests/benchmarks compares both descents.
 
     python benchmarks/gradients.py shared/data [--only adult hours pima columns plans large]
         [--trials 20] [--json]
@@ -16,7 +17,8 @@ measured, and that is no failure.
 - hours: 1 - R^2 of hours_per_week by the columns of `adult_hours.py` (11 features) and by all
   seven fields and the label (25 features).
 - pima: error of logistic regression, 10^5 users drawn from four fifths of the records; the split
-  is another in every trial, and the same for scikit-learn.
+  is another in every trial, and the same for scikit-learn. Bounds are usual ranges of such
+  measurements, and not taken from the records; more is clamped.
 - columns: all columns of Adult, schema inferred, settings by users and noise.
 - plans: users that a plan asks for when no population is given, and the figure with 1/4 of them,
   all, and 4 times as many.
@@ -38,15 +40,12 @@ from statistics import mean, stdev
 from typing import Any
 
 import numpy as np
-from adult import SCHEMA, accuracy, adults, scikit_learn
-from adult_hours import COLUMNS, TARGET, error
+from adult import SCHEMA, adults, scikit_learn
+from adult_hours import COLUMNS, TARGET
+from numpy.typing import NDArray
 
 import askance as ask
-from askance_aggregator.curator.oracle import step_of, totals
 from askance_aggregator.learners import (
-    Answer,
-    Answers,
-    Batch,
     Learner,
     huber_regression,
     linear_regression,
@@ -55,31 +54,33 @@ from askance_aggregator.learners import (
     ridge_regression,
 )
 from askance_aggregator.learners.encodings import numbers_of
+from askance_aggregator.learners.glm_gradients import Features
+from askance_aggregator.learners.linear import number_columns
 from askance_aggregator.learners.linear_classifiers import coordinates_of
-from askance_aggregator.learners.rows import features_of
+from askance_aggregator.learners.rows import features_of, some_fields
 from askance_aggregator.oracles import ExactOracle, learn
 from askance_aggregator.planning import plan_batch, rehearse
-from askance_aggregator.queries import EncodedColumns, encode_columns
+from askance_aggregator.queries import EncodedColumns, encode_columns, evaluate_vectors, vector
 from askance_client.queries import Integer, Label, Real, Schema
 from askance_simulation.populations import people_of, read_file
 from askance_simulation.randomness.seeds import Seed
 
+Numbers = NDArray[np.float64]
 ADULT = "adult.csv"
 PIMA_FILE = "pima_indians_diabetes.csv"
 CLASSIFIERS = ("logistic-regression", "linear-svm")
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
-_BETA = 0.01
 PIMA = Schema(
     "pima",
     1,
-    pregnancies=Integer(0, 20),
-    glucose=Integer(0, 200),
-    blood_pressure=Integer(0, 140),
-    skin_thickness=Integer(0, 100),
-    insulin=Integer(0, 900),
-    bmi=Real(0, 70),
-    pedigree=Real(0, Fraction(5, 2)),
-    age=Integer(18, 90),
+    pregnancies=Integer(0, 12),
+    glucose=Integer(50, 200),
+    blood_pressure=Integer(30, 110),
+    skin_thickness=Integer(0, 60),
+    insulin=Integer(0, 400),
+    bmi=Real(15, 50),
+    pedigree=Real(0, Fraction(3, 2)),
+    age=Integer(18, 70),
     diabetes=Label(["0", "1"]),
 )
 WIDE = tuple(name for name in SCHEMA.fields if name != TARGET)
@@ -99,7 +100,7 @@ class Row:
         exact: the same learner with exact answers; None: not measured.
         scikit_learn: not private; None: not measured.
         constant: of a constant guess.
-        rounds: how many, and decide: the decision before any user is asked.
+        rounds: how many; weights: how many with the fields that were chosen.
         planned: users that a plan without a population asks for.
     """
 
@@ -114,7 +115,7 @@ class Row:
     scikit_learn: float | None
     constant: float
     rounds: int
-    decide: str
+    weights: int
     planned: int
 
     def __str__(self) -> str:
@@ -124,46 +125,116 @@ class Row:
         figure = f"{self.local:.4f} +- {self.deviation / sqrt(self.trials):.4f}"
         return (
             f"{self.section}: {self.learner} {self.users:,} users, eps {self.epsilon:g}: {figure}"
-            f" ({beside}); {self.decide}, {self.rounds} rounds, {self.trials} trials;"
+            f" ({beside}); {self.weights} weights, {self.rounds} rounds, {self.trials} trials;"
             f" planned {self.planned:,}"
         )
 
 
-class NormalParts:
-    """Oracle of the mean over parts of the users, each asked once, with a normal error.
+@dataclass(frozen=True, slots=True, eq=False)
+class Inputs:
+    """Records as numbers.
 
     Args:
-        rows: the users' records, in the order in which they are asked.
-        epsilon: each user's whole budget.
-        questions: of the whole study.
-        rng: of the errors.
+        x: shape (records, weights), the constant 1 first.
+        outcome: shape (records,), as the loss has it.
     """
 
-    def __init__(
-        self, rows: EncodedColumns, epsilon: float, questions: int, rng: np.random.Generator
-    ) -> None:
-        self._rows, self._size, self._used = rows, rows.rows // questions, 0
-        self._epsilon, self._rng = epsilon, rng
-        self._variances: dict[tuple[Any, ...], float] = {}
-
-    def answer(self, batch: Batch) -> Answers:
-        """Answer each question by the next part."""
-        answers = []
-        for question in batch.questions:
-            part = self._rows.take(slice(self._used, self._used + self._size))
-            self._used += self._size
-            key = (question.query.kind, question.values, question.length)
-            if key not in self._variances:
-                made = plan_batch(Batch([question]), round(self._epsilon * 10**9), _BETA)
-                self._variances[key] = made.n_variance
-            exact = totals(question, part) * float(step_of(question)) / self._size
-            spread = sqrt(self._variances[key] / self._size)
-            values = tuple((exact + self._rng.normal(0, spread, len(exact))).tolist())
-            answers.append(Answer(values, values, values))
-        return tuple(answers)
+    x: NDArray[np.float64]
+    outcome: NDArray[np.float64]
 
 
-Figure = Callable[[Any, EncodedColumns], float]
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Loss by its residual; `width` of Huber's is where it turns linear.
+
+    Args:
+        residual: from scores and outcomes.
+        encode: a class or an outcome as the loss has it.
+    """
+
+    residual: Callable[[Numbers, Numbers], Numbers]
+    encode: Callable[[Numbers], Numbers] = lambda outcome: outcome
+
+
+LOSSES = {
+    "logistic-regression": Loss(lambda s, y: 1 / (1 + np.exp(-s)) - y),
+    "linear-svm": Loss(lambda s, y: -y * np.clip(1 - y * s, 0, 1), lambda y: 2 * y - 1),
+    "linear-regression": Loss(lambda s, y: s - y),
+    "ridge-regression": Loss(lambda s, y: s - y),
+    "huber-regression": Loss(lambda s, y: np.clip(s - y, -1, 1)),  # of an outcome of two values
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Descent:
+    """Descent of `learners.glm` on numbers: rounds to parts of the users, with a normal error.
+
+    Args:
+        loss: of a record.
+        rounds, rate, clip, penalty: settings of the learner.
+        variance: n times the variance of a component of a round's gradient, n its users.
+    """
+
+    loss: Loss
+    rounds: int
+    rate: float
+    clip: float
+    penalty: float
+    variance: float
+
+    def weights(
+        self, inputs: Inputs, limit: Numbers, order: NDArray[np.int64], rng: np.random.Generator
+    ) -> Numbers:
+        """Return the mean of the last half of the weights.
+
+        Args:
+            inputs: of the records.
+            limit: shape (records,), the most that a residual may be.
+            order: shape (users,), the record of each user; a round asks the next part.
+            rng: of the errors.
+        """
+        size, count = len(order) // self.rounds, inputs.x.shape[1]
+        spread = sqrt(self.variance / size)
+        pull = np.full(count, self.penalty)
+        pull[0] = 0.0
+        weights, total, counted = np.zeros(count), np.zeros(count), 0
+        for number in range(self.rounds):
+            part = order[number * size : (number + 1) * size]
+            x, most = inputs.x[part], limit[part]
+            residual = self.loss.residual(x @ weights, inputs.outcome[part])
+            gradient = np.clip(residual, -most, most) @ x / size
+            gradient += rng.normal(0, spread, count) + pull * weights
+            weights = weights - self.rate * gradient
+            if 2 * number >= self.rounds - 1:
+                total, counted = total + weights, counted + 1
+        return total / counted
+
+
+def features_and_inputs(
+    name: str, schema: Schema, target: str, columns: Sequence[str], rows: EncodedColumns
+) -> tuple[Features, Inputs]:
+    """Return the features of a learner and the records as its numbers."""
+    loss, kept = LOSSES[name], some_fields(schema, columns)
+    if name in CLASSIFIERS:
+        coordinates = coordinates_of(kept)
+        features = Features.of_coordinates(coordinates)
+        parts = [item.values(rows) for item in coordinates]
+        outcome = np.asarray(rows.values[target], dtype=np.float64)
+    else:
+        numbers = numbers_of(kept)
+        features = Features.of_numbers(numbers)
+        parts = [number.of(rows)[:, None] for number in numbers]
+        (scaled,) = numbers_of(some_fields(schema, [target]))
+        outcome = scaled.of(rows)
+    x = np.concatenate([np.ones((rows.rows, 1)), *parts], axis=1)
+    return features, Inputs(x, loss.encode(outcome))
+
+
+def limits(features: Features, clip: Fraction, rows: EncodedColumns) -> Numbers:
+    """Return the most that each record's residual may be, by the learner's own expression."""
+    query = vector([features.limit(clip)], -clip, clip, 0)
+    values = np.asarray(evaluate_vectors(query, rows), dtype=np.float64).reshape(-1)
+    return np.ldexp(values, -query.frac)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,10 +245,12 @@ class Task:
         section, name: of the row.
         learner: what is asked for.
         schema: of the records.
+        target: the label or the outcome.
+        columns: the fields that it may use.
         split: of a trial: records that users are drawn from, and those that judge.
-        figure: of a hypothesis on records.
         constant: figure of a constant guess.
         peer: scikit-learn's figure.
+        accurate: the figure is the accuracy of a classifier, and not its error.
         resplit: whether trials have splits of their own.
     """
 
@@ -185,33 +258,47 @@ class Task:
     name: str
     learner: Learner[Any]
     schema: Schema
+    target: str
+    columns: Sequence[str]
     split: Callable[[int], tuple[EncodedColumns, EncodedColumns]]
-    figure: Figure
     constant: float
     peer: float | None
+    accurate: bool = False
     resplit: bool = False
 
     @cache  # noqa: B019  - tasks are few and live as long as the program
     def exact(self, trial: int) -> float:
-        """Return the figure with the records' exact answers."""
+        """Return the figure of the learner itself with the records' exact answers."""
         records, judges = self.split(trial)
-        return self.figure(learn(self.learner, ExactOracle(self.schema, records)), judges)
+        model = learn(self.learner, ExactOracle(self.schema, records))
+        weights = np.asarray(model.weights)
+        return self.figure(weights, self._inputs(self.columns, judges)[1])
+
+    def figure(self, weights: Numbers, judges: Inputs) -> float:
+        """Return the accuracy or the error of weights."""
+        scores = judges.x @ weights
+        if self.learner.name in CLASSIFIERS:
+            right = float(((scores > 0) == (judges.outcome > 0)).mean())
+            return right if self.accurate else 1 - right
+        return float(np.square(scores - judges.outcome).mean() / judges.outcome.var())
 
     def row(self, epsilon: float, trials: int, users: int | None = None) -> Row:
         """Measure a row; users None: the records themselves."""
         study = ask.Study(self.learner, self.schema, epsilon=epsilon)
         size = self.split(0)[0].rows if users is None else users
         settled = study.settled(size)
-        questions = sum(len(batch.questions) for batch in rehearse(settled))
+        descent, columns = descent_of(settled, epsilon), _chosen(settled, self.columns)
+        known = {trial: self._numbers(columns, trial) for trial in range(1)}
         figures = []
         for trial in range(trials):
-            records, judges = self.split(trial)
+            if self.resplit:
+                known = {trial: self._numbers(columns, trial)}
+            features, records, judges, rows = known[trial if self.resplit else 0]
+            limit = limits(features, Fraction(settled.parameters["clip"]), rows)
             rng = np.random.default_rng([trial, size, round(epsilon * 1000)])
-            drawn = (
-                rng.permutation(size) if users is None else rng.integers(records.rows, size=size)
-            )
-            oracle = NormalParts(records.take(drawn), epsilon, questions, rng)
-            figures.append(self.figure(learn(settled, oracle), judges))
+            order = rng.permutation(size) if users is None else rng.integers(rows.rows, size=size)
+            figures.append(self.figure(descent.weights(records, limit, order, rng), judges))
+        exact = [self.exact(trial) for trial in range(trials if self.resplit else 1)]
         return Row(
             self.section,
             self.name,
@@ -220,13 +307,46 @@ class Task:
             mean(figures),
             stdev(figures) if trials > 1 else 0.0,
             trials,
-            mean(self.exact(trial) for trial in range(trials if self.resplit else 1)),
+            mean(exact),
             self.peer,
             self.constant,
-            questions,
-            settled.parameters["decide"],
+            descent.rounds,
+            len(records.x[0]),
             study.plan().users_needed,
         )
+
+    def _inputs(self, columns: Sequence[str], rows: EncodedColumns) -> tuple[Features, Inputs]:
+        return features_and_inputs(self.learner.name, self.schema, self.target, columns, rows)
+
+    def _numbers(
+        self, columns: Sequence[str], trial: int
+    ) -> tuple[Features, Inputs, Inputs, EncodedColumns]:
+        rows, judges = self.split(trial)
+        features, inputs = self._inputs(columns, rows)
+        return features, inputs, self._inputs(columns, judges)[1], rows
+
+
+def descent_of(settled: Learner[Any], epsilon: float) -> Descent:
+    """Return the descent of a learner whose settings are known; it must conclude its model."""
+    chosen = settled.parameters
+    if chosen["decide"] != "model":
+        raise SystemExit(f"expected a learner that concludes its model, found {chosen['decide']}")
+    planned = plan_batch(rehearse(settled)[0], round(epsilon * 10**9), 0.01)
+    return Descent(
+        LOSSES[settled.name],
+        int(chosen["rounds"]),
+        float(Fraction(chosen["rate"])),
+        float(Fraction(chosen["clip"])),
+        float(Fraction(chosen.get("penalty", "0"))),
+        planned.n_variance,
+    )
+
+
+def _chosen(settled: Learner[Any], columns: Sequence[str]) -> list[str]:
+    named = settled.parameters.get("columns")
+    return (
+        list(columns) if named is None else [name for name in columns if name in named.split(",")]
+    )
 
 
 def of_adult(path: Path, learners: Sequence[str]) -> Iterator[Task]:
@@ -241,18 +361,18 @@ def of_adult(path: Path, learners: Sequence[str]) -> Iterator[Task]:
             name,
             made[name](SCHEMA),
             SCHEMA,
+            "income",
+            [field for field in SCHEMA.fields if field != "income"],
             lambda trial: (rows, unseen),
-            accuracy,
             max(share, 1 - share),
             scikit_learn(name, rows, unseen),
+            accurate=True,
         )
 
 
 def of_hours(path: Path) -> Iterator[Task]:
     """Generate linear regression of the hours, by few columns and by all."""
     from sklearn.linear_model import LinearRegression
-
-    from askance_aggregator.learners.rows import some_fields
 
     people = adults(path, 0)
     rows, unseen = people.columns(0, people.size), _unseen(people)
@@ -270,8 +390,9 @@ def of_hours(path: Path) -> Iterator[Task]:
             f"linear-regression by {len(numbers)} columns",
             linear_regression(SCHEMA, TARGET, columns),
             SCHEMA,
+            TARGET,
+            [field for field in SCHEMA.fields if field in columns],
             lambda trial: (rows, unseen),
-            error,
             1.0,
             float(least),
         )
@@ -308,8 +429,9 @@ def of_pima(path: Path, trials: int) -> Iterator[Task]:
         "logistic-regression",
         logistic_regression(PIMA),
         PIMA,
+        label,
+        names[:-1],
         split,
-        lambda hypothesis, rows: 1 - _accuracy(hypothesis, rows, label),
         mean(constants),
         mean(peers),
         resplit=True,
@@ -323,29 +445,26 @@ def of_columns(path: Path) -> Iterator[Task]:
     rows, unseen = people.columns(0, people.size), _unseen(people)
     share = float(np.mean(unseen.values["income"]))
 
-    def wrong(hypothesis: Any, part: EncodedColumns) -> float:
-        return 1 - _accuracy(hypothesis, part, "income")
-
-    def unexplained(hypothesis: Any, part: EncodedColumns) -> float:
-        truth = np.asarray(part.values["income"], dtype=np.float64)
-        return float(np.square(hypothesis.predict(part) - truth).mean() / truth.var())
-
-    made: dict[str, tuple[Learner[Any], Figure, float]] = {
-        "logistic-regression": (logistic_regression(schema), wrong, min(share, 1 - share)),
-        "linear-svm": (linear_svm(schema), wrong, min(share, 1 - share)),
-        "linear-regression": (linear_regression(schema), unexplained, 1.0),
-        "ridge-regression": (ridge_regression(schema), unexplained, 1.0),
-        "huber-regression": (huber_regression(schema), unexplained, 1.0),
-    }
-    for name, (learner, figure, constant) in made.items():
+    numbers = number_columns(schema, "income", None)
+    constant = min(share, 1 - share)
+    fields = [field for field in schema.fields if field != "income"]
+    made: list[tuple[Learner[Any], Sequence[str], float]] = [
+        (logistic_regression(schema), fields, constant),
+        (linear_svm(schema), fields, constant),
+        (linear_regression(schema), numbers, 1.0),
+        (ridge_regression(schema), numbers, 1.0),
+        (huber_regression(schema), numbers, 1.0),
+    ]
+    for learner, columns, least in made:
         yield Task(
             "columns",
-            name,
+            learner.name,
             learner,
             schema,
+            "income",
+            columns,
             lambda trial: (rows, unseen),
-            figure,
-            constant,
+            least,
             None,
         )
 
@@ -400,11 +519,6 @@ def _columns(table: Any, names: Sequence[str]) -> dict[str, Any]:
             columns[name] = table[name].astype(int).tolist()
     columns[names[-1]] = [str(int(value)) for value in table[names[-1]]]
     return columns
-
-
-def _accuracy(hypothesis: Any, rows: EncodedColumns, label: str) -> float:
-    truth = hypothesis.classes_[rows.values[label]]
-    return float((hypothesis.predict(rows) == truth).mean())
 
 
 def _unseen(people: Any) -> EncodedColumns:

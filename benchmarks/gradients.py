@@ -4,7 +4,7 @@ A trial is settled for its users as a study is, and then follows the learner's s
 round's gradient is the mean over users of its own, an even part of a random order of the records,
 with residuals clipped as the learner does. A normal error of the planned variance (`n_variance`,
 here of the random codebook) stands for one report per user; a part has hundreds of users at least,
-and `adult.py`, `adult_hours.py` and `adult_columns.py` run the same studies report by report.
+and `adult.py`, `adult_hours.py` and the plain command run the same studies report by report.
 "exact" is the learner itself with exact answers. tests/benchmarks compares both descents.
 
     python benchmarks/gradients.py shared/data [--only adult hours pima columns plans large]

@@ -89,8 +89,3 @@ def gradients() -> ModuleType:
         return _load("gradients")
     finally:
         sys.path.remove(str(BENCHMARKS))
-
-
-@pytest.fixture(scope="session")
-def adult_columns() -> ModuleType:
-    return _load("adult_columns")

@@ -87,17 +87,3 @@ def test_without_the_files_nothing_is_measured_and_nothing_fails(
 ) -> None:
     assert gradients.main([str(tmp_path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"rows": []}
-
-
-def test_the_plain_command_is_left_out_without_its_file(
-    adult_columns: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert adult_columns.main([str(tmp_path / "adult.csv"), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"rows": []}
-
-
-def test_a_figure_above_the_constant_does_not_hold(adult_columns: ModuleType) -> None:
-    numbers = (1.0, 100, 0.24, 0.251, 0.01, 0.26, 20, 8, 1.0)
-    row = adult_columns.Row("linear-svm", *numbers)
-    assert not row.holds
-    assert str(row).endswith("does not hold")

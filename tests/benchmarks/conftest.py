@@ -85,3 +85,12 @@ def adult() -> ModuleType:
 @pytest.fixture(scope="session")
 def table_of_learners() -> ModuleType:
     return _load("learners")
+
+
+@pytest.fixture(scope="session")
+def gradients() -> ModuleType:
+    sys.path.insert(0, str(BENCHMARKS))  # it imports others, as a program in that folder does
+    try:
+        return _load("gradients")
+    finally:
+        sys.path.remove(str(BENCHMARKS))

@@ -27,7 +27,7 @@ DECIDE = ParameterEntry(
     "decide",
     "model; check: by a fifth of the users, against the constant; constant (default: by noise)",
 )
-_CHECK_PART = 4  # questions before a check per part of users that check: a fifth of all
+CHECKED = 5  # users per user who checks
 
 
 class ModelChoice(StrEnum):
@@ -78,7 +78,7 @@ def asked_of_a_fifth(question: Question, asked: int, parts: int = 1) -> Batch:
         asked: number of questions before it.
         parts: of how many such batches together a fifth is wanted.
     """
-    return Batch((question,) * ceil(asked / (_CHECK_PART * parts)), Allocation.FRESH)
+    return Batch((question,) * ceil(asked / ((CHECKED - 1) * parts)), Allocation.FRESH)
 
 
 def confusion_of(predicted: Expression, actual: Expression, classes: int) -> Query:
@@ -113,6 +113,6 @@ class Confusion:
         return np.asarray(self.shares.sum(axis=1))
 
     @property
-    def beats_constant(self) -> bool:
-        """Return whether the model is right on more records than the best constant."""
-        return bool(np.trace(self.shares) > self.actual.max())
+    def advantage(self) -> float:
+        """The share that the model predicts rightly, less that of the commonest class."""
+        return float(np.trace(self.shares) - self.actual.max())

@@ -257,7 +257,7 @@ def _grow(task: _Task) -> Learning[DecisionTree]:
         found = confusion_of(_predicted(task, nodes), task.target.index, classes)
         asked = len(task.parts) + copies
         checks = yield asked_of_a_fifth(Question(task.complete.of(found), task.tau), asked)
-        if not Confusion.of(checks, classes).beats_constant:
+        if Confusion.of(checks, classes).advantage <= 0:
             nodes = (TreeNode(1, tuple(table.classes.tolist())),)
     return _concluded(task, nodes, answers)
 

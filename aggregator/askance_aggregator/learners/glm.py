@@ -25,8 +25,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil
-from typing import Any
+from math import ceil, sqrt
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,6 +94,13 @@ class DescentSettings:
         return cls(**{name: arguments[name] for name in names})
 
 
+class ConstantCheck(Protocol):
+    """Interface of a comparison of a fitted model with the constant, by a fifth of the users."""
+
+    def variance(self, conditions: Conditions) -> float:
+        """Return n times the variance of the advantage that it estimates, n all users."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
     """Model that a descent fits.
@@ -102,12 +109,14 @@ class Model:
         features: of the score.
         loss: of a record.
         scale: of its residuals.
+        check: of the fitted model against the constant.
         penalty: lambda of penalty / 2 |w|^2, >= 0.
     """
 
     features: Features
     loss: Loss
     scale: Scale
+    check: ConstantCheck
     penalty: Fraction = Fraction(0)
 
     def settled(self, given: DescentSettings, conditions: Conditions) -> dict[str, Any]:
@@ -117,11 +126,12 @@ class Model:
         by which a plan asks for about so many.
         """
         noise, tau = self.noise(conditions), None
+        exact = given.tau is not None
         chosen = {
-            "rounds": noise.rounds(self.scale),
+            "rounds": noise.rounds,
             "rate": noise.rate(self.scale, self.loss.curvature, self.features.typical),
             "clip": noise.clip(self.scale),
-            "decide": str(ModelChoice.MODEL if given.tau is not None else noise.decision),
+            "decide": str(ModelChoice.MODEL if exact else self._decision(noise, conditions)),
         }
         if conditions.users is None and given.tau is None:
             tau = self._planned_tau({**chosen, **_known(given)}, noise.users, conditions)
@@ -135,6 +145,12 @@ class Model:
         enough = users_for(count, variance, self.scale.planned)
         users = enough if conditions.users is None else conditions.users
         return Noise(variance, count, users)
+
+    def _decision(self, noise: Noise, conditions: Conditions) -> ModelChoice:
+        def deviation() -> float:
+            return sqrt(self.check.variance(conditions) / noise.users)
+
+        return noise.decision(self.scale, deviation)
 
     def _planned_tau(
         self, chosen: Mapping[str, Any], users: int, conditions: Conditions
@@ -151,7 +167,7 @@ def descend(model: Model, given: DescentSettings) -> Learning[NDArray[np.float64
     """Ask for gradients and follow them; return the weights, of the constant and the features."""
     rounds = EXACT_ROUNDS if given.rounds is None else given.rounds
     scale, features = model.scale, model.features
-    usual = rate_of(scale.rate, model.loss.curvature, features.typical)
+    usual = rate_of(scale.rate, scale.multiple, model.loss.curvature, features.typical)
     rate = float(usual if given.rate is None else rational(given.rate, "rate"))
     clip = EXACT_CLIP if given.clip is None else rational(given.clip, "clip")
     tau = None if given.tau is None else rational(given.tau, "tau")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.learners.conditions import Conditions
-from askance_aggregator.learners.constant_checks import DECIDE, Confusion, ModelChoice, confusion_of
+from askance_aggregator.learners.constant_checks import DECIDE, ModelChoice
 from askance_aggregator.learners.encodings import cells
 from askance_aggregator.learners.glm import (
     CLIP,
@@ -21,9 +21,9 @@ from askance_aggregator.learners.glm import (
     DescentSettings,
     Model,
     descend,
-    of_a_fifth,
     settings_in,
 )
+from askance_aggregator.learners.glm_checks import ClassCheck
 from askance_aggregator.learners.glm_gradients import Features, check_width
 from askance_aggregator.learners.glm_losses import Logistic, Loss, SmoothHinge
 from askance_aggregator.learners.glm_rules import CLASSES, MARGINS, Scale, affordable
@@ -42,7 +42,7 @@ from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import features_of, label_of, some_fields
 from askance_aggregator.learners.schemas import traits_schema
 from askance_aggregator.numbers import Rational
-from askance_aggregator.queries import predicate, where
+from askance_aggregator.queries import predicate
 from askance_client.queries import MAX_COMPONENTS, Expression, Schema
 
 C = TypeVar("C", bound=LinearClassifier)
@@ -96,8 +96,13 @@ class _Task:
 
     @property
     def model(self) -> Model:
+        check = self.check
+        return Model(check.features, self.kind.loss(self.positive), self.kind.scale, check)
+
+    @property
+    def check(self) -> ClassCheck:
         features = check_width(Features.of_coordinates(coordinates_of(self.features)))
-        return Model(features, self.kind.loss(self.positive), self.kind.scale)
+        return ClassCheck(features, self.positive)
 
     def concluded(self, kind: type[C], weights: NDArray[np.float64]) -> C:
         (classes,) = cells(self.schema, self.label)
@@ -201,25 +206,23 @@ def _settle(arguments: Mapping[str, Any], conditions: Conditions, kind: _Kind) -
 def _columns(task: _Task, conditions: Conditions) -> tuple[str, ...] | None:
     """Return the fields that users and noise allow, one at least; None: all."""
     names, widths = list(task.widths), list(task.widths.values())
-    fitting = affordable(widths, 0.0, 0, MAX_COMPONENTS)
+    fitting = affordable(widths, 0.0, 0, MAX_COMPONENTS, 0.0)
     asked = task.restricted([names[place] for place in fitting])
     variance = asked.model.noise(conditions).variance
-    kept = affordable(widths, variance, conditions.users or 0, MAX_COMPONENTS)
+    limit = task.kind.scale.most_noise
+    kept = affordable(widths, variance, conditions.users or 0, MAX_COMPONENTS, limit)
     return None if len(kept) == len(names) else tuple(names[place] for place in kept)
 
 
 def _learn(kind: type[C], task: _Task, model: Model, given: DescentSettings) -> Learning[C]:
     if given.decide == ModelChoice.CONSTANT:
-        (share,) = yield Batch([Question(predicate(task.positive))])
-        return task.concluded(kind, _constant(model, share.value))
+        (answer,) = yield Batch([Question(predicate(task.positive))])
+        return task.concluded(kind, _constant(model, answer.value))
     weights = yield from descend(model, given)
     if given.decide == ModelChoice.CHECK:
-        score = model.features.score(weights)
-        query = confusion_of(where(score > 0, 1, 0), where(task.positive, 1, 0), 2)
-        found = Confusion.of((yield of_a_fifth(Question(query), given)), 2)
-        if not found.beats_constant:
-            complete = max(float(found.actual.sum()), _LEAST_SHARE)
-            return task.concluded(kind, _constant(model, float(found.actual[1]) / complete))
+        share = yield from task.check.constant_share(weights, given)
+        if share is not None:
+            return task.concluded(kind, _constant(model, share))
     return task.concluded(kind, weights)
 
 

@@ -20,14 +20,19 @@ from askance_aggregator.learners.glm import (
     DescentSettings,
     Model,
     descend,
-    of_a_fifth,
     settings_in,
 )
+from askance_aggregator.learners.glm_checks import OutcomeCheck
 from askance_aggregator.learners.glm_gradients import Features, check_width
-from askance_aggregator.learners.glm_losses import RESIDUAL_BITS, Huber, Loss, Squared
-from askance_aggregator.learners.glm_rules import OUTCOMES, affordable
+from askance_aggregator.learners.glm_losses import Huber, Loss, Squared
+from askance_aggregator.learners.glm_rules import (
+    OUTCOMES,
+    TWO_VALUES,
+    Scale,
+    affordable,
+)
 from askance_aggregator.learners.learner import Learner, adaptive
-from askance_aggregator.learners.learning import Answer, Batch, Learning, Question
+from askance_aggregator.learners.learning import Batch, Learning
 from askance_aggregator.learners.linear import (
     SQUARED,
     TARGET,
@@ -35,7 +40,6 @@ from askance_aggregator.learners.linear import (
     number_columns,
     target_of,
 )
-from askance_aggregator.learners.linear_classifiers import on_weight_grid
 from askance_aggregator.learners.parameters import (
     COLUMNS,
     TAU,
@@ -47,13 +51,12 @@ from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import features_of, some_fields
 from askance_aggregator.learners.schemas import plane_schema
 from askance_aggregator.numbers import Rational, rational
-from askance_aggregator.queries import among_present, clip, real, round_to
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
-from askance_client.queries import MAX_COMPONENTS, Expression, Schema
+from askance_client.queries import MAX_COMPONENTS, Expression, Kind, Schema
 
 WIDTH = Fraction(1, 8)  # of a Huber loss: a sixteenth of the outcome's range
-_FARTHEST = 2  # of a score, where its squared error is compared with a constant's
+WHOLE_WIDTH = Fraction(1)  # of an outcome of two values, which has no outliers
 
 Lossy = Callable[[Expression], Loss]
 """Loss of an outcome."""
@@ -104,8 +107,17 @@ class _Task:
 
     @property
     def model(self) -> Model:
+        check, loss = self.check, self.lossy(self.scaled.expression)
+        return Model(check.features, loss, self.scale, check, self.penalty)
+
+    @property
+    def scale(self) -> Scale:
+        return TWO_VALUES if self.scaled.expression.kind is Kind.BOOLEAN else OUTCOMES
+
+    @property
+    def check(self) -> OutcomeCheck:
         features = check_width(Features.of_numbers(numbers_of(self.features)))
-        return Model(features, self.lossy(self.scaled.expression), OUTCOMES, self.penalty)
+        return OutcomeCheck(features, self.scaled.expression, self.scale.gain)
 
     def concluded(self, weights: NDArray[np.float64]) -> LinearModel:
         return LinearModel(
@@ -211,7 +223,7 @@ def huber_regression(
     schema: Schema,
     target: str | None = None,
     columns: Sequence[str] | None = None,
-    width: Rational = WIDTH,
+    width: Rational | None = None,
     tau: Rational | None = None,
     rounds: int | None = None,
     rate: Rational | None = None,
@@ -226,7 +238,9 @@ def huber_regression(
         schema: of the records.
         target: the field to predict; None: see `target_of`.
         columns: what from; None: all other numbers and bits, or as many as users and epsilon allow.
-        width: where the loss turns linear, on the scaled outcome (-1 to 1), in (0, 4].
+        width: where the loss turns linear, on the scaled outcome (-1 to 1, or 0 and 1), in (0, 4];
+            None: 1/8, or 1 for an outcome of two values: it has no outliers, and a narrow loss
+            would fit its median.
         tau: how exactly each component of the gradient is wanted; None: as the users allow.
         rounds: number of steps, 1 .. 10,000.
         rate: the step, > 0.
@@ -242,11 +256,16 @@ def huber_regression(
     return _learn(_Task.of(schema, target, columns, _huber(width)), given)
 
 
-def _huber(width: Rational) -> Lossy:
-    chosen = rational(width, "width")
-    if not 0 < chosen <= 4:
+def _huber(width: Rational | None) -> Lossy:
+    chosen = None if width is None else rational(width, "width")
+    if chosen is not None and not 0 < chosen <= 4:
         raise InvalidParameter(f"width expects a number in (0, 4], got {value_text(width)}")
-    return lambda outcome: Huber(outcome, chosen)
+
+    def lossy(outcome: Expression) -> Loss:
+        usual = WHOLE_WIDTH if outcome.kind is Kind.BOOLEAN else WIDTH
+        return Huber(outcome, usual if chosen is None else chosen)
+
+    return lossy
 
 
 def _settle(
@@ -267,43 +286,25 @@ def _settle(
 def _columns(task: _Task, conditions: Conditions) -> tuple[str, ...] | None:
     """Return the fields that users and noise allow, one at least; None: all."""
     names, widths = list(task.widths), list(task.widths.values())
-    fitting = affordable(widths, 0.0, 0, MAX_COMPONENTS)
+    fitting = affordable(widths, 0.0, 0, MAX_COMPONENTS, 0.0)
     asked = task.restricted([names[place] for place in fitting])
     variance = asked.model.noise(conditions).variance
-    kept = affordable(widths, variance, conditions.users or 0, MAX_COMPONENTS)
+    limit = task.scale.most_noise
+    kept = affordable(widths, variance, conditions.users or 0, MAX_COMPONENTS, limit)
     return None if len(kept) == len(names) else tuple(names[place] for place in kept)
 
 
 def _learn(task: _Task, given: DescentSettings) -> Learning[LinearModel]:
-    model, outcome = task.model, task.scaled.expression
-    constants = np.zeros(model.features.count)
+    check = task.check
     if given.decide == ModelChoice.CONSTANT:
-        (answer,) = yield Batch([Question(among_present(outcome))])
-        constants[0] = _inside(answer)
-        return task.concluded(on_weight_grid(constants))
-    weights = yield from descend(model, given)
+        answers = yield Batch([check.mean])
+        return task.concluded(check.constants(answers))
+    weights = yield from descend(task.model, given)
     if given.decide == ModelChoice.CHECK:
-        means = yield of_a_fifth(Question(among_present(outcome)), given, parts=2)
-        constants[0] = float(np.mean([_inside(answer) for answer in means]))
-        constants = on_weight_grid(constants)
-        gain = _squared(outcome, constants, model) - _squared(outcome, weights, model)
-        query = real(clip(round_to(gain, RESIDUAL_BITS), -1, 1), default=0)
-        gains = yield of_a_fifth(Question(query), given, parts=2)
-        if np.mean([answer.value for answer in gains]) <= 0:
+        constants = yield from check.constant(weights, given)
+        if constants is not None:
             return task.concluded(constants)
     return task.concluded(weights)
-
-
-def _squared(outcome: Expression, weights: NDArray[np.float64], model: Model) -> Expression:
-    """Return a record's squared error, of a score within [-2, 2]."""
-    score = clip(round_to(model.features.score(weights), RESIDUAL_BITS), -_FARTHEST, _FARTHEST)
-    missed = score - outcome
-    return missed * missed
-
-
-def _inside(answer: Answer) -> float:
-    """Return a mean outcome within its interval's range."""
-    return float(min(max(answer.value, -1.0), 1.0))
 
 
 _PARAMETERS = (TARGET, COLUMNS, TAU, ROUNDS, RATE, CLIP, DECIDE)
@@ -368,7 +369,7 @@ def listed_ridge_regression(schema: Schema | None, parameters: Text) -> Learner[
     guess=_GUESS,
     parameters=(
         *_PARAMETERS,
-        ParameterEntry("width", "where the loss turns linear, on the scaled outcome", "1/8"),
+        ParameterEntry("width", "where the loss turns linear (default: 1/8; two values: 1)"),
     ),
     population="plane",
     small=_SMALL,
@@ -380,6 +381,6 @@ def listed_huber_regression(schema: Schema | None, parameters: Text) -> Learner[
         plane_schema(3) if schema is None else schema,
         parameters.get("target"),
         columns_in(parameters),
-        parameters["width"],
+        parameters.get("width"),
         **settings_in(parameters),
     )

@@ -7,29 +7,37 @@ All follow from one figure that is known before any user is asked:
 d the number of weights, n the users, v n times the variance of a component of the mean gradient
 when every record's gradient is clipped to length 1. It is the length of the error that the mean
 over all users would have, beside gradients of length at most 1. The figures below were chosen once
-on Adult (7 fields, 26,049 and 10^6 users, epsilon 0.5 to 8), whose error is flat about them.
+on Adult (7 fields and all of them) and on Pima, 600 to 10^7 users, epsilon 0.5 to 8, whose error is
+flat about them.
 
-- Rounds: (e / r)^2, at least 8 and at most 64 or 128: each round's gradient then has an error of
-  length e, 1/3 for classes and 2/5 for outcomes, whose features decide by small differences. More
-  rounds cost nothing but requests where the noise is small; fewer do not arrive.
-- Rate: a multiple of 1 / (curvature x mean |x|^2), greater where there are few rounds.
-- Fields: as many as keep r below 0.17, those of fewest features first, in the schema's order.
-- Decision: up to r = 0.3 the model is concluded; from 0.7 on not even its direction is known, and
-  the constant is; between, a fifth of the users tell which is better.
+- Rounds: 3 / r, at least 8 and at most 128. The errors of T steps of a rate, each of a T-th of the
+  users, add to a length of rate x T x r x clip, however the way is divided into steps: so rate x T
+  may grow as 1 / r does. More and shorter steps cost nothing but requests.
+- Rate: constant where residuals are clipped to probabilities, since clipping bounds the steps of
+  long features already; of squared losses at most a multiple of 1 / (curvature x mean |x|^2).
+- Clip: 1 for classes and outcomes of two values; 1/4 or 1/2 for other numbers, most of whose
+  outcomes are nearer to a model than that. An outcome of two values is far from every model, and
+  clipped closer the model would be of its median.
+- Fields: as many as keep r below a limit, those of fewest features first, in the schema's order.
+- Decision: up to a limit of r the model is concluded. Beyond, a fifth of the users tell whether it
+  is better than the constant, if their answer is exact enough: a choice by an unbiased answer of
+  standard deviation s costs at most max_x x Phi(-x) s = 0.17 s on the mean. If it is not, or from
+  r = 0.7 on, where not even the direction of the model is known, the constant is concluded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
 
-from askance_aggregator.learners.constant_checks import Doubt, ModelChoice
+from askance_aggregator.learners.constant_checks import ModelChoice
 
-MOST_NOISE = 0.17
-DOUBT = Doubt(clear=0.3, hopeless=0.7)
+HOPELESS = 0.7
 FEWEST_ROUNDS = 8
+MOST_ROUNDS = 128
+WAY = 3.0  # rounds times relative noise
 PENALTY_PART = Fraction(1, 8)  # of the relative noise: the penalty of a ridge
 _STEPS = 64  # the grid of a rate
 
@@ -41,53 +49,59 @@ class Scale:
     Args:
         clip: bound of a gradient's length where noise is small.
         noisy_clip: the same where it is not.
-        rate: where noise is small, times curvature and mean |x|^2.
-        noisy_rate: the same where it is not.
-        error: length of the error of a round's gradient.
-        most_rounds: the greatest number of rounds.
+        rate: the greatest.
+        multiple: of 1 / (curvature x mean |x|^2), the greatest rate where noise is small.
+        noisy_multiple: the same where it is not.
         fine: relative noise below which it is small.
+        clear: relative noise up to which a model is concluded unseen.
+        most_noise: relative noise that limits the fields.
         planned: relative noise that a plan without a population asks users for.
+        gain: bound of a record's gain in a check, in the unit of the loss that is compared.
+        doubt: greatest standard deviation of a check, in the same unit.
     """
 
     clip: Fraction
     noisy_clip: Fraction
     rate: float
-    noisy_rate: float
-    error: float
-    most_rounds: int
+    multiple: float
+    noisy_multiple: float
     fine: float
+    clear: float
+    most_noise: float
     planned: float
+    gain: Fraction
+    doubt: float
 
 
 CLASSES = Scale(
     Fraction(1),
     Fraction(1),
-    rate=2.4,
-    noisy_rate=5.0,
-    error=1 / 3,
-    most_rounds=64,
-    fine=0.05,
+    rate=1.75,
+    multiple=16.0,
+    noisy_multiple=16.0,
+    fine=0.02,
+    clear=0.25,
+    most_noise=0.12,
     planned=1 / 12,
+    gain=Fraction(1),
+    doubt=0.05,
 )
-MARGINS = Scale(
-    Fraction(1),
-    Fraction(1),
-    rate=8.0,
-    noisy_rate=6.0,
-    error=1 / 3,
-    most_rounds=64,
-    fine=0.05,
-    planned=1 / 12,
-)
+MARGINS = replace(CLASSES, rate=1.25)
 OUTCOMES = Scale(
     Fraction(1, 2),
     Fraction(1, 4),
-    rate=1.5,
-    noisy_rate=0.8,
-    error=2 / 5,
-    most_rounds=128,
+    rate=1.0,
+    multiple=1.5,
+    noisy_multiple=0.8,
     fine=0.02,
+    clear=0.1,
+    most_noise=0.08,
     planned=1 / 24,
+    gain=Fraction(1, 4),
+    doubt=0.01,
+)
+TWO_VALUES = replace(
+    OUTCOMES, clip=Fraction(1), noisy_clip=Fraction(1), gain=Fraction(1), doubt=0.04
 )
 
 
@@ -112,15 +126,25 @@ class Noise:
             return float("inf")
         return sqrt(self.weights * self.variance / self.users)
 
-    @property
-    def decision(self) -> ModelChoice:
-        """The decision about the model."""
-        return DOUBT.decision(self.relative)
+    def decision(self, scale: Scale, deviation: Callable[[], float]) -> ModelChoice:
+        """Return the decision about the model.
 
-    def rounds(self, scale: Scale) -> int:
-        """Return the number of rounds."""
-        wanted = (scale.error / self.relative) ** 2
-        return round(min(max(wanted, FEWEST_ROUNDS), scale.most_rounds))
+        Args:
+            scale: of the loss.
+            deviation: of a check by a fifth of the users; it is computed where r is in doubt.
+        """
+        if self.relative <= scale.clear:
+            return ModelChoice.MODEL
+        if self.relative < HOPELESS and deviation() <= scale.doubt:
+            return ModelChoice.CHECK
+        return ModelChoice.CONSTANT
+
+    @property
+    def rounds(self) -> int:
+        """The number of rounds."""
+        if not self.relative:
+            return MOST_ROUNDS
+        return round(min(max(WAY / self.relative, FEWEST_ROUNDS), MOST_ROUNDS))
 
     def clip(self, scale: Scale) -> Fraction:
         """Return the bound of a gradient's length."""
@@ -134,8 +158,9 @@ class Noise:
             curvature: of the loss.
             typical: the mean of |x|^2, about.
         """
-        chosen = scale.rate if self.relative < scale.fine else scale.noisy_rate
-        return rate_of(chosen, curvature, typical)
+        fine = self.relative < scale.fine
+        multiple = scale.multiple if fine else scale.noisy_multiple
+        return rate_of(scale.rate, multiple, curvature, typical)
 
     @property
     def penalty(self) -> Fraction:
@@ -144,9 +169,10 @@ class Noise:
         return Fraction(round(part * 65_536), 65_536)
 
 
-def rate_of(multiple: float, curvature: float, typical: float) -> Fraction:
-    """Return a multiple of 1 / (curvature x mean |x|^2), on multiples of 1/64, at least one."""
-    return Fraction(max(round(multiple / (curvature * typical) * _STEPS), 1), _STEPS)
+def rate_of(most: float, multiple: float, curvature: float, typical: float) -> Fraction:
+    """Return a multiple of 1 / (curvature x mean |x|^2), or the most, on multiples of 1/64."""
+    wanted = min(most, multiple / (curvature * typical))
+    return Fraction(max(round(wanted * _STEPS), 1), _STEPS)
 
 
 def users_for(weights: int, variance: float, relative: float) -> int:
@@ -154,19 +180,22 @@ def users_for(weights: int, variance: float, relative: float) -> int:
     return max(round(weights * variance / relative**2), 1)
 
 
-def affordable(widths: Sequence[int], variance: float, users: int, most: int) -> tuple[int, ...]:
-    """Choose the fields that keep the relative noise below `MOST_NOISE`, the narrowest first.
+def affordable(
+    widths: Sequence[int], variance: float, users: int, most: int, noise: float
+) -> tuple[int, ...]:
+    """Choose the fields that keep the relative noise below a limit, the narrowest first.
 
     Args:
         widths: number of features of each field.
         variance: v; 0: any number of weights is allowed, up to `most`.
         users: n.
         most: the greatest number of weights.
+        noise: the limit.
 
     Returns:
         Their places, increasing; at least one, and all if they fit.
     """
-    allowed = min(MOST_NOISE**2 * users / variance, most) if variance else most
+    allowed = min(noise**2 * users / variance, most) if variance else most
     order = sorted(range(len(widths)), key=lambda place: (widths[place], place))
     kept: list[int] = []
     weights = 1

@@ -27,10 +27,12 @@ from askance_aggregator.learners.assessments import CONSTANT
 from askance_aggregator.learners.constant_checks import ModelChoice
 from askance_aggregator.learners.glm_rules import (
     CLASSES,
-    DOUBT,
-    MOST_NOISE,
+    HOPELESS,
+    MARGINS,
     OUTCOMES,
+    TWO_VALUES,
     Noise,
+    Scale,
     affordable,
 )
 from askance_aggregator.learners.linear_classifiers import coordinates_of
@@ -53,35 +55,54 @@ def with_noise(users: int | None, n_variance: float) -> Conditions:
     return Conditions(users, lambda question: n_variance, lambda *given: 1.0, lambda learner: None)
 
 
-def test_less_noise_means_more_rounds_and_smaller_steps() -> None:
+def test_less_noise_means_more_rounds_and_looser_clips() -> None:
     rows = [Noise(variance, 30, 26_049) for variance in (25.0, 6.3, 1.6, 0.44, 0.135)]
-    for scale in (CLASSES, OUTCOMES):
-        rounds = [noise.rounds(scale) for noise in rows]
-        assert rounds == sorted(rounds)
-        assert 8 <= rounds[0] < rounds[-1] == scale.most_rounds
-        rates = [noise.rate(scale, 1.0, 4.0) for noise in rows]
+    rounds = [noise.rounds for noise in rows]
+    assert rounds == sorted(rounds)
+    assert 8 <= rounds[0] < rounds[-1] == 128
+    for scale in (CLASSES, MARGINS, OUTCOMES, TWO_VALUES):
         clips = [noise.clip(scale) for noise in rows]
-        assert len(set(rates)) == 2
         assert clips == sorted(clips)
 
 
-def test_the_decision_is_by_noise_alone() -> None:
-    def decision(relative: float) -> ModelChoice:
-        return Noise(relative**2 * 100, 10, 1_000).decision
+def test_the_errors_of_all_steps_add_to_a_length_that_noise_does_not_change() -> None:
+    """Before, rounds fell as the noise's square: a path too short at 26,049 users, epsilon 1."""
+    for relative in (0.025, 0.05, 0.1, 0.2):
+        noise = Noise(relative**2 * 1_000, 10, 10_000)
+        rate = float(noise.rate(CLASSES, 0.25, 5.0))
+        assert rate * noise.rounds * noise.relative == pytest.approx(1.75 * 3, rel=0.05)
 
-    assert decision(DOUBT.clear * 0.99) is ModelChoice.MODEL
-    assert decision(DOUBT.clear * 1.01) is decision(DOUBT.hopeless * 0.99) is ModelChoice.CHECK
-    assert decision(DOUBT.hopeless * 1.01) is Noise(1.0, 1, 0).decision is ModelChoice.CONSTANT
+
+def test_long_features_shorten_steps_only_where_clipping_does_not_bound_them() -> None:
+    """Before, the rate fell as 1 / |x|^2: with all columns of Adult half as long as was best."""
+    noise = Noise(1.0, 30, 26_049)
+    assert noise.rate(CLASSES, 0.25, 5.0) == noise.rate(CLASSES, 0.25, 11.0)
+    assert noise.rate(CLASSES, 0.25, 200.0) < noise.rate(CLASSES, 0.25, 11.0)
+    assert noise.rate(OUTCOMES, 1.0, 5.0) < noise.rate(OUTCOMES, 1.0, 3.0)
+
+
+@pytest.mark.parametrize("scale", [CLASSES, MARGINS, OUTCOMES, TWO_VALUES])
+def test_the_decision_is_by_noise_alone(scale: Scale) -> None:
+    def decision(relative: float, deviation: float) -> ModelChoice:
+        return Noise(relative**2 * 100, 10, 1_000).decision(scale, lambda: deviation)
+
+    sharp, blunt = scale.doubt * 0.99, scale.doubt * 1.01
+    assert decision(scale.clear * 0.99, blunt) is ModelChoice.MODEL
+    assert decision(scale.clear * 1.01, sharp) is ModelChoice.CHECK
+    assert decision(HOPELESS * 0.99, sharp) is ModelChoice.CHECK
+    assert decision(scale.clear * 1.01, blunt) is ModelChoice.CONSTANT
+    assert decision(HOPELESS * 1.01, 0.0) is ModelChoice.CONSTANT
+    assert Noise(1.0, 1, 0).decision(scale, lambda: 0.0) is ModelChoice.CONSTANT
 
 
 def test_as_many_fields_are_kept_as_the_noise_allows_the_narrowest_first() -> None:
-    widths = [40, 1, 1, 8, 2]
-    assert affordable(widths, 0.0, 0, 1024) == (0, 1, 2, 3, 4)
-    enough = 13 / MOST_NOISE**2  # 1 + 1 + 1 + 2 + 8 weights at a variance of 1
-    assert affordable(widths, 1.0, round(enough) + 1, 1024) == (1, 2, 3, 4)
-    assert affordable(widths, 1.0, round(enough) - 20, 1024) == (1, 2, 4)
-    assert affordable(widths, 1.0, 1, 1024) == (1,)
-    assert affordable(widths, 0.0, 0, 30) == (1, 2, 3, 4)
+    widths, limit = [40, 1, 1, 8, 2], 0.1
+    assert affordable(widths, 0.0, 0, 1024, limit) == (0, 1, 2, 3, 4)
+    enough = 13 / limit**2  # 1 + 1 + 1 + 2 + 8 weights at a variance of 1
+    assert affordable(widths, 1.0, round(enough) + 1, 1024, limit) == (1, 2, 3, 4)
+    assert affordable(widths, 1.0, round(enough) - 20, 1024, limit) == (1, 2, 4)
+    assert affordable(widths, 1.0, 1, 1024, limit) == (1,)
+    assert affordable(widths, 0.0, 0, 30, limit) == (1, 2, 3, 4)
 
 
 @pytest.mark.parametrize("name", ["logistic-regression", "linear-svm"])
@@ -239,7 +260,7 @@ def test_a_verdict_says_that_the_constant_was_concluded() -> None:
 
 
 def test_a_penalty_that_is_not_given_is_a_part_of_the_noise() -> None:
-    learner = ridge_regression(plane_schema(3))
+    learner = ridge_regression(plane_schema(3), columns=["x0", "x1", "x2"])
     penalties = [
         Fraction(text(learner.settled(with_noise(users, 8.0)))["penalty"])
         for users in (2_000, 200_000)

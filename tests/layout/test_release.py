@@ -1,4 +1,4 @@
-"""The files of a release: the same bytes from the same commit, and a demo from nothing but wheels."""
+"""The files of a release: equal bytes from one commit, and a demo from the wheels alone."""
 
 from __future__ import annotations
 

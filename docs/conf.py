@@ -17,7 +17,7 @@ from askance_client.version import __version__  # noqa: E402
 
 project = "askance"
 author = "the developers of askance"
-project_copyright = "Apache-2.0"
+project_copyright = "the developers of askance, Apache-2.0"
 version = release = __version__
 
 extensions = [

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from askance import learners
+    from askance.budgets import Budget, budget
     from askance.operations import (
         audit,
         catalogue,
@@ -141,6 +142,7 @@ __all__ = [
     "Batch",
     "Bit",
     "Bits",
+    "Budget",
     "Category",
     "CentralOracle",
     "CentreOracle",
@@ -187,6 +189,7 @@ __all__ = [
     "audit",
     "best_for",
     "bucketize",
+    "budget",
     "catalogue",
     "category",
     "clip",
@@ -234,6 +237,7 @@ __all__ = [
 
 _SUBMODULES = ("learners",)
 _NAMES = {
+    "askance.budgets": ("Budget", "budget"),
     "askance.operations": (
         "audit",
         "catalogue",

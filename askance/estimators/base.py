@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    assert_all_finite,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from askance.estimators.people import Columns, columns_of, population_of
 from askance_aggregator.learners import Learner
@@ -114,6 +120,8 @@ class Supervised(LocalEstimator):
     With a schema, the field to be predicted is the one that the rows do not have.
     """
 
+    _outcome_type: type[np.float64] | None = None  # what is predicted is read as; None: as it is
+
     @abstractmethod
     def _learner(self, schema: Schema, outcome: str, names: list[str]) -> Learner[Any]:
         """Make the learner that predicts a field from columns."""
@@ -125,14 +133,10 @@ class Supervised(LocalEstimator):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
-        stand_in = np.zeros((len(next(iter(columns.values()))), self.n_features_in_))
-        _, checked = validate_data(self, stand_in, outcome, reset=False, **self._outcome_checks)
+        checked = column_or_1d(outcome, warn=True, dtype=self._outcome_type)
+        assert_all_finite(checked, input_name="y")
+        check_consistent_length(next(iter(columns.values())), checked)
         return columns, checked
-
-    @property
-    @abstractmethod
-    def _outcome_checks(self) -> dict[str, Any]:
-        """Arguments of scikit-learn's checks of what is to be predicted."""
 
     def _outcome_name(self, columns: Columns, usual: str) -> str:
         """Return the name of the field to be predicted.

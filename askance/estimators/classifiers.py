@@ -76,10 +76,6 @@ class LocalClassifier(ClassifierMixin, Supervised):  # type: ignore[misc]  # sci
         check_is_fitted(self)
         return list(self.classes_.tolist())
 
-    @property
-    def _outcome_checks(self) -> dict[str, Any]:
-        return {}
-
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: few rows give a poor score."""
         tags = super().__sklearn_tags__()

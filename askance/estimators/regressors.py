@@ -32,6 +32,8 @@ class LocalLinearRegression(RegressorMixin, Supervised):  # type: ignore[misc]  
         intercept_: the outcome where all features are 0.
     """
 
+    _outcome_type = np.float64
+
     def __init__(
         self,
         *,
@@ -69,10 +71,6 @@ class LocalLinearRegression(RegressorMixin, Supervised):  # type: ignore[misc]  
         """Predict the outcome of each row, shape (n,)."""
         columns = self._features(X)
         return np.asarray(self.model_.predict(columns))
-
-    @property
-    def _outcome_checks(self) -> dict[str, Any]:
-        return {"y_numeric": True}
 
     def _learner(self, schema: Schema, outcome: str, names: list[str]) -> Learner[Any]:
         return learners.linear_regression(schema, outcome, names, rounds=self.rounds)

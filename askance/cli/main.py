@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import threading
@@ -99,16 +100,43 @@ def main(argv: Sequence[str] | None = None) -> int:
             arguments = parser(first).parse_args(words)
             code: int = arguments.run(arguments)
             sys.stdout.flush()
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of stdout has gone: no message can reach it
-        return 1
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # as rich ends a program
+            return 0
+        raise
     except KeyboardInterrupt:
         return fail(Failure(130, "interrupted", "interrupted"), as_json=as_json)
+    except OSError as error:
+        if _output_fails():
+            if isinstance(error, BrokenPipeError):
+                return 0  # its reader has all that it wants
+            return fail(Failure(1, "failed", f"standard output: {error.strerror}"), as_json=False)
+        if debug:
+            raise
+        return fail(_failure(error), as_json=as_json)
     except Exception as error:
         if debug:
             raise
         return fail(Failure.of(error), as_json=as_json)
     return code
+
+
+def _output_fails() -> bool:
+    """Return whether standard output cannot be written; then nothing more is written to it."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # What is left in the buffer would be tried again when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False
+
+
+def _failure(error: OSError) -> Failure:
+    """Return the failure of an operation on a file, which is named."""
+    if error.filename is None or error.strerror is None:
+        return Failure.of(error)
+    return Failure(1, "failed", f"{error.filename}: {error.strerror}")
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import signal
 import sys
 import threading
@@ -19,12 +18,14 @@ from askance.cli import (
     plan,
     reproduce,
     simulate,
+    standard_output,
     study,
     sweep,
     verify,
     version,
 )
 from askance.cli.output import Failure, fail
+from askance.cli.standard_output import named_output
 from askance_client.version import __version__
 
 COMMANDS = (
@@ -95,11 +96,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     as_json, debug = "--json" in words, "--debug" in words
     try:
-        with _ended_in_order():
+        with _ended_in_order(), named_output():
             first = next((word for word in words if not word.startswith("-")), "")
             arguments = parser(first).parse_args(words)
             code: int = arguments.run(arguments)
-            sys.stdout.flush()
     except SystemExit as error:
         if isinstance(error.__context__, BrokenPipeError):  # as rich ends a program
             return 0
@@ -107,29 +107,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return fail(Failure(130, "interrupted", "interrupted"), as_json=as_json)
     except OSError as error:
-        if _output_fails():
-            if isinstance(error, BrokenPipeError):
-                return 0  # its reader has all that it wants
-            return fail(Failure(1, "failed", f"standard output: {error.strerror}"), as_json=False)
+        of_output = error.filename == standard_output.NAME
+        if of_output and isinstance(error, BrokenPipeError):
+            return 0  # its reader has all that it wants
         if debug:
             raise
-        return fail(_failure(error), as_json=as_json)
+        return fail(_failure(error), as_json=as_json and not of_output)
     except Exception as error:
         if debug:
             raise
         return fail(Failure.of(error), as_json=as_json)
     return code
-
-
-def _output_fails() -> bool:
-    """Return whether standard output cannot be written; then nothing more is written to it."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        # What is left in the buffer would be tried again when the interpreter ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return True
-    return False
 
 
 def _failure(error: OSError) -> Failure:

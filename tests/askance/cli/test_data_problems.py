@@ -140,8 +140,8 @@ PROBLEMS: dict[str, str] = {
     ),
     "mean --data texts.csv": (
         "mean: expected a field of the type bit or integer or real, got none; in the file, school:"
-        " 2 different texts, no numbers; mail: nearly all of its values differ, as of an identifier;"
-        " same: the same value in all rows; nothing: no value in any row"
+        " 2 different texts, no numbers; mail: nearly all of its values differ, as of an"
+        " identifier; same: the same value in all rows; nothing: no value in any row"
     ),
     "mean --data unusable.csv": (
         "unusable.csv: expected a column of numbers, or of 2 to 1,024 different texts, got none:"

@@ -5,6 +5,7 @@ gRPC, plotting and Parquet are imported when they are first used.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,7 +24,13 @@ from askance_simulation.experiments import (
     named,
     run_trial,
 )
-from askance_simulation.populations import CHANGES, POPULATIONS, masked_parity
+from askance_simulation.populations import (
+    CHANGES,
+    DATA_SETS,
+    POPULATIONS,
+    DataSource,
+    masked_parity,
+)
 from askance_simulation.randomness.seeds import Seed
 
 if TYPE_CHECKING:
@@ -46,7 +53,11 @@ __all__ = [
     "verify_export",
 ]
 
-_WRITERS = {".parquet": "pyarrow", ".png": "matplotlib", ".svg": "matplotlib"}
+_WRITERS = {  # by suffix: the package that writes it, and the extra that has the package
+    ".parquet": ("pyarrow", "frames"),
+    ".png": ("matplotlib", "plots"),
+    ".svg": ("matplotlib", "plots"),
+}
 
 
 def audit(
@@ -110,7 +121,7 @@ def plan(
     users: int | None = None,
     settings: Mapping[str, str] | None = None,
     population: str | None = None,
-    data: Path | None = None,
+    data: DataSource | Path | str | None = None,
     schema: Path | None = None,
     label: str | None = None,
     randomizer: str = "best",
@@ -172,6 +183,15 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
                 ],
             }
             for _, people in sorted(POPULATIONS.items())
+        ],
+        "datasets": [
+            {
+                "name": item.name,
+                "summary": item.summary,
+                "columns": list(item.columns),
+                "parameters": [],
+            }
+            for _, item in sorted(DATA_SETS.items())
         ],
         "changes": [
             {
@@ -283,7 +303,7 @@ def reproduce(
 
 def curate(
     learner: str,
-    data: Path,
+    data: DataSource | Path | str,
     epsilon: str | float,
     *,
     label: str | None = None,
@@ -295,7 +315,7 @@ def curate(
 
     Args:
         learner: see `askance curate --list`.
-        data: path of a CSV or Parquet file.
+        data: path of a CSV or Parquet file, or the name of a data set that ships with the package.
         epsilon: nats, for everything that is released.
         label: the column to be predicted.
         schema: a TOML file with bounds and labels.
@@ -329,6 +349,13 @@ def check_output(path: Path | None, suffixes: tuple[str, ...]) -> None:
         )
     if path.is_dir():
         raise InvalidParameter(f"expected a file at {path}, found a folder")
-    writer = _WRITERS.get(path.suffix)
+    if not os.access(path.parent, os.W_OK):
+        raise InvalidParameter(
+            f"expected a folder in which files can be made for {path}, got"
+            f" {value_text(path.parent)}, which is write-protected"
+        )
+    writer, extra = _WRITERS.get(path.suffix, (None, None))
     if writer is not None and find_spec(writer) is None:
-        raise InvalidParameter(f"expected {writer} installed to write {path}, found it is not")
+        raise InvalidParameter(
+            f"expected {writer} installed to write {path}, got none: pip install 'askance[{extra}]'"
+        )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_client.records import Table, field_name, read_csv
+from askance_simulation.populations.formats import check_format, remedy
 
 if TYPE_CHECKING:
     import pyarrow
@@ -14,16 +15,29 @@ if TYPE_CHECKING:
 PARQUET = ".parquet"
 
 
-def read_file(path: Path) -> Table:
+def read_file(path: Path, delimiter: str = ",") -> Table:
     """Read the records of a file: .parquet for a Parquet file, else CSV.
 
     A malformed row, which a device's owner is only warned of, is an error: a population is the
     whole file, and a result must not depend on a row that was lost.
 
+    Args:
+      path: the file.
+      delimiter: the character between two cells of a CSV file.
+
     Raises:
-      InvalidRecord: see `read_csv` and `read_parquet`; or a row of a CSV file is malformed.
+      InvalidRecord: see `read_csv` and `read_parquet`; or a row of a CSV file is malformed. The
+        message says what helps.
     """
-    return read_parquet(path) if path.suffix.lower() == PARQUET else read_csv(path).checked()
+    if path.suffix.lower() == PARQUET:
+        return read_parquet(path)
+    check_format(path, delimiter)
+    people = read_csv(path, delimiter)
+    for problem in people.malformed.values():
+        more = len(people.malformed) - 1
+        others = f"; {more:,} more rows are malformed" if more else ""
+        raise InvalidRecord(f"{path}: {problem}{remedy(problem, delimiter)}{others}")
+    return people
 
 
 def read_parquet(path: Path) -> Table:
@@ -40,7 +54,9 @@ def read_parquet(path: Path) -> Table:
     try:
         from pyarrow import parquet
     except ImportError:
-        raise InvalidParameter(f"{path}: expected pyarrow installed to read it") from None
+        raise InvalidParameter(
+            f"{path}: expected pyarrow installed to read it (pip install 'askance[frames]')"
+        ) from None
     try:
         with path.open("rb") as file:
             people = parquet.ParquetFile(file).read()

@@ -2,7 +2,7 @@
 
     import askance as ask
 
-    population = ask.Population.from_csv("adult.csv")
+    population = ask.read("census")  # or "people.csv", "people.parquet", a frame
     learner = ask.learners.frequency(population.schema.education)
     study = ask.Study(learner, population.schema, epsilon=1.0)
     study.plan(n_users=population.size).to_json()  # before anything is spent
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         demo,
         new_analyst_key,
         plan,
+        read,
         reproduce,
         study_from_toml,
         verify_export,
@@ -219,6 +220,7 @@ __all__ = [
     "plan",
     "predicate",
     "randomized_response",
+    "read",
     "real",
     "reproduce",
     "round_to",
@@ -246,6 +248,7 @@ _NAMES = {
         "demo",
         "new_analyst_key",
         "plan",
+        "read",
         "reproduce",
         "study_from_toml",
         "verify_export",

@@ -18,6 +18,7 @@ from askance_client.errors import (
     InvalidParameter,
 )
 from askance_client.printable import value_text
+from askance_client.queries import Schema
 from askance_simulation.experiments import (
     Trial,
     design,
@@ -29,6 +30,7 @@ from askance_simulation.populations import (
     DATA_SETS,
     POPULATIONS,
     DataSource,
+    Population,
     masked_parity,
 )
 from askance_simulation.randomness.seeds import Seed
@@ -48,6 +50,7 @@ __all__ = [
     "demo",
     "new_analyst_key",
     "plan",
+    "read",
     "reproduce",
     "study_from_toml",
     "verify_export",
@@ -58,6 +61,44 @@ _WRITERS = {  # by suffix: the package that writes it, and the extra that has th
     ".png": ("matplotlib", "plots"),
     ".svg": ("matplotlib", "plots"),
 }
+
+
+def read(
+    source: str | Path | object,
+    schema: Schema | None = None,
+    *,
+    label: str | None = None,
+    users: int | None = None,
+    seed: int = 0,
+    keep: Collection[str] = (),
+    **settings: Any,
+) -> Population:
+    """Read a file, a data set or a frame as a population, one user per row.
+
+    Privacy: a schema that is inferred states facts about the users in the data, which a result
+        notes. A real study has a schema that is known before any user is asked.
+
+    Args:
+        source: path of a .parquet or CSV file; the name of a data set that ships with the package
+            ("census"); or a frame of pandas, pyarrow, polars or DuckDB.
+        schema: of the records; None: inferred. Read `.schema` of the result to see and edit it.
+        label: field to be predicted; None: the only label.
+        users: how many; None: one per row.
+        seed: of a sample of the rows.
+        keep: names of columns that are not left out as identifiers.
+        settings: further ones of `Population.from_csv`, `from_parquet` or `from_arrow`.
+
+    Raises:
+        InvalidRecord: the data is not of that form; the message says what helps.
+        InvalidParameter: an argument, or a package that is not installed.
+    """
+    if not isinstance(source, str | Path):
+        make = Population.from_arrow
+    elif Path(source).suffix.lower() == ".parquet":
+        make = Population.from_parquet
+    else:
+        make = Population.from_csv
+    return make(source, schema, label=label, users=users, seed=seed, keep=keep, **settings)
 
 
 def audit(

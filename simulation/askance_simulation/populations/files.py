@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from askance_client.errors import InvalidParameter, InvalidRecord
-from askance_client.records import Table, field_name, read_csv
+from askance_client.records import Table, read_csv
+from askance_simulation.populations.arrow_tables import table_of
 from askance_simulation.populations.formats import check_format, remedy
-
-if TYPE_CHECKING:
-    import pyarrow
 
 PARQUET = ".parquet"
 
@@ -43,13 +40,9 @@ def read_file(path: Path, delimiter: str = ",") -> Table:
 def read_parquet(path: Path) -> Table:
     """Read the users of a Parquet file, one per row; a cell has the text of a CSV file's.
 
-    A number is its shortest decimal, so that 0.1 is the same from either file; what is null, NaN or
-    infinite is missing; of a dictionary its value is taken. A truth value stays one.
-
     Raises:
       InvalidParameter: pyarrow is not installed.
-      InvalidRecord: no file, none of that form, no row, two columns of one name, a column of
-        anything but numbers, truth values, text and times, or text that is not UTF-8.
+      InvalidRecord: no file, none of that form, or see `arrow_tables.table_of`.
     """
     try:
         from pyarrow import parquet
@@ -65,48 +58,4 @@ def read_parquet(path: Path) -> Table:
         raise InvalidRecord(f"{path}: cannot be read: {reason}") from None
     except (ValueError, NotImplementedError):  # what pyarrow's ArrowInvalid and others are
         raise InvalidRecord(f"{path}: expected a Parquet file, got another format") from None
-    written = tuple(people.column_names)
-    names = tuple(field_name(name) for name in written)
-    if len(set(names)) != len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidRecord(f"{path}: expected distinct column names, got {twice!r:.80} twice")
-    if not people.num_rows or not names:
-        raise InvalidRecord(f"{path}: expected at least one row, got none")
-    columns = [
-        _cells(path, name, column) for name, column in zip(written, people.columns, strict=True)
-    ]
-    return Table(path, written, names, list(zip(*columns, strict=True)))
-
-
-def _cells(path: Path, name: str, column: pyarrow.ChunkedArray) -> list[str | bool | None]:
-    """Return a column's cells: stripped texts or truth values; None where missing."""
-    from pyarrow import compute, string, types
-
-    if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    kind: Any = column.type
-    if types.is_boolean(kind):
-        return list(column.to_pylist())
-    if types.is_floating(kind):
-        column = compute.if_else(compute.is_finite(column), column, None)
-    elif not (
-        types.is_integer(kind)
-        or types.is_decimal(kind)
-        or types.is_string(kind)
-        or types.is_large_string(kind)
-        or types.is_null(kind)
-        or types.is_date(kind)
-        or types.is_time(kind)
-        or types.is_timestamp(kind)
-    ):
-        raise InvalidRecord(
-            f"{path}: expected columns of numbers, truth values, text or times, found {kind!s:.80}"
-            f" in {name!r:.80}"
-        )
-    try:
-        return list(compute.utf8_trim_whitespace(column.cast(string())).to_pylist())
-    except ValueError:  # which pyarrow's ArrowInvalid is; its message may hold a cell's value
-        raise InvalidRecord(
-            f"{path}: expected text, numbers or times that can be read in {name!r:.80},"
-            " found others"
-        ) from None
+    return table_of(people, path)

@@ -13,6 +13,7 @@ from askance_aggregator.queries import EncodedColumns, encode_columns
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Bits, Schema
 from askance_client.records import Table
+from askance_simulation.populations.arrow_tables import arrow_of, table_of
 from askance_simulation.populations.changes import label_noise, moving
 from askance_simulation.populations.columns import narrowed
 from askance_simulation.populations.files import read_parquet
@@ -180,6 +181,46 @@ class Population:
             keep=keep,
             most_outside=rational(most_outside, "most_outside"),
         )
+
+    @classmethod
+    def from_arrow(
+        cls,
+        frame: Any,
+        schema: Schema | None = None,
+        *,
+        name: str = "frame",
+        label: str | None = None,
+        users: int | None = None,
+        seed: int = 0,
+        keep: Collection[str] = (),
+        most_outside: Rational = MOST_OUTSIDE,
+    ) -> Population:
+        """Make a population of a frame, like a CSV file of these cells (`arrow_tables.table_of`).
+
+        Args:
+          frame: a pandas DataFrame, or what has `__arrow_c_stream__`: pyarrow, polars, DuckDB.
+          schema: the schema of the records; None: inferred.
+          name: of the population, and of a schema that is inferred.
+          label: field to be predicted; None: the only label.
+          users: how many; None: one per row.
+          seed: of a sample of the rows.
+          keep: names of columns that are not left out as identifiers.
+          most_outside: share of a field's values outside `schema` that is accepted, 0 .. 1.
+
+        Raises:
+          InvalidRecord, InvalidParameter: as of `from_csv`; pyarrow is not installed.
+        """
+        return people_of(
+            table_of(arrow_of(frame), Path(name)),
+            Seed.of(seed),
+            schema=schema,
+            label=label,
+            size=users,
+            keep=keep,
+            most_outside=rational(most_outside, "most_outside"),
+        )
+
+    from_pandas = from_arrow
 
 
 def people_of(

@@ -2,7 +2,7 @@
 
     import askance as ask
 
-    population = ask.Population.from_csv("adult.csv")
+    population = ask.read("census")  # or "people.csv", "people.parquet", a frame
     learner = ask.learners.frequency(population.schema.education)
     study = ask.Study(learner, population.schema, epsilon=1.0)
     study.plan(n_users=population.size).to_json()  # before anything is spent
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from askance import learners
+    from askance.budgets import Budget, budget
     from askance.operations import (
         audit,
         catalogue,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         demo,
         new_analyst_key,
         plan,
+        read,
         reproduce,
         study_from_toml,
         verify_export,
@@ -141,6 +143,7 @@ __all__ = [
     "Batch",
     "Bit",
     "Bits",
+    "Budget",
     "Category",
     "CentralOracle",
     "CentreOracle",
@@ -187,6 +190,7 @@ __all__ = [
     "audit",
     "best_for",
     "bucketize",
+    "budget",
     "catalogue",
     "category",
     "clip",
@@ -216,6 +220,7 @@ __all__ = [
     "predicate",
     "random_codebook",
     "randomized_response",
+    "read",
     "real",
     "reproduce",
     "round_to",
@@ -234,6 +239,7 @@ __all__ = [
 
 _SUBMODULES = ("learners",)
 _NAMES = {
+    "askance.budgets": ("Budget", "budget"),
     "askance.operations": (
         "audit",
         "catalogue",
@@ -242,6 +248,7 @@ _NAMES = {
         "demo",
         "new_analyst_key",
         "plan",
+        "read",
         "reproduce",
         "study_from_toml",
         "verify_export",

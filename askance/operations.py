@@ -5,6 +5,7 @@ gRPC, plotting and Parquet are imported when they are first used.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,13 +18,21 @@ from askance_client.errors import (
     InvalidParameter,
 )
 from askance_client.printable import value_text
+from askance_client.queries import Schema
 from askance_simulation.experiments import (
     Trial,
     design,
     named,
     run_trial,
 )
-from askance_simulation.populations import CHANGES, POPULATIONS, masked_parity
+from askance_simulation.populations import (
+    CHANGES,
+    DATA_SETS,
+    POPULATIONS,
+    DataSource,
+    Population,
+    masked_parity,
+)
 from askance_simulation.randomness.seeds import Seed
 
 if TYPE_CHECKING:
@@ -41,12 +50,55 @@ __all__ = [
     "demo",
     "new_analyst_key",
     "plan",
+    "read",
     "reproduce",
     "study_from_toml",
     "verify_export",
 ]
 
-_WRITERS = {".parquet": "pyarrow", ".png": "matplotlib", ".svg": "matplotlib"}
+_WRITERS = {  # by suffix: the package that writes it, and the extra that has the package
+    ".parquet": ("pyarrow", "frames"),
+    ".png": ("matplotlib", "plots"),
+    ".svg": ("matplotlib", "plots"),
+}
+
+
+def read(
+    source: str | Path | object,
+    schema: Schema | None = None,
+    *,
+    label: str | None = None,
+    users: int | None = None,
+    seed: int = 0,
+    keep: Collection[str] = (),
+    **settings: Any,
+) -> Population:
+    """Read a file, a data set or a frame as a population, one user per row.
+
+    Privacy: a schema that is inferred states facts about the users in the data, which a result
+        notes. A real study has a schema that is known before any user is asked.
+
+    Args:
+        source: path of a .parquet or CSV file; the name of a data set that ships with the package
+            ("census"); or a frame of pandas, pyarrow, polars or DuckDB.
+        schema: of the records; None: inferred. Read `.schema` of the result to see and edit it.
+        label: field to be predicted; None: the only label.
+        users: how many; None: one per row.
+        seed: of a sample of the rows.
+        keep: names of columns that are not left out as identifiers.
+        settings: further ones of `Population.from_csv`, `from_parquet` or `from_arrow`.
+
+    Raises:
+        InvalidRecord: the data is not of that form; the message says what helps.
+        InvalidParameter: an argument, or a package that is not installed.
+    """
+    if not isinstance(source, str | Path):
+        make = Population.from_arrow
+    elif Path(source).suffix.lower() == ".parquet":
+        make = Population.from_parquet
+    else:
+        make = Population.from_csv
+    return make(source, schema, label=label, users=users, seed=seed, keep=keep, **settings)
 
 
 def audit(
@@ -110,7 +162,7 @@ def plan(
     users: int | None = None,
     settings: Mapping[str, str] | None = None,
     population: str | None = None,
-    data: Path | None = None,
+    data: DataSource | Path | str | None = None,
     schema: Path | None = None,
     label: str | None = None,
     randomizer: str = "best",
@@ -172,6 +224,15 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
                 ],
             }
             for _, people in sorted(POPULATIONS.items())
+        ],
+        "datasets": [
+            {
+                "name": item.name,
+                "summary": item.summary,
+                "columns": list(item.columns),
+                "parameters": [],
+            }
+            for _, item in sorted(DATA_SETS.items())
         ],
         "changes": [
             {
@@ -283,7 +344,7 @@ def reproduce(
 
 def curate(
     learner: str,
-    data: Path,
+    data: DataSource | Path | str,
     epsilon: str | float,
     *,
     label: str | None = None,
@@ -295,7 +356,7 @@ def curate(
 
     Args:
         learner: see `askance curate --list`.
-        data: path of a CSV or Parquet file.
+        data: path of a CSV or Parquet file, or the name of a data set that ships with the package.
         epsilon: nats, for everything that is released.
         label: the column to be predicted.
         schema: a TOML file with bounds and labels.
@@ -329,6 +390,13 @@ def check_output(path: Path | None, suffixes: tuple[str, ...]) -> None:
         )
     if path.is_dir():
         raise InvalidParameter(f"expected a file at {path}, found a folder")
-    writer = _WRITERS.get(path.suffix)
+    if not os.access(path.parent, os.W_OK):
+        raise InvalidParameter(
+            f"expected a folder in which files can be made for {path}, got"
+            f" {value_text(path.parent)}, which is write-protected"
+        )
+    writer, extra = _WRITERS.get(path.suffix, (None, None))
     if writer is not None and find_spec(writer) is None:
-        raise InvalidParameter(f"expected {writer} installed to write {path}, found it is not")
+        raise InvalidParameter(
+            f"expected {writer} installed to write {path}, got none: pip install 'askance[{extra}]'"
+        )

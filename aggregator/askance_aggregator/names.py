@@ -10,6 +10,10 @@ from askance_client.printable import nearest_text, unknown_text, value_text
 _COLUMNS_SHOWN = 20  # of a wide table; the nearest name is sought among all
 
 
+class NoSuitableColumn(InvalidParameter):
+    """A schema has no field of a type that a learner can ask about."""
+
+
 def unknown_name(field: str, name: object, known: Iterable[str]) -> InvalidParameter:
     """Return the error for a name that is not among the known ones, with the nearest of them.
 
@@ -29,7 +33,11 @@ def unknown_column(column: object, known: Iterable[str]) -> str:
       known: names of the fields that can be given, in the order to be listed.
     """
     names = list(known)
-    shown = ", ".join(names[:_COLUMNS_SHOWN]) or "none here"
+    if not names:
+        return (
+            f"expected a field of a fitting type, of which there is none, got {value_text(column)}"
+        )
+    shown = ", ".join(names[:_COLUMNS_SHOWN])
     more = ", ..." if len(names) > _COLUMNS_SHOWN else ""
     nearest = nearest_text(column, names)
     return f"expected one of the fields {shown}{more}, got {value_text(column)}{nearest}"

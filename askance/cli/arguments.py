@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from askance.cli.output import Failure
+
+if TYPE_CHECKING:
+    from askance_simulation.populations import DataSource
 
 _BY_PLACE = ("learner", "name")  # arguments without dashes
 
@@ -60,9 +63,17 @@ def add_people(parser: argparse.ArgumentParser) -> None:
     source.add_argument(
         "--data",
         type=Path,
-        metavar="FILE.csv|.parquet",
+        metavar="FILE.csv|.parquet|NAME",
         help="real users, one per row, in CSV (header line first) or Parquet; an empty value or ?"
-        " is a missing one",
+        " is a missing one; or the name of a data set that ships with askance (census; see:"
+        " askance simulate --list)",
+    )
+    add_delimiter(parser)
+    parser.add_argument(
+        "--most-outside",
+        metavar="SHARE",
+        help="share of a field's values outside --schema that is accepted; with more the file is"
+        " refused (default: 0.5)",
     )
     parser.add_argument(
         "--schema",
@@ -73,6 +84,50 @@ def add_people(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--label", metavar="COLUMN", help="the column of --data that is to be predicted"
     )
+
+
+def add_delimiter(parser: argparse.ArgumentParser) -> None:
+    """Add the option of the character between the cells of a CSV file."""
+    parser.add_argument(
+        "--delimiter",
+        type=delimiter,
+        default=",",
+        metavar="C",
+        help="the character between the cells of --data: , (default) ; | or tab",
+    )
+
+
+def add_out(parser: argparse.ArgumentParser, metavar: str, summary: str) -> None:
+    """Add the options of the file that a result is written to."""
+    parser.add_argument("--out", type=Path, metavar=metavar, help=summary)
+    parser.add_argument("--force", action="store_true", help="replace the file of --out")
+
+
+def check_new(arguments: argparse.Namespace) -> None:
+    """Refuse an --out file that exists, before the work for it starts, unless --force is given."""
+    if arguments.out is not None and arguments.out.exists() and not arguments.force:
+        raise Failure(
+            2,
+            "bad-input",
+            f"--out: expected a new file, got {arguments.out}, which exists: give another name, or"
+            " --force to replace it",
+        )
+
+
+def source(arguments: argparse.Namespace) -> DataSource | None:
+    """Return the records of --data, and how they are read; None: there are none."""
+    from askance_aggregator.numbers import rational
+    from askance_simulation.populations import DataSource
+
+    if arguments.data is None:
+        if arguments.delimiter != "," or arguments.most_outside is not None:
+            name = "--most-outside" if arguments.delimiter == "," else "--delimiter"
+            raise Failure(2, "usage", f"{name}: expected --data with it, got none")
+        return None
+    if arguments.most_outside is None:
+        return DataSource(arguments.data, arguments.delimiter)
+    most = rational(arguments.most_outside, "--most-outside")
+    return DataSource(arguments.data, arguments.delimiter, most)
 
 
 def add_workers(parser: argparse.ArgumentParser, workers: str) -> None:
@@ -94,7 +149,7 @@ def chosen(arguments: argparse.Namespace) -> dict[str, Any]:
         "users": arguments.users,
         "settings": dict(arguments.set),
         "population": arguments.population,
-        "data": arguments.data,
+        "data": source(arguments),
         "schema": arguments.schema,
         "label": arguments.label,
         "randomizer": arguments.randomizer,
@@ -121,6 +176,11 @@ def seed(text: str) -> int:
     if not text.isascii() or not text.isdigit():
         raise argparse.ArgumentTypeError(f"expected a whole number of 0 or more, found {text!r}")
     return int(text)
+
+
+def delimiter(text: str) -> str:
+    """Parse a character between cells; a tab may be given by its name."""
+    return "\t" if text == "tab" else text
 
 
 def setting(text: str) -> tuple[str, str]:

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from askance.cli.arguments import required, seed, setting
+from askance.cli.arguments import add_delimiter, add_out, check_new, required, seed, setting
 from askance.cli.output import print_json, screen
 
 if TYPE_CHECKING:
@@ -29,9 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data",
         type=Path,
-        metavar="FILE.csv|.parquet",
-        help="records, one per row, in CSV (header line first) or Parquet",
+        metavar="FILE.csv|.parquet|NAME",
+        help="records, one per row, in CSV (header line first) or Parquet; or the name of a data"
+        " set that ships with askance (census)",
     )
+    add_delimiter(parser)
     parser.add_argument("--epsilon", metavar="E", help="the budget of the release, in nats")
     parser.add_argument("--label", metavar="COLUMN", help="the column that is to be predicted")
     parser.add_argument(
@@ -45,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="bounds, labels, or a parameter of the learner; may be repeated, the last one holds",
     )
-    parser.add_argument("--out", type=Path, metavar="FILE.json", help="write the result there too")
+    add_out(parser, "FILE.json", "write the result there too")
     parser.add_argument(
         "--seed", type=seed, metavar="S", help="seed of an experiment; a release has none"
     )
@@ -58,15 +60,18 @@ def run(arguments: argparse.Namespace) -> int:
     import askance as ask
     from askance.operations import check_output
     from askance_simulation.curate.registry import find
+    from askance_simulation.output_files import write_whole
+    from askance_simulation.populations import DataSource
 
     required(arguments, "learner")
     find(arguments.learner)
     required(arguments, "data", "epsilon")
 
     check_output(arguments.out, (".json",))
+    check_new(arguments)
     told = ask.curate(
         arguments.learner,
-        arguments.data,
+        DataSource(arguments.data, arguments.delimiter),
         arguments.epsilon,
         label=arguments.label,
         schema=arguments.schema,
@@ -74,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
     )
     if arguments.out is not None:
-        arguments.out.write_text(json.dumps(told.to_json(), indent=2) + "\n", encoding="utf-8")
+        write_whole(arguments.out, (json.dumps(told.to_json(), indent=2) + "\n").encode())
     if arguments.json:
         print_json(told.to_json())
     else:

@@ -18,12 +18,14 @@ from askance.cli import (
     plan,
     reproduce,
     simulate,
+    standard_output,
     study,
     sweep,
     verify,
     version,
 )
 from askance.cli.output import Failure, fail
+from askance.cli.standard_output import named_output
 from askance_client.version import __version__
 
 COMMANDS = (
@@ -94,21 +96,35 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     as_json, debug = "--json" in words, "--debug" in words
     try:
-        with _ended_in_order():
+        with _ended_in_order(), named_output():
             first = next((word for word in words if not word.startswith("-")), "")
             arguments = parser(first).parse_args(words)
             code: int = arguments.run(arguments)
-            sys.stdout.flush()
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of stdout has gone: no message can reach it
-        return 1
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # as rich ends a program
+            return 0
+        raise
     except KeyboardInterrupt:
         return fail(Failure(130, "interrupted", "interrupted"), as_json=as_json)
+    except OSError as error:
+        of_output = error.filename == standard_output.NAME
+        if of_output and isinstance(error, BrokenPipeError):
+            return 0  # its reader has all that it wants
+        if debug:
+            raise
+        return fail(_failure(error), as_json=as_json and not of_output)
     except Exception as error:
         if debug:
             raise
         return fail(Failure.of(error), as_json=as_json)
     return code
+
+
+def _failure(error: OSError) -> Failure:
+    """Return the failure of an operation on a file, which is named."""
+    if error.filename is None or error.strerror is None:
+        return Failure.of(error)
+    return Failure(1, "failed", f"{error.filename}: {error.strerror}")
 
 
 @contextmanager

@@ -6,7 +6,16 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from askance.cli.arguments import add_learner, add_workers, chosen, count, required, seed
+from askance.cli.arguments import (
+    add_learner,
+    add_out,
+    add_workers,
+    check_new,
+    chosen,
+    count,
+    required,
+    seed,
+)
 from askance.cli.bounds import tell_bounds
 from askance.cli.disturbances import add_disturbances, behaviour_of, faults_of
 from askance.cli.hypotheses import tell_hypothesis
@@ -55,9 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the picture of trial 0 by --plot: its result (default), the epsilon users were asked"
         " for, or users, answers and tolerance by round",
     )
-    parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="one row per trial: .jsonl or .parquet"
-    )
+    add_out(parser, "FILE", "one row per trial: .jsonl or .parquet")
     add_disturbances(parser)
 
 
@@ -108,6 +115,7 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
 
     check_output(arguments.plot, (".png", ".svg"))
     check_output(arguments.out, (".jsonl", ".parquet"))
+    check_new(arguments)
     if arguments.picture is not None and arguments.plot is None:
         raise Failure(2, "usage", "expected --plot with --picture, got none")
     if arguments.out is not None and is_of_a_sweep(arguments.out):

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from askance.cli.arguments import add_out, check_new
 from askance.cli.output import Failure, counted, fail, print_json, progress, screen
 from askance.cli.study_results import tell_result, tell_verification
 from askance_client.printable import all_printable, printable
@@ -51,9 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     watch = add("watch", "follow a study to its end, and print its result", _watch)
     result = add("result", "print a study's result and its cost", _result)
     _add_wait(result)
-    result.add_argument(
-        "--out", type=Path, metavar="FILE", help="write the study's export, for study verify"
-    )
+    add_out(result, "FILE", "write the study's export, for study verify")
     cancel = add("cancel", "end a study; its answers stay charged", _cancel)
     for sub in (show, watch, result, cancel):
         sub.add_argument(
@@ -201,6 +200,7 @@ def _watch(arguments: argparse.Namespace) -> int:
 
 
 def _result(arguments: argparse.Namespace) -> int:
+    check_new(arguments)
     with _connected(arguments) as aggregator:
         handle = aggregator.study(arguments.id)
         if not arguments.wait and handle.status().state.name == "OPEN":

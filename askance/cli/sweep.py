@@ -6,7 +6,15 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from askance.cli.arguments import add_people, add_workers, count, required, seed, setting
+from askance.cli.arguments import (
+    add_people,
+    add_workers,
+    count,
+    required,
+    seed,
+    setting,
+    source,
+)
 from askance.cli.output import Failure, counted, print_json, screen, sweep_progress
 from askance.cli.tables import table
 
@@ -113,7 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
             workers=arguments.workers,
             cluster=arguments.cluster,
             population=arguments.population,
-            data=arguments.data,
+            data=source(arguments),
             schema=arguments.schema,
             label=arguments.label,
             progress=progress,

@@ -96,8 +96,9 @@ Step = Shell | Mention | Python | Stop
 
 def documents() -> list[str]:
     """Return the documents' paths, from the root of the repository."""
-    pages = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
-    return ["README.md", "CONTRIBUTING.md", *(f"docs/{name}" for name in pages)]
+    docs = ROOT / "docs"
+    pages = (path for path in docs.rglob("*.md") if docs / "adr" not in path.parents)
+    return ["README.md", "CONTRIBUTING.md", *sorted(str(page.relative_to(ROOT)) for page in pages)]
 
 
 def steps(document: str) -> Iterator[Step]:

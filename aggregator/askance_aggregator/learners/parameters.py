@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from askance_aggregator.learners.learner import Learner
-from askance_aggregator.names import unknown_column
+from askance_aggregator.names import NoSuitableColumn, unknown_column
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Label, Schema
@@ -73,9 +73,10 @@ def field_named(learner: str, schema: Schema, types: tuple[type, ...], asked: st
     for candidates in (labels, fits):
         if len(candidates) == 1:
             return candidates[0]
-    raise InvalidParameter(
-        f"{learner}: set column to one of {', '.join(fits) or 'none (no field of a fitting type)'}"
-    )
+    if not fits:
+        expected = " or ".join(sorted(kind.__name__.lower() for kind in types))
+        raise NoSuitableColumn(f"{learner}: expected a field of the type {expected}, got none")
+    raise InvalidParameter(f"{learner}: set column to one of {', '.join(fits)}")
 
 
 def first_fields(

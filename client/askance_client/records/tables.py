@@ -138,19 +138,23 @@ def read_table(path: Path) -> Table:
     return read_json(path) if path.suffix.lower() == ".json" else read_csv(path)
 
 
-def read_csv(path: Path) -> Table:
+def read_csv(path: Path, delimiter: str = ",") -> Table:
     """Read the records of a CSV file with a header line; spaces around a cell are no part of it.
 
     A row is malformed if it has fewer or more cells than the header, a cell of more than
     `MAX_CELL_CHARACTERS`, bytes that are not UTF-8, or a quote that does not close at the end of
     its cell; after such a quote, reading continues at the next line.
 
+    Args:
+      path: the file.
+      delimiter: the character between two cells.
+
     Raises:
       InvalidRecord: no file, no header in UTF-8, no row, or two columns of one name.
     """
     try:
         with path.open(newline="", encoding="utf-8-sig", errors=_NOT_UTF_8) as file:
-            found = list(_records(file.readlines()))
+            found = list(_records(file.readlines(), delimiter))
     except OSError as error:
         raise InvalidRecord(f"{path}: cannot be read: {error.strerror}") from None
     if not found or found[0].cells == []:
@@ -234,7 +238,7 @@ class _CsvRecord:
     open: bool = False
 
 
-def _records(lines: Sequence[str]) -> Iterator[_CsvRecord]:
+def _records(lines: Sequence[str], delimiter: str) -> Iterator[_CsvRecord]:
     """Split lines into records; after a malformed record, continue at the line after its first."""
     usual = csv.field_size_limit(_NO_LIMIT)  # of the process; lengths are checked per row instead
     try:
@@ -242,7 +246,7 @@ def _records(lines: Sequence[str]) -> Iterator[_CsvRecord]:
         while start < len(lines):
             begin = start
             rest = (lines[number] for number in range(start, len(lines)))
-            reader = csv.reader(rest, skipinitialspace=True, strict=True)
+            reader = csv.reader(rest, delimiter=delimiter, skipinitialspace=True, strict=True)
             try:
                 for cells in reader:
                     yield _CsvRecord(begin + 1, cells)

@@ -11,7 +11,7 @@ from askance_aggregator.curator.budgets import read_epsilon, read_number
 from askance_aggregator.names import unknown_name
 from askance_aggregator.sampling import SystemWords, Words
 from askance_client.errors import InvalidParameter
-from askance_client.records import schema_from_toml
+from askance_client.records import Table, schema_from_toml
 from askance_simulation.curate.data_table import Column, DataTable, Labelled, Numeric, columns_of
 from askance_simulation.curate.registry import find
 from askance_simulation.curate.request import (
@@ -22,7 +22,7 @@ from askance_simulation.curate.request import (
     Parameter,
     shown,
 )
-from askance_simulation.populations import people_of, read_file
+from askance_simulation.populations import DataSource, people_of
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
 
@@ -31,7 +31,7 @@ FROM_DATA = "from-data"
 
 def curate(
     learner: str,
-    data: Path,
+    data: DataSource | Path | str,
     epsilon: str | float,
     *,
     label: str | None = None,
@@ -43,7 +43,7 @@ def curate(
 
     Args:
       learner: a name of `LEARNERS`.
-      data: path of a CSV or Parquet file.
+      data: path of a CSV or Parquet file, or the name of a data set that ships with the package.
       epsilon: nats, for everything that is released.
       label: the column to be predicted.
       schema: a TOML file with bounds and labels.
@@ -58,11 +58,12 @@ def curate(
     known = {one.name: one for one in (*COMMON, *entry.parameters)}
     chosen = _settings(known, given)
     guessed = chosen.get("bounds") == FROM_DATA
-    columns = _columns(data, label, schema, chosen)
+    people = DataSource.of(data).read()
+    columns = _columns(people, label, schema, chosen)
     clip = chosen["outside"]
     if clip not in ("refuse", "clip"):
         raise InvalidParameter(f"outside: expected refuse or clip, found {clip!r}")
-    table = DataTable(read_file(data), columns, label, clip == "clip")
+    table = DataTable(people, columns, label, clip == "clip")
     words: Words = SystemWords()
     if seed is not None:
         words = SeededWords(Seed.of(seed) / "curate" / learner)
@@ -92,7 +93,7 @@ def _settings(known: Mapping[str, Parameter], given: Mapping[str, str]) -> dict[
 
 
 def _columns(
-    data: Path, label: str | None, schema: Path | None, chosen: Mapping[str, str]
+    people: Table, label: str | None, schema: Path | None, chosen: Mapping[str, str]
 ) -> dict[str, Column]:
     """Return columns from the schema, and from settings over it; the label's column included."""
     found: dict[str, Column] = {}
@@ -101,8 +102,7 @@ def _columns(
     if chosen.get("bounds") == FROM_DATA:
         if schema is not None:
             raise InvalidParameter("bounds: expected --schema or bounds=from-data, found both")
-        table = read_file(data)
-        found = columns_of(people_of(table, Seed.of(0), label=label, keep=table.names).schema)
+        found = columns_of(people_of(people, Seed.of(0), label=label, keep=people.names).schema)
     else:
         found |= {name: _numeric(name, rest) for name, rest in _pairs(chosen, "bounds")}
     found |= {name: Labelled(tuple(rest.split("|"))) for name, rest in _pairs(chosen, "labels")}

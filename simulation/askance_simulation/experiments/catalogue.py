@@ -8,14 +8,16 @@ from fractions import Fraction
 from pathlib import Path
 
 from askance_aggregator.learners import LearnerEntry, find
+from askance_aggregator.names import NoSuitableColumn
 from askance_aggregator.studies.study import Epsilon, Study
 from askance_client.errors import InvalidParameter
-from askance_client.records import schema_from_toml
+from askance_client.records import field_name, schema_from_toml
 from askance_simulation.experiments.designs import BEST, design
-from askance_simulation.populations import CHANGES, Population, changed, people_of, read_file
+from askance_simulation.populations import CHANGES, DataSource, Population, changed, people_of
 from askance_simulation.populations.registry import build, entry
 from askance_simulation.randomness.seeds import Seed
 
+_EXPLAINED = 5  # columns in an error
 _HELD_OUT = Fraction(1, 5)  # of a file's rows, for learners that are judged by such rows
 
 
@@ -36,7 +38,7 @@ def named(
     users: int | None = None,
     settings: Mapping[str, str] | None = None,
     population: str | None = None,
-    data: Path | None = None,
+    data: DataSource | Path | str | None = None,
     schema: Path | None = None,
     label: str | None = None,
     randomizer: str = BEST,
@@ -54,8 +56,9 @@ def named(
       settings: text by name, for the learner and for a generated population; a rate by the name of
         one of `CHANGES`, for any population.
       population: a generated population's name; None: the learner's own.
-      data: a CSV or Parquet file instead. A column that looks like an identifier is left out
-        unless a setting names it (see `people_of`).
+      data: a CSV or Parquet file instead, or the name of a data set that ships with the package
+        (`DATA_SETS`); or a `DataSource`, which says how the file is read. A column that looks
+        like an identifier is left out unless a setting names it (see `people_of`).
       schema: a TOML file with the schema of `data`; None: inferred.
       label: the column of `data` that is to be predicted; None: the schema's.
       randomizer: which one answers, by its name in `DESIGNS`.
@@ -72,12 +75,16 @@ def named(
     if data is not None and population is not None:
         raise InvalidParameter("expected a population or a data file, got both")
     if data is not None:
-        people = _of_file(chosen, data, schema, label, users, changes, _named_in(given))
+        source = DataSource.of(data)
+        people = _of_file(chosen, source, schema, label, users, changes, _named_in(given))
     else:
         people = _changing(_generated(chosen, population, users, given), changes)
 
     def study(population: Population) -> Study:
-        made = chosen.build(population.schema, given)
+        try:
+            made = chosen.build(population.schema, given)
+        except InvalidParameter as error:
+            raise _explained(error, population, given) from None
         return Study(
             made,
             population.schema,
@@ -93,7 +100,7 @@ def named(
 
 def _of_file(
     learner: LearnerEntry,
-    path: Path,
+    source: DataSource,
     schema: Path | None,
     label: str | None,
     users: int | None,
@@ -105,9 +112,15 @@ def _of_file(
     aside = _HELD_OUT if learner.held_out else Fraction(0)
 
     def people(seed: Seed) -> Population:
-        table = read_file(path)
         found = people_of(
-            table, seed, schema=known, label=label, size=users, held_out=aside, keep=keep
+            source.read(),
+            seed,
+            schema=known,
+            label=label,
+            size=users,
+            held_out=aside,
+            keep=keep,
+            most_outside=source.most_outside,
         )
         return changed(found, changes, seed, None)
 
@@ -117,6 +130,23 @@ def _of_file(
 def _named_in(settings: Mapping[str, str]) -> frozenset[str]:
     """Return the names among the settings' texts: a column that is named is not left out."""
     return frozenset(part for text in settings.values() for part in text.split(","))
+
+
+def _explained(
+    error: InvalidParameter, population: Population, settings: Mapping[str, str]
+) -> InvalidParameter:
+    """Return the error with what is known of the columns that it is about.
+
+    They are those that a setting names, else, if no column suits the learner, all.
+    """
+    types = population.column_types
+    columns = [name for name in map(field_name, sorted(_named_in(settings))) if name in types]
+    if not columns and isinstance(error, NoSuitableColumn):
+        columns = list(types)[:_EXPLAINED]
+    if not columns:
+        return error
+    reasons = "; ".join(f"{name}: {types[name]}" for name in columns)
+    return InvalidParameter(f"{error}; in the file, {reasons}")
 
 
 def _changing(

@@ -49,7 +49,9 @@ def to_pandas(rows: Sequence[Mapping[str, Any]]) -> Any:
 
 def _installed(package: str, for_what: str) -> None:
     if find_spec(package) is None:
-        raise InvalidParameter(f"{for_what}: expected {package} installed, found it is not")
+        raise InvalidParameter(
+            f"{for_what}: expected {package} installed, got none: pip install 'askance[frames]'"
+        )
 
 
 def _opened(row: Mapping[str, Any]) -> dict[str, Any]:

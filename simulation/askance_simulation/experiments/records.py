@@ -12,6 +12,7 @@ from askance_aggregator.learners import hypothesis_json
 from askance_aggregator.planning import RoundPlan
 from askance_aggregator.studies import Tally
 from askance_client.errors import InvalidParameter
+from askance_simulation.output_files import replaced, write_whole
 
 if TYPE_CHECKING:
     from askance_simulation.experiments.trials import Simulation
@@ -98,19 +99,15 @@ def write_rows(rows: Sequence[dict[str, Any]], path: Path) -> None:
 
     Raises:
       InvalidParameter: another suffix.
+      OSError: it cannot be written, as on a full disk.
     """
     if path.suffix not in (".jsonl", ".parquet"):
         raise InvalidParameter(f"expected a file named *.jsonl or *.parquet, found {path}")
-    partial = path.with_name(path.name + ".partial")
-    try:
-        if path.suffix == ".jsonl":
-            text = "".join(json.dumps(row) + "\n" for row in rows)
-            partial.write_text(text, encoding="utf-8")
-        else:
-            import pyarrow
-            from pyarrow import parquet
+    if path.suffix == ".jsonl":
+        write_whole(path, "".join(json.dumps(row) + "\n" for row in rows).encode())
+        return
+    import pyarrow
+    from pyarrow import parquet
 
-            parquet.write_table(pyarrow.Table.from_pylist(list(rows)), partial)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replaced(path) as partial:
+        parquet.write_table(pyarrow.Table.from_pylist(list(rows)), partial)

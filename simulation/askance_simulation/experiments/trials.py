@@ -143,6 +143,12 @@ class Simulation:
         )
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """Defects of the data in the fields that the study asks about; `verdict` repeats them."""
+        found = self.trials[0].population.warnings
+        return tuple(found[name] for name in self.study.fields if name in found)
+
+    @property
     def epsilon_spent(self) -> EpsilonSpent:
         """Epsilon that the devices' ledgers record, over all users and trials.
 
@@ -203,7 +209,8 @@ class Simulation:
             if worth.helped_by_users
             else None
         )
-        return str(worth) if told is None else f"{worth}; {told}"
+        found = str(worth) if told is None else f"{worth}; {told}"
+        return "; but ".join((found, *self.warnings))
 
     def write(self, path: str | Path) -> None:
         """Write one row per trial to a .jsonl or .parquet file."""
@@ -258,6 +265,7 @@ class Simulation:
             "refusals": first.refusals,
             "epsilon_spent": self.epsilon_spent.to_json(),
             "transcript": first.transcript,
+            "warnings": list(self.warnings),
             "notes": list(self.notes),
             "seconds": self.seconds,
             "answers_per_second": sum(t.outcome.answers for t in self.trials)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from askance_client.errors import InvalidParameter
+from askance_simulation.output_files import write_whole
 
 SUFFIXES = (".png", ".svg")
 
@@ -23,6 +24,7 @@ class Picture:
 
         Raises:
           InvalidParameter: another suffix.
+          OSError: it cannot be written, as on a full disk; no part of it is left.
         """
         where = Path(path)
         if where.suffix not in SUFFIXES:
@@ -31,8 +33,12 @@ class Picture:
 
         metadata = {"Date": None} if where.suffix == ".svg" else None
         # Without a salt, an SVG's names are drawn at random.
+        data = io.BytesIO()
         with rc_context({"svg.hashsalt": "askance"}):
-            self.figure.savefig(where, bbox_inches="tight", metadata=metadata)
+            self.figure.savefig(
+                data, format=where.suffix[1:], bbox_inches="tight", metadata=metadata
+            )
+        write_whole(where, data.getvalue())
 
     def _repr_png_(self) -> bytes:
         """Return the PNG that a notebook shows."""
@@ -42,7 +48,15 @@ class Picture:
 
 
 def new_figure(width: float = 7.5, height: float = 4.2) -> Any:
-    """Make an empty figure of that size, in inches."""
-    from matplotlib.figure import Figure
+    """Make an empty figure of that size, in inches.
 
+    Raises:
+      InvalidParameter: matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise InvalidParameter(
+            "plot: expected matplotlib installed, got none: pip install 'askance[plots]'"
+        ) from None
     return Figure(figsize=(width, height), dpi=150)

@@ -6,10 +6,12 @@ however it is asked for. What a learner should find out is its `target`, where t
 """
 
 from askance_simulation.populations.categories import categories
+from askance_simulation.populations.census import census
 from askance_simulation.populations.changes import CHANGES, Change, changed, label_noise, moving
 from askance_simulation.populations.clusters import clusters
 from askance_simulation.populations.conjunctions import conjunctions
 from askance_simulation.populations.correlated import correlated_bits, latent_classes
+from askance_simulation.populations.datasets import DATA_SETS, DataSet
 from askance_simulation.populations.files import read_file
 from askance_simulation.populations.gaussians import gaussian_mixture
 from askance_simulation.populations.halfspaces import halfspaces
@@ -24,17 +26,22 @@ from askance_simulation.populations.parities import parities
 from askance_simulation.populations.plane import plane
 from askance_simulation.populations.population import Population, people_of
 from askance_simulation.populations.registry import POPULATIONS, PopulationEntry
+from askance_simulation.populations.sources import DataSource
 from askance_simulation.populations.traits import traits
 from askance_simulation.populations.unit_vectors import unit_vectors
 from askance_simulation.populations.words import words
 
 __all__ = [
     "CHANGES",
+    "DATA_SETS",
     "POPULATIONS",
     "Change",
+    "DataSet",
+    "DataSource",
     "Population",
     "PopulationEntry",
     "categories",
+    "census",
     "changed",
     "clusters",
     "conjunctions",

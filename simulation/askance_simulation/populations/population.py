@@ -8,16 +8,18 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from askance_aggregator.numbers import Rational
+from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import EncodedColumns, encode_columns
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Bits, Schema
-from askance_client.records import Table, read_csv
+from askance_client.records import Table
+from askance_simulation.populations.arrow_tables import arrow_of, table_of
 from askance_simulation.populations.changes import label_noise, moving
 from askance_simulation.populations.columns import narrowed
 from askance_simulation.populations.files import read_parquet
 from askance_simulation.populations.registry import build
-from askance_simulation.populations.tables import users_of
+from askance_simulation.populations.sources import DataSource
+from askance_simulation.populations.tables import MOST_OUTSIDE, users_of
 from askance_simulation.randomness.seeds import Seed
 
 MAX_USERS = 1 << 40
@@ -41,6 +43,9 @@ class Population:
       notes: what a reader of results must know (bounds inferred, rows resampled).
       drift: the same users' records in a round of a study, by its number, where they change;
         None: they do not.
+      warnings: by field, a defect of the data that puts a result about it in doubt.
+      column_types: by column of the file that the schema was inferred from, what it is, or why it
+        is no field; empty for other populations.
     """
 
     name: str
@@ -51,6 +56,8 @@ class Population:
     unseen: Callable[[int], EncodedColumns] | None = None
     notes: tuple[str, ...] = field(default=())
     drift: Callable[[int], Population] | None = None
+    warnings: Mapping[str, str] = field(default_factory=dict)
+    column_types: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not 1 <= self.size <= MAX_USERS:
@@ -118,14 +125,34 @@ class Population:
         users: int | None = None,
         seed: int = 0,
         keep: Collection[str] = (),
+        delimiter: str = ",",
+        most_outside: Rational = MOST_OUTSIDE,
     ) -> Population:
-        """Make a population of a CSV file (see `people_of`).
+        """Make a population of a CSV file, or of a data set by its name (see `people_of`).
+
+        Args:
+          path: path of the file; or "census", the data set that ships with the package.
+          schema: the schema of the records; None: inferred.
+          label: field to be predicted; None: the only label.
+          users: how many; None: one per row.
+          seed: of a sample of the rows.
+          keep: names of columns that are not left out as identifiers.
+          delimiter: the character between two cells: "," ";" "|" or a tab.
+          most_outside: share of a field's values outside `schema` that is accepted, 0 .. 1.
 
         Raises:
           InvalidRecord, InvalidParameter: the file or an argument is not of that form.
         """
-        table = read_csv(Path(path)).checked()
-        return people_of(table, Seed.of(seed), schema=schema, label=label, size=users, keep=keep)
+        source = DataSource(Path(path), delimiter, rational(most_outside, "most_outside"))
+        return people_of(
+            source.read(),
+            Seed.of(seed),
+            schema=schema,
+            label=label,
+            size=users,
+            keep=keep,
+            most_outside=source.most_outside,
+        )
 
     @classmethod
     def from_parquet(
@@ -137,6 +164,7 @@ class Population:
         users: int | None = None,
         seed: int = 0,
         keep: Collection[str] = (),
+        most_outside: Rational = MOST_OUTSIDE,
     ) -> Population:
         """Read the users of a Parquet file, like a CSV file of these cells (`files.read_parquet`).
 
@@ -144,7 +172,55 @@ class Population:
           InvalidRecord, InvalidParameter: as of `from_csv`; pyarrow is not installed.
         """
         table = read_parquet(Path(path))
-        return people_of(table, Seed.of(seed), schema=schema, label=label, size=users, keep=keep)
+        return people_of(
+            table,
+            Seed.of(seed),
+            schema=schema,
+            label=label,
+            size=users,
+            keep=keep,
+            most_outside=rational(most_outside, "most_outside"),
+        )
+
+    @classmethod
+    def from_arrow(
+        cls,
+        frame: Any,
+        schema: Schema | None = None,
+        *,
+        name: str = "frame",
+        label: str | None = None,
+        users: int | None = None,
+        seed: int = 0,
+        keep: Collection[str] = (),
+        most_outside: Rational = MOST_OUTSIDE,
+    ) -> Population:
+        """Make a population of a frame, like a CSV file of these cells (`arrow_tables.table_of`).
+
+        Args:
+          frame: a pandas DataFrame, or what has `__arrow_c_stream__`: pyarrow, polars, DuckDB.
+          schema: the schema of the records; None: inferred.
+          name: of the population, and of a schema that is inferred.
+          label: field to be predicted; None: the only label.
+          users: how many; None: one per row.
+          seed: of a sample of the rows.
+          keep: names of columns that are not left out as identifiers.
+          most_outside: share of a field's values outside `schema` that is accepted, 0 .. 1.
+
+        Raises:
+          InvalidRecord, InvalidParameter: as of `from_csv`; pyarrow is not installed.
+        """
+        return people_of(
+            table_of(arrow_of(frame), Path(name)),
+            Seed.of(seed),
+            schema=schema,
+            label=label,
+            size=users,
+            keep=keep,
+            most_outside=rational(most_outside, "most_outside"),
+        )
+
+    from_pandas = from_arrow
 
 
 def people_of(
@@ -156,6 +232,7 @@ def people_of(
     size: int | None = None,
     held_out: Fraction = Fraction(0),
     keep: Collection[str] = (),
+    most_outside: Fraction = MOST_OUTSIDE,
 ) -> Population:
     """Make a population of the rows of a table, one user per row (see `tables.users_of`).
 
@@ -163,8 +240,22 @@ def people_of(
       InvalidRecord, InvalidParameter: as of `tables.users_of`.
     """
     users = users_of(
-        people, seed, schema=schema, label=label, size=size, held_out=held_out, keep=keep
+        people,
+        seed,
+        schema=schema,
+        label=label,
+        size=size,
+        held_out=held_out,
+        keep=keep,
+        most_outside=most_outside,
     )
     return Population(
-        users.name, users.schema, users.size, users.columns, unseen=users.unseen, notes=users.notes
+        users.name,
+        users.schema,
+        users.size,
+        users.columns,
+        unseen=users.unseen,
+        notes=users.notes,
+        warnings=users.warnings,
+        column_types=users.column_types,
     )

@@ -2,45 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
-from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.names import unknown_column
 from askance_aggregator.queries import EncodedColumns
 from askance_aggregator.queries.columns import ColumnValue, encode_column
 from askance_aggregator.studies import Permutation
 from askance_client.errors import InvalidParameter, InvalidRecord
-from askance_client.queries import (
-    Bit,
-    Category,
-    Field,
-    Integer,
-    Label,
-    Real,
-    Schema,
-)
+from askance_client.queries import Category, Field, Schema
 from askance_client.queries.exact import exact_ratio
-from askance_client.queries.limits import MAX_FRAC, MAX_SPREAD
-from askance_client.records import NOTHING, Table, field_name, is_missing
+from askance_client.queries.kinds import Kind
+from askance_client.records import Table, field_name, is_missing
 from askance_simulation.populations.columns import draws, narrowed
+from askance_simulation.populations.inference import infer
 from askance_simulation.randomness.seeds import Seed
 
 Rows = NDArray[np.int64]
 
-_MAX_LABELS = 1024
-_FRAC_BITS = 16  # the grid of a number, unless its range asks for a finer or a coarser one
-_MIN_STEPS = 1 << 16  # of the grid between a number's bounds
-_IDENTIFIER = "nearly all of its values differ, as of an identifier"
-_ID_ROWS = 50  # of fewer values most differ in any column
-_ID_TEXTS = Fraction(95, 100)  # share of distinct values from which a text identifies a user
-_ID_NUMBERS = Fraction(99, 100)  # the same of whole numbers that lie evenly
-_UNEVEN = 0.1  # distance from the uniform law: that of a bell is about 0.2
-_BY_CHANCE = 1.4  # over the root of the values: the distance of numbers drawn from that law
+MOST_OUTSIDE = Fraction(1, 2)
+"""Share of a field's values outside a given schema from which a file is refused."""
+_WARNED = Fraction(1, 100)  # the share from which a result has a warning
+_LABELS_SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +39,8 @@ class TableUsers:
     columns: Callable[[int, int], EncodedColumns]
     unseen: Callable[[int], EncodedColumns] | None
     notes: tuple[str, ...]
+    warnings: Mapping[str, str]
+    column_types: Mapping[str, str]
 
 
 def users_of(
@@ -64,6 +52,7 @@ def users_of(
     size: int | None = None,
     held_out: Fraction = Fraction(0),
     keep: Collection[str] = (),
+    most_outside: Fraction = MOST_OUTSIDE,
 ) -> TableUsers:
     """Select and encode users from the rows of a table (see `files.read_file`).
 
@@ -77,7 +66,9 @@ def users_of(
     "hours-per-week" is hours_per_week, and the result notes it. A missing value ("" or "?") of a
     category is the label "(missing)", which an inferred category has where it needs one, the label
     to be predicted excepted. Other missing values and labels that a given schema does not know are
-    answered by a query's public default, and the result of a study counts them.
+    answered by a query's public default, and the result of a study counts them. More than 1 % of
+    values that a given schema does not know, or whose bounds they exceed, are a warning, and more
+    than `most_outside` an error.
 
     Args:
       people: columns of texts, one row per user.
@@ -89,24 +80,21 @@ def users_of(
         held out.
       keep: names of columns that are not left out as identifiers.
       held_out: the part of the rows that belong to no user and stay `unseen`, chosen by the seed.
+      most_outside: share of a field's values outside `schema` that is accepted, 0 .. 1; the error
+        names the field.
 
     Raises:
-      InvalidRecord: a column that is not there, or nothing to ask about.
+      InvalidRecord: a column that is not there, nothing to ask about, or too many values outside
+        the schema.
       InvalidParameter: no users, or no rows that are not held out.
     """
     if size is not None and size < 1:
         raise InvalidParameter(f"users: expected 1 or more, found {size}")
-    notes = []
     if schema is None:
-        schema, left_out = _infer(people, None if label is None else field_name(label), keep)
-        notes.append("bounds and labels were inferred from the data file")
-        notes += [f"the column {name} is left out: {why}" for name, why in left_out.items()]
-    table = _encoded(people, schema)
-    notes += [
-        f"the column {before!r} is called {after}"
-        for before, after in zip(people.written, people.names, strict=True)
-        if before != after and after in schema.fields
-    ]
+        known = _inferred(people, label, keep)
+    else:
+        known = _given(people, schema, most_outside)
+    notes = [*known.notes, *_renamed(people, known.schema)]
     aside, kept = _divided(len(people.rows), held_out, seed)
     if len(aside):
         notes.append(f"{len(aside)} of {len(people.rows)} rows are held out to measure the error")
@@ -116,12 +104,49 @@ def users_of(
     chosen = _chosen(kept, count, seed)
     return TableUsers(
         people.path.stem,
-        schema,
+        known.schema,
         count,
-        lambda start, stop: table.take(chosen(start, stop)),
-        unseen=(lambda most: table.take(aside[:most])) if len(aside) else None,
+        lambda start, stop: known.table.take(chosen(start, stop)),
+        unseen=(lambda most: known.table.take(aside[:most])) if len(aside) else None,
         notes=tuple(notes),
+        warnings=known.warnings,
+        column_types=known.column_types,
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Records:
+    """A table's records under a schema, and what is to be said of them."""
+
+    schema: Schema
+    table: EncodedColumns
+    notes: Sequence[str] = ()
+    warnings: Mapping[str, str] = field(default_factory=dict)
+    column_types: Mapping[str, str] = field(default_factory=dict)
+
+
+def _inferred(people: Table, label: str | None, keep: Collection[str]) -> _Records:
+    found = infer(people, None if label is None else field_name(label), keep)
+    notes = ["bounds and labels were inferred from the data file"]
+    notes += [f"the column {name} is left out: {why}" for name, why in found.left_out.items()]
+    notes += [f"the column {name} is of texts: {why}" for name, why in found.doubts.items()]
+    table = _encoded(people, found.schema)
+    return _Records(found.schema, table, notes, column_types=found.column_types)
+
+
+def _given(people: Table, schema: Schema, most_outside: Fraction) -> _Records:
+    table = _encoded(people, schema)
+    warnings = _outside(people, schema, table, most_outside)
+    return _Records(schema, table, warnings=warnings)
+
+
+def _renamed(people: Table, schema: Schema) -> list[str]:
+    """Note the columns of the schema whose names in the file a field cannot have."""
+    return [
+        f"the column {before!r} is called {after}"
+        for before, after in zip(people.written, people.names, strict=True)
+        if before != after and after in schema.fields
+    ]
 
 
 def _encoded(people: Table, schema: Schema) -> EncodedColumns:
@@ -138,6 +163,68 @@ def _encoded(people: Table, schema: Schema) -> EncodedColumns:
             tuple(word[chosen] for word in found) if isinstance(found, tuple) else found[chosen]
         )
     return narrowed(schema, EncodedColumns(values, present, len(people.rows)))
+
+
+def _outside(
+    people: Table, schema: Schema, table: EncodedColumns, most: Fraction
+) -> dict[str, str]:
+    """Return a warning per field with more than 1 % of values outside the schema.
+
+    Raises:
+      InvalidRecord: a field has a greater share of them than `most`.
+    """
+    warnings = {}
+    for name, kind in schema.fields.items():
+        place = people.column_index(name)
+        cells = [row[place] for row in people.rows]
+        given = np.array([not is_missing(cell) for cell in cells])
+        unknown = int(np.count_nonzero(given & ~table.present[name]))
+        beyond = _beyond(cells, kind)
+        count, values = unknown + beyond, int(np.count_nonzero(given))
+        if count <= _WARNED * values:
+            continue
+        expected = _expected(kind)
+        if count > most * values:
+            raise InvalidRecord(
+                f"{people.path}: {name}: expected {expected} by the schema, got values outside it"
+                f" in {count:,} of {values:,} rows: correct the schema, or accept them by"
+                " --most-outside 1"
+            )
+        counted = "they count as missing" if unknown else "they count as the nearest bound"
+        if unknown and beyond:
+            counted = "they count as missing or as the nearest bound"
+        warnings[name] = (
+            f"{count:,} of {values:,} values of {name} are outside the schema ({expected});"
+            f" {counted}"
+        )
+    return warnings
+
+
+def _beyond(cells: list[object], kind: Field) -> int:
+    """Count the numbers that are clamped by more than the rounding to the grid."""
+    known = kind.type
+    if known.kind is not Kind.NUMBER:
+        return 0
+    step = Fraction(1, 1 << known.frac)
+    low, high = (known.low - Fraction(1, 2)) * step, (known.high + Fraction(1, 2)) * step
+    clamped = {}
+    for cell in set(cells):
+        ratio = exact_ratio(cell)
+        clamped[cell] = ratio is not None and not low <= Fraction(*ratio) <= high
+    return sum(clamped[cell] for cell in cells)
+
+
+def _expected(kind: Field) -> str:
+    """Describe the values of a field of a given schema."""
+    known = kind.type
+    if isinstance(kind, Category):
+        shown = ", ".join(kind.labels[:_LABELS_SHOWN])
+        more = ", ..." if len(kind.labels) > _LABELS_SHOWN else ""
+        return f"one of {shown}{more}"
+    if known.kind is Kind.NUMBER:
+        scale = 1 << known.frac
+        return f"numbers from {known.low / scale:g} to {known.high / scale:g}"
+    return "0 or 1" if known.kind is Kind.BOOLEAN else f"{known.width} digits of 0 and 1"
 
 
 def _divided(rows: int, held_out: Fraction, seed: Seed) -> tuple[Rows, Rows]:
@@ -165,123 +252,3 @@ def _chosen(kept: Rows, size: int, seed: Seed) -> Callable[[int, int], Rows]:
     if size < rows:
         kept = kept[Permutation((seed / "sample").key, rows).ordinals(0, size)]
     return lambda start, stop: kept[start:stop]
-
-
-def _infer(
-    people: Table, label: str | None, keep: Collection[str]
-) -> tuple[Schema, dict[str, str]]:
-    """Infer the fields, and for each column that is left out the reason."""
-    name, header = people.path.stem, people.names
-    if label is not None and label not in header:
-        raise InvalidRecord(f"label: {unknown_column(label, header)}")
-    fields: dict[str, Field] = {}
-    left_out: dict[str, str] = {}
-    identifiers: dict[str, Field | None] = {}
-    for place, column in enumerate(header):
-        cells = [row[place] for row in people.rows]
-        kind = _infer_column(cells, is_label=column == label)
-        if column != label and column not in keep and _identifies(cells):
-            identifiers[column] = kind
-        elif kind is None:
-            left_out[column] = _why_not(cells)
-        else:
-            fields[column] = kind
-    no_other = set(fields) <= {label}
-    for column, kind in identifiers.items():
-        if kind is None:
-            left_out[column] = _IDENTIFIER
-        elif no_other:
-            fields[column] = kind
-        else:
-            left_out[column] = f"{_IDENTIFIER}; a setting that names the column keeps it"
-    if not fields:
-        raise InvalidRecord(
-            f"{name}: expected a column of numbers, or of 2 to {_MAX_LABELS} labels, got none"
-            f" among {', '.join(header[:20])}"
-        )
-    in_order = {column: fields[column] for column in header if column in fields}
-    return Schema.of(name, 1, in_order), left_out
-
-
-def _infer_column(cells: Sequence[object], *, is_label: bool) -> Field | None:
-    """Infer a column's field; None if there is nothing to ask about."""
-    values = [cell for cell in set(cells) if not is_missing(cell)]
-    distinct = sorted({str(value) for value in values})
-    if is_label:  # no record is predicted to have no label
-        return Label(tuple(distinct))
-    if values and all(isinstance(value, bool) for value in values):
-        return Bit() if len(distinct) > 1 else None
-    kind = _infer_field(distinct)
-    some_missing = len(values) < len(set(cells))
-    if isinstance(kind, Category) and some_missing and NOTHING not in kind.labels:
-        return type(kind)((NOTHING, *kind.labels))
-    return kind
-
-
-def _why_not(cells: Sequence[object]) -> str:
-    """Return the reason for which there is nothing to ask about a column."""
-    values = {str(cell) for cell in cells if not is_missing(cell)}
-    if len(values) < 2:
-        return "it has one value, or none"
-    return f"its values are no numbers in range and no {_MAX_LABELS:,} labels or fewer"
-
-
-def _identifies(cells: Sequence[object]) -> bool:
-    """Return whether nearly all values of a column of texts or whole numbers differ."""
-    values = [str(cell) for cell in cells if not is_missing(cell)]
-    distinct = set(values)
-    share = Fraction(len(distinct), max(len(values), 1))
-    if len(values) < _ID_ROWS or share < _ID_TEXTS:
-        return False
-    ratios = [exact_ratio(value) for value in distinct]
-    if None in ratios:  # a text
-        return True
-    whole = all(ratio is not None and ratio[1] == 1 for ratio in ratios)
-    return whole and share >= _ID_NUMBERS and _evenly_spread([float(value) for value in distinct])
-
-
-def _evenly_spread(values: Sequence[float]) -> bool:
-    """Return whether values lie evenly between their ends, as counted or drawn numbers do.
-
-    Amounts and measurements are denser in some places, so that few users may well differ in all.
-    """
-    ordered = np.sort(np.array(values))
-    places = (ordered - ordered[0]) / (ordered[-1] - ordered[0])
-    ranks = np.arange(len(ordered)) / (len(ordered) - 1)
-    return float(np.abs(places - ranks).max()) <= max(_UNEVEN, _BY_CHANCE / sqrt(len(ordered)))
-
-
-def _infer_field(distinct: Sequence[str]) -> Field | None:
-    if len(distinct) < 2:
-        return None
-    ratios = [exact_ratio(value) for value in distinct]  # as the column will be encoded
-    numbers = [ratio for ratio in ratios if ratio is not None]
-    try:
-        if len(numbers) < len(distinct):
-            return Category(tuple(distinct)) if len(distinct) <= _MAX_LABELS else None
-        low, high = _ends(numbers)
-        if all(denominator == 1 for _, denominator in numbers):
-            return Integer(int(low), int(high))
-        return _real(low, high)
-    except InvalidParameter:  # labels too long, numbers too large
-        return None
-
-
-def _ends(ratios: Sequence[tuple[int, int]]) -> tuple[Fraction, Fraction]:
-    """Find the least and the greatest exactly; floats, which keep the order, select candidates."""
-    near = [numerator / denominator for numerator, denominator in ratios]
-    lows, highs = (
-        [Fraction(*ratio) for ratio, place in zip(ratios, near, strict=True) if place == end]
-        for end in (min(near), max(near))
-    )
-    return min(lows), max(highs)
-
-
-def _real(low: Fraction, high: Fraction) -> Real:
-    """Choose a grid that is fine enough for the numbers and coarse enough for questions."""
-    frac = _FRAC_BITS
-    while frac < MAX_FRAC and (high - low) * (1 << frac) < _MIN_STEPS:
-        frac += 1
-    while frac > 0 and (high - low) * (1 << frac) >= MAX_SPREAD // 2:
-        frac -= 1
-    return Real(low, high, frac)

@@ -23,7 +23,7 @@ from askance_client.queries import (
 from askance_client.queries.exact import exact_ratio
 from askance_simulation.experiments import named, simulate
 from askance_simulation.populations import Population
-from askance_simulation.populations.tables import _ends
+from askance_simulation.populations.inference import _ends
 from askance_simulation.randomness.seeds import Seed
 
 PEOPLE = """age, work, pay, income
@@ -219,7 +219,7 @@ class TestMissingValues:
 
     def test_a_category_that_the_schema_does_not_list_is_missing(self, tmp_path: Path) -> None:
         schema = Schema("known", 1, work=Category(("office", "field")))
-        people = Population.from_csv(written(tmp_path, PEOPLE), schema)
+        people = Population.from_csv(written(tmp_path, PEOPLE), schema, most_outside=1)
         assert [row["work"] for row in rows(people)] == [None, None, 0, None]
 
     def test_who_has_none_is_answered_by_the_public_default(self, tmp_path: Path) -> None:
@@ -306,7 +306,7 @@ DEFECTS: dict[str, tuple[str | bytes, str]] = {
     "other bytes than UTF-8": (b"a,b\n1,\xff\n", "line 2: expected UTF-8"),
     "nothing that varies": (
         "a\n1\n1\n",
-        "expected a column of numbers, or of 2 to 1024 labels, got none",
+        "expected a column of numbers, or of 2 to 1,024 different texts, got none: a: the same",
     ),
     "a value of a million characters": (
         "a\n" + "1" * 1_000_000,

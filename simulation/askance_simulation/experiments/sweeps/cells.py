@@ -17,6 +17,7 @@ from askance_client.accounting import NANO_NATS_PER_NAT, parse_epsilon
 from askance_client.errors import InvalidParameter
 from askance_simulation.experiments.catalogue import Named, named
 from askance_simulation.experiments.designs import BEST
+from askance_simulation.populations import DataSource
 
 Value = str | int | float | Decimal | Fraction
 Grid = Mapping[str, Any]
@@ -35,32 +36,33 @@ class SweepPopulation:
     """
 
     population: str | None = None
-    data: Path | None = None
+    data: DataSource | None = None
     schema: Path | None = None
     label: str | None = None
     digest: str = ""
 
     @classmethod
     def of(
-        cls, population: str | None, data: Path | None, schema: Path | None, label: str | None
+        cls,
+        population: str | None,
+        data: DataSource | Path | str | None,
+        schema: Path | None,
+        label: str | None,
     ) -> SweepPopulation:
         """Make the value, with the digest of its files.
 
         Raises:
-          InvalidParameter: a file that is not there.
+          InvalidRecord: a file that is not there.
         """
-        files = [file for file in (data, schema) if file is not None]
-        if not files:
-            return cls(population, data, schema, label)
+        source = None if data is None else DataSource.of(data)
+        files = [source, None if schema is None else DataSource(schema)]
+        if files == [None, None]:
+            return cls(population, source, schema, label)
         whole = hashlib.sha256()
         for file in files:
-            try:
-                with file.open("rb") as opened:
-                    whole.update(hashlib.file_digest(opened, "sha256").digest())
-                whole.update(hashlib.sha256(file.name.encode()).digest())
-            except OSError as error:
-                raise InvalidParameter(f"{file}: expected a file, {error.strerror}") from None
-        return cls(population, data, schema, label, f"sha256:{whole.hexdigest()}")
+            if file is not None:
+                whole.update(file.fingerprint())
+        return cls(population, source, schema, label, f"sha256:{whole.hexdigest()}")
 
 
 @dataclass(frozen=True, slots=True)

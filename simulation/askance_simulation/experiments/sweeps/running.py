@@ -25,6 +25,7 @@ from askance_simulation.experiments.sweeps.processes import at_once
 from askance_simulation.experiments.sweeps.results import Sweep
 from askance_simulation.experiments.sweeps.row_file import Row, RowFile, opened
 from askance_simulation.fleets import FLEETS, kept_ready
+from askance_simulation.populations import DataSource
 from askance_simulation.randomness.seeds import Seed
 
 
@@ -54,7 +55,7 @@ def sweep(
     workers: int | None = None,
     cluster: str | None = None,
     population: str | None = None,
-    data: Path | str | None = None,
+    data: DataSource | Path | str | None = None,
     schema: Path | str | None = None,
     label: str | None = None,
     progress: Callable[[Advance], None] | None = None,
@@ -93,7 +94,7 @@ def sweep(
         if number is not None and number < 1:
             raise InvalidParameter(f"{name}: expected 1 or more, found {number}")
     Seed.of(seed)
-    people = SweepPopulation.of(population, _path(data), _path(schema), label)
+    people = SweepPopulation.of(population, data, _path(schema), label)
     makings = _makings(learner)
     cells = cells_of(makings, grid, people)
     expected = {(cell.digest, trial): cell for cell in cells for trial in range(trials)}

@@ -1,0 +1,56 @@
+"""Standard output of a program, whose errors have its name."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+NAME = "standard output"
+"""File name of an OSError that is one of writing standard output."""
+
+
+class _StandardOutput(io.FileIO):
+    """The descriptor of standard output; it stays open when this is closed."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(descriptor, "w", closefd=False)
+
+    def write(self, data: bytes, /) -> int:  # type: ignore[override]  # any buffer
+        """Write as a file does.
+
+        Raises:
+            OSError: it cannot be written; the file name is `NAME`.
+        """
+        try:
+            return super().write(data)
+        except OSError as error:
+            # The interpreter would try again when it ends, and report that it cannot.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            raise OSError(error.errno, error.strerror, NAME) from None
+
+
+@contextmanager
+def named_output() -> Iterator[None]:
+    """Write to standard output in such a way that its errors are told from those of other files.
+
+    A standard output that is replaced, as by a test, is left as it is.
+    """
+    usual = sys.stdout
+    if usual is None or usual is not sys.__stdout__:
+        yield
+        return
+    usual.flush()
+    sys.stdout = io.TextIOWrapper(
+        io.BufferedWriter(_StandardOutput(usual.fileno())),
+        encoding=usual.encoding,
+        errors=usual.errors,
+        line_buffering=usual.line_buffering,
+    )
+    try:
+        yield
+        sys.stdout.flush()
+    finally:
+        sys.stdout = usual

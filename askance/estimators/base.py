@@ -1,0 +1,160 @@
+"""Base class of the estimators: parameters, the study of a fit, and its results."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import (
+    assert_all_finite,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
+
+from askance.estimators.people import Columns, columns_of, population_of
+from askance_aggregator.learners import Learner
+from askance_aggregator.studies.study import Epsilon, Study
+from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
+from askance_client.queries import Schema
+from askance_simulation.experiments import simulate
+from askance_simulation.randomness.seeds import Seed
+
+_SEEDS = (1 << 31) - 1
+
+MakeLearner = Callable[[Schema, list[str]], Learner[Any]]
+"""Makes the learner from the population's schema and the names of the columns to ask about."""
+
+
+class LocalEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+    """Estimator whose `fit` runs a study on simulated devices, one per row.
+
+    Privacy: pure epsilon-LDP per row, as of `askance.simulate`: each device spends at most epsilon.
+        Without a schema the bounds and labels are inferred from the rows, which is not private and
+        which `notes_` states.
+
+    Args:
+        epsilon: each user's whole budget, in nats; > 0.
+        schema: fields, bounds and labels, known before any row is read; None: inferred.
+        random_state: of the devices' coins, as scikit-learn takes it; None: new ones at each fit.
+
+    Attributes:
+        study_: the simulated study (`askance.Simulation`); it is not pickled.
+        model_: its hypothesis.
+        n_users_: the number of rows.
+        epsilon_spent_: the most that a user spent, in nats.
+        notes_: facts that a reader of the result must know.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Epsilon = 1.0,
+        schema: Schema | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.schema = schema
+        self.random_state = random_state
+
+    def _run(self, columns: Columns, make: MakeLearner, label: str | None = None) -> None:
+        """Run the study and keep its results.
+
+        Args:
+            columns: of the rows, with the field to be predicted where there is one.
+            make: makes the learner.
+            label: the category to be predicted; None: there is none.
+        """
+        words = check_random_state(self.random_state).randint(_SEEDS, size=2)
+        people = population_of(columns, Seed.of(int(words[0])), self.schema, label)
+        names = [name for name in columns if name in people.schema.fields]
+        study = Study(make(people.schema, names), people.schema, epsilon=self.epsilon)
+        self.study_ = simulate(study, people, fleet="columns", seed=int(words[1]))
+        self.model_ = self.study_.hypothesis
+        self.n_users_ = people.size
+        self.epsilon_spent_ = self.study_.epsilon_spent.max
+        self.notes_ = self.study_.notes
+
+    def _features(self, rows: Any) -> dict[str, NDArray[Any]]:
+        """Return the columns of rows to predict, after scikit-learn's checks."""
+        check_is_fitted(self)
+        return self._checked(rows, reset=False)
+
+    def _checked(self, rows: Any, *, reset: bool) -> dict[str, NDArray[Any]]:
+        if hasattr(rows, "columns"):  # a frame keeps its columns' types
+            validate_data(self, rows, reset=reset, skip_check_array=True)
+            return columns_of(rows)
+        read = validate_data(
+            self,
+            rows,
+            reset=reset,
+            dtype="numeric",
+            ensure_all_finite=False,
+            ensure_min_samples=2 if reset else 1,
+        )
+        if np.isinf(read.astype(np.float64, copy=False)).any():
+            raise ValueError("expected finite numbers or NaN (missing), got infinity")
+        return columns_of(read)
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: missing numbers are allowed."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: all but the study, which holds the rows' devices."""
+        return {name: value for name, value in super().__getstate__().items() if name != "study_"}
+
+
+class Supervised(LocalEstimator):
+    """Estimator that predicts one field from the others.
+
+    With a schema, the field to be predicted is the one that the rows do not have.
+    """
+
+    _outcome_type: type[np.float64] | None = None  # what is predicted is read as; None: as it is
+
+    @abstractmethod
+    def _learner(self, schema: Schema, outcome: str, names: list[str]) -> Learner[Any]:
+        """Make the learner that predicts a field from columns."""
+
+    def _examples(self, rows: Any, outcome: Any) -> tuple[dict[str, NDArray[Any]], NDArray[Any]]:
+        """Return the columns and what is to be predicted, shape (n,), after the checks."""
+        columns = self._checked(rows, reset=True)
+        if outcome is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
+        checked = column_or_1d(outcome, warn=True, dtype=self._outcome_type)
+        assert_all_finite(checked, input_name="y")
+        check_consistent_length(next(iter(columns.values())), checked)
+        return columns, checked
+
+    def _outcome_name(self, columns: Columns, usual: str) -> str:
+        """Return the name of the field to be predicted.
+
+        Raises:
+            InvalidParameter: a column has the usual name, or the schema has not exactly one field
+                more than the rows.
+        """
+        if self.schema is not None:
+            others = [name for name in self.schema.fields if name not in columns]
+            if len(others) != 1:
+                raise InvalidParameter(
+                    "schema: expected one field that is no column of the rows, the one to be"
+                    f" predicted, got {value_text(others)}"
+                )
+            return others[0]
+        if usual in columns:
+            raise InvalidParameter(
+                f"columns: expected none of the name of what is predicted, got {usual!r}; rename it"
+            )
+        return usual

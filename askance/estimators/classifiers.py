@@ -1,0 +1,168 @@
+"""Classifiers with scikit-learn's conventions."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from askance.estimators.base import Supervised
+from askance_aggregator import learners
+from askance_aggregator.learners import Learner
+from askance_aggregator.studies.study import Epsilon
+from askance_client.queries import Schema
+
+_LABEL = "label"
+
+
+class LocalClassifier(ClassifierMixin, Supervised):  # type: ignore[misc]  # scikit-learn ships no types
+    """Classifier that is learned from simulated devices; see `LocalEstimator`.
+
+    Attributes:
+        classes_: the classes, sorted, shape (classes,).
+    """
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803  # scikit-learn's name
+        """Ask each row's device once and learn the classifier.
+
+        Args:
+            X: shape (n, d); a DataFrame may have texts, numbers and truth values.
+            y: classes as texts or numbers, shape (n,).
+
+        Raises:
+            ValueError: scikit-learn's checks, or fewer than two classes.
+            InvalidParameter: a parameter, or a column's name.
+            PlanRefused: too few rows at this epsilon; no device was asked.
+        """
+        columns, outcome = self._examples(X, y)
+        check_classification_targets(outcome)
+        self.classes_ = np.unique(outcome)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y: expected two classes or more, got one class: {self.classes_.tolist()}"
+            )
+        if len(self.classes_) > 2 and not self.__sklearn_tags__().classifier_tags.multi_class:
+            raise ValueError(
+                f"Only binary classification is supported: expected two classes in y, got"
+                f" {len(self.classes_)}"
+            )
+        name = self._outcome_name(columns, _LABEL)
+        self._run(
+            {**columns, name: np.array([str(value) for value in outcome.tolist()], dtype=object)},
+            lambda schema, names: self._learner(schema, name, [n for n in names if n != name]),
+            label=name,
+        )
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:  # noqa: N803  # scikit-learn's name
+        """Predict a class per row, shape (n,)."""
+        texts = [str(value) for value in self._classes()]
+        places = {text: place for place, text in enumerate(texts)}
+        predicted = self.model_.predict(self._features(X))
+        return np.asarray(self.classes_[[places[text] for text in predicted.tolist()]])
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
+        """Return the probability of each class per row, shape (n, classes)."""
+        columns = self._features(X)
+        order = [self.model_.classes_.tolist().index(str(value)) for value in self._classes()]
+        return np.asarray(self.model_.predict_proba(columns)[:, order])
+
+    def _classes(self) -> list[Any]:
+        check_is_fitted(self)
+        return list(self.classes_.tolist())
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: few rows give a poor score."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        return tags
+
+    @abstractmethod
+    def _learner(self, schema: Schema, outcome: str, names: list[str]) -> Learner[Any]:
+        """Make the learner that predicts a label from columns."""
+
+
+class LocalNaiveBayes(LocalClassifier):
+    """Naive Bayes by one-round tables of each column and the label; see `LocalClassifier`.
+
+    Args:
+        epsilon: each user's whole budget, in nats.
+        schema: see `LocalEstimator`.
+        bins: cells that a number is divided into; 2 or more.
+        random_state: see `LocalEstimator`.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Epsilon = 1.0,
+        schema: Schema | None = None,
+        bins: int = 8,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(epsilon=epsilon, schema=schema, random_state=random_state)
+        self.bins = bins
+
+    def _learner(self, schema: Schema, outcome: str, names: list[str]) -> Learner[Any]:
+        return learners.naive_bayes(schema, outcome, names, self.bins)
+
+
+class LocalLogisticRegression(LocalClassifier):
+    """Logistic regression by one vector question per round; see `LocalClassifier`.
+
+    Args:
+        epsilon: each user's whole budget, in nats.
+        schema: see `LocalEstimator`.
+        rounds: gradients that are asked for; None: by the users and the noise of an answer.
+        random_state: see `LocalEstimator`.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Epsilon = 1.0,
+        schema: Schema | None = None,
+        rounds: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(epsilon=epsilon, schema=schema, random_state=random_state)
+        self.rounds = rounds
+
+    def _learner(self, schema: Schema, outcome: str, names: list[str]) -> Learner[Any]:
+        return learners.logistic_regression(schema, outcome, names, rounds=self.rounds)
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: two classes only."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+class LocalDecisionTree(LocalClassifier):
+    """Decision tree; see `LocalClassifier`.
+
+    Args:
+        epsilon: each user's whole budget, in nats.
+        schema: see `LocalEstimator`.
+        max_depth: splits between the root and a leaf, at most.
+        random_state: see `LocalEstimator`.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Epsilon = 1.0,
+        schema: Schema | None = None,
+        max_depth: int = 3,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(epsilon=epsilon, schema=schema, random_state=random_state)
+        self.max_depth = max_depth
+
+    def _learner(self, schema: Schema, outcome: str, names: list[str]) -> Learner[Any]:
+        return learners.decision_tree(schema, outcome, names, self.max_depth)

@@ -1,0 +1,82 @@
+"""Regressors with scikit-learn's conventions."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
+
+from askance.estimators.base import Supervised
+from askance_aggregator import learners
+from askance_aggregator.learners import Learner
+from askance_aggregator.studies.study import Epsilon
+from askance_client.queries import Schema
+
+_TARGET = "target"
+
+
+class LocalLinearRegression(RegressorMixin, Supervised):  # type: ignore[misc]  # scikit-learn ships no types
+    """Linear regression by one vector question per round; see `LocalEstimator`.
+
+    Args:
+        epsilon: each user's whole budget, in nats.
+        schema: see `LocalEstimator`.
+        rounds: gradients that are asked for; None: by the users and the noise of an answer.
+        random_state: see `LocalEstimator`.
+
+    Attributes:
+        coef_: change of the outcome per unit of each feature, shape (d,); a category has one
+            coefficient per label but one.
+        intercept_: the outcome where all features are 0.
+    """
+
+    _outcome_type = np.float64
+
+    def __init__(
+        self,
+        *,
+        epsilon: Epsilon = 1.0,
+        schema: Schema | None = None,
+        rounds: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(epsilon=epsilon, schema=schema, random_state=random_state)
+        self.rounds = rounds
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803  # scikit-learn's name
+        """Ask the rows' devices and learn the regression.
+
+        Args:
+            X: shape (n, d); a DataFrame may have texts, numbers and truth values.
+            y: outcomes, shape (n,).
+
+        Raises:
+            ValueError: scikit-learn's checks.
+            InvalidParameter: a parameter, or a column's name.
+            PlanRefused: too few rows at this epsilon; no device was asked.
+        """
+        columns, outcome = self._examples(X, y)
+        name = self._outcome_name(columns, _TARGET)
+        self._run(
+            {**columns, name: outcome.astype(np.float64)},
+            lambda schema, names: self._learner(schema, name, [n for n in names if n != name]),
+        )
+        self.coef_ = self.model_.coef_
+        self.intercept_ = self.model_.intercept_
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803  # scikit-learn's name
+        """Predict the outcome of each row, shape (n,)."""
+        columns = self._features(X)
+        return np.asarray(self.model_.predict(columns))
+
+    def _learner(self, schema: Schema, outcome: str, names: list[str]) -> Learner[Any]:
+        return learners.linear_regression(schema, outcome, names, rounds=self.rounds)
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: few rows give a poor score."""
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags

@@ -1,0 +1,53 @@
+"""Docstrings as they are written: plain text with `code`, and formulas or code indented by four.
+
+Everything else that reStructuredText would read as markup (a star, a bar, a trailing underscore) is
+itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from sphinx.application import Sphinx
+
+_MARKUP = re.compile(r"\\|\*|\||(?<=\w)_(?!\w)")
+_CODE = re.compile(r"(`[^`\n]+`)")
+_SECTION = re.compile(r"(Args|Returns|Yields|Raises|Attributes):$")
+
+
+def _escaped(line: str) -> str:
+    """Return a line whose characters outside code are no markup."""
+    parts = _CODE.split(line)
+    parts[::2] = [_MARKUP.sub(r"\\\g<0>", part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def as_markup(lines: list[str]) -> Iterator[str]:
+    """Yield a docstring's lines in reStructuredText.
+
+    Args:
+        lines: of the docstring, without its common indentation.
+    """
+    in_section, literal, blank = False, False, False
+    for line in lines:
+        indented = line.startswith("    ")
+        if line.strip() and not indented:
+            in_section, literal = bool(_SECTION.match(line)), False
+        elif indented and blank and not in_section and not literal:
+            literal = True
+            yield from ("::", "")
+        yield line if literal else _escaped(line)
+        blank = not line.strip()
+
+
+def _on_docstring(
+    app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]
+) -> None:
+    lines[:] = as_markup(list(lines))
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the extension."""
+    app.connect("autodoc-process-docstring", _on_docstring, priority=400)  # before napoleon's 500
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,100 @@
+"""Arrow tables as records: Parquet files, frames of pandas, polars and DuckDB."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from askance_client.errors import InvalidParameter, InvalidRecord
+from askance_client.printable import value_text
+from askance_client.records import Table, field_name
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+def arrow_of(frame: Any) -> pyarrow.Table:
+    """Return a frame as an Arrow table; the index of a pandas frame is no column.
+
+    Args:
+      frame: a pandas DataFrame, or what has `__arrow_c_stream__` (pyarrow, polars, DuckDB).
+
+    Raises:
+      InvalidParameter: pyarrow is not installed, or the frame is none of these.
+    """
+    try:
+        import pyarrow
+    except ImportError:
+        raise InvalidParameter(
+            "frame: expected pyarrow installed to read it (pip install 'askance[frames]')"
+        ) from None
+    if type(frame).__module__.partition(".")[0] == "pandas":
+        return pyarrow.Table.from_pandas(frame, preserve_index=False)
+    if not hasattr(frame, "__arrow_c_stream__"):
+        raise InvalidParameter(
+            "frame: expected a pandas frame or what has __arrow_c_stream__, got"
+            f" {value_text(type(frame).__name__)}"
+        )
+    return pyarrow.table(frame)
+
+
+def table_of(people: pyarrow.Table, path: Path) -> Table:
+    """Return the users of an Arrow table, one per row; a cell has the text of a CSV file's.
+
+    A number is its shortest decimal, so that 0.1 is the same from each source; what is null, NaN or
+    infinite is missing; of a dictionary its value is taken. A truth value stays one.
+
+    Args:
+      people: the table.
+      path: names the source in messages; its stem is the schema's name.
+
+    Raises:
+      InvalidRecord: no row, two columns of one name, a column of anything but numbers, truth
+        values, text and times, or text that is not UTF-8.
+    """
+    written = tuple(people.column_names)
+    names = tuple(field_name(name) for name in written)
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidRecord(f"{path}: expected distinct column names, got {twice!r:.80} twice")
+    if not people.num_rows or not names:
+        raise InvalidRecord(f"{path}: expected at least one row, got none")
+    columns = [
+        _cells(path, name, column) for name, column in zip(written, people.columns, strict=True)
+    ]
+    return Table(path, written, names, list(zip(*columns, strict=True)))
+
+
+def _cells(path: Path, name: str, column: pyarrow.ChunkedArray) -> list[str | bool | None]:
+    """Return a column's cells: stripped texts or truth values; None where missing."""
+    from pyarrow import compute, string, types
+
+    if types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind: Any = column.type
+    if types.is_boolean(kind):
+        return list(column.to_pylist())
+    if types.is_floating(kind):
+        column = compute.if_else(compute.is_finite(column), column, None)
+    elif not (
+        types.is_integer(kind)
+        or types.is_decimal(kind)
+        or types.is_string(kind)
+        or types.is_large_string(kind)
+        or types.is_string_view(kind)
+        or types.is_null(kind)
+        or types.is_date(kind)
+        or types.is_time(kind)
+        or types.is_timestamp(kind)
+    ):
+        raise InvalidRecord(
+            f"{path}: expected columns of numbers, truth values, text or times, found {kind!s:.80}"
+            f" in {name!r:.80}"
+        )
+    try:
+        return list(compute.utf8_trim_whitespace(column.cast(string())).to_pylist())
+    except ValueError:  # which pyarrow's ArrowInvalid is; its message may hold a cell's value
+        raise InvalidRecord(
+            f"{path}: expected text, numbers or times that can be read in {name!r:.80},"
+            " found others"
+        ) from None

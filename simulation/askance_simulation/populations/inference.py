@@ -1,0 +1,238 @@
+"""Inference of a schema from a table, and the reasons why a column is no field or no number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+
+import numpy as np
+
+from askance_aggregator.names import unknown_column
+from askance_client.errors import InvalidParameter, InvalidRecord
+from askance_client.queries import Bit, Category, Field, Integer, Label, Real, Schema
+from askance_client.queries.exact import exact_ratio
+from askance_client.queries.limits import MAX_FRAC, MAX_LABEL_BYTES, MAX_SPREAD
+from askance_client.records import NOTHING, Table, is_missing
+
+_MAX_LABELS = 1024
+_FRAC_BITS = 16  # the grid of a number, unless its range asks for a finer or a coarser one
+_MIN_STEPS = 1 << 16  # of the grid between a number's bounds
+_IDENTIFIER = "nearly all of its values differ, as of an identifier"
+_ID_ROWS = 50  # of fewer values most differ in any column
+_ID_TEXTS = Fraction(95, 100)  # share of distinct values from which a text identifies a user
+_ID_NUMBERS = Fraction(99, 100)  # the same of whole numbers that lie evenly
+_UNEVEN = 0.1  # distance from the uniform law: that of a bell is about 0.2
+_BY_CHANCE = 1.4  # over the root of the values: the distance of numbers drawn from that law
+_MOSTLY = Fraction(9, 10)  # share of numbers from which the other texts look like mistakes
+_SHOWN = 5  # reasons in an error
+
+_FORMS = (  # of texts that a reader takes for numbers, and what to write instead
+    (
+        re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?"),
+        "commas between thousands: write 1234 for 1,234",
+    ),
+    (re.compile(r"[+-]?\d*,\d+"), "decimal commas: write 2.5 for 2,5"),
+    (re.compile(r"[+-]?[\d.,]+ ?[%€$£]|[€$£] ?[+-]?[\d.,]+"), "a unit: write the number alone"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class InferredSchema:
+    """A schema inferred from a table.
+
+    Args:
+      schema: the schema.
+      left_out: by column, why it is no field of the schema.
+      doubts: by column, why it is read as texts though nearly all of its values look like numbers.
+      column_types: by column of the table, what it is, or why it is left out.
+    """
+
+    schema: Schema
+    left_out: Mapping[str, str]
+    doubts: Mapping[str, str]
+    column_types: Mapping[str, str]
+
+
+def infer(people: Table, label: str | None, keep: Collection[str]) -> InferredSchema:
+    """Infer a schema; see `tables.users_of` for the rules.
+
+    Args:
+      people: columns of texts or truth values, one row per user.
+      label: field to be predicted, or None.
+      keep: names of columns that are not left out as identifiers.
+
+    Raises:
+      InvalidRecord: no column `label`, or no column that can be asked about.
+    """
+    name, header = people.path.stem, people.names
+    if label is not None and label not in header:
+        raise InvalidRecord(f"label: {unknown_column(label, header)}")
+    fields: dict[str, Field] = {}
+    left_out: dict[str, str] = {}
+    doubts: dict[str, str] = {}
+    types: dict[str, str] = {}
+    identifiers: dict[str, Field | None] = {}
+    for place, column in enumerate(header):
+        cells = [row[place] for row in people.rows]
+        kind = _infer_column(cells, is_label=column == label)
+        doubt = _not_numbers(cells) if kind is None or isinstance(kind, Category) else None
+        if column != label and column not in keep and _identifies(cells):
+            if doubt is None:
+                identifiers[column] = kind
+            else:
+                left_out[column] = doubt
+        elif kind is None:
+            left_out[column] = "; ".join(filter(None, (doubt, _why_not(cells))))
+        else:
+            fields[column] = kind
+            if doubt is not None:
+                doubts[column] = doubt
+        if kind is not None:
+            types[column] = doubt or _described(kind)
+    no_other = set(fields) <= {label}
+    for column, kind in identifiers.items():
+        if kind is None:
+            left_out[column] = _IDENTIFIER
+        elif no_other:
+            fields[column] = kind
+        else:
+            left_out[column] = f"{_IDENTIFIER}; a setting that names the column keeps it"
+    if not fields:
+        shown = [f"{column}: {why}" for column, why in list(left_out.items())[:_SHOWN]]
+        more = f"; and {len(left_out) - _SHOWN:,} more" if len(left_out) > _SHOWN else ""
+        raise InvalidRecord(
+            f"{people.path}: expected a column of numbers, or of 2 to {_MAX_LABELS:,} different"
+            f" texts, got none: {'; '.join(shown)}{more}"
+        )
+    in_order = {column: fields[column] for column in header if column in fields}
+    column_types = {column: left_out.get(column) or types[column] for column in header}
+    return InferredSchema(Schema.of(name, 1, in_order), left_out, doubts, column_types)
+
+
+def _infer_column(cells: Sequence[object], *, is_label: bool) -> Field | None:
+    """Infer a column's field; None if there is nothing to ask about."""
+    values = [cell for cell in set(cells) if not is_missing(cell)]
+    distinct = sorted({str(value) for value in values})
+    if is_label:  # no record is predicted to have no label
+        return Label(tuple(distinct))
+    if values and all(isinstance(value, bool) for value in values):
+        return Bit() if len(distinct) > 1 else None
+    kind = _infer_field(distinct)
+    some_missing = len(values) < len(set(cells))
+    if isinstance(kind, Category) and some_missing and NOTHING not in kind.labels:
+        return type(kind)((NOTHING, *kind.labels))
+    return kind
+
+
+def _described(kind: Field) -> str:
+    """Describe a column as it is read."""
+    match kind:
+        case Label():
+            return "the label to be predicted"
+        case Category():
+            return f"{len(kind.labels):,} different texts, no numbers"
+        case Bit():
+            return "truth values"
+    return "numbers; a schema can make them labels (--schema FILE.toml)"
+
+
+def _why_not(cells: Sequence[object]) -> str:
+    """Return the reason for which there is nothing to ask about a column."""
+    values = {str(cell) for cell in cells if not is_missing(cell)}
+    if not values:
+        return "no value in any row"
+    if len(values) == 1:
+        return "the same value in all rows"
+    if None not in map(exact_ratio, values):
+        return "numbers that are too large: write them in a larger unit"
+    if len(values) > _MAX_LABELS:
+        return f"{len(values):,} different texts, at most {_MAX_LABELS:,}"
+    for row, cell in enumerate(cells, start=1):
+        if not is_missing(cell) and len(str(cell).encode()) > MAX_LABEL_BYTES:
+            return f"a text of more than {MAX_LABEL_BYTES:,} bytes in row {row:,}"
+    return "values that are neither numbers in range nor labels"
+
+
+def _not_numbers(cells: Sequence[object]) -> str | None:
+    """Return why a column that looks like numbers is none; None if it does not look so.
+
+    Rows count from 1 below the header. No value is shown.
+    """
+    values = {str(cell) for cell in cells if not is_missing(cell)}
+    texts = {value for value in values if exact_ratio(value) is None}
+    if not texts:
+        return None
+    present = [row for row, cell in enumerate(cells, start=1) if not is_missing(cell)]
+    wrong = [row for row in present if str(cells[row - 1]) in texts]
+    where = f"in {len(wrong):,} of {len(present):,} values, row {wrong[0]:,} the first"
+    for form, remedy in _FORMS:
+        if all(form.fullmatch(text) for text in texts):
+            written, _, instead = remedy.partition(": ")
+            return f"numbers with {written} {where}: {instead}"
+    if len(wrong) <= (1 - _MOSTLY) * len(present):
+        return f"no number {where}: leave a cell empty where there is none"
+    return None
+
+
+def _identifies(cells: Sequence[object]) -> bool:
+    """Return whether nearly all values of a column of texts or whole numbers differ."""
+    values = [str(cell) for cell in cells if not is_missing(cell)]
+    distinct = set(values)
+    share = Fraction(len(distinct), max(len(values), 1))
+    if len(values) < _ID_ROWS or share < _ID_TEXTS:
+        return False
+    ratios = [exact_ratio(value) for value in distinct]
+    if None in ratios:  # a text
+        return True
+    whole = all(ratio is not None and ratio[1] == 1 for ratio in ratios)
+    return whole and share >= _ID_NUMBERS and _evenly_spread([float(value) for value in distinct])
+
+
+def _evenly_spread(values: Sequence[float]) -> bool:
+    """Return whether values lie evenly between their ends, as counted or drawn numbers do.
+
+    Amounts and measurements are denser in some places, so that few users may well differ in all.
+    """
+    ordered = np.sort(np.array(values))
+    places = (ordered - ordered[0]) / (ordered[-1] - ordered[0])
+    ranks = np.arange(len(ordered)) / (len(ordered) - 1)
+    return float(np.abs(places - ranks).max()) <= max(_UNEVEN, _BY_CHANCE / sqrt(len(ordered)))
+
+
+def _infer_field(distinct: Sequence[str]) -> Field | None:
+    if len(distinct) < 2:
+        return None
+    ratios = [exact_ratio(value) for value in distinct]  # as the column will be encoded
+    numbers = [ratio for ratio in ratios if ratio is not None]
+    try:
+        if len(numbers) < len(distinct):
+            return Category(tuple(distinct)) if len(distinct) <= _MAX_LABELS else None
+        low, high = _ends(numbers)
+        if all(denominator == 1 for _, denominator in numbers):
+            return Integer(int(low), int(high))
+        return _real(low, high)
+    except InvalidParameter:  # labels too long, numbers too large
+        return None
+
+
+def _ends(ratios: Sequence[tuple[int, int]]) -> tuple[Fraction, Fraction]:
+    """Find the least and the greatest exactly; floats, which keep the order, select candidates."""
+    near = [numerator / denominator for numerator, denominator in ratios]
+    lows, highs = (
+        [Fraction(*ratio) for ratio, place in zip(ratios, near, strict=True) if place == end]
+        for end in (min(near), max(near))
+    )
+    return min(lows), max(highs)
+
+
+def _real(low: Fraction, high: Fraction) -> Real:
+    """Choose a grid that is fine enough for the numbers and coarse enough for questions."""
+    frac = _FRAC_BITS
+    while frac < MAX_FRAC and (high - low) * (1 << frac) < _MIN_STEPS:
+        frac += 1
+    while frac > 0 and (high - low) * (1 << frac) >= MAX_SPREAD // 2:
+        frac -= 1
+    return Real(low, high, frac)

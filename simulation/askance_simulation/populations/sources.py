@@ -1,0 +1,102 @@
+"""Sources of records: a CSV or Parquet file, or a data set that ships with the package."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from askance_client.errors import InvalidParameter, InvalidRecord
+from askance_client.printable import nearest_text, value_text
+from askance_client.records import Table
+from askance_simulation.populations.datasets import DATA_SETS, DataSet
+from askance_simulation.populations.files import read_file
+from askance_simulation.populations.formats import DELIMITERS
+from askance_simulation.populations.tables import MOST_OUTSIDE
+
+
+@dataclass(frozen=True, slots=True)
+class DataSource:
+    """Records by their place, and how they are read.
+
+    Args:
+      place: path of a CSV or Parquet file; or the name of one of `DATA_SETS`, unless there is a
+        file of that path.
+      delimiter: the character between two cells of a CSV file, one of `DELIMITERS`.
+      most_outside: share of a field's values outside a given schema that is accepted, 0 .. 1.
+
+    Raises:
+      InvalidParameter: another delimiter, or a share out of range.
+    """
+
+    place: Path
+    delimiter: str = ","
+    most_outside: Fraction = MOST_OUTSIDE
+
+    def __post_init__(self) -> None:
+        if self.delimiter not in DELIMITERS:
+            raise InvalidParameter(
+                f"delimiter: expected one of , ; | or a tab, got {value_text(self.delimiter)}"
+            )
+        if not 0 <= self.most_outside <= 1:
+            raise InvalidParameter(
+                f"most_outside: expected a share from 0 to 1, got {value_text(self.most_outside)}"
+            )
+
+    @classmethod
+    def of(cls, data: DataSource | Path | str) -> DataSource:
+        """Return a source as it is, or that of a path or name with defaults."""
+        return data if isinstance(data, DataSource) else cls(Path(data))
+
+    @property
+    def name(self) -> str:
+        """Name of the file or data set, without the folder."""
+        return self.place.name
+
+    def read(self) -> Table:
+        """Return the records.
+
+        Raises:
+          InvalidRecord: no such file or data set, or see `read_file`.
+          InvalidParameter: see `read_parquet`.
+        """
+        known = self._data_set()
+        if known is not None:
+            return known.table()
+        self._check_name()
+        return read_file(self.place, self.delimiter)
+
+    def fingerprint(self) -> bytes:
+        """Return digests of the content and the name, and the delimiter if it is no comma.
+
+        Raises:
+          InvalidRecord: no such file or data set, or it cannot be read.
+        """
+        known = self._data_set()
+        if known is None:
+            self._check_name()
+        try:
+            if known is not None:
+                content = hashlib.sha256(repr(known.make()).encode())
+            else:
+                with self.place.open("rb") as opened:
+                    content = hashlib.file_digest(opened, "sha256")
+        except OSError as error:
+            raise InvalidRecord(f"{self.place}: cannot be read: {error.strerror}") from None
+        named = hashlib.sha256(self.name.encode()).digest()
+        written = b"" if self.delimiter == "," else self.delimiter.encode()
+        return content.digest() + named + written
+
+    def _data_set(self) -> DataSet | None:
+        return None if self.place.is_file() else DATA_SETS.get(str(self.place))
+
+    def _check_name(self) -> None:
+        """Refuse a name that is neither a file's nor a data set's."""
+        like_a_name = self.place.name == str(self.place) and not self.place.suffix
+        if like_a_name and not self.place.exists():
+            names = ", ".join(DATA_SETS)
+            raise InvalidRecord(
+                f"data: expected a file, or the name of a data set ({names}), got"
+                f" {value_text(str(self.place))}{nearest_text(str(self.place), DATA_SETS)}"
+            )

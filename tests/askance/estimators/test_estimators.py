@@ -1,0 +1,148 @@
+"""The estimators run the studies that they say, and give what a study gives."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+pytest.importorskip("sklearn")
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+
+import askance as ask
+from askance.estimators import (
+    LocalDecisionTree,
+    LocalHistogram,
+    LocalKMeans,
+    LocalLinearRegression,
+    LocalLogisticRegression,
+    LocalNaiveBayes,
+    LocalPCA,
+)
+from askance_client.errors import InvalidParameter, PlanRefused
+
+USERS = 6_000
+
+
+def examples() -> tuple[NDArray[Any], NDArray[Any]]:
+    random = np.random.default_rng(5)
+    rows = random.normal(size=(USERS, 3))
+    return rows, np.where(rows[:, 0] > 0, "yes", "no")
+
+
+@pytest.mark.parametrize("kind", [LocalNaiveBayes, LocalLogisticRegression, LocalDecisionTree])
+def test_a_classifier_learns_a_label_of_texts_and_spends_no_more_than_its_epsilon(
+    kind: Any,
+) -> None:
+    rows, label = examples()
+    model = kind(epsilon=8, random_state=0).fit(rows, label)
+    assert model.score(rows, label) > 0.85
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert model.predict_proba(rows[:5]).shape == (5, 2)
+    likely = model.classes_[model.predict_proba(rows[:50]).argmax(axis=1)]
+    assert (likely == model.predict(rows[:50])).all()
+    assert model.n_users_ == USERS
+    assert 0 < model.epsilon_spent_ <= 8
+    assert "bounds and labels were inferred from the data file" in model.notes_
+
+
+def test_one_random_state_gives_one_transcript_and_another_gives_another() -> None:
+    rows, label = examples()
+    first, again, other = (
+        LocalNaiveBayes(epsilon=2, random_state=state).fit(rows, label) for state in (0, 0, 1)
+    )
+    assert first.study_.transcript.digest == again.study_.transcript.digest
+    assert first.study_.transcript.digest != other.study_.transcript.digest
+
+
+def test_a_frame_keeps_the_names_and_kinds_of_its_columns() -> None:
+    pandas = pytest.importorskip("pandas")
+    rows, label = examples()
+    frame = pandas.DataFrame(
+        {"hours-per-week": rows[:, 0], "town": np.where(rows[:, 1] > 0, "Graz", "Linz")}
+    )
+    model = LocalNaiveBayes(epsilon=8, random_state=0).fit(frame, label)
+    assert list(model.feature_names_in_) == ["hours-per-week", "town"]
+    assert list(model.study_.study.schema.fields) == ["hours_per_week", "town", "label"]
+    assert isinstance(model.study_.study.schema.fields["town"], ask.Category)
+    assert model.score(frame, label) > 0.85
+
+
+def test_a_stated_schema_is_kept_and_names_what_is_predicted() -> None:
+    rows, label = examples()
+    schema = ask.Schema(
+        "stated", 1, **{name: ask.Real(-5, 5) for name in ("x0", "x1", "x2")},
+        answer=ask.Label(["no", "yes"]),
+    )  # fmt: skip
+    model = LocalNaiveBayes(epsilon=8, schema=schema, random_state=0).fit(rows, label)
+    assert model.model_.label == "answer"
+    assert not [note for note in model.notes_ if "inferred" in note]
+    assert model.score(rows, label) > 0.85
+
+
+def test_a_schema_that_leaves_the_outcome_open_is_refused() -> None:
+    rows, label = examples()
+    schema = ask.Schema("stated", 1, **{name: ask.Real(-5, 5) for name in ("x0", "x1", "x2")})
+    with pytest.raises(InvalidParameter, match="the one to be predicted"):
+        LocalNaiveBayes(schema=schema).fit(rows, label)
+
+
+def test_missing_numbers_are_no_error_and_infinities_are() -> None:
+    rows, label = examples()
+    rows[::50, 1] = np.nan
+    model = LocalNaiveBayes(epsilon=8, random_state=0).fit(rows, label)
+    assert model.predict(rows[:100]).shape == (100,)
+    rows[0, 0] = np.inf
+    with pytest.raises(ValueError, match="infinity"):
+        LocalNaiveBayes(epsilon=8).fit(rows, label)
+
+
+def test_too_few_rows_are_refused_before_any_device_is_asked() -> None:
+    rows, _ = examples()
+    with pytest.raises(PlanRefused, match="users"):
+        LocalPCA(2, epsilon=1).fit(rows[:4])
+
+
+def test_regression_predicts_in_the_outcomes_own_units() -> None:
+    rows, _ = examples()
+    outcome = 100 + 10 * rows[:, 0] - 5 * rows[:, 1]
+    model = LocalLinearRegression(epsilon=8, random_state=0).fit(rows, outcome)
+    assert model.score(rows, outcome) > 0.9
+    assert model.coef_[0] == pytest.approx(10, abs=3)
+    assert model.intercept_ == pytest.approx(100, abs=10)
+
+
+def test_clusters_components_and_pipelines() -> None:
+    rows, label = examples()
+    rows[:, 0] += np.where(label == "yes", 8, -8)
+    clusters = LocalKMeans(2, epsilon=8, random_state=0).fit(rows)
+    apart = clusters.predict(rows) == clusters.predict(rows[label == "yes"])[0]
+    assert (apart == (label == "yes")).mean() > 0.95
+    assert clusters.n_iter_ >= 1
+    model = make_pipeline(LocalPCA(2, epsilon=8, random_state=0), LocalNaiveBayes(epsilon=8))
+    assert model.fit(rows, label).score(rows, label) > 0.9
+
+
+def test_shares_are_those_of_the_rows_within_their_intervals() -> None:
+    _, label = examples()
+    model = LocalHistogram(epsilon=2, random_state=0).fit(label.reshape(-1, 1) == "yes")
+    (shares,), (intervals,) = model.shares_, model.intervals_
+    assert shares.sum() == pytest.approx(1, abs=0.1)
+    truth = (label == "yes").mean()
+    assert any(low <= truth <= high for low, high in intervals)
+
+
+def test_clones_cross_validation_and_pickles_work() -> None:
+    rows, label = examples()
+    model = clone(LocalNaiveBayes(epsilon=8, bins=4, random_state=3))
+    assert model.get_params() == {"epsilon": 8, "bins": 4, "random_state": 3, "schema": None}
+    assert cross_val_score(model, rows, label, cv=2).min() > 0.8
+    fitted = model.fit(rows, label)
+    read = pickle.loads(pickle.dumps(fitted))
+    assert (read.predict(rows[:20]) == fitted.predict(rows[:20])).all()
+    assert read.epsilon_spent_ == fitted.epsilon_spent_

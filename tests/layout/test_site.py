@@ -1,0 +1,112 @@
+"""The documentation's site: built without a warning, complete, and loading nothing foreign."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import askance as ask
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+
+_LOADED = re.compile(
+    r"""<(?:script|img|iframe)[^>]*\ssrc=["'](?P<src>[^"']+)"""
+    r"""|<link[^>]*\srel=["'](?:stylesheet|preload|icon)["'][^>]*\shref=["'](?P<href>[^"']+)"""
+    r"""|<link[^>]*\shref=["'](?P<before>[^"']+)["'][^>]*\srel=["'](?:stylesheet|preload|icon)"""
+    r"""|url\(["']?(?P<url>[^"')]+)|@import\s+["'](?P<imported>[^"']+)"""
+)
+
+
+def loaded(text: str) -> set[str]:
+    """The addresses that a page or a style loads by itself."""
+    return {address for match in _LOADED.finditer(text) for address in match.groups() if address}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    words = (sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html")
+    done = subprocess.run(
+        [*words, "-d", folder / "doctrees", DOCS, folder / "html"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    return folder / "html"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(find_spec("furo") is None, reason="the extra docs builds the site")
+class TestSite:
+    def test_no_page_loads_anything_from_elsewhere(self, site: Path) -> None:
+        files = [path for path in site.rglob("*") if path.suffix in (".html", ".css")]
+        assert len(files) > 40
+        for path in files:
+            for address in loaded(path.read_text(encoding="utf-8")):
+                assert not re.match(r"(https?:)?//", address), f"{path}: {address}"
+
+    def test_every_link_within_the_site_has_its_page_and_anchor(self, site: Path) -> None:
+        pages = {path: path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
+        anchors = {path: set(re.findall(r'\sid="([^"]+)"', text)) for path, text in pages.items()}
+        checked = 0
+        for path, text in pages.items():
+            for link in re.findall(r'<a[^>]*\shref="([^"]+)"', text):
+                if re.match(r"[a-z]+:", link):
+                    continue
+                name, _, anchor = link.partition("#")
+                target = (path.parent / name).resolve() if name else path
+                assert target.exists(), f"{path}: {link}"
+                if anchor and target in anchors:
+                    assert anchor in anchors[target], f"{path}: {link}"
+                checked += 1
+        assert checked > 1_000
+
+    def test_the_references_have_what_the_code_has(self, site: Path) -> None:
+        read = {page: (site / "reference" / f"{page}.html").read_text(encoding="utf-8") for page in
+                ("python", "command_line", "configuration", "wire")}  # fmt: skip
+        assert 'id="askance.learners.masked_parity"' in read["python"]
+        assert "askance aggregator init" in read["command_line"]
+        assert "release_ms" in read["configuration"]
+        assert "trusted_proxies" in read["configuration"]
+        assert "RandomCodebook" in read["wire"]
+
+
+def test_a_foreign_address_would_be_found() -> None:
+    for text in (
+        '<script src="https://cdn.example/x.js">',
+        '<link rel="stylesheet" href="//cdn.example/x.css">',
+        "@import 'https://cdn.example/x.css'",
+        "src: url(https://cdn.example/f.woff)",
+    ):
+        assert any(re.match(r"(https?:)?//", address) for address in loaded(text)), text
+
+
+def test_the_python_reference_lists_every_public_name() -> None:
+    text = (DOCS / "reference" / "python.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\.\. auto(?:class|function|exception|data):: (\w+)$", text, re.MULTILINE)
+    assert sorted(listed) == sorted(set(ask.__all__) - {"__version__", "learners"})
+    assert ".. automodule:: askance.learners" in text
+
+
+def test_the_table_of_users_is_the_planners() -> None:
+    text = (DOCS / "explanations" / "epsilon.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([\d.]+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \|$", text, re.MULTILINE)
+    assert [row[0] for row in rows] == ["0.5", "1", "2", "4"]
+    settings: list[tuple[str, dict[str, str]]] = [
+        ("mean", {"tau": "0.05"}),
+        ("frequency", {"cells": "16", "tau": "0.05"}),
+        ("masked-parity", {"d": "16"}),
+    ]
+    for epsilon, *users in rows:
+        for count, (name, parameters) in zip(users, settings, strict=True):
+            plan = ask.plan(name, epsilon=epsilon, settings=parameters)
+            assert plan.users_needed == int(count.replace(",", "")), (epsilon, name)

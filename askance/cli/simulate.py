@@ -115,12 +115,12 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
 
     check_output(arguments.plot, (".png", ".svg"))
     check_output(arguments.out, (".jsonl", ".parquet"))
-    check_new(arguments)
     if arguments.picture is not None and arguments.plot is None:
         raise Failure(2, "usage", "expected --plot with --picture, got none")
     if arguments.out is not None and is_of_a_sweep(arguments.out):
         found = f"{arguments.out}: expected a file to write anew, found a sweep's rows"
         raise Failure(2, "usage", found)
+    check_new(arguments)
 
 
 def _list(*, as_json: bool) -> int:

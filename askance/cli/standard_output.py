@@ -38,8 +38,8 @@ def named_output() -> Iterator[None]:
 
     A standard output that is replaced, as by a test, is left as it is.
     """
-    usual = sys.stdout
-    if usual is None or usual is not sys.__stdout__:
+    usual = sys.__stdout__
+    if usual is None or sys.stdout is not usual:
         yield
         return
     usual.flush()

@@ -22,11 +22,11 @@ from askance_aggregator.learners.parameters import ParameterEntry, Text, field_n
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.shares import nearest_distribution
 from askance_aggregator.numbers import Rational, rational
-from askance_aggregator.queries import as_query
+from askance_aggregator.queries import as_query, category
 from askance_client.errors import InvalidParameter, InvalidQuery
-from askance_client.queries import Category, Expression, Query, QueryKind, Schema
+from askance_client.queries import Category, Expression, Integer, Query, QueryKind, Schema
+from askance_client.queries.limits import MAX_CELLS, MAX_LABELS
 
-MAX_CELLS = 65536  # as many as a category has labels; an integer field may have more
 _ESTIMATE = ("estimate", "low", "high")
 
 
@@ -145,6 +145,10 @@ def listed_frequency(schema: Schema | None, parameters: Text) -> Learner[Any]:
         cells = whole("cells", parameters.get("cells", "16"))
         if not 2 <= cells <= MAX_CELLS:
             raise InvalidParameter(f"cells expects 2..{MAX_CELLS}, found {cells}")
+        if cells > MAX_LABELS:  # more than a category has: the values of a number
+            numbered = Schema("frequency", 1, cell=Integer(0, cells - 1))
+            asked = category(numbered["cell"])
+            return replace(frequency(asked, parameters.get("tau")), schema=numbered)
         schema = Schema("frequency", 1, cell=Category(range(cells)))
     elif "cells" in parameters:
         raise InvalidParameter("frequency: cells is for planning without data; found a schema")

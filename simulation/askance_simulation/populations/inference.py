@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -32,10 +33,11 @@ _SHOWN = 5  # reasons in an error
 _FORMS = (  # of texts that a reader takes for numbers, and what to write instead
     (
         re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?"),
-        "commas between thousands: write 1234 for 1,234",
+        "commas between thousands",
+        "write 1234 for 1,234",
     ),
-    (re.compile(r"[+-]?\d*,\d+"), "decimal commas: write 2.5 for 2,5"),
-    (re.compile(r"[+-]?[\d.,]+ ?[%€$£]|[€$£] ?[+-]?[\d.,]+"), "a unit: write the number alone"),
+    (re.compile(r"[+-]?\d*,\d+"), "decimal commas", "write 2.5 for 2,5"),
+    (re.compile(r"[+-]?[\d.,]+ ?[%€$£]|[€$£] ?[+-]?[\d.,]+"), "a unit", "write the number alone"),
 )
 
 
@@ -161,20 +163,17 @@ def _not_numbers(cells: Sequence[object]) -> str | None:
 
     Rows count from 1 below the header. No value is shown.
     """
-    values = {str(cell) for cell in cells if not is_missing(cell)}
-    texts = {value for value in values if exact_ratio(value) is None}
-    if not texts:
+    counts = {str(cell): n for cell, n in Counter(cells).items() if not is_missing(cell)}
+    texts = {value for value in counts if exact_ratio(value) is None}
+    wrong, total = sum(counts[text] for text in texts), sum(counts.values())
+    form = next((f for f in _FORMS if texts and all(map(f[0].fullmatch, texts))), None)
+    if form is None and not 0 < wrong <= (1 - _MOSTLY) * total:
         return None
-    present = [row for row, cell in enumerate(cells, start=1) if not is_missing(cell)]
-    wrong = [row for row in present if str(cells[row - 1]) in texts]
-    where = f"in {len(wrong):,} of {len(present):,} values, row {wrong[0]:,} the first"
-    for form, remedy in _FORMS:
-        if all(form.fullmatch(text) for text in texts):
-            written, _, instead = remedy.partition(": ")
-            return f"numbers with {written} {where}: {instead}"
-    if len(wrong) <= (1 - _MOSTLY) * len(present):
+    first = next(row for row, cell in enumerate(cells, start=1) if str(cell) in texts)
+    where = f"in {wrong:,} of {total:,} values, row {first:,} the first"
+    if form is None:
         return f"no number {where}: leave a cell empty where there is none"
-    return None
+    return f"numbers with {form[1]} {where}: {form[2]}"
 
 
 def _identifies(cells: Sequence[object]) -> bool:

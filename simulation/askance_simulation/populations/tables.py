@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -135,9 +136,8 @@ def _inferred(people: Table, label: str | None, keep: Collection[str]) -> _Recor
 
 
 def _given(people: Table, schema: Schema, most_outside: Fraction) -> _Records:
-    table = _encoded(people, schema)
-    warnings = _outside(people, schema, table, most_outside)
-    return _Records(schema, table, warnings=warnings)
+    warnings = _outside(people, schema, most_outside)
+    return _Records(schema, _encoded(people, schema), warnings=warnings)
 
 
 def _renamed(people: Table, schema: Schema) -> list[str]:
@@ -165,9 +165,7 @@ def _encoded(people: Table, schema: Schema) -> EncodedColumns:
     return narrowed(schema, EncodedColumns(values, present, len(people.rows)))
 
 
-def _outside(
-    people: Table, schema: Schema, table: EncodedColumns, most: Fraction
-) -> dict[str, str]:
+def _outside(people: Table, schema: Schema, most: Fraction) -> dict[str, str]:
     """Return a warning per field with more than 1 % of values outside the schema.
 
     Raises:
@@ -176,11 +174,11 @@ def _outside(
     warnings = {}
     for name, kind in schema.fields.items():
         place = people.column_index(name)
-        cells = [row[place] for row in people.rows]
-        given = np.array([not is_missing(cell) for cell in cells])
-        unknown = int(np.count_nonzero(given & ~table.present[name]))
-        beyond = _beyond(cells, kind)
-        count, values = unknown + beyond, int(np.count_nonzero(given))
+        cells = Counter(row[place] for row in people.rows)
+        given = {cell: count for cell, count in cells.items() if not is_missing(cell)}
+        unknown = sum(count for cell, count in given.items() if kind.encode(cell) is None)
+        beyond = _beyond(given, kind)
+        count, values = unknown + beyond, sum(given.values())
         if count <= _WARNED * values:
             continue
         expected = _expected(kind)
@@ -200,18 +198,23 @@ def _outside(
     return warnings
 
 
-def _beyond(cells: list[object], kind: Field) -> int:
+def _beyond(cells: Mapping[object, int], kind: Field) -> int:
     """Count the numbers that are clamped by more than the rounding to the grid."""
     known = kind.type
     if known.kind is not Kind.NUMBER:
         return 0
     step = Fraction(1, 1 << known.frac)
     low, high = (known.low - Fraction(1, 2)) * step, (known.high + Fraction(1, 2)) * step
-    clamped = {}
-    for cell in set(cells):
-        ratio = exact_ratio(cell)
-        clamped[cell] = ratio is not None and not low <= Fraction(*ratio) <= high
-    return sum(clamped[cell] for cell in cells)
+    ratios = ((exact_ratio(cell), count) for cell, count in cells.items())
+    return sum(
+        count
+        for ratio, count in ratios
+        if ratio is not None
+        and not (
+            ratio[0] * low.denominator >= low.numerator * ratio[1]
+            and ratio[0] * high.denominator <= high.numerator * ratio[1]
+        )
+    )
 
 
 def _expected(kind: Field) -> str:

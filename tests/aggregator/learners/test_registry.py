@@ -26,6 +26,7 @@ from askance_aggregator.learners import (
     register,
     ridge_regression,
 )
+from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Bit, Category, Integer, Label, Real, Schema
 
@@ -112,7 +113,7 @@ def test_a_mean_is_of_the_only_number() -> None:
         ),
         ("masked-parity", {"d": "x"}, "d expects a whole number"),
         ("masked-parity", {"d": "1"}, r"d: expected a whole number in 2\.\.1024, got 1"),
-        ("frequency", {"cells": "1"}, "cells expects 2..65536"),
+        ("frequency", {"cells": "1"}, "cells expects 2..1048576"),
         ("mean", {"tau": "x"}, "tau expects a finite number"),
         ("mean", {"tau": "0"}, "tau expects a positive number"),
         ("conjunctions", {"accuracy": "2"}, "accuracy expects"),
@@ -125,6 +126,14 @@ def test_a_mean_is_of_the_only_number() -> None:
 def test_a_wrong_parameter_is_named(name: str, parameters: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidParameter, match=message):
         find(name).build(None, parameters)
+
+
+@pytest.mark.parametrize("cells", [65_536, 65_537, 1 << 20])
+def test_shares_are_planned_for_as_many_cells_as_a_question_has(cells: int) -> None:
+    found = find("frequency").build(None, {"cells": str(cells)})
+    (question,) = next(found.run()).questions
+    assert question.query.cells == cells
+    assert Study(found, epsilon=1).plan(10**7).rounds[0].users == 10**7
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import sqrt
 from typing import Any
 
@@ -32,7 +33,7 @@ from askance_aggregator.families import best_for
 from askance_aggregator.learners import Answer, NonAdaptive, association, correlation, difference
 from askance_aggregator.learners.independence import cramers_v
 from askance_aggregator.planning import choices
-from askance_aggregator.queries import encode_columns
+from askance_aggregator.queries import EncodedColumns, encode_columns
 from askance_aggregator.studies.study import Study
 from askance_client.accounting import parse_epsilon
 from askance_client.queries import Category, Real, Schema
@@ -184,6 +185,10 @@ def difference_row(
     return _row(f"difference {name}", epsilon, users, chances, missed, widths / normal, true == 0)
 
 
+def _rows_of(columns: EncodedColumns, start: int, stop: int) -> EncodedColumns:
+    return columns.take(slice(start, stop))
+
+
 def correlation_row(rho: float, deviation: float, epsilon: str, users: int, draws: int) -> Row:
     """Simulate studies of two numbers, normal and cut at their bounds, with this correlation."""
     schema = Schema("numbers", 1, x=Real(-1, 1), y=Real(-1, 1))
@@ -195,7 +200,7 @@ def correlation_row(rho: float, deviation: float, epsilon: str, users: int, draw
         z = rng.standard_normal((2, users)) * deviation
         x, y = z[0], rho * z[0] + sqrt(1 - rho * rho) * z[1]
         columns = encode_columns(schema, {"x": x.clip(-1, 1), "y": y.clip(-1, 1)})
-        people = Population("normal", schema, users, lambda a, b, of=columns: of.take(slice(a, b)))
+        people = Population("normal", schema, users, partial(_rows_of, columns))
         found = simulate(study, people, fleet="columns", seed=draw).hypothesis
         true = float(np.corrcoef(x.clip(-1, 1), y.clip(-1, 1))[0, 1])
         chances.append(1.0 if found.p_value is None else found.p_value)

@@ -194,7 +194,9 @@ def test_a_query_that_is_no_column_has_no_text() -> None:
 
 
 def test_names_are_found_and_taken_once() -> None:
-    with pytest.raises(InvalidParameter, match="no learner 'nobody'; there are conjunctions"):
+    with pytest.raises(
+        InvalidParameter, match="no learner 'nobody'; there are association, conjunctions"
+    ):
         find("nobody")
     with pytest.raises(InvalidParameter, match="registered already"):
         register(replace(find("mean"), summary="another"))

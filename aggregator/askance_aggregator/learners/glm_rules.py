@@ -26,6 +26,8 @@ from enum import StrEnum
 from fractions import Fraction
 from math import sqrt
 
+from askance_aggregator.learners.field_limits import narrowest
+
 
 class Decision(StrEnum):
     """Decision about the model before any user is asked."""
@@ -178,12 +180,4 @@ def affordable(widths: Sequence[int], variance: float, users: int, most: int) ->
         Their places, increasing; at least one, and all if they fit.
     """
     allowed = min(MOST_NOISE**2 * users / variance, most) if variance else most
-    order = sorted(range(len(widths)), key=lambda place: (widths[place], place))
-    kept: list[int] = []
-    weights = 1
-    for place in order:
-        weights += widths[place]
-        if kept and weights > allowed:
-            break
-        kept.append(place)
-    return tuple(sorted(kept))
+    return narrowest(widths, lambda places: 1 + sum(widths[place] for place in places) <= allowed)

@@ -19,7 +19,7 @@ from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
 from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.parameters import (
-    COLUMNS,
+    AFFORDABLE,
     LABEL,
     TAU,
     ParameterEntry,
@@ -342,7 +342,7 @@ def _rows(table: NDArray[np.float64]) -> Table:
     success=NONE_WRONG,
     parameters=(
         LABEL,
-        COLUMNS,
+        AFFORDABLE,
         ParameterEntry("bins", "into how many bins a number falls", "8"),
         ParameterEntry(
             "smoothing", "the share each joint cell gets more (default: as answers are unsure)"

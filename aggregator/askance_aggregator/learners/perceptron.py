@@ -28,7 +28,7 @@ from askance_aggregator.learners.linear_classifiers import (
 )
 from askance_aggregator.learners.missing import CompleteCases, missing_in
 from askance_aggregator.learners.parameters import (
-    COLUMNS,
+    AFFORDABLE,
     LABEL,
     ParameterEntry,
     Text,
@@ -219,7 +219,7 @@ def _correct(
     success=NONE_WRONG,
     parameters=(
         LABEL,
-        COLUMNS,
+        AFFORDABLE,
         ParameterEntry("accuracy", "the allowed error", "1/10"),
         ParameterEntry("margin", "of the examples (default: not known, nothing promised)"),
         ParameterEntry("rounds", "how many corrections at most", "8"),

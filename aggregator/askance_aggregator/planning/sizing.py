@@ -242,7 +242,7 @@ def _allowed(batch: Batch, nano_nats: int) -> Sequence[Allocation]:
 
 def _fresh(
     questions: Sequence[Question], sizer: Sizer, nano_nats: int, beta: float
-) -> tuple[Section, ...]:
+) -> tuple[Divided, ...]:
     """Give each question users of its own, and each block of a vector."""
     return tuple(
         Divided(

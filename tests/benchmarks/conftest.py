@@ -80,3 +80,9 @@ def adult() -> ModuleType:
 @pytest.fixture(scope="session")
 def table_of_learners() -> ModuleType:
     return _load("learners")
+
+
+@pytest.fixture(scope="session")
+def all_columns() -> ModuleType:
+    """`benchmarks/all_columns.py`."""
+    return _load("all_columns")

@@ -58,7 +58,7 @@ class Section(Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether it can use all remaining users."""
+        """Return whether it can use all remaining users."""
 
     def least(self, least_answers: int) -> int:
         """Return the least users beyond those claimed that an open one can be asked of."""
@@ -110,7 +110,7 @@ class Divided:
 
     @property
     def is_open(self) -> bool:
-        """Whether the question leaves its tolerance open."""
+        """Return whether the question leaves its tolerance open."""
         return self.all_parts[0].question.tau is None
 
     def least(self, least_answers: int) -> int:
@@ -134,7 +134,7 @@ class Divided:
 
     @property
     def looks(self) -> list[list[int]]:
-        """Each part by itself."""
+        """Return each part by itself."""
         return [[place] for place in range(len(self.all_parts))]
 
 
@@ -164,7 +164,7 @@ class Shared:
 
     @property
     def is_open(self) -> bool:
-        """Whether a question leaves its tolerance open."""
+        """Return whether a question leaves its tolerance open."""
         return any(part.question.tau is None for part in self.all_parts)
 
     def least(self, least_answers: int) -> int:

@@ -101,7 +101,7 @@ def test_cohorts_of_four_of_eight_shares_need_the_fewest_users_at_eight_nats() -
 
 @pytest.mark.parametrize("nats", [0.5, 1, 2, 2.9])
 def test_below_three_nats_no_cohort_of_two_needs_fewer_users(nats: float) -> None:
-    """So cohorts are not searched for there."""
+    """Cohorts are not searched for there."""
     kinds = [coin(), coin("1/5"), cells("few", "1/20"), cells("many", "1/10")]
     sizer = Sizer(kinds, BETA, best_for, 0)
     nano = int(nats * NAT)

@@ -78,7 +78,7 @@ def test_unequal_shares_never_take_more_users_than_there_are(users: int) -> None
 def test_cohorts_of_four_of_eight_shares_need_the_fewest_users_at_eight_nats() -> None:
     """By the population's variance s of t at eps / s have t / s (e^x + 1)^2 / (e^x - 1)^2.
 
-    At 8 nats that is 8.0, 4.3, 3.5 and 4.7 for s = 1, 2, 4, 8, x = 8 / s.
+    At 8 nats that is 8.0, 4.3, 3.4 and 4.7 for s = 1, 2, 4, 8, x = 8 / s.
     """
     planned = plan_batch(Batch([coin()] * 8), 8 * NAT, BETA)
     assert planned.allocation is Allocation.GROUPED

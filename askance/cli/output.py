@@ -72,6 +72,17 @@ def counted(number: int, thing: str) -> str:
     return f"{number:,} {thing}"
 
 
+def tell_settings(console: Console, settings: dict[str, str]) -> None:
+    """Print the settings that a learner was not given; nothing if there are none."""
+    if settings:
+        chosen = ", ".join(f"{name} {text}" for name, text in settings.items())
+        console.print(
+            f"settings by users and noise (--set changes them): {chosen}",
+            markup=False,
+            soft_wrap=True,
+        )
+
+
 def print_json(result: dict[str, Any]) -> None:
     """Print the one JSON object of a command."""
     print(json.dumps(result, ensure_ascii=False, allow_nan=False))

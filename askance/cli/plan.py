@@ -6,11 +6,19 @@ import argparse
 from typing import Any
 
 from askance.cli.arguments import add_learner, chosen, required
-from askance.cli.output import Failure, counted, fail, print_json, screen
+from askance.cli.output import (
+    Failure,
+    counted,
+    fail,
+    print_json,
+    screen,
+    tell_settings,
+)
 from askance.cli.tables import table
 
 NAME = "plan"
 SUMMARY = "compute the users that a learner needs per round, before any is asked"
+_MOST_SHARES = 8  # that are shown of a round
 DESCRIPTION = (
     "Computes how many users each round of a learner needs at an epsilon, how they are asked and"
     " by which randomizer. With --users it exits with 3 when they are too few."
@@ -59,10 +67,15 @@ def _tell(result: dict[str, Any]) -> None:
             f"{row['n_variance']:.4g}",
         )
     console.print(rounds)
+    before = ""
+    for number, row in enumerate(result["rounds"], start=1):
+        told = _ways(row)
+        if row["queries"] > 1 and told != before:
+            console.print(f"from round {number}: {told}", markup=False, soft_wrap=True)
+            console.print(f"  {_shares(row['shares'])}", markup=False, soft_wrap=True)
+        before = told
     console.print(f"{counted(result['users_needed'], 'user')} in all")
-    if result["settings"]:
-        chosen = ", ".join(f"{name} {text}" for name, text in result["settings"].items())
-        console.print(f"settings by users and noise (--set changes them): {chosen}", markup=False)
+    tell_settings(console, result["settings"])
     console.print(f"asks about: {', '.join(result['fields']) or 'no field'}", markup=False)
     console.print(
         "x bound: users over those that the round's hardest value takes at least, whatever the"
@@ -70,6 +83,25 @@ def _tell(result: dict[str, Any]) -> None:
     )
     if any(row["waves"] > 1 for row in result["rounds"]):
         console.print("in waves: fewer where the first ones are exact enough")
+
+
+def _ways(row: dict[str, Any]) -> str:
+    """Format the users that each allocation needs, the least first."""
+    ways = sorted(row["options"].items(), key=lambda way: way[1])
+    told = ", ".join(f"{name} needs {users:,} users" for name, users in ways)
+    least = min(row["options"].values())
+    return told if row["users"] == least else f"{told}, for 1/20 of open ranges"
+
+
+def _shares(shares: list[dict[str, Any]]) -> str:
+    """Format the groups of a round: as many as are alike in one part."""
+    parts = [
+        f"{counted(share['groups'], 'question')} to {counted(share['users'], 'user')} each"
+        f" at {share['privacy_loss']:.3g} nats ({share['randomizer']})"
+        for share in shares[:_MOST_SHARES]
+    ]
+    more = len(shares) - len(parts)
+    return "; ".join(parts) + (f"; {more} more (--json)" if more else "")
 
 
 def _over(users: int, least: int) -> str:

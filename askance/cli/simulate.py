@@ -19,7 +19,14 @@ from askance.cli.arguments import (
 from askance.cli.bounds import tell_bounds
 from askance.cli.disturbances import add_disturbances, behaviour_of, faults_of
 from askance.cli.hypotheses import tell_hypothesis
-from askance.cli.output import Failure, counted, print_json, progress, screen
+from askance.cli.output import (
+    Failure,
+    counted,
+    print_json,
+    progress,
+    screen,
+    tell_settings,
+)
 
 NAME = "simulate"
 SUMMARY = "run a learner on simulated users, or on real ones from a file"
@@ -155,6 +162,7 @@ def _tell(result: dict[str, Any]) -> None:
     )
     if result["trials"] > 1:
         console.print("shown is trial 0; errors are over all trials")
+    tell_settings(console, result["settings"])
     tell_hypothesis(console, result)
     tell_bounds(console, result["bounds"])
     error = result["error"]

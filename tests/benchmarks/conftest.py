@@ -94,3 +94,9 @@ def gradients() -> ModuleType:
         return _load("gradients")
     finally:
         sys.path.remove(str(BENCHMARKS))
+
+
+@pytest.fixture(scope="session")
+def all_columns() -> ModuleType:
+    """`benchmarks/all_columns.py`."""
+    return _load("all_columns")

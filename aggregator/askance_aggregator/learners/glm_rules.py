@@ -33,6 +33,7 @@ from fractions import Fraction
 from math import sqrt
 
 from askance_aggregator.learners.constant_checks import ModelChoice
+from askance_aggregator.learners.field_limits import narrowest
 
 HOPELESS = 0.7
 FEWEST_ROUNDS = 8
@@ -196,12 +197,4 @@ def affordable(
         Their places, increasing; at least one, and all if they fit.
     """
     allowed = min(noise**2 * users / variance, most) if variance else most
-    order = sorted(range(len(widths)), key=lambda place: (widths[place], place))
-    kept: list[int] = []
-    weights = 1
-    for place in order:
-        weights += widths[place]
-        if kept and weights > allowed:
-            break
-        kept.append(place)
-    return tuple(sorted(kept))
+    return narrowest(widths, lambda places: 1 + sum(widths[place] for place in places) <= allowed)

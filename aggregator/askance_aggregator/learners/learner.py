@@ -54,6 +54,8 @@ class Learner(ABC, Generic[T_co]):
         argument_fields: fields that the expressions among its arguments use.
         distribution: "name==version" of the installed distribution that it was built from, as the
             catalogue lists it; empty for a built-in one and for a function that was called.
+        settling: makes the learner with settings for given conditions, None where they set nothing;
+            None: it has no such rule.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Learner(ABC, Generic[T_co]):
     rehearsal: Rehearsal | None = None
     argument_fields: frozenset[str] = frozenset()
     distribution: str = ""
+    settling: Callable[[Conditions], Learner[T_co] | None] | None = None
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -88,7 +91,8 @@ class Learner(ABC, Generic[T_co]):
 
         A learner that has no such rule is returned as it is. Settling twice changes nothing.
         """
-        return self
+        made = None if self.settling is None else self.settling(conditions)
+        return self if made is None else made
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -97,17 +101,9 @@ class Adaptive(Learner[T_co]):
 
     Args:
         factory: makes the generator of one run.
-        settling: makes the learner with settings for given conditions, None where they set nothing;
-            None: it has no such rule.
     """
 
     factory: Callable[[], Learning[T_co]]
-    settling: Callable[[Conditions], Adaptive[T_co] | None] | None = None
-
-    def settled(self, conditions: Conditions) -> Adaptive[T_co]:
-        """Return the learner with the settings that it was not given."""
-        made = None if self.settling is None else self.settling(conditions)
-        return self if made is None else made
 
     def run(self) -> Learning[T_co]:
         """A fresh generator."""
@@ -181,17 +177,8 @@ def adaptive(
                 )
             run.close()
             schema, parameters, fields = _recorded(function, *args, **kwargs)
-            rule = settle
             bound = inspect.signature(function).bind(*args, **kwargs)
             bound.apply_defaults()
-
-            def settling(conditions: Conditions) -> Adaptive[T] | None:
-                chosen = {} if rule is None else rule(bound.arguments, conditions)
-                if all(bound.arguments[name] is value for name, value in chosen.items()):
-                    return None
-                by_name: Callable[..., Adaptive[T]] = make
-                return by_name(**{**bound.arguments, **chosen})
-
             return Adaptive(
                 name=name,
                 version=version,
@@ -200,7 +187,7 @@ def adaptive(
                 argument_fields=fields,
                 rehearsal=rehearsal if rehearse is None else rehearse(bound.arguments),
                 factory=lambda: function(*args, **kwargs),
-                settling=None if settle is None else settling,
+                settling=_settling(function, make, settle, *args, **kwargs),
             )
 
         return make
@@ -209,9 +196,15 @@ def adaptive(
 
 
 def non_adaptive(
-    name: str, version: int = 1
+    name: str, version: int = 1, settle: Settle | None = None
 ) -> Callable[[Callable[P, tuple[Batch, Callable[[Answers], T]]]], Callable[P, NonAdaptive[T]]]:
-    """Make a learner of a function that returns the one batch and how to conclude from it."""
+    """Make a learner of a function that returns the one batch and how to conclude from it.
+
+    Args:
+        name: the learner's name in the registry.
+        version: changes when the questions change.
+        settle: sets arguments that were not given, as of `adaptive`; None: there is no such rule.
+    """
 
     def decorate(
         function: Callable[P, tuple[Batch, Callable[[Answers], T]]],
@@ -239,11 +232,36 @@ def non_adaptive(
                 argument_fields=fields,
                 batch=batch,
                 conclude=conclude,
+                settling=_settling(function, make, settle, *args, **kwargs),
             )
 
         return make
 
     return decorate
+
+
+def _settling(
+    function: Callable[P, object],
+    make: Callable[P, Learner[T]],
+    rule: Settle | None,
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> Callable[[Conditions], Learner[T] | None] | None:
+    """Return what makes the learner with the settings that a rule sets; None without a rule."""
+    if rule is None:
+        return None
+    known = rule
+
+    def settling(conditions: Conditions) -> Learner[T] | None:
+        bound = inspect.signature(function).bind(*args, **kwargs)
+        bound.apply_defaults()
+        chosen = known(bound.arguments, conditions)
+        if all(bound.arguments[name] is value for name, value in chosen.items()):
+            return None
+        by_name: Callable[..., Learner[T]] = make
+        return by_name(**{**bound.arguments, **chosen})
+
+    return settling
 
 
 def canonical_text(value: object) -> str:

@@ -41,7 +41,8 @@ class Allocation(StrEnum):
     """Division of users over the questions of a batch."""
 
     FRESH = "fresh"  # a fresh group of users a question; each answers one, at its full epsilon
-    SPLIT = "split"  # every user answers every question, at epsilon / number of questions
+    SPLIT = "split"  # every user answers every question, each with a part of epsilon
+    GROUPED = "grouped"  # cohorts answer a few questions each, each with a part of epsilon
 
 
 @dataclass(frozen=True, slots=True, init=False)

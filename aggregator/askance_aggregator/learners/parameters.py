@@ -38,6 +38,9 @@ class ParameterEntry:
 
 ACCURACY = ParameterEntry("accuracy", "the allowed error", "1/10")
 COLUMNS = ParameterEntry("columns", "fields by name, with commas (default: all that suit)")
+AFFORDABLE = ParameterEntry(
+    "columns", "fields by name, with commas (default: as many as users and epsilon allow)"
+)
 TAU = ParameterEntry("tau", "how exactly each answer is wanted (default: as users allow)")
 MISSING = ParameterEntry(
     "missing",

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from math import ceil, sqrt
 from typing import Any
 
 import numpy as np
 
 from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NONE_WRONG
+from askance_aggregator.learners.conditions import Conditions
 from askance_aggregator.learners.encodings import cells
+from askance_aggregator.learners.field_limits import narrowest
 from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Batch, Learning, Question
 from askance_aggregator.learners.linear_classifiers import (
@@ -25,7 +28,7 @@ from askance_aggregator.learners.linear_classifiers import (
 )
 from askance_aggregator.learners.missing import CompleteCases, missing_in
 from askance_aggregator.learners.parameters import (
-    COLUMNS,
+    AFFORDABLE,
     LABEL,
     ParameterEntry,
     Text,
@@ -48,6 +51,7 @@ from askance_client.printable import value_text
 from askance_client.queries import Schema
 
 _GRID = 1 << 30
+MOST_NOISE = 1 / 3  # of a step's length
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,37 @@ class _Tolerances:
     mistake: Fraction | None
 
 
-@adaptive("perceptron", version=2, rehearsal=greatest_answers)
+def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str, Any]:
+    """Set the columns where users are known, and neither columns nor a margin is given.
+
+    Fields are kept while the error of a step, the mean of the mistakes, has a length of at most
+    `MOST_NOISE` (`field_limits`); the mean itself is no longer than the longest example.
+    """
+    open_ = arguments["columns"] is None and arguments["margin"] is None
+    if conditions.users is None or not open_:
+        return {}
+    schema, users, rounds = arguments["schema"], conditions.users, arguments["rounds"]
+    target = label_of(schema, arguments["label"])
+    features = features_of(schema, target)
+    names = tuple(features.fields)
+    parts = [coordinates_of(some_fields(features, [name])) for name in names]
+    residual = Residual(positive_class(schema, target), (positive_class(schema, target),))
+
+    @cache
+    def variance(place: int) -> float:
+        _, *asked = residual_questions(residual, parts[place], None)
+        return sum(conditions.noise(question) * question.values for question in asked)
+
+    def affordable(places: Sequence[int]) -> bool:
+        questions = 1 + rounds * (2 + sum(len(parts[place]) for place in places))
+        length = sqrt(sum(map(variance, places)) * questions / users)
+        return length <= MOST_NOISE
+
+    kept = narrowest([sum(item.count for item in own) for own in parts], affordable)
+    return {} if len(kept) == len(names) else {"columns": tuple(names[place] for place in kept)}
+
+
+@adaptive("perceptron", version=2, rehearsal=greatest_answers, settle=_settle)
 def perceptron(
     schema: Schema,
     label: str | None = None,
@@ -93,7 +127,7 @@ def perceptron(
     Args:
         schema: of the records; the label has two classes.
         label: what to predict; None: its only Label.
-        columns: what from; None: all other fields.
+        columns: what from; None: all other fields, or as many as users and epsilon allow.
         accuracy: the allowed error, in (0, 1).
         margin: of the examples, over the greatest length, in (0, 1]; None: not known.
         rounds: maximum number of rounds, 1 .. 10,000.
@@ -185,7 +219,7 @@ def _correct(
     success=NONE_WRONG,
     parameters=(
         LABEL,
-        COLUMNS,
+        AFFORDABLE,
         ParameterEntry("accuracy", "the allowed error", "1/10"),
         ParameterEntry("margin", "of the examples (default: not known, nothing promised)"),
         ParameterEntry("rounds", "how many corrections at most", "8"),

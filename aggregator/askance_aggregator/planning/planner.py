@@ -50,8 +50,9 @@ def plan(
 
     Utility: with probability at least 1 - beta every value of every answer is off by less than its
     question's tau: each value gets beta / (number of values in all rounds). Every user is in one
-    round. Users that no tolerance claims (tau = None) are divided evenly over the groups of such
-    questions; without a population these are sized for 1/20 of their range.
+    round. Users that no tolerance claims (tau = None) are divided over rounds evenly by the groups
+    of such questions, and within a round in proportion to what a group needs for 1/20 of its range;
+    without a population they are sized for that.
 
     Args:
         learner: what will ask.
@@ -213,9 +214,10 @@ def plan_batch(
     """Size one batch; the same inputs give the same plan.
 
     FRESH takes the sum of what the questions need at the full budget, SPLIT the greatest need at
-    floor(budget / questions) each; the batch's own choice is kept, else the smaller wins, a tie is
-    FRESH. Questions with an open tolerance count here as if they had asked for 1/20 of their range;
-    then they get what `n_users_left` leaves after the others, evenly, the first ones one more.
+    parts of the budget, GROUPED the sum over cohorts of a few questions (`cohorts`); the batch's
+    own choice is kept, else the smallest wins, a tie is FRESH, then SPLIT. Questions with an open
+    tolerance count here as if they had asked for 1/20 of their range; then their cohorts get what
+    `n_users_left` leaves after the others, in proportion to what they count.
 
     Args:
         batch: what is asked.

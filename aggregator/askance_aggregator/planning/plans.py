@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from askance_aggregator.estimation import Decode
 from askance_aggregator.learners import Allocation, Question
@@ -35,6 +36,34 @@ class GroupPlan:
     decode: Decode | None = None
 
 
+class Share(NamedTuple):
+    """Groups of a round that are alike.
+
+    Args:
+        randomizer: what answers, in a few words.
+        together: questions that each of their users answers.
+        users: of each group, at least.
+        nano_nats: charge of a group's question.
+        groups: how many.
+    """
+
+    randomizer: str
+    together: int
+    users: int
+    nano_nats: int
+    groups: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The keys of `askance plan`, a kind of group."""
+        return {
+            "groups": self.groups,
+            "users": self.users,
+            "together": self.together,
+            "privacy_loss": self.nano_nats / NANO_NATS_PER_NAT,
+            "randomizer": self.randomizer,
+        }
+
+
 @dataclass(frozen=True, slots=True)
 class RoundPlan:
     """Plan of one batch.
@@ -42,7 +71,7 @@ class RoundPlan:
     Args:
         queries: how many questions it has.
         users: how many users it takes in all, each of them once.
-        allocation: FRESH or SPLIT; of a single question, FRESH.
+        allocation: FRESH, SPLIT or GROUPED; of a single question, FRESH.
         groups: one a question, in the batch's order; of a vector one a block, in the order of its
             components.
         tau: the least tolerance among its questions: what was asked for, or, for a question that
@@ -57,6 +86,8 @@ class RoundPlan:
         lower_bound: what any randomizers take at least, to get its hardest value as surely as this
             plan gets all of them (`lower_bound.least_users`).
         waves: in how many parts its users are asked (`looks`); `users` is all of them.
+        options: users that each allocation needs, as far as it was considered, with the stand-in of
+            open tolerances.
     """
 
     queries: int
@@ -69,12 +100,29 @@ class RoundPlan:
     hoeffding_users: int
     lower_bound: int
     waves: int = 1
+    options: Mapping[Allocation, int] = field(default_factory=dict)
 
     @property
     def nano_nats(self) -> int:
         """Largest charge of the round per user."""
-        losses = [group.randomizer.loss.nano_nats for group in self.groups]
-        return sum(losses) if self.allocation is Allocation.SPLIT else max(losses)
+        charges: Counter[int] = Counter()
+        for group in self.groups:
+            charges[group.cohort] += group.randomizer.loss.nano_nats
+        return max(charges.values())
+
+    @property
+    def shares(self) -> tuple[Share, ...]:
+        """The groups by randomizer and cohort, in the order in which they come."""
+        together = Counter(group.cohort for group in self.groups)
+        alike: dict[tuple[str, int, int], list[int]] = {}
+        for group in self.groups:
+            nano = group.randomizer.loss.nano_nats
+            key = (randomizer_text(group.randomizer), together[group.cohort], nano)
+            alike.setdefault(key, []).append(group.users)
+        return tuple(
+            Share(told, size, min(users), nano, len(users))
+            for (told, size, nano), users in alike.items()
+        )
 
     @property
     def randomizers(self) -> tuple[str, ...]:
@@ -95,6 +143,8 @@ class RoundPlan:
             "hoeffding_users": self.hoeffding_users,
             "lower_bound": self.lower_bound,
             "waves": self.waves,
+            "options": {str(allocation): users for allocation, users in self.options.items()},
+            "shares": [share.to_json() for share in self.shares],
         }
 
 

@@ -1,139 +1,89 @@
-"""Sizing of one batch: groups, randomizers and numbers of users."""
+"""Sizing of one batch: cohorts, randomizers and numbers of users."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import count
 from math import ceil, log, tanh
 
-from askance_aggregator.estimation import Decode
 from askance_aggregator.learners import Allocation, Batch, Question
 from askance_aggregator.planning.blocks import blocks_of
-from askance_aggregator.planning.choices import Choice, choices
+from askance_aggregator.planning.cohorts import (
+    LEAST_NANO_NATS,
+    Divided,
+    Section,
+    Shared,
+    allocation_of,
+    balanced,
+    divided,
+    grouped,
+    numbered,
+)
 from askance_aggregator.planning.decided import miss_of
 from askance_aggregator.planning.looks import can_end_early, shares
 from askance_aggregator.planning.lower_bound import least_users
+from askance_aggregator.planning.parts import Part, Sizer
 from askance_aggregator.planning.plans import GroupPlan, RoundPlan
-from askance_aggregator.planning.precision import Design, n_variance, tail_of
+from askance_aggregator.planning.precision import Design, tail_of
 from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.errors import InvalidParameter
 from askance_client.messages import MAX_WAVES
-from askance_client.randomizers import Randomizer
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A question, or one block of a vector's components: what one group is asked.
-
-    Args:
-        question: what is asked of it.
-        randomizer: what answers.
-        need: users; for an open tolerance those for 1/20 of its range.
-        decode: what the randomizer's reports are decoded by, where that was designed with it.
-        limit: n x variance that no other randomizer is below, where that is known (`Choice`).
-    """
-
-    question: Question
-    randomizer: Randomizer
-    need: int
-    decode: Decode | None = None
-    limit: float | None = None
-
-    def enough(self, users: int, beta: float) -> bool:
-        """Return whether `users` keep its tolerance, or the stand-in of an open one."""
-        tail = tail_of(self.question, self.randomizer, self.decode)
-        return tail.enough(users, float(self.question.working_tau), beta)
-
-    def at_least(self, least_answers: int, beta: float) -> Part:
-        """Return this part with no fewer users than these, and enough of them for its tolerance.
-
-        A few more users than an exact size need not be enough (`Tail`).
-        """
-        users = max(self.need, least_answers)
-        while users > self.need and not self.enough(users, beta):
-            users += 1
-        return replace(self, need=users)
-
-    @property
-    def n_variance(self) -> Fraction:
-        """Return n times the variance of a value, n the users of this part."""
-        return n_variance(self.question, self.randomizer, self.decode)
 
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
-    """A batch with its allocation and randomizers chosen; users for open tolerances not yet.
+    """A batch with its cohorts and randomizers chosen; users for open tolerances not yet.
 
     Args:
         batch: what is asked.
-        allocation: the users who answer.
-        parts: for each question one, or one a block.
+        sections: questions with users of their own, each question in one.
         nano_nats: each user's budget for the batch.
         beta: the probability of failure for each value, at the last look.
         waves: in how many parts its users are asked.
         least_answers: users in every group, at least; every part's `need` is no less.
+        options: users that each allocation needs, as far as it was considered.
     """
 
     batch: Batch
-    allocation: Allocation
-    parts: tuple[tuple[Part, ...], ...]
+    sections: tuple[Section, ...]
     nano_nats: int
     beta: float
     waves: int = 1
     least_answers: int = 0
+    options: Mapping[Allocation, int] = field(default_factory=dict)
 
     @property
-    def needs(self) -> tuple[int, ...]:
-        """Users a question, in all its blocks."""
-        return tuple(sum(part.need for part in parts) for parts in self.parts)
+    def allocation(self) -> Allocation:
+        """The users who answer."""
+        return allocation_of(self.sections, len(self.batch.questions))
 
     @property
     def total(self) -> int:
-        """Number of users of all needs: the maximum for one cohort, the sum for fresh groups."""
-        if self.allocation is Allocation.SPLIT:
-            return self._enough_for([part for parts in self.parts for part in parts])
-        return sum(self.needs)
+        """Number of users of all needs."""
+        return sum(section.need for section in self.sections)
 
     @property
     def claimed(self) -> int:
         """The users that questions with a tolerance claim."""
-        if self.allocation is Allocation.SPLIT:
-            return self._enough_for(self._closed)
-        return sum(part.need for part in self._closed)
-
-    @property
-    def _closed(self) -> list[Part]:
-        return [part for parts in self.parts for part in parts if part.question.tau is not None]
+        return sum(section.claimed for section in self.sections)
 
     @property
     def open_groups(self) -> int:
-        """Number of groups that can use all remaining users."""
-        count = sum(question.tau is None for question in self.batch.questions)
-        return min(count, 1) if self.allocation is Allocation.SPLIT else count
+        """Number of sections that can use all remaining users."""
+        return sum(section.is_open for section in self.sections)
 
     def planned(self, n_users: int | None) -> RoundPlan:
         """The round, when it may take n_users (None: any number)."""
-        users = [
-            proportional(number, [part.need for part in parts])
-            for number, parts in zip(self._users(n_users), self.parts, strict=True)
-        ]
-        split = self.allocation is Allocation.SPLIT
-        cohorts = count(0)
-        groups = tuple(
-            GroupPlan(
-                index,
-                part.question.query,
-                part.randomizer,
-                number,
-                0 if split else next(cohorts),
-                part.decode,
-            )
-            for index, (parts, numbers) in enumerate(zip(self.parts, users, strict=True))
-            for part, number in zip(parts, numbers, strict=True)
-        )
-        taus = [self._tau(index, numbers) for index, numbers in enumerate(users)]
+        groups = self._groups(n_users)
+        by_question: list[list[GroupPlan]] = [[] for _ in self.batch.questions]
+        for group, _ in groups:
+            by_question[group.question].append(group)
+        parts: list[list[Part]] = [[] for _ in self.batch.questions]
+        for group, part in groups:
+            parts[group.question].append(part)
+        users = [[group.users for group in own] for own in by_question]
+        taus = [self._tau(index, parts[index], numbers) for index, numbers in enumerate(users)]
         nats = self.nano_nats / NANO_NATS_PER_NAT
         pairs = list(zip(self.batch.questions, taus, strict=True))
         # A batch that is right except with this probability has each of its values right.
@@ -141,15 +91,14 @@ class Sizing:
         joint = each * self.batch.values
         return RoundPlan(
             queries=len(pairs),
-            users=(max if split else sum)(sum(numbers) for numbers in users),
+            users=sum({group.cohort: group.users for group, _ in groups}.values()),
             allocation=self.allocation,
-            groups=groups,
+            groups=tuple(group for group, _ in groups),
             tau=min(taus),
             n_variance=max(
-                _n_variance(parts, numbers)
-                for parts, numbers in zip(self.parts, users, strict=True)
+                _n_variance(own, numbers) for own, numbers in zip(parts, users, strict=True)
             ),
-            n_variance_limit=_limit(self.parts),
+            n_variance_limit=_limit(parts),
             hoeffding_users=sum(
                 printed_users(question, tau, nats, each) for question, tau in pairs
             ),
@@ -158,53 +107,50 @@ class Sizing:
                 for question, tau in pairs
             ),
             waves=self.waves,
+            options=self.options,
         )
 
-    def _enough_for(self, parts: Sequence[Part]) -> int:
-        """The least number of users, from the greatest need on, that is enough for all of these.
+    def _groups(self, n_users: int | None) -> list[tuple[GroupPlan, Part]]:
+        """Return the groups with their parts, in the order of questions and of blocks."""
+        found = []
+        cohorts = numbered(self.sections)
+        for section, numbers, users in zip(
+            self.sections, cohorts, self._users(n_users), strict=True
+        ):
+            for index in section.members:
+                for place in section.parts_of(index):
+                    part = section.all_parts[place]
+                    group = GroupPlan(
+                        index,
+                        part.question.query,
+                        part.randomizer,
+                        users[place],
+                        numbers[place],
+                        part.decode,
+                    )
+                    found.append((group, part))
+        return sorted(found, key=lambda pair: pair[0].question)
 
-        An exact size is enough at its number; a few more users need not be, since shares of them
-        fall on other numbers (`Tail`).
-        """
-        users = max((part.need for part in parts), default=0)
-        while not all(part.need == users or part.enough(users, self.beta) for part in parts):
-            users += 1
-        return users
-
-    def _within(self, n_users: int) -> int:
-        """Compute the most users of one cohort that its tolerances need, within `n_users`."""
-        claimed = self.claimed
-        users = max(n_users, claimed)
-        while users > claimed and not all(part.enough(users, self.beta) for part in self._closed):
-            users -= 1
-        return users
-
-    def _users(self, n_users: int | None) -> list[int]:
-        open_tau = [question.tau is None for question in self.batch.questions]
-        if n_users is None or not any(open_tau):
-            if self.allocation is Allocation.SPLIT:
-                return [self.total] * len(self.needs)
-            return list(self.needs)
-        if self.allocation is Allocation.SPLIT:
-            return [self._within(max(n_users, self.least_answers, 1))] * len(self.needs)
-        shares = iter(even(max(n_users - self.claimed, 0), self.open_groups))
+    def _users(self, n_users: int | None) -> list[list[int]]:
+        """Return the users of each part of each section."""
+        if n_users is None:
+            return [section.users(None, self.least_answers) for section in self.sections]
+        open_ = [section for section in self.sections if section.is_open]
+        given = iter(divided(max(n_users - self.claimed, 0), open_, self.least_answers))
         return [
-            max(next(shares), 1, self._least_users(parts)) if is_open else need
-            for is_open, need, parts in zip(open_tau, self.needs, self.parts, strict=True)
+            section.users(
+                section.claimed + next(given) if section.is_open else None, self.least_answers
+            )
+            for section in self.sections
         ]
 
-    def _least_users(self, parts: Sequence[Part]) -> int:
-        """Return the least users of a question for which each part has `least_answers` of them."""
-        whole = sum(part.need for part in parts)
-        return max(-(-self.least_answers * whole // part.need) for part in parts)
-
-    def _tau(self, index: int, users: Sequence[int]) -> float:
+    def _tau(self, index: int, parts: Sequence[Part], users: Sequence[int]) -> float:
         question = self.batch.questions[index]
         if question.tau is not None:
             return float(question.tau)
         reached = max(
             tail_of(part.question, part.randomizer, part.decode).tolerance(number, self.beta)
-            for part, number in zip(self.parts[index], users, strict=True)
+            for part, number in zip(parts, users, strict=True)
         )
         return min(reached, float(question.spread))
 
@@ -238,72 +184,94 @@ def size_batch(
 
 
 def _worth_looking(sizing: Sizing, beta: float) -> bool:
-    """Return whether every wave asks a user, and a look may end a question (all of one cohort)."""
+    """Return whether every wave asks a user, and a look may end a cohort's questions."""
     groups = sizing.planned(None).groups
     fewest = min(group.users for group in groups)
     if fewest < max(1 << sizing.waves, sizing.least_answers << (sizing.waves - 1)):
         return False  # the first wave is 1 part of 2^(waves - 1), and no later one is smaller
-    split = sizing.allocation is Allocation.SPLIT
-    parts = [part for parts in sizing.parts for part in parts]
-    return (all if split else any)(
-        can_end_early(
-            tail_of(part.question, part.randomizer, part.decode),
-            float(part.question.working_tau),
-            group.users,
-            sizing.waves,
-            beta,
+    return any(
+        any(
+            all(_can_end(sizing, parts[place], users[place], beta) for place in places)
+            for places in section.looks
         )
-        for part, group in zip(parts, groups, strict=True)
+        for section in sizing.sections
+        for parts, users in [(section.all_parts, section.users(None, sizing.least_answers))]
     )
 
 
+def _can_end(sizing: Sizing, part: Part, users: int, beta: float) -> bool:
+    """Return whether a look may end a part."""
+    tail = tail_of(part.question, part.randomizer, part.decode)
+    return can_end_early(tail, float(part.question.working_tau), users, sizing.waves, beta)
+
+
 def _sized(batch: Batch, nano_nats: int, beta: float, design: Design, least_answers: int) -> Sizing:
-    """Choose allocation and randomizers: what takes fewer users; a tie is FRESH.
+    """Choose cohorts and randomizers: what takes fewer users; of equals FRESH, then SPLIT.
 
     Raises:
         InvalidParameter: no randomizer spends such a budget.
     """
-    questions = len(batch.questions)
-
-    def sized(allocation: Allocation, budget: int) -> Sizing:
-        # One cohort that answers everything answers a vector at once.
-        fresh = allocation is Allocation.FRESH
-        parts = tuple(
-            tuple(
-                _part(block, budget, beta, design).at_least(least_answers, beta)
-                for block in (blocks_of(question, budget) if fresh else (question,))
-            )
-            for question in batch.questions
-        )
-        return Sizing(batch, allocation, parts, nano_nats, beta, least_answers=least_answers)
-
-    allowed = (Allocation.FRESH, Allocation.SPLIT) if questions > 1 else (Allocation.FRESH,)
-    options: list[Sizing] = []
+    sizer = Sizer(batch.questions, beta, design, least_answers)
+    options: dict[Allocation, tuple[Section, ...]] = {}
     refusals: list[InvalidParameter] = []
-    for allocation in allowed if batch.allocation is None else (batch.allocation,):
-        budget = nano_nats if allocation is Allocation.FRESH else nano_nats // questions
+    for allocation in _allowed(batch, nano_nats):
         try:
-            options.append(sized(allocation, budget))
+            options[allocation] = _WAYS[allocation](batch.questions, sizer, nano_nats, beta)
         except InvalidParameter as refusal:
             refusals.append(refusal)
     if not options:
         raise refusals[0]
-    return min(options, key=lambda option: option.total)  # the first of equals
+    needs = {
+        allocation: sum(section.need for section in sections)
+        for allocation, sections in options.items()
+    }
+    best = min(needs, key=lambda allocation: needs[allocation])  # the first of equals
+    return Sizing(batch, options[best], nano_nats, beta, least_answers=least_answers, options=needs)
 
 
-def need(question: Question, choice: Choice, beta: float) -> int:
-    """Users for one question: its tolerance, or the stand-in for an open one."""
-    tail = tail_of(question, choice.randomizer, choice.decode)
-    return tail.users(float(question.working_tau), beta)
+def _allowed(batch: Batch, nano_nats: int) -> Sequence[Allocation]:
+    """Return the allocations that are considered."""
+    if len(batch.questions) == 1:
+        return (Allocation.FRESH,)
+    if batch.allocation is not None:
+        return (batch.allocation,)
+    if len(batch.questions) == 2 or nano_nats < LEAST_NANO_NATS:
+        return (Allocation.FRESH, Allocation.SPLIT)
+    return (Allocation.FRESH, Allocation.SPLIT, Allocation.GROUPED)
 
 
-def _part(question: Question, nano_nats: int, beta: float, design: Design) -> Part:
-    """Choose the randomizer that takes the fewest users; the first of equals."""
-    parts = [
-        Part(question, choice.randomizer, need(question, choice, beta), choice.decode, choice.limit)
-        for choice in choices(question, nano_nats, design)
-    ]
-    return min(parts, key=lambda part: part.need)
+def _fresh(
+    questions: Sequence[Question], sizer: Sizer, nano_nats: int, beta: float
+) -> tuple[Divided, ...]:
+    """Give each question users of its own, and each block of a vector."""
+    return tuple(
+        Divided(
+            index, tuple(sizer.of(block, nano_nats) for block in blocks_of(question, nano_nats))
+        )
+        for index, question in enumerate(questions)
+    )
+
+
+def _split(
+    questions: Sequence[Question], sizer: Sizer, nano_nats: int, beta: float
+) -> tuple[Section, ...]:
+    """Let all users answer all questions; each vector at once."""
+    members = tuple(range(len(questions)))
+    return (Shared(members, balanced(members, sizer.part, nano_nats), beta),)
+
+
+def _grouped(
+    questions: Sequence[Question], sizer: Sizer, nano_nats: int, beta: float
+) -> tuple[Section, ...]:
+    """Let users answer a few questions each."""
+    alone = _fresh(questions, sizer, nano_nats, beta)
+    return grouped(alone, sizer.profiles, sizer.part, nano_nats, beta)
+
+
+_WAYS: Mapping[
+    Allocation,
+    Callable[[Sequence[Question], Sizer, int, float], tuple[Section, ...]],
+] = {Allocation.FRESH: _fresh, Allocation.SPLIT: _split, Allocation.GROUPED: _grouped}
 
 
 def _n_variance(parts: Sequence[Part], users: Sequence[int]) -> float:
@@ -337,11 +305,3 @@ def even(total: int, parts: int) -> list[int]:
     """A number divided evenly; the first parts are one greater."""
     share, extra = divmod(total, parts)
     return [share + (part < extra) for part in range(parts)]
-
-
-def proportional(total: int, weights: Sequence[int]) -> list[int]:
-    """A number divided in proportion to weights, each part at least 1; the first ones round up."""
-    whole = sum(weights)
-    parts = [max(total * weight // whole, 1) for weight in weights]
-    spare = total - sum(parts)
-    return [part + (place < spare) for place, part in enumerate(parts)]

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.estimation import Decode, ReportsLaw, TalliedReports
-from askance_aggregator.learners import Allocation, Answer, Answers, Batch, Question
+from askance_aggregator.learners import Answer, Answers, Batch, Question
 from askance_aggregator.planning import GroupPlan, RoundPlan, prefixes, shares
 from askance_aggregator.studies.bounds import AnswerBounds, Heard, Sure, bounds_of
 from askance_aggregator.studies.tallies import Tally
@@ -134,6 +134,7 @@ class Waves:
         self._wave = 0
         self._state = WaveState.FIRST
         self._questions = [_Asked(question) for question in batch.questions]
+        self._together = _together(planned)
 
     @property
     def done(self) -> bool:
@@ -239,9 +240,8 @@ class Waves:
 
     @property
     def _open(self) -> list[int]:
-        undone = [index for index, one in enumerate(self._questions) if one.done_at is None]
-        together = self._planned.allocation is Allocation.SPLIT
-        return list(range(len(self._questions))) if together and undone else undone
+        undone = {index for index, one in enumerate(self._questions) if one.done_at is None}
+        return sorted(set().union(*(self._together[index] for index in undone)))
 
     def _share(self, asked: _Asked, last: int) -> Fraction:
         return self._shares[last if asked.done_at is None else asked.done_at]
@@ -282,11 +282,20 @@ class Waves:
             answer = self._questions[index].answer(self._beta * share * question.values)
             if question.tau is not None and exact_enough(answer, question.tau):
                 exact.add(index)
-        together = self._planned.allocation is Allocation.SPLIT
-        if together and exact != set(self._open):
-            return  # a cohort is done all at once, so that all its answers are of one look
-        for index in exact:
-            self._questions[index].done_at = self._wave
+        for index in exact:  # a cohort is done all at once, so all its answers are of one look
+            if self._together[index] <= exact:
+                self._questions[index].done_at = self._wave
+
+
+def _together(planned: RoundPlan) -> list[frozenset[int]]:
+    """Return for each question those that its users answer, itself included."""
+    members: dict[int, set[int]] = {}
+    for group in planned.groups:
+        members.setdefault(group.cohort, set()).add(group.question)
+    found = [frozenset[int]()] * planned.queries
+    for group in planned.groups:
+        found[group.question] |= members[group.cohort]
+    return found
 
 
 def exact_enough(answer: Answer, tau: Fraction) -> bool:

@@ -130,6 +130,13 @@ class Simulation:
         return self.trials[0].transcript
 
     @property
+    def settings(self) -> dict[str, str]:
+        """Settings of trial 0 that were not given and follow from users and noise, as text."""
+        given = self.study.learner.parameters
+        chosen = self.study.settled(self.trials[0].population.size).parameters
+        return {name: text for name, text in chosen.items() if given.get(name) != text}
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Notes that a reader of trial 0 must know besides its numbers."""
         first = self.trials[0]
@@ -245,6 +252,7 @@ class Simulation:
             "users_saved": first.users_saved,
             "waves": self.study.conduct.waves,
             "epsilon": self.study.epsilon,
+            "settings": self.settings,
             "trials": len(self.trials),
             "successes": self.successes,
             "error": {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -148,6 +148,34 @@ def test_one_cohort_goes_on_until_all_are_done(world: World) -> None:
     for asked, _ in rounds(log):
         assert len({(group.start, group.stop) for group in asked.groups}) == 1
     assert outcome.users_saved == 0
+
+
+def test_a_cohort_of_a_few_questions_goes_on_until_its_own_are_done(world: World) -> None:
+    """Three rare bits share a cohort, and three of a half: the first ends, the second goes on."""
+    schema, nats = world.schema, 12 * 10**9
+    rare = Question(predicate(schema["i"] > 5), tau="1/7")
+    half = Question(predicate(schema["b"] == 1), tau="1/12")
+    batch = Batch([rare, half] * 3, Allocation.GROUPED)
+    learner = NonAdaptive(
+        name="six", version=1, parameters={}, batch=batch, conclude=lambda answers: answers
+    )
+    log = MemoryLog()
+    owners = dict.fromkeys(range(1_500), world.policy(life_nano_nats=nats))
+    outcome = world.run(
+        world.devices(owners), log, study=world.study(budget=nats, waves=4), learner=learner
+    )
+    cohorts = [
+        Counter((group.start, group.stop) for group in asked.groups) for asked, _ in rounds(log)
+    ]
+    assert [list(found.values()) for found in cohorts] in (
+        [[3, 3], [3, 3], [3, 3], [3]],
+        [[3, 3], [3, 3], [3], [3]],
+        [[3, 3], [3], [3], [3]],
+    )
+    assert {asked.allocation for asked, _ in rounds(log)} == {"grouped"}
+    assert outcome.users_saved > 0
+    assert outcome.spending.max_spent <= nats
+    assert outcome.reconciled
 
 
 def test_users_that_were_not_asked_are_there_for_the_next_round(world: World) -> None:

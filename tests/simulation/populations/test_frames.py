@@ -12,8 +12,7 @@ import askance as ask
 from askance_client.errors import InvalidParameter, InvalidRecord
 
 pandas = pytest.importorskip("pandas")
-pyarrow = pytest.importorskip("pyarrow")
-from pyarrow import csv as arrow_csv
+arrow_csv = pytest.importorskip("pyarrow.csv")
 
 ROWS = 3_000
 NAME = "people"

@@ -92,6 +92,7 @@ def read(
         InvalidRecord: the data is not of that form; the message says what helps.
         InvalidParameter: an argument, or a package that is not installed.
     """
+    make: Callable[..., Population]
     if not isinstance(source, str | Path):
         make = Population.from_arrow
     elif Path(source).suffix.lower() == ".parquet":

@@ -185,7 +185,7 @@ def test_who_has_no_number_is_in_no_cluster() -> None:
 
 
 def test_rehearsals_go_through_all_rounds() -> None:
-    """One vector question a round: of k (d + 1) or k (d + 2) components."""
+    """Ask one vector question per round, of k (d + 1) or k (d + 2) components."""
     schema = clusters_schema(3)
     first = rehearse(k_means(schema, k=4, rounds=5))
     assert [batch.values for batch in first] == [7, *[4 * (3 + 1)] * 5, 4 + 1]

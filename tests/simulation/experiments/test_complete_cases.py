@@ -261,7 +261,7 @@ def test_intervals_of_the_missing_share_hold_and_ratios_are_centred() -> None:
         means.append(found.mean[0])
     assert held >= 0.95 * TRIALS - 5  # 3 standard errors
     error = float(np.std(means)) / np.sqrt(TRIALS)
-    assert 0.025 < np.std(means) < 0.05  # by one answer of 1,250 users about 0.035
+    assert 0.035 < np.std(means) < 0.07  # by one answer of 1,250 users, over a share: about 0.056
     assert abs(np.mean(means) - wanted) < 5 * error
     assert abs(wanted - (1 - blank) * wanted) > 0.15  # of which blanks as 0 would be off
 

@@ -73,7 +73,7 @@ def test_a_descent_on_numbers_takes_the_learner_s_steps(
 
 
 def test_the_noise_of_a_descent_is_that_of_its_rounds(gradients: ModuleType) -> None:
-    """One round, rate 1, gradient 0: the weights are the error, of variance v / users."""
+    """The weights of one round at rate 1 are the error, of variance v / users."""
     inputs = gradients.Inputs(np.zeros((N, 50)), np.zeros(N))
     descent = gradients.Descent(gradients.LOSSES["linear-regression"], 1, 1.0, 1.0, 0.0, 6.0)
     drawn = np.concatenate(

@@ -66,7 +66,7 @@ def advantages(check: ClassCheck, epsilon: int) -> list[float]:
 
 @pytest.mark.parametrize("epsilon", [1, 4])
 def test_the_advantage_that_a_check_shows_has_the_stated_law(epsilon: int) -> None:
-    """Its mean and, from both sides, its variance: all N users answer in every trial.
+    """Compare the mean and, from both sides, the variance: all N users answer in every trial.
 
     The law allows 1 for the draw of records, which are the same in all trials here. A relative
     error of 11 % per deviation is left in a variance of 160 trials.
@@ -84,7 +84,7 @@ def test_the_advantage_that_a_check_shows_has_the_stated_law(epsilon: int) -> No
 
 
 def test_a_wrong_decision_costs_at_most_17_hundredths_of_a_deviation() -> None:
-    """By the normal law of the answer, for every true advantage; and no less than .169 for one."""
+    """The normal law of the answer, for every true advantage; one costs .169 or more."""
     costs = [x * (1 - erf(x / sqrt(2))) / 2 for x in np.linspace(0, 6, 6_001)]
     assert 0.169 < max(costs) < 0.171
 

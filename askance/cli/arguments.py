@@ -86,6 +86,17 @@ def add_workers(parser: argparse.ArgumentParser, workers: str) -> None:
     )
 
 
+def add_text(parser: argparse.ArgumentParser, *, rows: bool = True) -> None:
+    """Add the options of the text that is printed: --verbose and, for tables, --all."""
+    parser.add_argument(
+        "--verbose",
+        action="store_true",
+        help="add the details: raw estimates, bounds, influence, randomizers, the transcript",
+    )
+    if rows:
+        parser.add_argument("--all", action="store_true", help="print all rows of a table")
+
+
 def chosen(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the options of `add_learner` as `ask.named` and `ask.plan` take them."""
     return {

@@ -109,6 +109,12 @@ from askance_aggregator.learners.parameters import ParameterEntry
 from askance_aggregator.learners.pca import PrincipalComponents, principal_components
 from askance_aggregator.learners.perceptron import perceptron, perceptron_rounds
 from askance_aggregator.learners.prefixes import bits_of_text, text_of_bits
+from askance_aggregator.learners.presentation import (
+    EstimateRow,
+    Presentation,
+    presentation_of,
+    presentation_of_json,
+)
 from askance_aggregator.learners.quantiles import Quantile, Quantiles, quantiles
 from askance_aggregator.learners.ranges import Ranges, ranges
 from askance_aggregator.learners.registry import (
@@ -147,6 +153,7 @@ __all__ = [
     "DecisionTree",
     "Disjunction",
     "Document",
+    "EstimateRow",
     "FrequencyEstimate",
     "GaussianMixture",
     "Halfspace",
@@ -171,6 +178,7 @@ __all__ = [
     "ParameterEntry",
     "PopulationMean",
     "Presence",
+    "Presentation",
     "PrincipalComponents",
     "PriorMean",
     "Quantile",
@@ -228,6 +236,8 @@ __all__ = [
     "perceptron",
     "perceptron_rounds",
     "plane_schema",
+    "presentation_of",
+    "presentation_of_json",
     "principal_components",
     "prior_in",
     "quantiles",

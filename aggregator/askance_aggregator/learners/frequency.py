@@ -19,6 +19,7 @@ from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
 from askance_aggregator.learners.parameters import ParameterEntry, Text, field_named, whole
+from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.shares import nearest_distribution
 from askance_aggregator.numbers import Rational, rational
@@ -79,6 +80,14 @@ class FrequencyEstimate:
         parts = [document.part(cell) for cell in document.data]
         columns = (tuple(part.number(key) for part in parts) for key in _ESTIMATE)
         return cls(tuple(document.data), Answer(*columns))
+
+    def present(self) -> Presentation:
+        """Return a row per cell, the projected shares beside the raw ones."""
+        answer = self.answer
+        rows = zip(
+            self.cells, answer.values, answer.lows, answer.highs, self.projected(), strict=True
+        )
+        return Presentation(tuple(EstimateRow(*row) for row in rows), shares=True)
 
     def __str__(self) -> str:
         rows = zip(self.cells, self.answer.values, self.answer.lows, self.answer.highs, strict=True)

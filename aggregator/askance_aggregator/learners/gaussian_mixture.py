@@ -48,6 +48,7 @@ from askance_aggregator.learners.parameters import (
     columns_in,
     whole,
 )
+from askance_aggregator.learners.presentation import Presentation
 from askance_aggregator.learners.reach import reach_of
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, schema_in, schema_to_json
@@ -172,8 +173,16 @@ class GaussianMixture:
             share_from(document),
         )
 
+    def present(self) -> Presentation:
+        """Return a line per component, the one with the greatest weight first."""
+        notes = () if self.missing is None else self.missing.notes()
+        return Presentation(lines=tuple(str(self).split("; ")), notes=notes)
+
     def __str__(self) -> str:
-        parts = zip(self.weights, in_units(self.schema, self.means), self.variances, strict=True)
+        parts = sorted(
+            zip(self.weights, in_units(self.schema, self.means), self.variances, strict=True),
+            key=lambda part: -part[0],
+        )
         return "; ".join(
             f"{weight:.1%} about {shown(mean)} (scaled deviation {variance**0.5:.2g})"
             for weight, mean, variance in parts

@@ -18,6 +18,7 @@ from askance_aggregator.learners.learning import Answer, Answers, Batch, Learnin
 from askance_aggregator.learners.missing import MissingShare, share_from, share_json
 from askance_aggregator.learners.parameters import ParameterEntry, Text, field_named, whole
 from askance_aggregator.learners.prefixes import MAX_PREFIXES, Domain, Value
+from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.schemas import words_schema
 from askance_aggregator.numbers import Rational, rational
@@ -106,6 +107,15 @@ class HeavyHitters:
         threshold = rational(document.text("threshold"), "threshold")
         found = tuple(HeavyHitter.read(part) for part in document.parts("found"))
         return cls(document.text("column"), threshold, found, share_from(document))
+
+    def present(self) -> Presentation:
+        """Return a row per value that was found frequent."""
+        rows = tuple(
+            EstimateRow(str(item.value), item.estimate, item.low, item.high) for item in self.found
+        )
+        none = () if rows else (f"no value has a share of {self.threshold} or more",)
+        notes = () if self.without is None else (f"{self.without}, joint with the estimates",)
+        return Presentation(rows, shares=True, lines=none, notes=notes, subject=self.column)
 
     def __str__(self) -> str:
         told = ", ".join(f"{item.value}: {item.estimate:.3g}" for item in self.found)

@@ -32,6 +32,7 @@ from askance_aggregator.learners.parameters import (
     Text,
     field_named,
 )
+from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import among_present, as_query, has_missing_level
@@ -88,6 +89,13 @@ class MeanEstimate:
         missing = document.data.get("missing")
         share = None if missing is None else MissingShare.from_json(missing)
         return cls(estimate, low, high, of, share)
+
+    def present(self) -> Presentation:
+        """Return one row; the share of users without a value as a note."""
+        notes = () if self.missing is None else self.missing.notes()
+        if self.of == SAMPLE:
+            notes += ("the interval is for the mean of those who answered, not of a population",)
+        return Presentation((EstimateRow("mean", self.estimate, self.low, self.high),), notes=notes)
 
     def __str__(self) -> str:
         of = " of the sample" if self.of == SAMPLE else ""

@@ -32,6 +32,7 @@ from askance_aggregator.learners.parameters import (
     columns_in,
     whole,
 )
+from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import some_fields
 from askance_aggregator.learners.scaled_vectors import Scaled, ScaledVector
@@ -112,6 +113,18 @@ class MeanVector:
             None if radius is None else document.number("radius"),
             tuple(map(MissingShare.from_json, shares)) if shares else None,
         )
+
+    def present(self) -> Presentation:
+        """Return a row per field, in the order of the fields; missing shares as notes."""
+        rows = zip(self.fields, self.estimates, self.lows, self.highs, strict=True)
+        notes = tuple(
+            note
+            for name, share in zip(self.fields, self.missing or (), strict=False)
+            for note in share.notes(name)
+        )
+        if self.radius is not None:
+            notes += (f"the length of the error is at most {self.radius:.5g}, joint with these",)
+        return Presentation(tuple(EstimateRow(*row) for row in rows), ranked=False, notes=notes)
 
     def __str__(self) -> str:
         shown = ", ".join(

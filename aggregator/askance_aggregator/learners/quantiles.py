@@ -24,6 +24,7 @@ from askance_aggregator.learners.parameters import (
     field_named,
     whole,
 )
+from askance_aggregator.learners.presentation import Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import field_of
 from askance_aggregator.numbers import Rational, rational
@@ -97,6 +98,17 @@ class Quantiles:
         missing = document.data.get("missing")
         share = None if missing is None else MissingShare.from_json(missing)
         return cls(document.text("column"), tuple(found), share)
+
+    def present(self) -> Presentation:
+        """Return a line per quantile."""
+        told = (
+            f"{item.level} of users: {item.low:g}"
+            if item.low == item.high
+            else f"{item.level} of users: {item.low:g} .. {item.high:g}"
+            for item in self.quantiles
+        )
+        notes = () if self.missing is None else self.missing.notes()
+        return Presentation(lines=tuple(told), notes=notes, subject=self.column)
 
     def __str__(self) -> str:
         told = (

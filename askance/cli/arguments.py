@@ -14,7 +14,9 @@ _BY_PLACE = ("learner", "name")  # arguments without dashes
 def add_learner(parser: argparse.ArgumentParser, *, nargs: str | None = None) -> None:
     """Add the options of the learner, its users and its budget."""
     parser.add_argument(
-        "learner", nargs=nargs, help="a learner's name (see: askance simulate --list)"
+        "learner",
+        nargs=nargs,
+        help="a learner's name (see: askance simulate --list); --help after it lists its options",
     )
     parser.add_argument("--beta", default="0.01", metavar="B", help="failure chance; default 0.01")
     parser.add_argument(
@@ -32,8 +34,8 @@ def add_learner(parser: argparse.ArgumentParser, *, nargs: str | None = None) ->
         default=[],
         type=setting,
         metavar="NAME=VALUE",
-        help="a parameter of the learner or the population, or a change of any population"
-        " (label-noise, drift; see: askance simulate --list); may be repeated, the last one holds",
+        help="a parameter by its name: --set column=age is --column age (NAME is in --help after a"
+        " learner's name); may be repeated, the last one holds",
     )
     parser.add_argument(
         "--randomizer",
@@ -71,7 +73,9 @@ def add_people(parser: argparse.ArgumentParser) -> None:
         help="the schema of --data (an example is in README.md); else it is inferred",
     )
     parser.add_argument(
-        "--label", metavar="COLUMN", help="the column of --data that is to be predicted"
+        "--label",
+        metavar="COLUMN",
+        help="the category that is to be predicted; a column of --data becomes the label",
     )
 
 
@@ -98,16 +102,22 @@ def add_text(parser: argparse.ArgumentParser, *, rows: bool = True) -> None:
 
 
 def chosen(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of `add_learner` as `ask.named` and `ask.plan` take them."""
+    """Return the options of `add_learner` as `ask.named` and `ask.plan` take them.
+
+    Of a file, --label makes a column the label; of other users it is the learner's parameter.
+    """
+    settings, label = dict(arguments.set), arguments.label
+    if label is not None and arguments.data is None:
+        settings, label = {"label": label} | settings, None
     return {
         "epsilon": arguments.epsilon,
         "beta": arguments.beta,
         "users": arguments.users,
-        "settings": dict(arguments.set),
+        "settings": settings,
         "population": arguments.population,
         "data": arguments.data,
         "schema": arguments.schema,
-        "label": arguments.label,
+        "label": label,
         "randomizer": arguments.randomizer,
         "waves": arguments.waves,
     }

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from askance.cli.arguments import required, seed, setting
 from askance.cli.output import print_json, screen
+from askance.cli.parameters import add_options, first_positional
 
 if TYPE_CHECKING:
     from askance_simulation.curate import CuratorRelease
@@ -49,6 +51,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=seed, metavar="S", help="seed of an experiment; a release has none"
     )
+
+
+def add_parameters(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """Add the parameters of the learner that the command line names."""
+    named = first_positional(parser, words)
+    if named is not None:
+        from askance_simulation.curate import COMMON, find
+
+        add_options(parser, f"parameters of {named}", (*find(named).parameters, *COMMON))
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -111,7 +122,7 @@ def _list(*, as_json: bool) -> int:
 
 def _shown(name: str, summary: str, default: str | None) -> str:
     end = "" if default is None else f" (default {default})"
-    return f"--set {name}=...: {summary}{end}"
+    return f"--{name}: {summary}{end}"
 
 
 def _tell(told: CuratorRelease) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
+from typing import TYPE_CHECKING
 
-from askance_aggregator.learners import EstimateRow
+if TYPE_CHECKING:
+    from askance_aggregator.learners import EstimateRow
 
 _DIGITS = 2  # of a half width; its value is shown to the same place
 _MAX_DECIMALS = 9

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 from askance.cli.arguments import add_learner, chosen, required
 from askance.cli.output import Failure, counted, fail, print_json, screen
+from askance.cli.parameters import add_learner_parameters
 from askance.cli.tables import table
 
 NAME = "plan"
@@ -20,6 +22,11 @@ DESCRIPTION = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the learner, its budget and its failure chance."""
     add_learner(parser)
+
+
+def add_parameters(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """Add the parameters of the learner that the command line names, and of a population."""
+    add_learner_parameters(parser, words, default_population=False)
 
 
 def run(arguments: argparse.Namespace) -> int:

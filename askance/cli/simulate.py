@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from askance.cli.arguments import (
@@ -17,6 +18,7 @@ from askance.cli.arguments import (
 from askance.cli.disturbances import add_disturbances, behaviour_of, faults_of
 from askance.cli.outcomes import simulation_report
 from askance.cli.output import Failure, print_json, progress
+from askance.cli.parameters import add_learner_parameters
 from askance.cli.report import print_report
 
 NAME = "simulate"
@@ -67,6 +69,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_disturbances(parser)
     add_text(parser)
+
+
+def add_parameters(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """Add the parameters of the learner that the command line names, and of its users."""
+    add_learner_parameters(parser, words)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -143,7 +150,8 @@ def _list(*, as_json: bool) -> int:
                     "" if parameter["default"] is None else f" (default {parameter['default']})"
                 )
                 note = f": {parameter['summary']}" if parameter["summary"] else ""
-                print(f"      --set {parameter['name']}=...{note}{default}")
+                option = f"--{parameter['name'].replace('_', '-')}"
+                print(f"      {option}{note}{default}")
             if "error" in entry:
                 print(f"      error: {entry['error']}")
                 print(f"      constant guess: {entry['guess'] or 'none'}")

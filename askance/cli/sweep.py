@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from askance.cli.arguments import add_people, add_workers, count, required, seed, setting
 from askance.cli.output import Failure, counted, print_json, screen, sweep_progress
+from askance.cli.parameters import add_options, first_positional
 from askance.cli.tables import table
 
 if TYPE_CHECKING:
+    from askance_aggregator.learners import ParameterEntry
     from askance_simulation.experiments.sweeps import Summary, Sweep
 
 NAME = "sweep"
@@ -89,6 +92,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="error",
         help="measure that the plot shows (users: the number needed); default error",
     )
+
+
+def add_parameters(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """Add the parameters of the learners that the command line names, with values to be swept.
+
+    A parameter whose one value may hold commas has that one value.
+    """
+    named = first_positional(parser, words)
+    if named is None:
+        return
+    from askance_aggregator.learners import find
+
+    entries: dict[str, ParameterEntry] = {}
+    for name in values(named):
+        entries = {entry.name: entry for entry in find(name).parameters} | entries
+    add_options(
+        parser,
+        f"parameters of {named}, with several values where one has no commas",
+        entries.values(),
+        into=lambda entry: "fix" if entry.kind.has_commas else "set",
+        read=_swept,
+    )
+
+
+def _swept(entry: ParameterEntry, text: str) -> tuple[str, str]:
+    """Check each of the values of a parameter."""
+    for value in [text] if entry.kind.has_commas else values(text):
+        entry.check(value)
+    return entry.name, text
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -18,7 +18,13 @@ from askance_aggregator.learners.assessments import (
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
-from askance_aggregator.learners.parameters import ParameterEntry, Text, field_named, whole
+from askance_aggregator.learners.parameters import (
+    ParameterEntry,
+    ParameterKind,
+    Text,
+    field_named,
+    whole,
+)
 from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.shares import nearest_distribution
@@ -141,9 +147,17 @@ def _(hypothesis: FrequencyEstimate, learner: Learner[Any], users: Users) -> Ass
     guess="the same share for every cell",
     success=ALL_COVER,
     parameters=(
-        ParameterEntry("column", "the category (default: the label, or the only one)"),
-        ParameterEntry("cells", "how many cells, to plan without data (16)"),
-        ParameterEntry("tau", "how exactly each share is wanted (default: as users allow)"),
+        ParameterEntry(
+            "column", "the category (default: the label, or the only one)", kind=ParameterKind.FIELD
+        ),
+        ParameterEntry(
+            "cells", "how many cells, to plan without data (16)", kind=ParameterKind.WHOLE
+        ),
+        ParameterEntry(
+            "tau",
+            "how exactly each share is wanted (default: as users allow)",
+            kind=ParameterKind.NUMBER,
+        ),
     ),
     population="categories",
     small=SmallSettings(oracles={"tau": "1/10"}, fleets={"tau": "1/5"}),

@@ -37,7 +37,13 @@ from askance_aggregator.learners.glm_losses import Loss
 from askance_aggregator.learners.glm_rules import Decision, Noise, Scale, rate_of, users_for
 from askance_aggregator.learners.learning import Allocation, Batch, Learning, Question
 from askance_aggregator.learners.linear_classifiers import on_weight_grid
-from askance_aggregator.learners.parameters import ParameterEntry, Text, check_rounds, whole
+from askance_aggregator.learners.parameters import (
+    ParameterEntry,
+    ParameterKind,
+    Text,
+    check_rounds,
+    whole,
+)
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.printable import unknown_text, value_text
@@ -48,12 +54,23 @@ MOST_CLIP = 8
 _CHECK_PART = 4  # rounds of gradients per part of users that check: a fifth of all
 _TAU_STEPS = 1 << 16  # the grid of a planned tolerance
 
-ROUNDS = ParameterEntry("rounds", "number of steps (default: by users and noise, 8 to 128)")
-RATE = ParameterEntry("rate", "the step per unit of gradient (default: by noise and rounds)")
-CLIP = ParameterEntry("clip", "bound of the length of a record's gradient (default: by noise)")
+ROUNDS = ParameterEntry(
+    "rounds", "number of steps (default: by users and noise, 8 to 128)", kind=ParameterKind.WHOLE
+)
+RATE = ParameterEntry(
+    "rate",
+    "the step per unit of gradient (default: by noise and rounds)",
+    kind=ParameterKind.NUMBER,
+)
+CLIP = ParameterEntry(
+    "clip",
+    "bound of the length of a record's gradient (default: by noise)",
+    kind=ParameterKind.NUMBER,
+)
 DECIDE = ParameterEntry(
     "decide",
     "model; check: by a fifth of the users, against the constant; constant (default: by noise)",
+    choices=tuple(Decision),
 )
 
 

@@ -40,6 +40,7 @@ from askance_aggregator.learners.parameters import (
     COLUMNS,
     TAU,
     ParameterEntry,
+    ParameterKind,
     Text,
     columns_in,
 )
@@ -343,7 +344,11 @@ def listed_linear_regression(schema: Schema | None, parameters: Text) -> Learner
     guess=_GUESS,
     parameters=(
         *_PARAMETERS,
-        ParameterEntry("penalty", "on squared weights of scaled features (default: by noise)"),
+        ParameterEntry(
+            "penalty",
+            "on squared weights of scaled features (default: by noise)",
+            kind=ParameterKind.NUMBER,
+        ),
     ),
     population="plane",
     small=_SMALL,
@@ -368,7 +373,12 @@ def listed_ridge_regression(schema: Schema | None, parameters: Text) -> Learner[
     guess=_GUESS,
     parameters=(
         *_PARAMETERS,
-        ParameterEntry("width", "where the loss turns linear, on the scaled outcome", "1/8"),
+        ParameterEntry(
+            "width",
+            "where the loss turns linear, on the scaled outcome",
+            "1/8",
+            kind=ParameterKind.NUMBER,
+        ),
     ),
     population="plane",
     small=_SMALL,

@@ -16,7 +16,13 @@ from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Adaptive, Learner, adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
 from askance_aggregator.learners.missing import MissingShare, share_from, share_json
-from askance_aggregator.learners.parameters import ParameterEntry, Text, field_named, whole
+from askance_aggregator.learners.parameters import (
+    ParameterEntry,
+    ParameterKind,
+    Text,
+    field_named,
+    whole,
+)
 from askance_aggregator.learners.prefixes import MAX_PREFIXES, Domain, Value
 from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
@@ -321,10 +327,23 @@ def census(column: str, users: Users) -> dict[Value, Fraction]:
     guess="no value is frequent",
     success="every value of that share found and no other",
     parameters=(
-        ParameterEntry("column", "bits, a whole number or a category (default: the only one)"),
-        ParameterEntry("threshold", "the share from which on a value is frequent", "1/10"),
-        ParameterEntry("bits", "by how many a prefix is extended in a round", "4"),
-        ParameterEntry("tau", "how exactly each share is wanted", "1/20"),
+        ParameterEntry(
+            "column",
+            "bits, a whole number or a category (default: the only one)",
+            kind=ParameterKind.FIELD,
+        ),
+        ParameterEntry(
+            "threshold",
+            "the share from which on a value is frequent",
+            "1/10",
+            kind=ParameterKind.NUMBER,
+        ),
+        ParameterEntry(
+            "bits", "by how many a prefix is extended in a round", "4", kind=ParameterKind.WHOLE
+        ),
+        ParameterEntry(
+            "tau", "how exactly each share is wanted", "1/20", kind=ParameterKind.NUMBER
+        ),
     ),
     population="words",
     small=SmallSettings(

@@ -27,6 +27,7 @@ from askance_aggregator.learners.parameters import (
     COLUMNS,
     TAU,
     ParameterEntry,
+    ParameterKind,
     Text,
     columns_in,
     whole,
@@ -266,8 +267,8 @@ def _even(hypothesis: Marginals) -> tuple[tuple[float, ...], float]:
     success=ALL_COVER,
     parameters=(
         COLUMNS,
-        ParameterEntry("way", "how many fields at a time", "2"),
-        ParameterEntry("bins", "into how many bins a number falls", "4"),
+        ParameterEntry("way", "how many fields at a time", "2", kind=ParameterKind.WHOLE),
+        ParameterEntry("bins", "into how many bins a number falls", "4", kind=ParameterKind.WHOLE),
         TAU,
     ),
     population="traits",

@@ -29,6 +29,7 @@ from askance_aggregator.learners.parameters import (
     MISSING,
     PRESENT,
     ParameterEntry,
+    ParameterKind,
     Text,
     field_named,
 )
@@ -238,17 +239,23 @@ def _middle_of(query: Query) -> tuple[tuple[float], float]:
     guess="the middle of the range",
     success=ALL_COVER,
     parameters=(
-        ParameterEntry("column", "the number (default: the only one)"),
-        ParameterEntry("tau", "how exactly the mean is wanted (default: as users allow)"),
+        ParameterEntry("column", "the number (default: the only one)", kind=ParameterKind.FIELD),
+        ParameterEntry(
+            "tau",
+            "how exactly the mean is wanted (default: as users allow)",
+            kind=ParameterKind.NUMBER,
+        ),
         ParameterEntry(
             "objective",
             "the least variance for: minimax, the worst population (default); conditional, the"
             " mean of those who answer; prior, a population like the prior",
+            choices=("minimax", "conditional", "prior"),
         ),
         ParameterEntry(
             "prior",
             "of objective=prior, public, never made from the data: POINT:WEIGHT with commas, or"
             " small, middle (halves with each tenth of the range)",
+            kind=ParameterKind.POINTS,
         ),
         MISSING,
         PRESENT,

@@ -28,6 +28,7 @@ from askance_aggregator.learners.parameters import (
     MISSING,
     PRESENT,
     ParameterEntry,
+    ParameterKind,
     Text,
     columns_in,
     whole,
@@ -309,12 +310,23 @@ def _middles(
     success=ALL_COVER,
     parameters=(
         COLUMNS,
-        ParameterEntry("d", "how many numbers, to plan without data (8)"),
-        ParameterEntry("norm", "linf: each number is bounded; l2: and so is their length", "linf"),
+        ParameterEntry("d", "how many numbers, to plan without data (8)", kind=ParameterKind.WHOLE),
         ParameterEntry(
-            "bound", "of each number, or of the length (default: the fields' bounds; l2: 1)"
+            "norm",
+            "linf: each number is bounded; l2: and so is their length",
+            "linf",
+            choices=("linf", "l2"),
         ),
-        ParameterEntry("tau", "how exact (l2: the error's length; default: as users allow)"),
+        ParameterEntry(
+            "bound",
+            "of each number, or of the length (default: the fields' bounds; l2: 1)",
+            kind=ParameterKind.NUMBER,
+        ),
+        ParameterEntry(
+            "tau",
+            "how exact (l2: the error's length; default: as users allow)",
+            kind=ParameterKind.NUMBER,
+        ),
         MISSING,
         PRESENT,
     ),

@@ -28,6 +28,7 @@ from askance_aggregator.learners.parameters import (
     COLUMNS,
     LABEL,
     ParameterEntry,
+    ParameterKind,
     Text,
     check_rounds,
     columns_in,
@@ -186,9 +187,13 @@ def _correct(
     parameters=(
         LABEL,
         COLUMNS,
-        ParameterEntry("accuracy", "the allowed error", "1/10"),
-        ParameterEntry("margin", "of the examples (default: not known, nothing promised)"),
-        ParameterEntry("rounds", "how many corrections at most", "8"),
+        ParameterEntry("accuracy", "the allowed error", "1/10", kind=ParameterKind.NUMBER),
+        ParameterEntry(
+            "margin",
+            "of the examples (default: not known, nothing promised)",
+            kind=ParameterKind.NUMBER,
+        ),
+        ParameterEntry("rounds", "how many corrections at most", "8", kind=ParameterKind.WHOLE),
     ),
     population="halfspaces",
     small=SmallSettings(

@@ -20,6 +20,7 @@ from askance_aggregator.learners.parameters import (
     MISSING,
     PRESENT,
     ParameterEntry,
+    ParameterKind,
     Text,
     field_named,
     whole,
@@ -333,10 +334,14 @@ def _ranks_missed(
     guess="the cells where values spread evenly between the bounds have these quantiles",
     success="every rank within tau of its level",
     parameters=(
-        ParameterEntry("column", "the number (default: the only one)"),
-        ParameterEntry("levels", "shares in (0, 1), with commas", "1/2"),
-        ParameterEntry("steps", "into how many cells the bounds are cut", "64"),
-        ParameterEntry("tau", "how exactly each rank is wanted", "1/20"),
+        ParameterEntry("column", "the number (default: the only one)", kind=ParameterKind.FIELD),
+        ParameterEntry(
+            "levels", "shares in (0, 1), with commas", "1/2", kind=ParameterKind.NUMBERS
+        ),
+        ParameterEntry(
+            "steps", "into how many cells the bounds are cut", "64", kind=ParameterKind.WHOLE
+        ),
+        ParameterEntry("tau", "how exactly each rank is wanted", "1/20", kind=ParameterKind.NUMBER),
         MISSING,
         PRESENT,
     ),

@@ -24,7 +24,14 @@ from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, NonAdaptive, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
 from askance_aggregator.learners.missing import MissingShare
-from askance_aggregator.learners.parameters import TAU, ParameterEntry, Text, field_named, whole
+from askance_aggregator.learners.parameters import (
+    TAU,
+    ParameterEntry,
+    ParameterKind,
+    Text,
+    field_named,
+    whole,
+)
 from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.quantiles import Quantile
 from askance_aggregator.learners.registry import SmallSettings, catalogued
@@ -314,9 +321,16 @@ def _(hypothesis: Ranges, learner: Learner[Any], users: Users) -> Assessment:
     guess="values spread evenly between the bounds",
     success=ALL_COVER,
     parameters=(
-        ParameterEntry("column", "the number (default: the only one)"),
-        ParameterEntry("steps", "into how many cells the bounds are cut", "64"),
-        ParameterEntry("arity", "how many ranges of a level make one of the next", "4"),
+        ParameterEntry("column", "the number (default: the only one)", kind=ParameterKind.FIELD),
+        ParameterEntry(
+            "steps", "into how many cells the bounds are cut", "64", kind=ParameterKind.WHOLE
+        ),
+        ParameterEntry(
+            "arity",
+            "how many ranges of a level make one of the next",
+            "4",
+            kind=ParameterKind.WHOLE,
+        ),
         TAU,
     ),
     population="numbers",

@@ -9,6 +9,7 @@ from typing import Any
 
 from askance_aggregator.composition import Event
 from askance_aggregator.curator.budgets import read_number
+from askance_aggregator.learners import ParameterEntry
 from askance_aggregator.names import unknown_name
 from askance_aggregator.sampling import Words
 from askance_client.errors import InvalidParameter
@@ -18,19 +19,6 @@ from askance_simulation.curate.data_table import DataTable
 def shown(value: float) -> str:
     """Format a number for a line of text: two cuts, bins or budgets that differ look different."""
     return f"{value:.12g}"
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A setting of a learner.
-
-    Args:
-      default: its text; None: it has to be given.
-    """
-
-    name: str
-    summary: str
-    default: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +101,20 @@ class Curated:
 
 
 COMMON = (
-    Parameter(
+    ParameterEntry(
         "bounds",
         "NAME:LOW:HIGH, commas between them: columns of numbers; or from-data, which is not"
         " private; else from --schema",
     ),
-    Parameter("labels", "NAME:A|B|C, commas between them: columns of labels; else from --schema"),
-    Parameter("outside", "refuse or clip: what becomes of numbers outside their bounds", "refuse"),
+    ParameterEntry(
+        "labels", "NAME:A|B|C, commas between them: columns of labels; else from --schema"
+    ),
+    ParameterEntry(
+        "outside",
+        "refuse or clip: what becomes of numbers outside their bounds",
+        "refuse",
+        choices=("refuse", "clip"),
+    ),
 )
 
 

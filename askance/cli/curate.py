@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from askance.cli.arguments import required, seed, setting
-from askance.cli.output import print_json, screen
+from askance.cli.arguments import add_text, required, seed, setting
+from askance.cli.output import print_json
 from askance.cli.parameters import add_options, first_positional
+from askance.cli.progress import working
+from askance.cli.report import Report, presentation_body, print_report
 
 if TYPE_CHECKING:
     from askance_simulation.curate import CuratorRelease
@@ -51,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=seed, metavar="S", help="seed of an experiment; a release has none"
     )
+    add_text(parser)
 
 
 def add_parameters(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
@@ -75,21 +78,25 @@ def run(arguments: argparse.Namespace) -> int:
     required(arguments, "data", "epsilon")
 
     check_output(arguments.out, (".json",))
-    told = ask.curate(
-        arguments.learner,
-        arguments.data,
-        arguments.epsilon,
-        label=arguments.label,
-        schema=arguments.schema,
-        settings=dict(arguments.set),
-        seed=arguments.seed,
-    )
+    with working("learning"):
+        told = ask.curate(
+            arguments.learner,
+            arguments.data,
+            arguments.epsilon,
+            label=arguments.label,
+            schema=arguments.schema,
+            settings=dict(arguments.set),
+            seed=arguments.seed,
+        )
     if arguments.out is not None:
         arguments.out.write_text(json.dumps(told.to_json(), indent=2) + "\n", encoding="utf-8")
     if arguments.json:
         print_json(told.to_json())
     else:
-        _tell(told)
+        chosen = dict(arguments.set)
+        subject = chosen.get("columns") or chosen.get("column") or arguments.label or ""
+        every, verbose = arguments.all, arguments.verbose
+        print_report(_report(told, subject, every=every, verbose=verbose), verbose=verbose)
     return 0
 
 
@@ -125,11 +132,14 @@ def _shown(name: str, summary: str, default: str | None) -> str:
     return f"--{name}: {summary}{end}"
 
 
-def _tell(told: CuratorRelease) -> None:
-    console = screen()
-    console.print(f"{told.learner} on {told.n:,} rows", style="bold", markup=False)
-    for line in told.curated.summary:
-        console.print(line, markup=False, soft_wrap=True)
-    console.print(f"guarantee: {told.guarantee}", markup=False)
-    for note in told.notes:
-        console.print(f"note: {note}", markup=False)
+def _report(told: CuratorRelease, subject: str, *, every: bool, verbose: bool) -> Report:
+    from askance_aggregator.learners import Presentation
+
+    shown = Presentation(told.curated.rows, ranked=False, lines=told.curated.summary)
+    of = f" of {subject}" if subject else ""
+    return Report(
+        title=f"{told.learner}{of}, {told.n:,} rows, epsilon {told.epsilon:.9g}, trusted curator",
+        body=presentation_body(shown, (), every=every, verbose=verbose),
+        verdict=f"Guarantee: {told.guarantee}.",
+        warnings=told.notes,
+    )

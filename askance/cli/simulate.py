@@ -17,8 +17,9 @@ from askance.cli.arguments import (
 )
 from askance.cli.disturbances import add_disturbances, behaviour_of, faults_of
 from askance.cli.outcomes import simulation_report
-from askance.cli.output import Failure, print_json, progress
+from askance.cli.output import Failure, print_json
 from askance.cli.parameters import add_learner_parameters
+from askance.cli.progress import progress
 from askance.cli.report import print_report
 
 NAME = "simulate"
@@ -105,11 +106,12 @@ def run(arguments: argparse.Namespace) -> int:
             progress=bar.advance,
             watch=bar.round_opened,
         )
+        bar.judging()
+        told = result.to_json()
     if arguments.out is not None:
         result.write(arguments.out)
     if arguments.plot is not None:
         result.plot(arguments.plot, arguments.picture or "result")
-    told = result.to_json()
     if arguments.json:
         print_json(told)
         return 0

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from askance.cli.arguments import add_text
 from askance.cli.outcomes import study_report, verification_report
-from askance.cli.output import Failure, counted, fail, print_json, progress
+from askance.cli.output import Failure, counted, fail, print_json
+from askance.cli.progress import progress
 from askance.cli.report import print_report
 from askance_client.printable import printable
 

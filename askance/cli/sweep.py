@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from askance.cli.arguments import add_people, add_workers, count, required, seed, setting
-from askance.cli.output import Failure, counted, print_json, screen, sweep_progress
+from askance.cli.output import Failure, counted, print_json
 from askance.cli.parameters import add_options, first_positional
+from askance.cli.progress import sweep_progress
+from askance.cli.report import Report, print_report
 from askance.cli.tables import table
 
 if TYPE_CHECKING:
@@ -156,7 +158,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(_result_json(found, summary))
     else:
-        _tell(found, summary)
+        print_report(_report(found, summary), verbose=False)
     return 0
 
 
@@ -209,7 +211,7 @@ def _result_json(found: Sweep, summary: Summary) -> dict[str, Any]:
     }
 
 
-def _tell(found: Sweep, summary: Summary) -> None:
+def _report(found: Sweep, summary: Summary) -> Report:
     from rich.markup import escape
 
     told = _result_json(found, summary)
@@ -217,17 +219,19 @@ def _tell(found: Sweep, summary: Summary) -> None:
     cells = table(heads)
     for line in lines:
         cells.add_row(*map(escape, line))
-    console = screen()
     first = found.rows[0]
     constant = [] if "learner" in summary.axes else [first["learner"]]
     constant += [
         f"{name} {first[name]:,g}" for name in ("epsilon", "users") if name not in summary.axes
     ]
-    console.print(", ".join(constant), style="bold", markup=False)
-    console.print(cells)
-    console.print(
-        f"{counted(told['trials'], 'trial')} of {counted(len(summary), 'cell')},"
-        f" {counted(told['refused'], 'plan')} refused; {told['answers']:,} answers in"
-        f" {told['seconds']:,.1f} s; bands are {summary.confidence:.0%}, each cell's own:"
-        " Student's t of an error (approximate), Clopper-Pearson of a success rate"
+    return Report(
+        title=", ".join(["sweep", *constant]),
+        body=[cells],
+        verdict=f"{counted(told['trials'], 'trial')} of {counted(len(summary), 'cell')},"
+        f" {counted(told['refused'], 'plan')} refused.",
+        cost=f"{counted(told['answers'], 'answer')} in {told['seconds']:,.1f} s",
+        warnings=[
+            f"bands are {summary.confidence:.0%}, each cell's own: Student's t of an error"
+            " (approximate), Clopper-Pearson of a success rate"
+        ],
     )

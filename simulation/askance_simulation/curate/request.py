@@ -9,7 +9,7 @@ from typing import Any
 
 from askance_aggregator.composition import Event
 from askance_aggregator.curator.budgets import read_number
-from askance_aggregator.learners import ParameterEntry
+from askance_aggregator.learners import EstimateRow, ParameterEntry
 from askance_aggregator.names import unknown_name
 from askance_aggregator.sampling import Words
 from askance_client.errors import InvalidParameter
@@ -85,10 +85,11 @@ class Curated:
 
     Args:
       result: what there is to know, as JSON has it.
-      summary: the same as lines of text.
+      summary: the same as lines of text, or what `rows` do not say.
       events: all that touched the data; checked against the budget before anything is returned.
       delta: of the guarantee; None: it is pure.
       notes: what should be known, a sentence each.
+      rows: estimates with their intervals, in their order.
       caveat: what the guarantee leaves out ("as real numbers, not as floats").
     """
 
@@ -98,6 +99,7 @@ class Curated:
     delta: float | None = None
     notes: tuple[str, ...] = ()
     caveat: str = ""
+    rows: tuple[EstimateRow, ...] = ()
 
 
 COMMON = (

@@ -143,7 +143,18 @@ def test_a_plan_is_a_table_of_rounds(capsys: pytest.CaptureFixture[str]) -> None
     screen, result = read(capsys, *words), parsed(capsys, *words)
     for number, row in enumerate(result["rounds"], start=1):
         assert cells_of(screen, str(number))[:2] == [str(row["queries"]), f"{row['users']:,}"]
-    assert f"{result['users_needed']:,} users in all" in screen
+        assert row["randomizer"] not in screen
+    assert f"\n{result['users_needed']:,} users in all.\n" in screen
+    assert "\nEach user who is asked spends 2.00 of 2.00 nats.\n" in screen
+    assert result["rounds"][0]["randomizer"] in read(capsys, *words, "--verbose")
+
+
+def test_equal_rounds_of_a_plan_are_one_row(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("plan", "linear-regression", "--epsilon", "1", "--rounds", "30")
+    screen, result = read(capsys, *words), parsed(capsys, *words)
+    users = result["rounds"][0]["users"]
+    assert len(result["rounds"]) == 30
+    assert f"1 .. 30 1 {users:,} each" in " ".join(screen.split())
 
 
 def test_a_plan_that_cannot_work_says_so_and_exits_with_3(
@@ -163,7 +174,10 @@ def test_a_plan_that_cannot_work_says_so_and_exits_with_3(
 
 
 def test_a_check_that_is_refused_is_no_violation(capsys: pytest.CaptureFixture[str]) -> None:
-    screen = read(capsys, "verify", "--epsilon", "1", "--epsilon", "60")
+    words = ("verify", "--epsilon", "1", "--epsilon", "60")
+    short, screen = read(capsys, *words), read(capsys, *words, "--all")
+    assert cells_of(short, "60")[3:] == ["33", "0"]  # refused, violated
+    assert "subset-selection" not in short
     assert "0 violations" in screen
     assert "refused" in screen
     assert "holds, tight" in screen
@@ -244,9 +258,11 @@ def seen(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 def test_a_terminal_of_80_columns_shows_numbers_and_names_whole(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    large = ("plan", "decision-tree", "--epsilon", "1")
+    large = ("plan", "decision-tree", "--epsilon", "1", "--verbose")
     grid = ("sweep", "mean", "--epsilon", "0.5,1", "--users", "1000,10000", "--trials", "5")
-    screens = [seen(capsys, *words) for words in (large, grid, ("verify", "--epsilon", "0.5"))]
+    screens = [
+        seen(capsys, *words) for words in (large, grid, ("verify", "--epsilon", "0.5", "--all"))
+    ]
     for screen in screens:
         assert "\N{HORIZONTAL ELLIPSIS}" not in screen
         assert max(map(len, screen.splitlines())) <= 80

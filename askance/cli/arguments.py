@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ _BY_PLACE = ("learner", "name")  # arguments without dashes
 
 def add_learner(parser: argparse.ArgumentParser, *, nargs: str | None = None) -> None:
     """Add the options of the learner, its users and its budget."""
-    parser.add_argument(
-        "learner",
+    add_learner_name(
+        parser,
+        _learners,
         nargs=nargs,
         help="a learner's name (see: askance simulate --list); --help after it lists its options",
     )
@@ -53,6 +55,28 @@ def add_learner(parser: argparse.ArgumentParser, *, nargs: str | None = None) ->
         " not done where it cannot (default: 1)",
     )
     add_people(parser)
+
+
+def add_learner_name(
+    parser: argparse.ArgumentParser, names: Callable[[], Iterable[str]], **settings: Any
+) -> None:
+    """Add the positional argument of the learner's name.
+
+    Args:
+        parser: of the command.
+        names: the learners by name, called when a shell completes the argument.
+        settings: as `add_argument` takes them.
+    """
+    action = parser.add_argument("learner", **settings)
+    action.completer = (  # type: ignore[attr-defined]  # argcomplete's
+        lambda prefix, **_: [name for name in names() if name.startswith(prefix)]
+    )
+
+
+def _learners() -> list[str]:
+    from askance_aggregator.learners import learners
+
+    return [entry.name for entry in learners()]
 
 
 def add_people(parser: argparse.ArgumentParser) -> None:

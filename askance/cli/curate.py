@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from askance.cli.arguments import add_text, required, seed, setting
+from askance.cli.arguments import add_learner_name, add_text, required, seed, setting
 from askance.cli.output import print_json
 from askance.cli.parameters import add_options, first_positional
 from askance.cli.progress import working
@@ -28,7 +28,7 @@ DESCRIPTION = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the learner, its data and its budget."""
-    parser.add_argument("learner", nargs="?", help="a learner's name (see --list)")
+    add_learner_name(parser, _learners, nargs="?", help="a learner's name (see --list)")
     parser.add_argument("--list", action="store_true", help="list learners, with parameters")
     parser.add_argument(
         "--data",
@@ -63,6 +63,12 @@ def add_parameters(parser: argparse.ArgumentParser, words: Sequence[str]) -> Non
         from askance_simulation.curate import COMMON, find
 
         add_options(parser, f"parameters of {named}", (*find(named).parameters, *COMMON))
+
+
+def _learners() -> list[str]:
+    from askance_simulation.curate import LEARNERS
+
+    return list(LEARNERS)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import threading
@@ -101,6 +102,8 @@ def parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
+    if "_ARGCOMPLETE" in os.environ:
+        _complete()
     words = list(sys.argv[1:] if argv is None else argv)
     as_json, debug = "--json" in words, "--debug" in words
     try:
@@ -118,6 +121,21 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         return fail(Failure.of(error), as_json=as_json)
     return code
+
+
+def _complete() -> None:
+    """Answer the shell that asks for completions of a command line, and end the process.
+
+    The shell's hook is argcomplete's (`register-python-argcomplete askance`). The word that is being
+    typed is not part of what the parser is built from.
+    """
+    try:
+        import argcomplete
+    except ImportError:  # the hook belongs to another environment
+        return
+    line = os.environ.get("COMP_LINE", "")[: int(os.environ.get("COMP_POINT", "0"))]
+    words = line.split()[1:]
+    argcomplete.autocomplete(parser(words if line.endswith(" ") else words[:-1]))
 
 
 def _parsed(words: Sequence[str]) -> argparse.Namespace:

@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from askance_aggregator.learners import ParameterEntry
 
-Into = Callable[["ParameterEntry", str], tuple[str, Any]]
-"""Maker of the (name, value) pair that an option adds to its destination."""
+Into = Callable[["ParameterEntry"], str]
+"""Destination of a parameter's option."""
+
+Read = Callable[["ParameterEntry", str], tuple[str, Any]]
+"""Reader of the (name, value) pair that an option adds to its destination."""
 
 
 def first_positional(parser: argparse.ArgumentParser, words: Sequence[str]) -> str | None:
@@ -48,14 +51,23 @@ def value_of(option: str, words: Sequence[str]) -> str | None:
 
 
 def add_learner_parameters(
-    parser: argparse.ArgumentParser, words: Sequence[str], *, default_population: bool = True
+    parser: argparse.ArgumentParser,
+    words: Sequence[str],
+    *,
+    default_population: bool = True,
+    names_in: Callable[[str], Sequence[str]] = lambda text: (text,),
+    into: Into = lambda _: "set",
+    read: Read | None = None,
 ) -> None:
-    """Add the parameters of the learner that the words name, and of its population.
+    """Add the parameters of the learners that the words name, and of their populations.
 
     Args:
         parser: has all other options of the command.
         words: the command line after the command.
-        default_population: whether the learner's own population is made where none is named.
+        default_population: whether a learner's own population is made where none is named.
+        names_in: reader of the learners' names, of which a sweep has several.
+        into: see `add_options`.
+        read: see `add_options`.
 
     Raises:
         InvalidParameter: there is no learner or population of that name.
@@ -67,23 +79,25 @@ def add_learner_parameters(
     from askance_simulation.populations import CHANGES
     from askance_simulation.populations.registry import entry
 
-    learner = find(named)
-    add_options(parser, f"parameters of {named}", learner.parameters)
+    learners = [find(name) for name in names_in(named)]
+    for learner in learners:
+        add_options(parser, f"parameters of {learner.name}", learner.parameters, into, read)
     if value_of("--data", words) is None:
-        own = learner.population if default_population else None
-        population = value_of("--population", words) or own
-        if population is not None:
+        own = [learner.population for learner in learners] if default_population else []
+        asked = value_of("--population", words)
+        for population in dict.fromkeys([asked] if asked else filter(None, own)):
             settings = _population_entries(entry(population).parameters)
-            add_options(parser, f"parameters of the generated users ({population})", settings)
-    add_options(parser, "changes of the users", _change_entries(CHANGES))
+            title = f"parameters of the generated users ({population})"
+            add_options(parser, title, settings, into, read)
+    add_options(parser, "changes of the users", _change_entries(CHANGES), into, read)
 
 
 def add_options(
     parser: argparse.ArgumentParser,
     title: str,
     entries: Iterable[ParameterEntry],
-    into: Callable[[ParameterEntry], str] = lambda _: "set",
-    read: Into | None = None,
+    into: Into = lambda _: "set",
+    read: Read | None = None,
 ) -> None:
     """Add an option per parameter, in a group with a title.
 
@@ -120,7 +134,7 @@ def checked(entry: ParameterEntry, text: str) -> tuple[str, str]:
     return entry.name, text
 
 
-def _reader(entry: ParameterEntry, read: Into) -> Callable[[str], tuple[str, Any]]:
+def _reader(entry: ParameterEntry, read: Read) -> Callable[[str], tuple[str, Any]]:
     def of_text(text: str) -> tuple[str, Any]:
         from askance_client.errors import InvalidParameter
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from askance.cli.arguments import add_people, add_workers, count, required, seed, setting
 from askance.cli.output import Failure, counted, print_json
-from askance.cli.parameters import add_options, first_positional
+from askance.cli.parameters import add_learner_parameters
 from askance.cli.progress import sweep_progress
 from askance.cli.report import Report, print_report
 from askance.cli.tables import table
@@ -101,18 +101,10 @@ def add_parameters(parser: argparse.ArgumentParser, words: Sequence[str]) -> Non
 
     A parameter whose one value may hold commas has that one value.
     """
-    named = first_positional(parser, words)
-    if named is None:
-        return
-    from askance_aggregator.learners import find
-
-    entries: dict[str, ParameterEntry] = {}
-    for name in values(named):
-        entries = {entry.name: entry for entry in find(name).parameters} | entries
-    add_options(
+    add_learner_parameters(
         parser,
-        f"parameters of {named}, with several values where one has no commas",
-        entries.values(),
+        words,
+        names_in=values,
         into=lambda entry: "fix" if entry.kind.has_commas else "set",
         read=_swept,
     )

@@ -130,6 +130,7 @@ def test_a_sweep_has_an_axis_per_option_with_several_values(
     words = ("sweep", "frequency", "--epsilon", "4", "--users", "300", "--trials", "1")
     found = result(capsys, *words, "--cells", "2,3")
     assert (found["axes"], found["trials"]) == (["cells"], 2)
+    assert result(capsys, *words, "--cells", "3", "--turn", "0,1")["axes"] == ["turn"]
     assert "argument --cells: cells expects a whole number, got 'x'" in refusal(
         capsys, *words, "--cells", "2,x"
     )

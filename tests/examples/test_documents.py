@@ -32,7 +32,7 @@ PRINTED = {
         "askance aggregator status": "500",
         "askance device status gateway": "500 answers to 1 study",
         "askance device verify gateway": "500 answers checked, 0 violations",
-        "askance study submit examples/masked_parity.toml": "1,869 of 4,000 users answered once each",
+        "askance study submit examples/masked_parity.toml": "1,869 of 4,000 users answered",
     },
     "docs/curator.md": {"askance curate --list": "parity"},
 }

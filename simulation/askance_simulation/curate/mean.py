@@ -37,7 +37,7 @@ def curate(request: CuratorRequest) -> Curated:
         lows, highs = release.intervals(confidence, len(names))
         told = {"estimate": release.values[0], "low": lows[0], "high": highs[0]}
         result[name] = {part: float(value) for part, value in told.items()}
-        rows.append(EstimateRow(name, **result[name]))
+        rows.append(EstimateRow(name, *map(float, told.values())))
     note = f"intervals hold for all columns together with probability {float(confidence):g}"
     notes = (note, CLIPPED) if table.clip else (note,)
     told_of = {"means": result, "confidence": float(confidence)}

@@ -156,8 +156,10 @@ def _shown(*counts: ProgressColumn) -> Progress:
 
         def render(self, task: Task) -> Text:
             """Return the rate as text."""
-            unit = task.fields["unit"]
-            return Text(f"{task.speed:,.0f} {unit}" if unit and task.speed else "")
+            unit, rate = task.fields["unit"], task.speed
+            if rate is None and task.elapsed:  # of a single step there is no recent rate
+                rate = task.completed / task.elapsed
+            return Text(f"{rate:,.0f} {unit}" if unit and rate else "")
 
         def get_table_column(self) -> Column:
             """Return a column of one line; the bar is the shorter one on a narrow screen."""

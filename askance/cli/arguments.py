@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,11 @@ _BY_PLACE = ("learner", "name")  # arguments without dashes
 
 def add_learner(parser: argparse.ArgumentParser, *, nargs: str | None = None) -> None:
     """Add the options of the learner, its users and its budget."""
-    parser.add_argument(
-        "learner", nargs=nargs, help="a learner's name (see: askance simulate --list)"
+    add_learner_name(
+        parser,
+        _learners,
+        nargs=nargs,
+        help="a learner's name (see: askance simulate --list); --help after it lists its options",
     )
     parser.add_argument("--beta", default="0.01", metavar="B", help="failure chance; default 0.01")
     parser.add_argument(
@@ -35,8 +39,8 @@ def add_learner(parser: argparse.ArgumentParser, *, nargs: str | None = None) ->
         default=[],
         type=setting,
         metavar="NAME=VALUE",
-        help="a parameter of the learner or the population, or a change of any population"
-        " (label-noise, drift; see: askance simulate --list); may be repeated, the last one holds",
+        help="a parameter by its name: --set column=age is --column age (NAME is in --help after a"
+        " learner's name); may be repeated, the last one holds",
     )
     parser.add_argument(
         "--randomizer",
@@ -54,6 +58,28 @@ def add_learner(parser: argparse.ArgumentParser, *, nargs: str | None = None) ->
         " not done where it cannot (default: 1)",
     )
     add_people(parser)
+
+
+def add_learner_name(
+    parser: argparse.ArgumentParser, names: Callable[[], Iterable[str]], **settings: Any
+) -> None:
+    """Add the positional argument of the learner's name.
+
+    Args:
+        parser: of the command.
+        names: the learners by name, called when a shell completes the argument.
+        settings: as `add_argument` takes them.
+    """
+    action = parser.add_argument("learner", **settings)
+    action.completer = (  # type: ignore[attr-defined]  # argcomplete's
+        lambda prefix, **_: [name for name in names() if name.startswith(prefix)]
+    )
+
+
+def _learners() -> list[str]:
+    from askance_aggregator.learners import learners
+
+    return [entry.name for entry in learners()]
 
 
 def add_people(parser: argparse.ArgumentParser) -> None:
@@ -82,7 +108,9 @@ def add_people(parser: argparse.ArgumentParser) -> None:
         help="the schema of --data (an example is in README.md); else it is inferred",
     )
     parser.add_argument(
-        "--label", metavar="COLUMN", help="the column of --data that is to be predicted"
+        "--label",
+        metavar="COLUMN",
+        help="the category that is to be predicted; a column of --data becomes the label",
     )
 
 
@@ -141,17 +169,34 @@ def add_workers(parser: argparse.ArgumentParser, workers: str) -> None:
     )
 
 
+def add_text(parser: argparse.ArgumentParser, *, rows: bool = True) -> None:
+    """Add the options of the text that is printed: --verbose and, for tables, --all."""
+    parser.add_argument(
+        "--verbose",
+        action="store_true",
+        help="add the details: raw estimates, bounds, influence, randomizers, the transcript",
+    )
+    if rows:
+        parser.add_argument("--all", action="store_true", help="print all rows of a table")
+
+
 def chosen(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of `add_learner` as `ask.named` and `ask.plan` take them."""
+    """Return the options of `add_learner` as `ask.named` and `ask.plan` take them.
+
+    Of a file, --label makes a column the label; of other users it is the learner's parameter.
+    """
+    settings, label = dict(arguments.set), arguments.label
+    if label is not None and arguments.data is None:
+        settings, label = {"label": label} | settings, None
     return {
         "epsilon": arguments.epsilon,
         "beta": arguments.beta,
         "users": arguments.users,
-        "settings": dict(arguments.set),
+        "settings": settings,
         "population": arguments.population,
         "data": source(arguments),
         "schema": arguments.schema,
-        "label": arguments.label,
+        "label": label,
         "randomizer": arguments.randomizer,
         "waves": arguments.waves,
     }

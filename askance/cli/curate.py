@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from askance.cli.arguments import add_delimiter, add_out, check_new, required, seed, setting
-from askance.cli.output import print_json, screen
+from askance.cli.arguments import (
+    add_delimiter,
+    add_learner_name,
+    add_out,
+    add_text,
+    check_new,
+    required,
+    seed,
+    setting,
+)
+from askance.cli.output import print_json
+from askance.cli.parameters import add_options, first_positional
+from askance.cli.progress import working
+from askance.cli.report import Report, presentation_body, print_report
 
 if TYPE_CHECKING:
     from askance_simulation.curate import CuratorRelease
@@ -24,7 +37,7 @@ DESCRIPTION = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the learner, its data and its budget."""
-    parser.add_argument("learner", nargs="?", help="a learner's name (see --list)")
+    add_learner_name(parser, _learners, nargs="?", help="a learner's name (see --list)")
     parser.add_argument("--list", action="store_true", help="list learners, with parameters")
     parser.add_argument(
         "--data",
@@ -51,6 +64,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=seed, metavar="S", help="seed of an experiment; a release has none"
     )
+    add_text(parser)
+
+
+def add_parameters(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """Add the parameters of the learner that the command line names."""
+    named = first_positional(parser, words)
+    if named is not None:
+        from askance_simulation.curate import COMMON, find
+
+        add_options(parser, f"parameters of {named}", (*find(named).parameters, *COMMON))
+
+
+def _learners() -> list[str]:
+    from askance_simulation.curate import LEARNERS
+
+    return list(LEARNERS)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -69,21 +98,25 @@ def run(arguments: argparse.Namespace) -> int:
 
     check_output(arguments.out, (".json",))
     check_new(arguments)
-    told = ask.curate(
-        arguments.learner,
-        DataSource(arguments.data, arguments.delimiter),
-        arguments.epsilon,
-        label=arguments.label,
-        schema=arguments.schema,
-        settings=dict(arguments.set),
-        seed=arguments.seed,
-    )
+    with working("learning"):
+        told = ask.curate(
+            arguments.learner,
+            DataSource(arguments.data, arguments.delimiter),
+            arguments.epsilon,
+            label=arguments.label,
+            schema=arguments.schema,
+            settings=dict(arguments.set),
+            seed=arguments.seed,
+        )
     if arguments.out is not None:
         write_whole(arguments.out, (json.dumps(told.to_json(), indent=2) + "\n").encode())
     if arguments.json:
         print_json(told.to_json())
     else:
-        _tell(told)
+        chosen = dict(arguments.set)
+        subject = chosen.get("columns") or chosen.get("column") or arguments.label or ""
+        every, verbose = arguments.all, arguments.verbose
+        print_report(_report(told, subject, every=every, verbose=verbose), verbose=verbose)
     return 0
 
 
@@ -116,14 +149,17 @@ def _list(*, as_json: bool) -> int:
 
 def _shown(name: str, summary: str, default: str | None) -> str:
     end = "" if default is None else f" (default {default})"
-    return f"--set {name}=...: {summary}{end}"
+    return f"--{name}: {summary}{end}"
 
 
-def _tell(told: CuratorRelease) -> None:
-    console = screen()
-    console.print(f"{told.learner} on {told.n:,} rows", style="bold", markup=False)
-    for line in told.curated.summary:
-        console.print(line, markup=False, soft_wrap=True)
-    console.print(f"guarantee: {told.guarantee}", markup=False)
-    for note in told.notes:
-        console.print(f"note: {note}", markup=False)
+def _report(told: CuratorRelease, subject: str, *, every: bool, verbose: bool) -> Report:
+    from askance_aggregator.learners import Presentation
+
+    shown = Presentation(told.curated.rows, ranked=False, lines=told.curated.summary)
+    of = f" of {subject}" if subject else ""
+    return Report(
+        title=f"{told.learner}{of}, {told.n:,} rows, epsilon {told.epsilon:.9g}, trusted curator",
+        body=presentation_body(shown, (), every=every, verbose=verbose),
+        verdict=f"Guarantee: {told.guarantee}.",
+        warnings=told.notes,
+    )

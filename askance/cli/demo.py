@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from askance.cli.arguments import count, seed
-from askance.cli.output import print_json, progress, screen
+from askance.cli.arguments import add_text, count, seed
+from askance.cli.outcomes import cost_line
+from askance.cli.output import counted, print_json
+from askance.cli.progress import progress
+from askance.cli.report import Report, print_report
 
 if TYPE_CHECKING:
     from askance_simulation.experiments.trials import Trial
@@ -36,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=seed, default=0, metavar="S", help="seed of all randomness; default 0"
     )
+    add_text(parser, rows=False)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -57,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(story)
     else:
-        _tell(story, arguments.d)
+        print_report(_report(story, arguments.d), verbose=arguments.verbose)
     return 0 if story["success"] else 1
 
 
@@ -85,32 +89,37 @@ def _story(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _tell(story: dict[str, Any], d: int) -> None:
+def _report(story: dict[str, Any], d: int) -> Report:
     from rich.table import Table
 
-    console = screen()
     found, hidden, epsilon = story["hypothesis"], story["target"], story["epsilon"]
-    console.print(
-        f"{story['devices']:,} devices dialled an aggregator on this machine over gRPC. Each holds"
-        f" one record (x, i, b, y) of a world with a hidden {d}-bit mask r and a hidden bit a. No"
-        " record left its device."
+    masks = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for head in ("", "r", "a"):
+        masks.add_column(head)
+    masks.add_row("  found", found["r"], str(found["a"]))
+    masks.add_row("  hidden", hidden["r"], str(hidden["a"]))
+    cost = cost_line(
+        users=story["devices"],
+        asked=story["users_used"],
+        answers=story["reports"],
+        budget=epsilon["budget"],
+        max_spent=epsilon["max_spent"],
+        mean_spent=epsilon["mean_spent"],
     )
-    table = Table(show_header=True, box=None, padding=(0, 2))
-    table.add_column("")
-    table.add_column("r")
-    table.add_column("a")
-    table.add_row("found", found["r"], str(found["a"]))
-    table.add_row("hidden", hidden["r"], str(hidden["a"]))
-    console.print(table)
-    ending = "[green]right[/green]" if story["success"] else "[red]wrong[/red]"
-    console.print(
-        f"The learner is {ending} after {story['rounds']} rounds: the first reads r, the second"
-        " asks a question that depends on r."
+    refused = [f"{counted(story['refusals'], 'device')} refused"] if story["refusals"] else []
+    return Report(
+        title=f"masked-parity over gRPC, {counted(story['devices'], 'device')},"
+        f" epsilon {epsilon['budget']:.9g}",
+        body=[
+            "The devices dialled an aggregator on this machine. Each holds one record (x, i, b, y)"
+            f" of a world with a hidden {d}-bit mask r and a hidden bit a. No record left its"
+            " device.",
+            masks,
+        ],
+        verdict=f"The learner is {'right' if story['success'] else 'wrong'} after"
+        f" {story['rounds']} rounds: the first reads r, the second asks a question that depends"
+        " on r.",
+        cost=f"{cost}  {story['seconds']:.1f} s",
+        warnings=refused,
+        details=["spending is counted by the devices", f"transcript {story['transcript']}"],
     )
-    console.print(
-        f"{story['users_used']:,} users were asked and {story['reports']:,} answered,"
-        f" {story['refusals']} refused; no user spent more than {epsilon['max_spent']:.9g} of their"
-        f" {epsilon['budget']:.9g} nats (as counted by the devices themselves; the mean over all"
-        f" users is {epsilon['mean_spent']:.3g})."
-    )
-    console.print(f"{story['seconds']:.1f} s   transcript {story['transcript']}", soft_wrap=True)

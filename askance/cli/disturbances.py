@@ -31,7 +31,7 @@ def add_disturbances(parser: argparse.ArgumentParser) -> None:
         " favours the targets most, the one that moves one value most (default: mga)",
     )
     group.add_argument(
-        "--target",
+        "--attack-target",
         type=_level,
         action="append",
         default=[],
@@ -55,13 +55,15 @@ def behaviour_of(arguments: argparse.Namespace) -> Misbehaviour | None:
     """
     chances = {name: getattr(arguments, name) for name in _CHANCES}
     given = {name: chance for name, chance in chances.items() if chance is not None}
-    if "liars" not in given and (arguments.attack is not None or arguments.target):
-        raise Failure(2, "usage", "expected --liars with --attack and --target, got none")
+    if "liars" not in given and (arguments.attack is not None or arguments.attack_target):
+        raise Failure(2, "usage", "expected --liars with --attack and --attack-target, got none")
     if not given:
         return None
     from askance_simulation.disturbances import Misbehaviour
 
-    return Misbehaviour(**given, attack=arguments.attack or "mga", targets=tuple(arguments.target))
+    return Misbehaviour(
+        **given, attack=arguments.attack or "mga", targets=tuple(arguments.attack_target)
+    )
 
 
 def faults_of(arguments: argparse.Namespace) -> Faults | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import threading
@@ -42,6 +43,9 @@ COMMANDS = (
     version,
 )
 
+_OF_LEARNERS = (simulate, sweep, plan, curate)
+"""Commands whose options include the parameters of a learner."""
+
 _EPILOG = "Every command has its own --help. Start with: askance demo"
 
 
@@ -65,13 +69,18 @@ class _Parser(argparse.ArgumentParser):
         raise Failure(2, "usage", f"{message} (see {self.prog} --help)")
 
 
-def parser(chosen: str | None = None) -> argparse.ArgumentParser:
-    """Build the parser of the command line.
+def parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
+    """Build the parser of a command line.
 
     Args:
-        chosen: the only command whose arguments are added, which saves a third of the time of
-            `askance --help`; None for all commands.
+        words: the command line. Arguments are added for its command only, which saves a third of
+            the time of `askance --help`, and with the parameters of the learner that it names.
+            None: arguments of all commands, without parameters of learners.
+
+    Raises:
+        InvalidParameter: the command line names a learner that there is none of.
     """
+    chosen = None if words is None else next((w for w in words if not w.startswith("-")), "")
     top = _Parser(
         prog="askance",
         description="Learn from users' data while it stays on their devices.",
@@ -88,17 +97,20 @@ def parser(chosen: str | None = None) -> argparse.ArgumentParser:
         sub.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
         sub.add_argument("--debug", action="store_true", help="on an error, print the traceback")
         sub.set_defaults(run=command.run)
+        if words is not None and chosen == command.NAME and command in _OF_LEARNERS:
+            command.add_parameters(sub, words[words.index(chosen) + 1 :])
     return top
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
+    if "_ARGCOMPLETE" in os.environ:
+        _complete()
     words = list(sys.argv[1:] if argv is None else argv)
     as_json, debug = "--json" in words, "--debug" in words
     try:
         with _ended_in_order(), named_output():
-            first = next((word for word in words if not word.startswith("-")), "")
-            arguments = parser(first).parse_args(words)
+            arguments = _parsed(words)
             code: int = arguments.run(arguments)
     except SystemExit as error:
         if isinstance(error.__context__, BrokenPipeError):  # as rich ends a program
@@ -125,6 +137,46 @@ def _failure(error: OSError) -> Failure:
     if error.filename is None or error.strerror is None:
         return Failure.of(error)
     return Failure(1, "failed", f"{error.filename}: {error.strerror}")
+
+
+def _complete() -> None:
+    """Answer the shell that asks for completions of a command line, and end the process.
+
+    The shell's hook is argcomplete's (`register-python-argcomplete askance`). The word that is
+    being typed is not part of what the parser is built from.
+    """
+    try:
+        import argcomplete
+    except ImportError:  # the hook belongs to another environment
+        return
+    line = os.environ.get("COMP_LINE", "")[: int(os.environ.get("COMP_POINT", "0"))]
+    words = line.split()[1:]
+    argcomplete.autocomplete(parser(words if line.endswith(" ") else words[:-1]))
+
+
+def _parsed(words: Sequence[str]) -> argparse.Namespace:
+    """Parse a command line; an option that there is none of is refused with the nearest name."""
+    top = parser(words)
+    arguments, unknown = top.parse_known_args(words)
+    if unknown:
+        from askance_client.printable import nearest_text
+
+        (commands,) = (a for a in top._actions if isinstance(a, argparse._SubParsersAction))
+        known = commands.choices[arguments.command]._option_string_actions
+        nearest = nearest_text(unknown[0].partition("=")[0], known)
+        learner = getattr(arguments, "learner", None)
+        command = " ".join(filter(None, ("askance", arguments.command, _text(learner))))
+        raise Failure(
+            2,
+            "usage",
+            f"unrecognized arguments: {' '.join(unknown)}{nearest} (see {command} --help)",
+        )
+    return arguments
+
+
+def _text(learner: str | list[str] | None) -> str | None:
+    """Return the learner of a command line as it is written."""
+    return ",".join(learner) if isinstance(learner, list) else learner
 
 
 @contextmanager

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from askance.cli.arguments import add_learner, chosen, required
-from askance.cli.output import (
-    Failure,
-    counted,
-    fail,
-    print_json,
-    screen,
-    tell_settings,
-)
+from askance.cli.arguments import add_learner, add_text, chosen, required
+from askance.cli.figures import nats_text
+from askance.cli.output import Failure, counted, fail, print_json
+from askance.cli.parameters import add_learner_parameters
+from askance.cli.progress import working
+from askance.cli.report import Report, more_rows, print_report, shown_rows
 from askance.cli.tables import table
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 NAME = "plan"
 SUMMARY = "compute the users that a learner needs per round, before any is asked"
@@ -28,6 +29,12 @@ DESCRIPTION = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the learner, its budget and its failure chance."""
     add_learner(parser)
+    add_text(parser)
+
+
+def add_parameters(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """Add the parameters of the learner that the command line names, and of a population."""
+    add_learner_parameters(parser, words, default_population=False)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -35,7 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
     import askance as ask
 
     required(arguments, "epsilon")
-    planned = ask.plan(arguments.learner, **chosen(arguments))
+    with working("planning"):
+        planned = ask.plan(arguments.learner, **chosen(arguments))
     result = planned.to_json()
     if planned.feasible:
         refusal = None
@@ -45,44 +53,107 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(result)
     else:
-        _tell(result)
+        every, verbose = arguments.all, arguments.verbose
+        report = plan_report(arguments.learner, result, every=every, verbose=verbose)
+        print_report(report, verbose=verbose)
     return 0 if refusal is None else fail(refusal, as_json=False)
 
 
-def _tell(result: dict[str, Any]) -> None:
-    console = screen()
-    heads = ["round", "queries", "users", "x bound", "allocation", "randomizer", "loss", "tau"]
+def plan_report(learner: str, result: dict[str, Any], *, every: bool, verbose: bool) -> Report:
+    """Make the report of a plan.
+
+    Args:
+        learner: its name.
+        result: as `StudyPlan.to_json` has it.
+        every: print all rounds.
+        verbose: print allocations, randomizers, losses and lower bounds too.
+    """
+    rows, users = _equal_rounds(result["rounds"]), result["users"]
+    places = shown_rows(len(rows), every=every)
+    shown = [rows[place] for place in places]
+    needed = counted(result["users_needed"], "user")
+    most = max((row["privacy_loss"] for row in result["rounds"]), default=0.0)
+    details = [f"asks about: {', '.join(result['fields']) or 'no field'}"]
+    if result["settings"]:
+        chosen = ", ".join(f"{name} {text}" for name, text in result["settings"].items())
+        details.append(f"settings by users and noise, each an option: {chosen}")
+    details += _allocations(shown)
+    details.append(
+        "x bound: users over those that the round's hardest value takes at least, whatever the"
+        " randomizers; n x variance: of one answer, by the users who are asked"
+    )
+    warnings = []
+    if any(row["waves"] > 1 for row in result["rounds"]):
+        warnings.append("in waves: fewer users where the first waves are exact enough")
+    return Report(
+        title=f"plan of {learner}, epsilon {result['epsilon']:.9g}, beta {result['beta']:g}",
+        body=[(_details if verbose else _rounds)(shown), *more_rows(len(rows), len(shown))],
+        verdict=f"{needed} in all{'' if users is None else f'; there are {users:,}'}.",
+        cost=f"Each user who is asked spends {nats_text(most, result['epsilon'])}.",
+        warnings=warnings,
+        details=details,
+    )
+
+
+def _equal_rounds(rounds: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rounds with their numbers, from 1; those that follow an equal one beside it."""
+    found: list[dict[str, Any]] = []
+    for number, row in enumerate(rounds, start=1):
+        if found and {**found[-1], "numbers": None} == {**row, "numbers": None}:
+            found[-1]["numbers"] = (found[-1]["numbers"][0], number)
+        else:
+            found.append({**row, "numbers": (number, number)})
+    return found
+
+
+def _numbers(row: dict[str, Any]) -> str:
+    first, last = row["numbers"]
+    return str(first) if first == last else f"{first} .. {last}"
+
+
+def _users(row: dict[str, Any]) -> str:
+    """Return the users of a round; of several, those of each of them."""
+    first, last = row["numbers"]
+    return f"{row['users']:,}" if first == last else f"{row['users']:,} each"
+
+
+def _rounds(rows: list[dict[str, Any]]) -> Table:
+    rounds = table(["  round", "questions", "users", "tau"])
+    for row in rows:
+        rounds.add_row(f"  {_numbers(row)}", str(row["queries"]), _users(row), _tau(row))
+    return rounds
+
+
+def _details(rows: list[dict[str, Any]]) -> Table:
+    heads = ["  round", "questions", "users", "x bound", "allocation", "randomizer", "loss", "tau"]
     words = ("allocation", "randomizer")
     rounds = table([*heads, "n x variance"], left=words, long=("randomizer",))
-    for number, row in enumerate(result["rounds"], start=1):
+    for row in rows:
         rounds.add_row(
-            str(number),
+            f"  {_numbers(row)}",
             str(row["queries"]),
-            f"{row['users']:,}",
+            _users(row),
             _over(row["users"], row["lower_bound"]),
             row["allocation"],
             row["randomizer"],
             f"{row['privacy_loss']:.9g}",
-            "-" if row["tau"] is None else f"{row['tau']:.4g}",
+            _tau(row),
             f"{row['n_variance']:.4g}",
         )
-    console.print(rounds)
-    before = ""
-    for number, row in enumerate(result["rounds"], start=1):
-        told = _ways(row)
-        if row["queries"] > 1 and told != before:
-            console.print(f"from round {number}: {told}", markup=False, soft_wrap=True)
-            console.print(f"  {_shares(row['shares'])}", markup=False, soft_wrap=True)
-        before = told
-    console.print(f"{counted(result['users_needed'], 'user')} in all")
-    tell_settings(console, result["settings"])
-    console.print(f"asks about: {', '.join(result['fields']) or 'no field'}", markup=False)
-    console.print(
-        "x bound: users over those that the round's hardest value takes at least, whatever the"
-        " randomizers"
-    )
-    if any(row["waves"] > 1 for row in result["rounds"]):
-        console.print("in waves: fewer where the first ones are exact enough")
+    return rounds
+
+
+def _tau(row: dict[str, Any]) -> str:
+    return "-" if row["tau"] is None else f"{row['tau']:.4g}"
+
+
+def _allocations(rows: list[dict[str, Any]]) -> list[str]:
+    """Return a line on the choice of allocation, and one on its groups, per round of several."""
+    told: list[str] = []
+    for row in rows:
+        if row["queries"] > 1:
+            told += [f"round {_numbers(row)}: {_ways(row)}", f"  {_shares(row['shares'])}"]
+    return told
 
 
 def _ways(row: dict[str, Any]) -> str:

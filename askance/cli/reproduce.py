@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from askance.cli.arguments import required, seed
 from askance.cli.output import print_json, screen
+from askance.cli.progress import working
+from askance.cli.report import Report, print_report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from askance_simulation.reproduce import Reproduction
 
 NAME = "reproduce"
@@ -50,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.list:
         return _list(as_json=arguments.json)
     required(arguments, "name")
-    with _progress() as progress:
+    with working("measuring") as progress:
         found = ask.reproduce(
             arguments.name,
             quick=arguments.quick,
@@ -62,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(found.to_json())
     else:
-        _tell(found)
+        print_report(_report(found), verbose=False)
     return 0 if found.holds else 1
 
 
@@ -82,18 +81,16 @@ def _list(*, as_json: bool) -> int:
     return 0
 
 
-def _tell(found: Reproduction) -> None:
-    console = screen()
-    console.print(f"{found.name}: {found.source}", style="bold", markup=False)
-    console.print(found.statement, markup=False)
+def _report(found: Reproduction) -> Report:
+    statement = [found.statement]
     if found.differs_from_print:
-        console.print(f"Not as printed: {found.differs_from_print}", markup=False)
-    console.print()
-    console.print(_table(found.rows))
-    console.print()
-    for note in found.notes:
-        console.print(f"- {note}", markup=False)
-    console.print("It holds." if found.holds else "It does NOT hold.", style="bold")
+        statement.append(f"Not as printed: {found.differs_from_print}")
+    return Report(
+        title=f"{found.name}: {found.source}",
+        body=[*statement, "", _table(found.rows)],
+        verdict="It holds." if found.holds else "It does NOT hold.",
+        warnings=found.notes,
+    )
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> Any:
@@ -117,16 +114,3 @@ def _shown(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str], None]]:
-    """Show the current part on stderr, if it is a terminal."""
-    from rich.console import Console
-
-    watched = Console(stderr=True)
-    if not watched.is_terminal:
-        yield lambda _: None
-        return
-    with watched.status("measuring") as status:
-        yield lambda part: status.update(part)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from askance.cli.arguments import (
     add_learner,
     add_out,
+    add_text,
     add_workers,
     check_new,
     chosen,
@@ -16,17 +17,12 @@ from askance.cli.arguments import (
     required,
     seed,
 )
-from askance.cli.bounds import tell_bounds
 from askance.cli.disturbances import add_disturbances, behaviour_of, faults_of
-from askance.cli.hypotheses import tell_hypothesis
-from askance.cli.output import (
-    Failure,
-    counted,
-    print_json,
-    progress,
-    screen,
-    tell_settings,
-)
+from askance.cli.outcomes import simulation_report
+from askance.cli.output import Failure, print_json
+from askance.cli.parameters import add_learner_parameters
+from askance.cli.progress import progress
+from askance.cli.report import print_report
 
 NAME = "simulate"
 SUMMARY = "run a learner on simulated users, or on real ones from a file"
@@ -73,12 +69,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_out(parser, "FILE", "one row per trial: .jsonl or .parquet")
     add_disturbances(parser)
+    add_text(parser)
+
+
+def add_parameters(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """Add the parameters of the learner that the command line names, and of its users."""
+    add_learner_parameters(parser, words)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the simulation and print the result."""
     import askance as ask
-    from askance_aggregator.learners.registry import find
+    from askance_aggregator.learners import find, presentation_of
 
     if arguments.list:
         return _list(as_json=arguments.json)
@@ -104,14 +106,19 @@ def run(arguments: argparse.Namespace) -> int:
             progress=bar.advance,
             watch=bar.round_opened,
         )
+        bar.judging()
+        told = result.to_json()
     if arguments.out is not None:
         result.write(arguments.out)
     if arguments.plot is not None:
         result.plot(arguments.plot, arguments.picture or "result")
     if arguments.json:
-        print_json(result.to_json())
-    else:
-        _tell(result.to_json())
+        print_json(told)
+        return 0
+    report = simulation_report(
+        told, presentation_of(result.hypothesis), every=arguments.all, verbose=arguments.verbose
+    )
+    print_report(report, verbose=arguments.verbose)
     return 0
 
 
@@ -146,59 +153,10 @@ def _list(*, as_json: bool) -> int:
                     "" if parameter["default"] is None else f" (default {parameter['default']})"
                 )
                 note = f": {parameter['summary']}" if parameter["summary"] else ""
-                print(f"      --set {parameter['name']}=...{note}{default}")
+                option = f"--{parameter['name'].replace('_', '-')}"
+                print(f"      {option}{note}{default}")
             if "error" in entry:
                 print(f"      error: {entry['error']}")
                 print(f"      constant guess: {entry['guess'] or 'none'}")
                 print(f"      success: {entry['success'] or 'not claimed'}")
     return 0
-
-
-def _tell(result: dict[str, Any]) -> None:
-    console = screen()
-    console.print(
-        f"[bold]{result['learner']}[/bold] on {counted(result['users'], 'user')}"
-        f" ({result['fleet']} fleet), epsilon {result['epsilon']:.9g} each{_successes(result)}"
-    )
-    if result["trials"] > 1:
-        console.print("shown is trial 0; errors are over all trials")
-    tell_settings(console, result["settings"])
-    tell_hypothesis(console, result)
-    tell_bounds(console, result["bounds"])
-    error = result["error"]
-    if error["max"] is not None:
-        console.print(f"error: mean {error['mean']:.4g}, max {error['max']:.4g}")
-    console.print(f"verdict: {result['verdict']}", markup=False, soft_wrap=True)
-    spent = result["epsilon_spent"]
-    at_delta = (
-        f" ({spent['at_delta']:.4g} at delta {spent['delta']:g})" if "at_delta" in spent else ""
-    )
-    console.print(
-        f"{counted(result['users_used'], 'user')} asked in {counted(result['rounds'], 'round')} of"
-        f" {counted(result['queries'], 'query')}, {counted(result['answers'], 'answer')};"
-        f" epsilon spent: max {spent['max']:.9g}{at_delta}, mean {spent['mean']:.4g}"
-    )
-    if result["waves"] > 1:
-        console.print(
-            f"in up to {counted(result['waves'], 'wave')} a round:"
-            f" {counted(result['users_saved'], 'user')} that were planned for not asked"
-        )
-    for note in result["notes"]:
-        console.print(f"note: {note}", markup=False)
-    console.print(
-        f"{result['seconds']:.1f} s, {result['answers_per_second']:,.0f} answers/s,"
-        f" {result['peak_memory_mb']:.0f} MB"
-    )
-    console.print(f"transcript {result['transcript']}", soft_wrap=True)
-
-
-def _successes(result: dict[str, Any]) -> str:
-    """Format the successes by what a success of the learner is, as its catalogue entry states."""
-    from askance_aggregator.learners import LearnerEntry, learners
-
-    if result["successes"] is None:
-        return ""
-    entries: dict[str, LearnerEntry] = {entry.name: entry for entry in learners()}
-    entry = entries.get(result["learner"])
-    what = entry.success if entry is not None and entry.success else "right"
-    return f", {what} in {result['successes']:,} of {counted(result['trials'], 'trial')}"

@@ -9,10 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from askance.cli.arguments import add_out, check_new
-from askance.cli.output import Failure, counted, fail, print_json, progress, screen
-from askance.cli.study_results import tell_result, tell_verification
-from askance_client.printable import all_printable, printable
+from askance.cli.arguments import add_out, add_text, check_new
+from askance.cli.outcomes import study_report, verification_report
+from askance.cli.output import Failure, counted, fail, print_json
+from askance.cli.progress import progress
+from askance.cli.report import print_report
+from askance_client.printable import printable
 
 if TYPE_CHECKING:
     from askance_aggregator.analyst import Aggregator, StudyEvent, StudyHandle, StudyResult
@@ -60,6 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
     for sub in (submit, listed, show, watch, result, cancel):
         _add_aggregator(sub)
+    for sub in (submit, watch, result):
+        add_text(sub)
     verify = add("verify", "replay an export offline, and compare its result", _verify)
     verify.add_argument(
         "file", type=Path, metavar="FILE", help="the export: study result --out FILE writes it"
@@ -71,6 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="HEX",
         help="the public key that must have signed it; may be repeated (default: any)",
     )
+    add_text(verify, rows=False)
     key = add("key", "make an analyst's key; never overwrites a file", _key)
     key.add_argument("file", type=Path, metavar="FILE.pem", help="the file to write")
 
@@ -133,7 +138,7 @@ def _submit(arguments: argparse.Namespace) -> int:
             # At once: a caller who stops waiting needs the study's name to ask for it later.
             opened = f"study {handle.id} is open, {_may_ask(study)}"
             print(opened, file=sys.stderr, flush=True)
-            return _ended(_followed(handle), as_json=arguments.json)
+            return _ended(_followed(handle), arguments)
     submitted = {
         "study": handle.id,
         "state": "open",
@@ -196,7 +201,7 @@ def _show(arguments: argparse.Namespace) -> int:
 
 def _watch(arguments: argparse.Namespace) -> int:
     with _connected(arguments) as aggregator:
-        return _ended(_followed(aggregator.study(arguments.id)), as_json=arguments.json)
+        return _ended(_followed(aggregator.study(arguments.id)), arguments)
 
 
 def _result(arguments: argparse.Namespace) -> int:
@@ -208,7 +213,7 @@ def _result(arguments: argparse.Namespace) -> int:
         result = _followed(handle)
         if arguments.out is not None:
             handle.export(arguments.out)
-    return _ended(result, as_json=arguments.json)
+    return _ended(result, arguments)
 
 
 def _cancel(arguments: argparse.Namespace) -> int:
@@ -229,7 +234,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(found)
     else:
-        tell_verification(screen(), all_printable(found))
+        print_report(verification_report(found), verbose=arguments.verbose)
     return 0
 
 
@@ -254,7 +259,7 @@ def _followed(handle: StudyHandle) -> StudyResult:
         return handle.result()
 
 
-def _ended(result: StudyResult, *, as_json: bool) -> int:
+def _ended(result: StudyResult, arguments: argparse.Namespace) -> int:
     """Print a result; a failure is also reported on stderr and by the exit code."""
     content, failure = result.to_json(), None
     if result.state.name != "DONE":
@@ -262,10 +267,15 @@ def _ended(result: StudyResult, *, as_json: bool) -> int:
         message = f"the study {_ENDED[result.state.name]}: {result.message or result.reason}"
         failure = Failure(code, result.reason, message)
         content["failure"] = {"reason": failure.reason, "message": failure.message}
-    if as_json:
+    if arguments.json:
         print_json(content)
     else:
-        tell_result(screen(), all_printable(content))
+        from askance_aggregator.learners import presentation_of_json
+
+        found = content["hypothesis"]
+        shown = None if found is None else presentation_of_json(content["learner"], found)
+        every, verbose = arguments.all, arguments.verbose
+        print_report(study_report(content, shown, every=every, verbose=verbose), verbose=verbose)
     return 0 if failure is None else fail(failure, as_json=False)
 
 

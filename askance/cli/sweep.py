@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,14 @@ from askance.cli.arguments import (
     setting,
     source,
 )
-from askance.cli.output import Failure, counted, print_json, screen, sweep_progress
+from askance.cli.output import Failure, counted, print_json
+from askance.cli.parameters import add_learner_parameters
+from askance.cli.progress import sweep_progress
+from askance.cli.report import Report, print_report
 from askance.cli.tables import table
 
 if TYPE_CHECKING:
+    from askance_aggregator.learners import ParameterEntry
     from askance_simulation.experiments.sweeps import Summary, Sweep
 
 NAME = "sweep"
@@ -99,6 +104,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_parameters(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """Add the parameters of the learners that the command line names, with values to be swept.
+
+    A parameter whose one value may hold commas has that one value.
+    """
+    add_learner_parameters(
+        parser,
+        words,
+        names_in=values,
+        into=lambda entry: "fix" if entry.kind.has_commas else "set",
+        read=_swept,
+    )
+
+
+def _swept(entry: ParameterEntry, text: str) -> tuple[str, str]:
+    """Check each of the values of a parameter."""
+    for value in [text] if entry.kind.has_commas else values(text):
+        entry.check(value)
+    return entry.name, text
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Run the missing trials and print one line per cell."""
     import askance as ask
@@ -132,7 +158,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(_result_json(found, summary))
     else:
-        _tell(found, summary)
+        print_report(_report(found, summary), verbose=False)
     return 0
 
 
@@ -185,7 +211,7 @@ def _result_json(found: Sweep, summary: Summary) -> dict[str, Any]:
     }
 
 
-def _tell(found: Sweep, summary: Summary) -> None:
+def _report(found: Sweep, summary: Summary) -> Report:
     from rich.markup import escape
 
     told = _result_json(found, summary)
@@ -193,17 +219,19 @@ def _tell(found: Sweep, summary: Summary) -> None:
     cells = table(heads)
     for line in lines:
         cells.add_row(*map(escape, line))
-    console = screen()
     first = found.rows[0]
     constant = [] if "learner" in summary.axes else [first["learner"]]
     constant += [
         f"{name} {first[name]:,g}" for name in ("epsilon", "users") if name not in summary.axes
     ]
-    console.print(", ".join(constant), style="bold", markup=False)
-    console.print(cells)
-    console.print(
-        f"{counted(told['trials'], 'trial')} of {counted(len(summary), 'cell')},"
-        f" {counted(told['refused'], 'plan')} refused; {told['answers']:,} answers in"
-        f" {told['seconds']:,.1f} s; bands are {summary.confidence:.0%}, each cell's own:"
-        " Student's t of an error (approximate), Clopper-Pearson of a success rate"
+    return Report(
+        title=", ".join(["sweep", *constant]),
+        body=[cells],
+        verdict=f"{counted(told['trials'], 'trial')} of {counted(len(summary), 'cell')},"
+        f" {counted(told['refused'], 'plan')} refused.",
+        cost=f"{counted(told['answers'], 'answer')} in {told['seconds']:,.1f} s",
+        warnings=[
+            f"bands are {summary.confidence:.0%}, each cell's own: Student's t of an error"
+            " (approximate), Clopper-Pearson of a success rate"
+        ],
     )

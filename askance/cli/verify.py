@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from askance.cli.arguments import count
-from askance.cli.output import Failure, counted, print_json, screen
+from askance.cli.output import Failure, counted, print_json
+from askance.cli.progress import counted_progress
+from askance.cli.report import Report, print_report
 from askance.cli.tables import table
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 NAME = "verify"
 SUMMARY = "compare every randomizer's exact privacy loss with epsilon, by integers"
@@ -38,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="with --audit: reports of each record that is asked (default: 2,500)",
     )
+    parser.add_argument("--all", action="store_true", help="print a row per randomizer")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -47,42 +53,56 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.reports is not None:
         raise Failure(2, "usage", "--reports goes with --audit")
     import askance as ask
+    from askance_simulation.experiments.verification import DEFAULT_EPSILONS, FAMILIES
 
-    checks = list(ask.verify(arguments.epsilon) if arguments.epsilon else ask.verify())
+    epsilons = arguments.epsilon or DEFAULT_EPSILONS
+    checks = []
+    with counted_progress("checking", len(epsilons) * len(FAMILIES)) as show:
+        for check in ask.verify(epsilons):
+            checks.append(check)
+            show(1, f"{check.randomizer}, epsilon {check.nano_budget / 10**9:g}")
     violations = sum(not check.holds for check in checks)
     if arguments.json:
         print_json({"checked": [check.to_json() for check in checks], "violations": violations})
     else:
-        _tell([check.to_json() for check in checks], violations)
+        rows = [check.to_json() for check in checks]
+        print_report(_check_report(rows, violations, every=arguments.all), verbose=False)
     return 1 if violations else 0
 
 
 def _audit(arguments: argparse.Namespace) -> int:
     import askance as ask
+    from askance_simulation.audit import DEFAULT_EPSILONS, DEFAULT_REPORTS, subjects
 
-    audits = list(ask.audit(arguments.epsilon or (), reports=arguments.reports))
-    rows = [audit.to_json() for audit in audits]
+    reports = arguments.reports or DEFAULT_REPORTS
+    total = len(arguments.epsilon or DEFAULT_EPSILONS) * len(subjects()) * reports
+    audits, rows = [], []
+    with counted_progress("auditing", total, "reports/s of a record") as show:
+        for audit in ask.audit(arguments.epsilon or (), reports=arguments.reports):
+            audits.append(audit)
+            rows.append(audit.to_json())
+            show(reports, f"{rows[-1]['randomizer']}, epsilon {rows[-1]['epsilon']:g}")
     alarms = sum(len(audit.alarms) for audit in audits)
     if arguments.json:
         print_json({"audited": rows, "alarms": alarms})
     else:
-        _tell_audits(rows, alarms)
+        print_report(_audit_report(rows, alarms), verbose=False)
     return 1 if alarms else 0
 
 
-def _tell_audits(rows: list[dict[str, Any]], alarms: int) -> None:
+def _audit_report(rows: list[dict[str, Any]], alarms: int) -> Report:
     from rich.markup import escape
 
-    console = screen()
     heads = ["randomizer", "epsilon", "loss at least", "found if over", "reports", "events"]
     audits = table([*heads, "alarms"], left=("randomizer", "alarms"))
     for row in rows:
+        name = escape(row["randomizer"])
         if "refused" in row:
-            audits.add_row(row["randomizer"], f"{row['epsilon']:g}", *"----", "refused")
+            audits.add_row(name, f"{row['epsilon']:g}", *"----", "refused")
             continue
         worst = row["pairs"][0]
         audits.add_row(
-            row["randomizer"],
+            name,
             f"{row['epsilon']:g}",
             _nats(row["loss_at_least"]),
             _nats(worst["detectable"]),
@@ -90,13 +110,16 @@ def _tell_audits(rows: list[dict[str, Any]], alarms: int) -> None:
             str(sum(pair["events"] for pair in row["pairs"])),
             f"[red]{counted(len(row['alarms']), 'alarm')}[/red]" if row["alarms"] else "none",
         )
-    console.print(audits)
-    for row in rows:
-        for alarm in row["alarms"]:
-            console.print(f"{row['randomizer']}, epsilon {row['epsilon']:g}: {escape(alarm)}")
-    console.print(
-        f"{len(rows)} audited, {counted(alarms, 'alarm')}. The absence of an alarm is no proof;"
-        " askance verify is."
+    told = [
+        f"{row['randomizer']}, epsilon {row['epsilon']:g}: {alarm}"
+        for row in rows
+        for alarm in row["alarms"]
+    ]
+    return Report(
+        title="losses that the bytes of devices' reports show",
+        body=[audits, *told],
+        verdict=f"{len(rows)} audited, {counted(alarms, 'alarm')}.",
+        warnings=["the absence of an alarm is no proof; askance verify is"],
     )
 
 
@@ -104,8 +127,40 @@ def _nats(number: float | None) -> str:
     return "-" if number is None else f"{number:.3f}"
 
 
-def _tell(rows: list[dict[str, Any]], violations: int) -> None:
-    console = screen()
+def _check_report(rows: list[dict[str, Any]], violations: int, *, every: bool) -> Report:
+    return Report(
+        title="exact privacy loss of every randomizer against its epsilon",
+        body=[_checks(rows) if every else _by_epsilon(rows)],
+        verdict=f"{len(rows)} checked, {counted(violations, 'violation')}.",
+        warnings=[
+            f"{row['randomizer']}, epsilon {row['epsilon']:g}: VIOLATED, its loss is"
+            f" {row['privacy_loss']:.12g}"
+            for row in rows
+            if not row["holds"]
+        ],
+        cost="" if every else "Each randomizer: --all",
+    )
+
+
+def _by_epsilon(rows: list[dict[str, Any]]) -> Table:
+    """Return a row per epsilon: the number of randomizers, and the greatest loss among them."""
+    heads = ["epsilon", "randomizers", "greatest loss", "tight", "refused", "violated"]
+    epsilons = table(heads)
+    for epsilon in dict.fromkeys(row["epsilon"] for row in rows):
+        checks = [row for row in rows if row["epsilon"] == epsilon]
+        losses = [row["privacy_loss"] for row in checks if row["privacy_loss"] is not None]
+        epsilons.add_row(
+            f"{epsilon:g}",
+            str(len(checks)),
+            f"{max(losses):.12g}" if losses else "-",
+            str(sum(row["tight"] for row in checks)),
+            str(sum("refused" in row for row in checks)),
+            str(sum(not row["holds"] for row in checks)),
+        )
+    return epsilons
+
+
+def _checks(rows: list[dict[str, Any]]) -> Table:
     heads = ["randomizer", "epsilon", "exact loss", "charge in nano-nats", "claim"]
     losses = table(heads, left=("randomizer", "claim"))
     for row in rows:
@@ -120,5 +175,4 @@ def _tell(rows: list[dict[str, Any]], violations: int) -> None:
             f"{row['nano_nats']:,}",
             claim if row["holds"] else "[red]VIOLATED[/red]",
         )
-    console.print(losses)
-    console.print(f"{len(rows)} checked, {violations} violations")
+    return losses

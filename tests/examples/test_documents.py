@@ -27,11 +27,12 @@ LONG_DOCUMENTS = {
 # Parts of what some commands print, so that a command that does nothing is noticed.
 PRINTED = {
     "README.md": {
-        "askance study submit examples/schooling.toml": "500 answers",
+        "askance simulate frequency": "school      53.4 %  +- 6.0  true 51.4 %",
+        "askance study submit examples/schooling.toml": "Each of 500 users answered once",
         "askance aggregator status": "500",
         "askance device status gateway": "500 answers to 1 study",
         "askance device verify gateway": "500 answers checked, 0 violations",
-        "askance study submit examples/masked_parity.toml": "2 rounds",
+        "askance study submit examples/masked_parity.toml": "1,869 of 4,000 users answered",
     },
     "docs/curator.md": {"askance curate --list": "parity"},
 }

@@ -232,7 +232,7 @@ class RecordedFleet:
         Raises:
           AskanceError: always.
         """
-        raise _NotRecorded(f"transcript: expected round {round_.number} closed, found it open")
+        raise _NotRecorded(f"transcript: expected round {round_.number + 1} closed, found it open")
 
     def recall(self, round_: Round, accounts: Accounts) -> None:
         """Do nothing: spending of devices is not recorded."""
@@ -287,7 +287,7 @@ def _check_record(transcript: Transcript, terms: StudyTerms, digest: bytes) -> N
         kind = Closed if place % 2 else Asked
         if not isinstance(event, kind) or event.round != place // 2:
             raise VerificationFailed(
-                f"transcript: expected round {place // 2} {kind.__name__.lower()} in line"
+                f"transcript: expected round {place // 2 + 1} {kind.__name__.lower()} in line"
                 f" {place + 2}, found another event"
             )
         if isinstance(event, Asked):
@@ -299,7 +299,7 @@ def _check_record(transcript: Transcript, terms: StudyTerms, digest: bytes) -> N
 
 def _check_asked(asked: Asked, terms: StudyTerms, digest: bytes, free: range) -> int:
     """Check a round's requests and the users they went to; return the first position not used."""
-    place = f"transcript: round {asked.round}"
+    place = f"transcript: round {asked.round + 1}"
     if {group.question for group in asked.groups} != set(range(len(asked.questions))):
         raise VerificationFailed(f"{place}: expected a group for every question, found others")
     unasked = _parts(asked, terms)
@@ -363,7 +363,7 @@ def _divided(question: Query, sizes: list[int]) -> list[Query]:
 
 
 def _check_closed(asked: Asked, closed: Closed) -> None:
-    place = f"transcript: round {asked.round}"
+    place = f"transcript: round {asked.round + 1}"
     if len(closed.tallies) != len(asked.groups):
         raise VerificationFailed(
             f"{place}: expected {len(asked.groups)} tallies, found {len(closed.tallies)}"

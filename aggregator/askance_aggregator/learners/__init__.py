@@ -114,10 +114,16 @@ from askance_aggregator.learners.masked_parity import (
 from askance_aggregator.learners.mean import MeanEstimate, mean
 from askance_aggregator.learners.mean_vector import MeanVector, mean_vector
 from askance_aggregator.learners.naive_bayes import NaiveBayes, naive_bayes
-from askance_aggregator.learners.parameters import ParameterEntry
+from askance_aggregator.learners.parameters import ParameterEntry, ParameterKind
 from askance_aggregator.learners.pca import PrincipalComponents, principal_components
 from askance_aggregator.learners.perceptron import perceptron, perceptron_rounds
 from askance_aggregator.learners.prefixes import bits_of_text, text_of_bits
+from askance_aggregator.learners.presentation import (
+    EstimateRow,
+    Presentation,
+    presentation_of,
+    presentation_of_json,
+)
 from askance_aggregator.learners.quantiles import Quantile, Quantiles, quantiles
 from askance_aggregator.learners.ranges import Ranges, ranges
 from askance_aggregator.learners.registry import (
@@ -160,6 +166,7 @@ __all__ = [
     "Difference",
     "Disjunction",
     "Document",
+    "EstimateRow",
     "FrequencyEstimate",
     "GaussianMixture",
     "Halfspace",
@@ -182,8 +189,10 @@ __all__ = [
     "Number",
     "OneStandsOut",
     "ParameterEntry",
+    "ParameterKind",
     "PopulationMean",
     "Presence",
+    "Presentation",
     "PrincipalComponents",
     "PriorMean",
     "Quantile",
@@ -245,6 +254,8 @@ __all__ = [
     "perceptron",
     "perceptron_rounds",
     "plane_schema",
+    "presentation_of",
+    "presentation_of_json",
     "principal_components",
     "prior_in",
     "quantiles",

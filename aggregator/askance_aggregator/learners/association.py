@@ -37,6 +37,7 @@ from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.parameters import (
     TAU,
     ParameterEntry,
+    ParameterKind,
     Text,
     columns_in,
     first_fields,
@@ -269,11 +270,21 @@ def _(hypothesis: Association, learner: Learner[Any], users: Users) -> Assessmen
         ParameterEntry(
             "columns",
             "two fields by name, with a comma (default: the first two categories or bits)",
+            kind=ParameterKind.FIELDS,
         ),
-        ParameterEntry("bins", "into how many bins a number falls", "4"),
+        ParameterEntry("bins", "into how many bins a number falls", "4", kind=ParameterKind.WHOLE),
         TAU,
-        ParameterEntry("effect", "Cramér's V that the test is to find; sizes the plan"),
-        ParameterEntry("level", "of that test: its chance to find what is not there", "1/20"),
+        ParameterEntry(
+            "effect",
+            "Cramér's V that the test is to find; sizes the plan",
+            kind=ParameterKind.NUMBER,
+        ),
+        ParameterEntry(
+            "level",
+            "of that test: its chance to find what is not there",
+            "1/20",
+            kind=ParameterKind.NUMBER,
+        ),
     ),
     population="traits",
     small=SmallSettings(

@@ -37,6 +37,7 @@ from askance_aggregator.learners.learning import Answer, Question
 from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.parameters import (
     ParameterEntry,
+    ParameterKind,
     Text,
     check_rounds,
     whole,
@@ -62,9 +63,13 @@ _LEAST_VARIANCE, _MOST_VARIANCE = 0.02, 0.6  # of a number, where first centres 
 _REACH = 1.7  # of the first centres, in standard deviations: of even spacing, sqrt(3)
 _TAU_STEPS = 1 << 16
 
-ROUNDS = ParameterEntry("rounds", "number of steps (default: by users and noise, 6 to 16)")
+ROUNDS = ParameterEntry(
+    "rounds", "number of steps (default: by users and noise, 6 to 16)", kind=ParameterKind.WHOLE
+)
 CLIP_ENTRY = ParameterEntry(
-    "clip", "distance from a centre beyond which a record counts no more (default: by noise)"
+    "clip",
+    "distance from a centre beyond which a record counts no more (default: by noise)",
+    kind=ParameterKind.NUMBER,
 )
 
 

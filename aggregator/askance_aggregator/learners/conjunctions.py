@@ -13,7 +13,8 @@ from askance_aggregator.learners.assessments import THE_TARGET, Assessment, User
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
-from askance_aggregator.learners.parameters import ParameterEntry, Text, whole
+from askance_aggregator.learners.parameters import ParameterEntry, ParameterKind, Text, whole
+from askance_aggregator.learners.presentation import Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import predicate
@@ -69,6 +70,10 @@ class Conjunction:
         """
         document = Document("conjunction", data)
         return cls(document.whole("d"), document.wholes("variables"))
+
+    def present(self) -> Presentation:
+        """Return the conjunction as a line."""
+        return Presentation(lines=(str(self),))
 
     def __str__(self) -> str:
         return " and ".join(f"x[{variable}]" for variable in self.variables) or "always"
@@ -147,8 +152,8 @@ def _(hypothesis: Conjunction, learner: Learner[Any], users: Users) -> Assessmen
     guess="the more frequent label",
     success=THE_TARGET,
     parameters=(
-        ParameterEntry("d", "variables (8 without data)"),
-        ParameterEntry("accuracy", "the allowed error", "1/10"),
+        ParameterEntry("d", "variables (8 without data)", kind=ParameterKind.WHOLE),
+        ParameterEntry("accuracy", "the allowed error", "1/10", kind=ParameterKind.NUMBER),
     ),
     population="conjunctions",
     small=SmallSettings(

@@ -26,6 +26,7 @@ from askance_client.queries import Expression, Query
 DECIDE = ParameterEntry(
     "decide",
     "model; check: by a fifth of the users, against the constant; constant (default: by noise)",
+    choices=("model", "check", "constant"),
 )
 CHECKED = 5  # users per user who checks
 

@@ -28,6 +28,7 @@ from askance_aggregator.learners.moments import Interval, Moments
 from askance_aggregator.learners.parameters import (
     PRESENT,
     ParameterEntry,
+    ParameterKind,
     Text,
     columns_in,
     first_fields,
@@ -269,12 +270,19 @@ def _(hypothesis: Correlation, learner: Learner[Any], users: Users) -> Assessmen
     guess="no correlation",
     success=ALL_COVER,
     parameters=(
-        ParameterEntry("columns", "two numbers or bits, with a comma (default: the first two)"),
-        ParameterEntry("tau", "how exactly it is wanted (default: as users allow)"),
+        ParameterEntry(
+            "columns",
+            "two numbers or bits, with a comma (default: the first two)",
+            kind=ParameterKind.FIELDS,
+        ),
+        ParameterEntry(
+            "tau", "how exactly it is wanted (default: as users allow)", kind=ParameterKind.NUMBER
+        ),
         ParameterEntry(
             "deviation",
             "the standard deviation of each number, as a part of half its range, at least: sizes"
             " the plan, no interval relies on it (default: 1/2)",
+            kind=ParameterKind.NUMBER,
         ),
         PRESENT,
     ),

@@ -15,7 +15,13 @@ from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Adaptive, Learner, adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
 from askance_aggregator.learners.literals import D, allowed_error, bits_or_default, bits_width
-from askance_aggregator.learners.parameters import ACCURACY, ParameterEntry, Text, whole
+from askance_aggregator.learners.parameters import (
+    ACCURACY,
+    ParameterEntry,
+    ParameterKind,
+    Text,
+    whole,
+)
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, bits_of
 from askance_aggregator.numbers import Rational
@@ -239,7 +245,13 @@ class _Rehearsal:
     error=HELD_OUT,
     guess=MOST_FREQUENT,
     success=NONE_WRONG,
-    parameters=(D, ACCURACY, ParameterEntry("length", "how many rules the target may have", "2")),
+    parameters=(
+        D,
+        ACCURACY,
+        ParameterEntry(
+            "length", "how many rules the target may have", "2", kind=ParameterKind.WHOLE
+        ),
+    ),
     population="decision-lists",
     small=SmallSettings(
         oracles={"d": "3", "relevant": "2", "accuracy": "4/5", "length": "2"},

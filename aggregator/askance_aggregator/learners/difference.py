@@ -21,7 +21,13 @@ from askance_aggregator.learners.learner import Learner, NonAdaptive, non_adapti
 from askance_aggregator.learners.learning import Allocation, Answer, Answers, Batch, Question
 from askance_aggregator.learners.mean import MeanEstimate, mean_of_all
 from askance_aggregator.learners.missing import MissingShare
-from askance_aggregator.learners.parameters import ParameterEntry, Text, field_named, first_fields
+from askance_aggregator.learners.parameters import (
+    ParameterEntry,
+    ParameterKind,
+    Text,
+    field_named,
+    first_fields,
+)
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import field_of
 from askance_aggregator.learners.schemas import traits_schema
@@ -250,18 +256,26 @@ def _(hypothesis: Difference, learner: Learner[Any], users: Users) -> Assessment
     guess="no difference",
     success=ALL_COVER,
     parameters=(
-        ParameterEntry("column", "the number or bit (default: the first number)"),
+        ParameterEntry(
+            "column", "the number or bit (default: the first number)", kind=ParameterKind.FIELD
+        ),
         ParameterEntry(
             "group",
             "the category or bit that groups users (default: the only label or the first category)",
+            kind=ParameterKind.FIELD,
         ),
         ParameterEntry("first", "a value of the group (default: its first)"),
         ParameterEntry("second", "another, whose mean is taken less the first's (its second)"),
-        ParameterEntry("tau", "how exactly the difference is wanted (default: as users allow)"),
+        ParameterEntry(
+            "tau",
+            "how exactly the difference is wanted (default: as users allow)",
+            kind=ParameterKind.NUMBER,
+        ),
         ParameterEntry(
             "present",
             "the share of users in each group, at least: sizes the plan, no interval relies on it"
             " (default: 1/2)",
+            kind=ParameterKind.NUMBER,
         ),
     ),
     population="traits",

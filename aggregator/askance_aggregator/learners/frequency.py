@@ -18,7 +18,14 @@ from askance_aggregator.learners.assessments import (
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
-from askance_aggregator.learners.parameters import ParameterEntry, Text, field_named, whole
+from askance_aggregator.learners.parameters import (
+    ParameterEntry,
+    ParameterKind,
+    Text,
+    field_named,
+    whole,
+)
+from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.shares import nearest_distribution
 from askance_aggregator.numbers import Rational, rational
@@ -80,6 +87,14 @@ class FrequencyEstimate:
         columns = (tuple(part.number(key) for part in parts) for key in _ESTIMATE)
         return cls(tuple(document.data), Answer(*columns))
 
+    def present(self) -> Presentation:
+        """Return a row per cell, the projected shares beside the raw ones."""
+        answer = self.answer
+        rows = zip(
+            self.cells, answer.values, answer.lows, answer.highs, self.projected(), strict=True
+        )
+        return Presentation(tuple(EstimateRow(*row) for row in rows), shares=True)
+
     def __str__(self) -> str:
         rows = zip(self.cells, self.answer.values, self.answer.lows, self.answer.highs, strict=True)
         return "\n".join(
@@ -132,9 +147,17 @@ def _(hypothesis: FrequencyEstimate, learner: Learner[Any], users: Users) -> Ass
     guess="the same share for every cell",
     success=ALL_COVER,
     parameters=(
-        ParameterEntry("column", "the category (default: the label, or the only one)"),
-        ParameterEntry("cells", "how many cells, to plan without data (16)"),
-        ParameterEntry("tau", "how exactly each share is wanted (default: as users allow)"),
+        ParameterEntry(
+            "column", "the category (default: the label, or the only one)", kind=ParameterKind.FIELD
+        ),
+        ParameterEntry(
+            "cells", "how many cells, to plan without data (16)", kind=ParameterKind.WHOLE
+        ),
+        ParameterEntry(
+            "tau",
+            "how exactly each share is wanted (default: as users allow)",
+            kind=ParameterKind.NUMBER,
+        ),
     ),
     population="categories",
     small=SmallSettings(oracles={"tau": "1/10"}, fleets={"tau": "1/5"}),

@@ -54,10 +54,12 @@ from askance_aggregator.learners.parameters import (
     COLUMNS,
     TAU,
     ParameterEntry,
+    ParameterKind,
     Text,
     columns_in,
     whole,
 )
+from askance_aggregator.learners.presentation import Presentation
 from askance_aggregator.learners.reach import reach_of
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, schema_in, schema_to_json
@@ -184,8 +186,16 @@ class GaussianMixture:
             share_from(document),
         )
 
+    def present(self) -> Presentation:
+        """Return a line per component, the one with the greatest weight first."""
+        notes = () if self.missing is None else self.missing.notes()
+        return Presentation(lines=tuple(str(self).split("; ")), notes=notes)
+
     def __str__(self) -> str:
-        parts = zip(self.weights, in_units(self.schema, self.means), self.variances, strict=True)
+        parts = sorted(
+            zip(self.weights, in_units(self.schema, self.means), self.variances, strict=True),
+            key=lambda part: -part[0],
+        )
         return "; ".join(
             f"{weight:.1%} about {shown(mean)} (scaled deviation {variance**0.5:.2g})"
             for weight, mean, variance in parts
@@ -410,7 +420,7 @@ def _(hypothesis: GaussianMixture, learner: Learner[Any], users: Users) -> Asses
     error=WITHIN,
     guess="the mean row as the only centre",
     parameters=(
-        ParameterEntry("k", "how many components", "2"),
+        ParameterEntry("k", "how many components", "2", kind=ParameterKind.WHOLE),
         COLUMNS,
         ROUNDS,
         TAU,

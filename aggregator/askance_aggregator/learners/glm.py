@@ -42,7 +42,13 @@ from askance_aggregator.learners.glm_losses import Loss
 from askance_aggregator.learners.glm_rules import Noise, Scale, rate_of, users_for
 from askance_aggregator.learners.learning import Batch, Learning, Question
 from askance_aggregator.learners.linear_classifiers import on_weight_grid
-from askance_aggregator.learners.parameters import ParameterEntry, Text, check_rounds, whole
+from askance_aggregator.learners.parameters import (
+    ParameterEntry,
+    ParameterKind,
+    Text,
+    check_rounds,
+    whole,
+)
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -52,9 +58,19 @@ EXACT_CLIP = Fraction(4)  # likewise; few gradients are as long
 MOST_CLIP = 8
 _TAU_STEPS = 1 << 16  # the grid of a planned tolerance
 
-ROUNDS = ParameterEntry("rounds", "number of steps (default: by users and noise, 8 to 128)")
-RATE = ParameterEntry("rate", "the step per unit of gradient (default: by noise and rounds)")
-CLIP = ParameterEntry("clip", "bound of the length of a record's gradient (default: by noise)")
+ROUNDS = ParameterEntry(
+    "rounds", "number of steps (default: by users and noise, 8 to 128)", kind=ParameterKind.WHOLE
+)
+RATE = ParameterEntry(
+    "rate",
+    "the step per unit of gradient (default: by noise and rounds)",
+    kind=ParameterKind.NUMBER,
+)
+CLIP = ParameterEntry(
+    "clip",
+    "bound of the length of a record's gradient (default: by noise)",
+    kind=ParameterKind.NUMBER,
+)
 
 
 @dataclass(frozen=True, slots=True)

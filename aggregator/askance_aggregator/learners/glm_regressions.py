@@ -44,6 +44,7 @@ from askance_aggregator.learners.parameters import (
     COLUMNS,
     TAU,
     ParameterEntry,
+    ParameterKind,
     Text,
     columns_in,
 )
@@ -344,7 +345,11 @@ def listed_linear_regression(schema: Schema | None, parameters: Text) -> Learner
     guess=_GUESS,
     parameters=(
         *_PARAMETERS,
-        ParameterEntry("penalty", "on squared weights of scaled features (default: by noise)"),
+        ParameterEntry(
+            "penalty",
+            "on squared weights of scaled features (default: by noise)",
+            kind=ParameterKind.NUMBER,
+        ),
     ),
     population="plane",
     small=_SMALL,
@@ -369,7 +374,11 @@ def listed_ridge_regression(schema: Schema | None, parameters: Text) -> Learner[
     guess=_GUESS,
     parameters=(
         *_PARAMETERS,
-        ParameterEntry("width", "where the loss turns linear (default: 1/8; two values: 1)"),
+        ParameterEntry(
+            "width",
+            "where the loss turns linear (default: 1/8; two values: 1)",
+            kind=ParameterKind.NUMBER,
+        ),
     ),
     population="plane",
     small=_SMALL,

@@ -16,8 +16,15 @@ from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Adaptive, Learner, adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
 from askance_aggregator.learners.missing import MissingShare, share_from, share_json
-from askance_aggregator.learners.parameters import ParameterEntry, Text, field_named, whole
+from askance_aggregator.learners.parameters import (
+    ParameterEntry,
+    ParameterKind,
+    Text,
+    field_named,
+    whole,
+)
 from askance_aggregator.learners.prefixes import MAX_PREFIXES, Domain, Value
+from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.schemas import words_schema
 from askance_aggregator.numbers import Rational, rational
@@ -106,6 +113,15 @@ class HeavyHitters:
         threshold = rational(document.text("threshold"), "threshold")
         found = tuple(HeavyHitter.read(part) for part in document.parts("found"))
         return cls(document.text("column"), threshold, found, share_from(document))
+
+    def present(self) -> Presentation:
+        """Return a row per value that was found frequent."""
+        rows = tuple(
+            EstimateRow(str(item.value), item.estimate, item.low, item.high) for item in self.found
+        )
+        none = () if rows else (f"no value has a share of {self.threshold} or more",)
+        notes = () if self.without is None else (f"{self.without}, joint with the estimates",)
+        return Presentation(rows, shares=True, lines=none, notes=notes, subject=self.column)
 
     def __str__(self) -> str:
         told = ", ".join(f"{item.value}: {item.estimate:.3g}" for item in self.found)
@@ -311,10 +327,23 @@ def census(column: str, users: Users) -> dict[Value, Fraction]:
     guess="no value is frequent",
     success="every value of that share found and no other",
     parameters=(
-        ParameterEntry("column", "bits, a whole number or a category (default: the only one)"),
-        ParameterEntry("threshold", "the share from which on a value is frequent", "1/10"),
-        ParameterEntry("bits", "by how many a prefix is extended in a round", "4"),
-        ParameterEntry("tau", "how exactly each share is wanted", "1/20"),
+        ParameterEntry(
+            "column",
+            "bits, a whole number or a category (default: the only one)",
+            kind=ParameterKind.FIELD,
+        ),
+        ParameterEntry(
+            "threshold",
+            "the share from which on a value is frequent",
+            "1/10",
+            kind=ParameterKind.NUMBER,
+        ),
+        ParameterEntry(
+            "bits", "by how many a prefix is extended in a round", "4", kind=ParameterKind.WHOLE
+        ),
+        ParameterEntry(
+            "tau", "how exactly each share is wanted", "1/20", kind=ParameterKind.NUMBER
+        ),
     ),
     population="words",
     small=SmallSettings(

@@ -48,10 +48,12 @@ from askance_aggregator.learners.parameters import (
     COLUMNS,
     TAU,
     ParameterEntry,
+    ParameterKind,
     Text,
     columns_in,
     whole,
 )
+from askance_aggregator.learners.presentation import Presentation
 from askance_aggregator.learners.reach import reach_of
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, schema_in, schema_to_json
@@ -142,10 +144,17 @@ class Clusters:
             share_from(document),
         )
 
+    def present(self) -> Presentation:
+        """Return a line per centre, the one with the most users first."""
+        notes = () if self.missing is None else self.missing.notes()
+        return Presentation(lines=tuple(str(self).split("; ")), notes=notes)
+
     def __str__(self) -> str:
         points = in_units(self.schema, self.centres)
-        pairs = zip(points, self.shares, strict=True)
-        return "; ".join(f"{share:.1%} at {shown(point)}" for point, share in pairs)
+        pairs = sorted(zip(points, self.shares, strict=True), key=lambda pair: -pair[1])
+        return "; ".join(
+            f"{min(max(share, 0.0), 1.0):.1%} at {shown(point)}" for point, share in pairs
+        )
 
 
 def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str, Any]:
@@ -272,7 +281,7 @@ def _(hypothesis: Clusters, learner: Learner[Any], users: Users) -> Assessment:
     error=WITHIN,
     guess="the mean row as the only centre",
     parameters=(
-        ParameterEntry("k", "how many centres", "3"),
+        ParameterEntry("k", "how many centres", "3", kind=ParameterKind.WHOLE),
         COLUMNS,
         ROUNDS,
         TAU,

@@ -28,7 +28,7 @@ from askance_aggregator.learners.missing import (
     share_from,
     share_json,
 )
-from askance_aggregator.learners.parameters import ParameterEntry
+from askance_aggregator.learners.parameters import ParameterEntry, ParameterKind
 from askance_aggregator.learners.rows import (
     Rows,
     encoded,
@@ -228,7 +228,9 @@ def _(hypothesis: LinearModel, learner: Learner[Any], users: Users) -> Assessmen
     return Assessment(None, float(missed / variance), baseline=1.0, margin=margin, summary=told)
 
 
-TARGET = ParameterEntry("target", "what to predict (default: the label, or the last number)")
+TARGET = ParameterEntry(
+    "target", "what to predict (default: the label, or the last number)", kind=ParameterKind.FIELD
+)
 SQUARED = (
     "mean squared error on rows of which nobody was asked, over that of the mean outcome: 1 - R^2"
 )

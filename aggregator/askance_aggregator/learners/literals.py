@@ -14,7 +14,13 @@ from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NON
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
-from askance_aggregator.learners.parameters import ACCURACY, ParameterEntry, Text, whole
+from askance_aggregator.learners.parameters import (
+    ACCURACY,
+    ParameterEntry,
+    ParameterKind,
+    Text,
+    whole,
+)
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, bits_of
 from askance_aggregator.numbers import Rational, rational
@@ -222,7 +228,7 @@ def _kept(answers: Answers, value: int, tau: float) -> tuple[int, ...]:
     return tuple(j for j, answer in enumerate(answers) if answer.values[value] <= tau)
 
 
-D = ParameterEntry("d", "variables (8 without data)")
+D = ParameterEntry("d", "variables (8 without data)", kind=ParameterKind.WHOLE)
 
 
 def bits_or_default(name: str, schema: Schema | None, parameters: Text) -> Schema:

@@ -27,10 +27,12 @@ from askance_aggregator.learners.parameters import (
     COLUMNS,
     TAU,
     ParameterEntry,
+    ParameterKind,
     Text,
     columns_in,
     whole,
 )
+from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import some_fields
 from askance_aggregator.learners.schemas import traits_schema
@@ -113,6 +115,14 @@ class Marginal:
             answer=Answer(*(document.numbers(name) for name in _ESTIMATES)),
         )
 
+    def rows(self) -> tuple[EstimateRow, ...]:
+        """Return a row per cell, and one for the users who lack a field."""
+        answer, table = self.answer, " x ".join(self.columns)
+        names = (*map(", ".join, product(*self.labels)), "(a value is missing)")
+        projected = nearest_distribution(answer.values).tolist()
+        parts = zip(names, answer.values, answer.lows, answer.highs, projected, strict=True)
+        return tuple(EstimateRow(*part, group=table) for part in parts)
+
     def __str__(self) -> str:
         lines = [" x ".join(self.columns)]
         cells = zip(product(*self.labels), self.answer.values, strict=False)
@@ -156,6 +166,12 @@ class Marginals:
             InvalidParameter: the data is not of that form.
         """
         return cls(tuple(map(Marginal.read, Document("marginals", data).parts("marginals"))))
+
+    def present(self) -> Presentation:
+        """Return a row per cell of every table, and one for the users who lack a field of it."""
+        return Presentation(
+            tuple(row for table in self.tables for row in table.rows()), shares=True
+        )
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.tables))
@@ -251,8 +267,8 @@ def _even(hypothesis: Marginals) -> tuple[tuple[float, ...], float]:
     success=ALL_COVER,
     parameters=(
         COLUMNS,
-        ParameterEntry("way", "how many fields at a time", "2"),
-        ParameterEntry("bins", "into how many bins a number falls", "4"),
+        ParameterEntry("way", "how many fields at a time", "2", kind=ParameterKind.WHOLE),
+        ParameterEntry("bins", "into how many bins a number falls", "4", kind=ParameterKind.WHOLE),
         TAU,
     ),
     population="traits",

@@ -30,7 +30,7 @@ from askance_aggregator.learners.decisions import OneStandsOut, SignsListed
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Allocation, Answer, Batch, Learning, Question
-from askance_aggregator.learners.parameters import ParameterEntry, Text, whole
+from askance_aggregator.learners.parameters import ParameterEntry, ParameterKind, Text, whole
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.sign_lists import likely_patterns
 from askance_aggregator.queries import parity, predicate, signed, vector, where
@@ -296,9 +296,12 @@ def _(hypothesis: MaskedParity, learner: Learner[Any], users: Users) -> Assessme
     guess="the more frequent label",
     success=THE_TARGET,
     parameters=(
-        ParameterEntry("d", "bits of the mask, 2..1024 (8 without data)"),
+        ParameterEntry("d", "bits of the mask, 2..1024 (8 without data)", kind=ParameterKind.WHOLE),
         ParameterEntry(
-            "variant", "signed: one question reads the mask; printed: d questions", "signed"
+            "variant",
+            "signed: one question reads the mask; printed: d questions",
+            "signed",
+            choices=("signed", "printed"),
         ),
         ParameterEntry(
             "candidates",

@@ -29,9 +29,11 @@ from askance_aggregator.learners.parameters import (
     MISSING,
     PRESENT,
     ParameterEntry,
+    ParameterKind,
     Text,
     field_named,
 )
+from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import among_present, as_query, has_missing_level
@@ -88,6 +90,13 @@ class MeanEstimate:
         missing = document.data.get("missing")
         share = None if missing is None else MissingShare.from_json(missing)
         return cls(estimate, low, high, of, share)
+
+    def present(self) -> Presentation:
+        """Return one row; the share of users without a value as a note."""
+        notes = () if self.missing is None else self.missing.notes()
+        if self.of == SAMPLE:
+            notes += ("the interval is for the mean of those who answered, not of a population",)
+        return Presentation((EstimateRow("mean", self.estimate, self.low, self.high),), notes=notes)
 
     def __str__(self) -> str:
         of = " of the sample" if self.of == SAMPLE else ""
@@ -240,17 +249,23 @@ def _middle_of(query: Query) -> tuple[tuple[float], float]:
     guess="the middle of the range",
     success=ALL_COVER,
     parameters=(
-        ParameterEntry("column", "the number (default: the only one)"),
-        ParameterEntry("tau", "how exactly the mean is wanted (default: as users allow)"),
+        ParameterEntry("column", "the number (default: the only one)", kind=ParameterKind.FIELD),
+        ParameterEntry(
+            "tau",
+            "how exactly the mean is wanted (default: as users allow)",
+            kind=ParameterKind.NUMBER,
+        ),
         ParameterEntry(
             "objective",
             "the least variance for: minimax, the worst population (default); conditional, the"
             " mean of those who answer; prior, a population like the prior",
+            choices=("minimax", "conditional", "prior"),
         ),
         ParameterEntry(
             "prior",
             "of objective=prior, public, never made from the data: POINT:WEIGHT with commas, or"
             " small, middle (halves with each tenth of the range)",
+            kind=ParameterKind.POINTS,
         ),
         MISSING,
         PRESENT,

@@ -28,10 +28,12 @@ from askance_aggregator.learners.parameters import (
     MISSING,
     PRESENT,
     ParameterEntry,
+    ParameterKind,
     Text,
     columns_in,
     whole,
 )
+from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import some_fields
 from askance_aggregator.learners.scaled_vectors import Scaled, ScaledVector
@@ -112,6 +114,18 @@ class MeanVector:
             None if radius is None else document.number("radius"),
             tuple(map(MissingShare.from_json, shares)) if shares else None,
         )
+
+    def present(self) -> Presentation:
+        """Return a row per field, in the order of the fields; missing shares as notes."""
+        rows = zip(self.fields, self.estimates, self.lows, self.highs, strict=True)
+        notes = tuple(
+            note
+            for name, share in zip(self.fields, self.missing or (), strict=False)
+            for note in share.notes(name)
+        )
+        if self.radius is not None:
+            notes += (f"the length of the error is at most {self.radius:.5g}, joint with these",)
+        return Presentation(tuple(EstimateRow(*row) for row in rows), ranked=False, notes=notes)
 
     def __str__(self) -> str:
         shown = ", ".join(
@@ -296,12 +310,23 @@ def _middles(
     success=ALL_COVER,
     parameters=(
         COLUMNS,
-        ParameterEntry("d", "how many numbers, to plan without data (8)"),
-        ParameterEntry("norm", "linf: each number is bounded; l2: and so is their length", "linf"),
+        ParameterEntry("d", "how many numbers, to plan without data (8)", kind=ParameterKind.WHOLE),
         ParameterEntry(
-            "bound", "of each number, or of the length (default: the fields' bounds; l2: 1)"
+            "norm",
+            "linf: each number is bounded; l2: and so is their length",
+            "linf",
+            choices=("linf", "l2"),
         ),
-        ParameterEntry("tau", "how exact (l2: the error's length; default: as users allow)"),
+        ParameterEntry(
+            "bound",
+            "of each number, or of the length (default: the fields' bounds; l2: 1)",
+            kind=ParameterKind.NUMBER,
+        ),
+        ParameterEntry(
+            "tau",
+            "how exact (l2: the error's length; default: as users allow)",
+            kind=ParameterKind.NUMBER,
+        ),
         MISSING,
         PRESENT,
     ),

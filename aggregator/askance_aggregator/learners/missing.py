@@ -63,6 +63,20 @@ class MissingShare:
         document = Document("missing", data)
         return cls(*(document.number(key) for key in ("share", "low", "high")))
 
+    def notes(self, name: str = "") -> tuple[str, ...]:
+        """Return the note on an estimate that leaves these users out; none if they are none.
+
+        Args:
+            name: the field, where an estimate has several.
+        """
+        if not self.share:
+            return ()
+        about = f"{name}: " if name else ""
+        return (
+            f"{about}over users who have a value; {self.share:.1%} of users have none"
+            f" ({self.low:.1%} .. {self.high:.1%}, joint with the estimates)",
+        )
+
     def __str__(self) -> str:
         return f"{self.share:.1%} of users without a value ({self.low:.1%} .. {self.high:.1%})"
 

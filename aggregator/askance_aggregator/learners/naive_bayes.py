@@ -23,6 +23,7 @@ from askance_aggregator.learners.parameters import (
     LABEL,
     TAU,
     ParameterEntry,
+    ParameterKind,
     Text,
     columns_in,
     whole,
@@ -343,9 +344,11 @@ def _rows(table: NDArray[np.float64]) -> Table:
     parameters=(
         LABEL,
         AFFORDABLE,
-        ParameterEntry("bins", "into how many bins a number falls", "8"),
+        ParameterEntry("bins", "into how many bins a number falls", "8", kind=ParameterKind.WHOLE),
         ParameterEntry(
-            "smoothing", "the share each joint cell gets more (default: as answers are unsure)"
+            "smoothing",
+            "the share each joint cell gets more (default: as answers are unsure)",
+            kind=ParameterKind.NUMBER,
         ),
         TAU,
     ),

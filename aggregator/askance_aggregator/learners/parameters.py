@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from askance_aggregator.learners.learner import Learner
 from askance_aggregator.names import NoSuitableColumn, unknown_column
+from askance_aggregator.numbers import rational
 from askance_client.errors import InvalidParameter
-from askance_client.printable import value_text
+from askance_client.printable import unknown_text, value_text
 from askance_client.queries import Label, Schema
 
 MAX_ROUNDS = 10_000
@@ -21,6 +23,23 @@ Build = Callable[[Schema | None, Text], Learner[Any]]
 """Maker of a learner from a schema (None: one of its own) and the text of its parameters."""
 
 
+class ParameterKind(Enum):
+    """Form of a parameter's text; its value is the placeholder that help texts show."""
+
+    TEXT = "TEXT"
+    WHOLE = "N"
+    NUMBER = "NUMBER"
+    NUMBERS = "NUMBER,..."
+    FIELD = "COLUMN"
+    FIELDS = "COLUMN,..."
+    POINTS = "POINT:WEIGHT,..."
+
+    @property
+    def has_commas(self) -> bool:
+        """Return whether one value may hold commas."""
+        return self.value.endswith(",...")
+
+
 @dataclass(frozen=True, slots=True)
 class ParameterEntry:
     """Parameter that can be set by text.
@@ -29,30 +48,65 @@ class ParameterEntry:
         name: name, unique within its learner.
         summary: one line for readers of the catalogue.
         default: text that is used if the parameter is not set; None: it may stay unset.
+        kind: form of its text, which the command line checks before the learner is built.
+        choices: the only words that it may be; empty: any text of its kind.
     """
 
     name: str
     summary: str
     default: str | None = None
+    kind: ParameterKind = ParameterKind.TEXT
+    choices: tuple[str, ...] = ()
+
+    @property
+    def placeholder(self) -> str:
+        """Value's place in a help text: "N", or "{linf,l2}"."""
+        return f"{{{','.join(self.choices)}}}" if self.choices else self.kind.value
+
+    def check(self, text: str) -> None:
+        """Check the form of a value; the learner checks its range.
+
+        Raises:
+            InvalidParameter: it is none of the choices, or no text of this kind.
+        """
+        if self.choices and text not in self.choices:
+            raise InvalidParameter(f"{self.name}: {unknown_text(text, self.choices)}")
+        if self.kind is ParameterKind.WHOLE:
+            whole(self.name, text)
+        elif self.kind is ParameterKind.NUMBER:
+            rational(text, self.name)
+        elif self.kind is ParameterKind.NUMBERS:
+            for part in text.split(","):
+                rational(part.strip(), self.name)
 
 
-ACCURACY = ParameterEntry("accuracy", "the allowed error", "1/10")
-COLUMNS = ParameterEntry("columns", "fields by name, with commas (default: all that suit)")
-AFFORDABLE = ParameterEntry(
-    "columns", "fields by name, with commas (default: as many as users and epsilon allow)"
+ACCURACY = ParameterEntry("accuracy", "the allowed error", "1/10", kind=ParameterKind.NUMBER)
+COLUMNS = ParameterEntry(
+    "columns", "fields by name, with commas (default: all that suit)", kind=ParameterKind.FIELDS
 )
-TAU = ParameterEntry("tau", "how exactly each answer is wanted (default: as users allow)")
+AFFORDABLE = ParameterEntry(
+    "columns",
+    "fields by name, with commas (default: as many as users and epsilon allow)",
+    kind=ParameterKind.FIELDS,
+)
+TAU = ParameterEntry(
+    "tau", "how exactly each answer is wanted (default: as users allow)", kind=ParameterKind.NUMBER
+)
 MISSING = ParameterEntry(
     "missing",
     "users without a value: exclude, they are not counted (default), or default, they count with a"
     " public one",
+    choices=("exclude", "default"),
 )
 PRESENT = ParameterEntry(
     "present",
     "the share of users who have a value, at least: sizes the plan, no interval relies on it"
     " (default: 1)",
+    kind=ParameterKind.NUMBER,
 )
-LABEL = ParameterEntry("label", "the category to predict (default: the only label)")
+LABEL = ParameterEntry(
+    "label", "the category to predict (default: the only label)", kind=ParameterKind.FIELD
+)
 
 
 def columns_in(parameters: Text) -> tuple[str, ...] | None:

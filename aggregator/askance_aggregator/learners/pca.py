@@ -33,6 +33,7 @@ from askance_aggregator.learners.parameters import (
     PRESENT,
     TAU,
     ParameterEntry,
+    ParameterKind,
     Text,
     columns_in,
     whole,
@@ -342,12 +343,14 @@ def _(hypothesis: PrincipalComponents, learner: Learner[Any], users: Users) -> A
     guess="directions at random, which hold their number's share of the variance on average",
     parameters=(
         COLUMNS,
-        ParameterEntry("components", "how many directions", "2"),
+        ParameterEntry("components", "how many directions", "2", kind=ParameterKind.WHOLE),
         TAU,
         MISSING,
         PRESENT,
         ParameterEntry(
-            "clip", "squared distance that counts in full, times the variance (default: by noise)"
+            "clip",
+            "squared distance that counts in full, times the variance (default: by noise)",
+            kind=ParameterKind.NUMBER,
         ),
     ),
     population="plane",

@@ -31,6 +31,7 @@ from askance_aggregator.learners.parameters import (
     AFFORDABLE,
     LABEL,
     ParameterEntry,
+    ParameterKind,
     Text,
     check_rounds,
     columns_in,
@@ -220,9 +221,13 @@ def _correct(
     parameters=(
         LABEL,
         AFFORDABLE,
-        ParameterEntry("accuracy", "the allowed error", "1/10"),
-        ParameterEntry("margin", "of the examples (default: not known, nothing promised)"),
-        ParameterEntry("rounds", "how many corrections at most", "8"),
+        ParameterEntry("accuracy", "the allowed error", "1/10", kind=ParameterKind.NUMBER),
+        ParameterEntry(
+            "margin",
+            "of the examples (default: not known, nothing promised)",
+            kind=ParameterKind.NUMBER,
+        ),
+        ParameterEntry("rounds", "how many corrections at most", "8", kind=ParameterKind.WHOLE),
     ),
     population="halfspaces",
     small=SmallSettings(

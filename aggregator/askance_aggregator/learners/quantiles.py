@@ -20,10 +20,12 @@ from askance_aggregator.learners.parameters import (
     MISSING,
     PRESENT,
     ParameterEntry,
+    ParameterKind,
     Text,
     field_named,
     whole,
 )
+from askance_aggregator.learners.presentation import Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import field_of
 from askance_aggregator.numbers import Rational, rational
@@ -97,6 +99,17 @@ class Quantiles:
         missing = document.data.get("missing")
         share = None if missing is None else MissingShare.from_json(missing)
         return cls(document.text("column"), tuple(found), share)
+
+    def present(self) -> Presentation:
+        """Return a line per quantile."""
+        told = (
+            f"{item.level} of users: {item.low:g}"
+            if item.low == item.high
+            else f"{item.level} of users: {item.low:g} .. {item.high:g}"
+            for item in self.quantiles
+        )
+        notes = () if self.missing is None else self.missing.notes()
+        return Presentation(lines=tuple(told), notes=notes, subject=self.column)
 
     def __str__(self) -> str:
         told = (
@@ -321,10 +334,14 @@ def _ranks_missed(
     guess="the cells where values spread evenly between the bounds have these quantiles",
     success="every rank within tau of its level",
     parameters=(
-        ParameterEntry("column", "the number (default: the only one)"),
-        ParameterEntry("levels", "shares in (0, 1), with commas", "1/2"),
-        ParameterEntry("steps", "into how many cells the bounds are cut", "64"),
-        ParameterEntry("tau", "how exactly each rank is wanted", "1/20"),
+        ParameterEntry("column", "the number (default: the only one)", kind=ParameterKind.FIELD),
+        ParameterEntry(
+            "levels", "shares in (0, 1), with commas", "1/2", kind=ParameterKind.NUMBERS
+        ),
+        ParameterEntry(
+            "steps", "into how many cells the bounds are cut", "64", kind=ParameterKind.WHOLE
+        ),
+        ParameterEntry("tau", "how exactly each rank is wanted", "1/20", kind=ParameterKind.NUMBER),
         MISSING,
         PRESENT,
     ),

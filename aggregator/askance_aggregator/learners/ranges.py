@@ -24,7 +24,15 @@ from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, NonAdaptive, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
 from askance_aggregator.learners.missing import MissingShare
-from askance_aggregator.learners.parameters import TAU, ParameterEntry, Text, field_named, whole
+from askance_aggregator.learners.parameters import (
+    TAU,
+    ParameterEntry,
+    ParameterKind,
+    Text,
+    field_named,
+    whole,
+)
+from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.quantiles import Quantile
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import field_of
@@ -186,15 +194,32 @@ class Ranges:
         ends, arity = document.numbers("ends"), document.whole("arity")
         return cls(document.text("column"), ends, whole, arity, tuple(levels))
 
-    def __str__(self) -> str:
+    def present(self) -> Presentation:
+        """Return a row per end of a cell: the share of users below it, or up to it."""
+        shares = [self.share(self.ends[0], end) for end in self.ends[1:]]
+        names = (f"up to {end - 1:g}" if self.whole else f"below {end:g}" for end in self.ends[1:])
+        parts = zip(names, shares, strict=True)
+        return Presentation(
+            tuple(EstimateRow(name, part.value, part.low, part.high) for name, part in parts),
+            shares=True,
+            ranked=False,
+            notes=self.missing_share.notes(),
+            lines=(f"quartiles: {self._quartiles()}",),
+            subject=self.column,
+        )
+
+    def _quartiles(self) -> str:
         quarters = (self.quantile(Fraction(place, 4)) for place in (1, 2, 3))
-        told = ", ".join(
+        return ", ".join(
             f"{item.level}: {item.low:g}"
             if item.low == item.high
             else f"{item.level}: {item.low:g} .. {item.high:g}"
             for item in quarters
         )
-        return f"{self.column} in {len(self.shares)} cells; quantiles {told}; {self.missing_share}"
+
+    def __str__(self) -> str:
+        told = f"quantiles {self._quartiles()}"
+        return f"{self.column} in {len(self.shares)} cells; {told}; {self.missing_share}"
 
     @property
     def _tree(self) -> Hierarchy:
@@ -296,9 +321,16 @@ def _(hypothesis: Ranges, learner: Learner[Any], users: Users) -> Assessment:
     guess="values spread evenly between the bounds",
     success=ALL_COVER,
     parameters=(
-        ParameterEntry("column", "the number (default: the only one)"),
-        ParameterEntry("steps", "into how many cells the bounds are cut", "64"),
-        ParameterEntry("arity", "how many ranges of a level make one of the next", "4"),
+        ParameterEntry("column", "the number (default: the only one)", kind=ParameterKind.FIELD),
+        ParameterEntry(
+            "steps", "into how many cells the bounds are cut", "64", kind=ParameterKind.WHOLE
+        ),
+        ParameterEntry(
+            "arity",
+            "how many ranges of a level make one of the next",
+            "4",
+            kind=ParameterKind.WHOLE,
+        ),
         TAU,
     ),
     population="numbers",

@@ -148,8 +148,8 @@ class DecisionTree:
         node = next(node for node in self.nodes if node.place == place)
         if node.split is None:
             best = int(np.argmax(node.shares))
-            share = _normal(node.shares)[best]
-            yield f"{indent}{self.classes[best]} ({share:.0%} of {sum(node.shares):.1%})"
+            share, users = _normal(node.shares)[best], min(max(sum(node.shares), 0.0), 1.0)
+            yield f"{indent}{self.classes[best]} ({share:.0%} of this leaf, {users:.1%} of users)"
             return
         part = self._parts[node.split.part]
         names = " | ".join(part.labels[cell] for cell in node.split.cells)

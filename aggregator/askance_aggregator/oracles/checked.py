@@ -42,7 +42,7 @@ class CheckedOracle:
         self._round += 1
         answers = check_answers(batch, self._oracle.answer(batch))
         for place, (question, answer) in enumerate(zip(batch.questions, answers, strict=True)):
-            self._check(f"round {self._round}, question {place}", question, answer)
+            self._check(f"round {self._round + 1}, question {place + 1}", question, answer)
         return answers
 
     def _check(self, where: str, question: Question, answer: Answer) -> None:

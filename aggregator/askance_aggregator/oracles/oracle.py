@@ -36,11 +36,11 @@ def learn(learner: Learner[T], oracle: Oracle) -> T:
         while True:
             answers = check_answers(batch, oracle.answer(batch))
             for place, answer in enumerate(answers):
-                finite_values(f"{learner.name}: round {number}, question {place}", answer)
+                finite_values(f"{learner.name}: round {number + 1}, question {place + 1}", answer)
             try:
                 asked = run.send(answers)
             except InvalidAnswer as error:
-                raise InvalidAnswer(f"{learner.name}: round {number}: {error}") from error
+                raise InvalidAnswer(f"{learner.name}: round {number + 1}: {error}") from error
             batch = check_batch(asked, learner.name)
             number += 1
     except StopIteration as end:

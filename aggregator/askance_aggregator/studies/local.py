@@ -230,11 +230,11 @@ class LocalOracle:
         """Raise the error of a round that is not asked; record it if earlier rounds were."""
         number = len(self._tallies)
         if number in self._recorded.asked:
-            raise NondeterminismError(f"round {number}: expected as recorded, got: {why}")
+            raise NondeterminismError(f"round {number + 1}: expected as recorded, got: {why}")
         if not number:
-            raise PlanRefused(f"round 0: {why}; no user was asked or charged")
+            raise PlanRefused(f"round 1: {why}; no user was asked or charged")
         message = (
-            f"round {number}: {why}; this round was not asked, the {self._next:,} users asked"
+            f"round {number + 1}: {why}; this round was not asked, the {self._next:,} users asked"
             " before it stay charged"
         )
         stopped = Stopped(number, self._next, message)
@@ -243,7 +243,7 @@ class LocalOracle:
             self._transcript.append(stopped)
         elif recorded != stopped:
             raise NondeterminismError(
-                f"transcript: expected the stop of round {number} as replayed, got another"
+                f"transcript: expected the stop of round {number + 1} as replayed, got another"
             )
         raise PlanExceeded(message)
 
@@ -316,7 +316,7 @@ class LocalOracle:
         fewest = min(tally.answered for tally in closed.tallies)
         if fewest < least:
             raise TooFewRespondents(
-                f"round {number}: expected at least {least} answers to each question,"
+                f"round {number + 1}: expected at least {least} answers to each question,"
                 f" found {fewest}"
             )
 
@@ -340,11 +340,11 @@ def _same(questions: Sequence[Question], asked: Asked, schema: Schema) -> None:
     recorded = [query_from_bytes(question, schema) for question in asked.questions]
     if len(recorded) != len(questions):
         raise NondeterminismError(
-            f"round {asked.round}: expected the {len(recorded)} questions that were recorded,"
+            f"round {asked.round + 1}: expected the {len(recorded)} questions that were recorded,"
             f" found {len(questions)}"
         )
     for place, (before, question) in enumerate(zip(recorded, questions, strict=True)):
         if not within_a_step(before, question.query):
             raise NondeterminismError(
-                f"round {asked.round}: expected question {place} as recorded, found another"
+                f"round {asked.round + 1}: expected question {place + 1} as recorded, found another"
             )

@@ -18,7 +18,6 @@ from askance_simulation.curate.request import (
     Curated,
     CuratorRelease,
     CuratorRequest,
-    Parameter,
 )
 from askance_simulation.curate.run import curate
 
@@ -32,7 +31,6 @@ __all__ = [
     "DataTable",
     "Labelled",
     "Numeric",
-    "Parameter",
     "curate",
     "find",
 ]

@@ -8,6 +8,7 @@ import numpy as np
 
 from askance_aggregator.curator.budgets import read_probability
 from askance_aggregator.curator.mechanisms import histogram, laplace_at
+from askance_aggregator.learners import EstimateRow
 from askance_client.errors import InvalidParameter
 from askance_simulation.curate.data_table import Numeric
 from askance_simulation.curate.request import Curated, CuratorRequest, shown
@@ -43,10 +44,10 @@ def curate(request: CuratorRequest) -> Curated:
         cell: {"estimate": float(value), "low": float(low), "high": float(high)}
         for cell, value, low, high in zip(cells, release.values, lows, highs, strict=True)
     }
-    lines = tuple(
-        f"{cell}: {one['estimate']:,.0f} ({one['low']:,.0f} .. {one['high']:,.0f})"
+    rows = tuple(
+        EstimateRow(cell, one["estimate"], max(one["low"], 0.0), max(one["high"], 0.0))
         for cell, one in found.items()
     )
     note = f"intervals hold for all cells together with probability {float(confidence):g}"
     result = {"counts": found, "confidence": float(confidence)}
-    return Curated(result, lines, (release.event,), notes=(note,))
+    return Curated(result, (), (release.event,), notes=(note,), rows=rows)

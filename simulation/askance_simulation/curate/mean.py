@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import floor, log10
 
 import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.curator.budgets import read_probability
 from askance_aggregator.curator.mechanisms import CuratorQuery, fine_step, laplace_at, means
+from askance_aggregator.learners import EstimateRow
 from askance_simulation.curate.data_table import DataTable, Numeric
 from askance_simulation.curate.request import Curated, CuratorRequest
 
@@ -32,22 +32,17 @@ def curate(request: CuratorRequest) -> Curated:
     step = fine_step(min(_span(table.numeric(name)) for name in names))
     queries = [_query(table, name) for name in names]
     found = means(queries, table, laplace_at(each), request.words, step=step)
-    result, lines = {}, []
+    result, rows = {}, []
     for name, release in zip(names, found, strict=True):
         lows, highs = release.intervals(confidence, len(names))
         told = {"estimate": release.values[0], "low": lows[0], "high": highs[0]}
         result[name] = {part: float(value) for part, value in told.items()}
-        lines.append(f"{name}: {_rounded(**told)}")
+        rows.append(EstimateRow(name, *map(float, told.values())))
     note = f"intervals hold for all columns together with probability {float(confidence):g}"
     notes = (note, CLIPPED) if table.clip else (note,)
     told_of = {"means": result, "confidence": float(confidence)}
-    return Curated(told_of, tuple(lines), tuple(one.event for one in found), notes=notes)
-
-
-def _rounded(estimate: float, low: float, high: float) -> str:
-    """Format a number in a line, to some hundredths of the interval."""
-    places = max(2 - floor(log10(high - low)), 0)
-    return f"{estimate:,.{places}f} ({low:,.{places}f} .. {high:,.{places}f})"
+    events = tuple(one.event for one in found)
+    return Curated(told_of, (), events, notes=notes, rows=tuple(rows))
 
 
 def _query(table: DataTable, name: str) -> CuratorQuery[DataTable]:

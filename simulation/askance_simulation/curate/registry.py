@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
 
+from askance_aggregator.learners import ParameterEntry, ParameterKind
 from askance_aggregator.names import unknown_name
-from askance_simulation.curate.request import Curated, CuratorRequest, Parameter
+from askance_simulation.curate.request import Curated, CuratorRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class CuratorEntry:
     name: str
     module: str
     summary: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[ParameterEntry, ...]
 
     def curate(self, request: CuratorRequest) -> Curated:
         """Run it."""
@@ -33,23 +34,39 @@ class CuratorEntry:
         return found
 
 
-_CONFIDENCE = Parameter("confidence", "of all intervals together", "0.95")
-_CUTS = Parameter("cuts", "of a column of numbers, dividing its bounds evenly", "15")
+_CONFIDENCE = ParameterEntry(
+    "confidence", "of all intervals together", "0.95", kind=ParameterKind.NUMBER
+)
+_CUTS = ParameterEntry(
+    "cuts", "of a column of numbers, dividing its bounds evenly", "15", kind=ParameterKind.WHOLE
+)
 
 _ENTRIES = (
     CuratorEntry(
         "mean",
         "mean",
         "averages of columns, by the Laplace mechanism",
-        (Parameter("columns", "which, commas between them; epsilon is shared"), _CONFIDENCE),
+        (
+            ParameterEntry(
+                "columns",
+                "which, commas between them; epsilon is shared",
+                kind=ParameterKind.FIELDS,
+            ),
+            _CONFIDENCE,
+        ),
     ),
     CuratorEntry(
         "histogram",
         "histogram",
         "number of records in each cell of a column, by the Laplace mechanism",
         (
-            Parameter("column", "which"),
-            Parameter("bins", "of a column of numbers, dividing its bounds evenly", "10"),
+            ParameterEntry("column", "which", kind=ParameterKind.FIELD),
+            ParameterEntry(
+                "bins",
+                "of a column of numbers, dividing its bounds evenly",
+                "10",
+                kind=ParameterKind.WHOLE,
+            ),
             _CONFIDENCE,
         ),
     ),
@@ -64,9 +81,19 @@ _ENTRIES = (
         "adaboost",
         "a majority of boosted decision stumps for --label, each chosen by permute-and-flip",
         (
-            Parameter("rounds", "how many stumps", "30"),
-            Parameter("edge", "how far below 1/2 a stump's error is taken to be", "0.1"),
-            Parameter("cap", "greatest weight of a record, in units of 1/n", "1"),
+            ParameterEntry("rounds", "how many stumps", "30", kind=ParameterKind.WHOLE),
+            ParameterEntry(
+                "edge",
+                "how far below 1/2 a stump's error is taken to be",
+                "0.1",
+                kind=ParameterKind.NUMBER,
+            ),
+            ParameterEntry(
+                "cap",
+                "greatest weight of a record, in units of 1/n",
+                "1",
+                kind=ParameterKind.NUMBER,
+            ),
             _CUTS,
         ),
     ),
@@ -74,15 +101,24 @@ _ENTRIES = (
         "parity",
         "parity",
         "which columns of bits --label is the parity of (KLNRS08 section 3.2)",
-        (Parameter("beta", "the chance to fail on enough examples", "0.05"),),
+        (
+            ParameterEntry(
+                "beta", "the chance to fail on enough examples", "0.05", kind=ParameterKind.NUMBER
+            ),
+        ),
     ),
     CuratorEntry(
         "logistic",
         "logistic",
         "a linear classifier for --label, by logistic regression (CM08, corrected)",
         (
-            Parameter("mechanism", "objective or output: what is perturbed", "objective"),
-            Parameter("regularisation", "lambda", "0.01"),
+            ParameterEntry(
+                "mechanism",
+                "objective or output: what is perturbed",
+                "objective",
+                choices=("objective", "output"),
+            ),
+            ParameterEntry("regularisation", "lambda", "0.01", kind=ParameterKind.NUMBER),
         ),
     ),
     CuratorEntry(
@@ -90,10 +126,12 @@ _ENTRIES = (
         "synopsis",
         "a synthetic table of all columns of labels, fitted to private marginals",
         (
-            Parameter("method", "mwem, which is pure, or gaussian", "mwem"),
-            Parameter("delta", "of gaussian", "1e-6"),
-            Parameter("way", "how many columns a marginal has", "2"),
-            Parameter("rows", "of the synthetic table", "100"),
+            ParameterEntry(
+                "method", "mwem, which is pure, or gaussian", "mwem", choices=("mwem", "gaussian")
+            ),
+            ParameterEntry("delta", "of gaussian", "1e-6", kind=ParameterKind.NUMBER),
+            ParameterEntry("way", "how many columns a marginal has", "2", kind=ParameterKind.WHOLE),
+            ParameterEntry("rows", "of the synthetic table", "100", kind=ParameterKind.WHOLE),
         ),
     ),
 )

@@ -9,6 +9,7 @@ from typing import Any
 
 from askance_aggregator.composition import Event
 from askance_aggregator.curator.budgets import read_number
+from askance_aggregator.learners import EstimateRow, ParameterEntry
 from askance_aggregator.names import unknown_name
 from askance_aggregator.sampling import Words
 from askance_client.errors import InvalidParameter
@@ -18,19 +19,6 @@ from askance_simulation.curate.data_table import DataTable
 def shown(value: float) -> str:
     """Format a number for a line of text: two cuts, bins or budgets that differ look different."""
     return f"{value:.12g}"
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A setting of a learner.
-
-    Args:
-      default: its text; None: it has to be given.
-    """
-
-    name: str
-    summary: str
-    default: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +85,11 @@ class Curated:
 
     Args:
       result: what there is to know, as JSON has it.
-      summary: the same as lines of text.
+      summary: the same as lines of text, or what `rows` do not say.
       events: all that touched the data; checked against the budget before anything is returned.
       delta: of the guarantee; None: it is pure.
       notes: what should be known, a sentence each.
+      rows: estimates with their intervals, in their order.
       caveat: what the guarantee leaves out ("as real numbers, not as floats").
     """
 
@@ -110,16 +99,24 @@ class Curated:
     delta: float | None = None
     notes: tuple[str, ...] = ()
     caveat: str = ""
+    rows: tuple[EstimateRow, ...] = ()
 
 
 COMMON = (
-    Parameter(
+    ParameterEntry(
         "bounds",
         "NAME:LOW:HIGH, commas between them: columns of numbers; or from-data, which is not"
         " private; else from --schema",
     ),
-    Parameter("labels", "NAME:A|B|C, commas between them: columns of labels; else from --schema"),
-    Parameter("outside", "refuse or clip: what becomes of numbers outside their bounds", "refuse"),
+    ParameterEntry(
+        "labels", "NAME:A|B|C, commas between them: columns of labels; else from --schema"
+    ),
+    ParameterEntry(
+        "outside",
+        "refuse or clip: what becomes of numbers outside their bounds",
+        "refuse",
+        choices=("refuse", "clip"),
+    ),
 )
 
 

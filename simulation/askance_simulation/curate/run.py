@@ -8,6 +8,7 @@ from pathlib import Path
 
 from askance_aggregator.composition import ACCOUNTANTS, EventCounts
 from askance_aggregator.curator.budgets import read_epsilon, read_number
+from askance_aggregator.learners import ParameterEntry
 from askance_aggregator.names import unknown_name
 from askance_aggregator.sampling import SystemWords, Words
 from askance_client.errors import InvalidParameter
@@ -19,7 +20,6 @@ from askance_simulation.curate.request import (
     Curated,
     CuratorRelease,
     CuratorRequest,
-    Parameter,
     shown,
 )
 from askance_simulation.populations import DataSource, people_of
@@ -84,7 +84,7 @@ def curate(
     return CuratorRelease(learner, table.n, float(budget), guarantee, curated, tuple(notes))
 
 
-def _settings(known: Mapping[str, Parameter], given: Mapping[str, str]) -> dict[str, str]:
+def _settings(known: Mapping[str, ParameterEntry], given: Mapping[str, str]) -> dict[str, str]:
     for name in given:
         if name not in known:
             raise unknown_name("--set", name, known)

@@ -246,6 +246,7 @@ class Simulation:
         users, worth = self.trials[0].population.size, self.worth
         return {
             "learner": self.study.learner.name,
+            "fields": list(self.study.fields),
             "fleet": self.fleet,
             "users": users,
             "users_used": first.users_used,
@@ -262,6 +263,7 @@ class Simulation:
             "rounds": first.rounds,
             "baseline": worth.baseline,
             "reference": worth.reference,
+            "placement": worth.placement.name.lower(),
             "verdict": self._verdict(worth),
             "details": dict(self.trials[0].assessment.details),
             "queries": first.queries,

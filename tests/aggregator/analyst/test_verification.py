@@ -91,13 +91,13 @@ TAMPERED: dict[str, tuple[Change, str]] = {
     "no line left": (lambda export: export["transcript"].clear(), "expected a header, found no"),
     "a round left out": (
         lambda export: export["transcript"].__delitem__(slice(1, 3)),
-        "expected round 0 asked in line 2",
+        "expected round 1 asked in line 2",
     ),
     "the end left out": (
         lambda export: export["transcript"].__delitem__(slice(3, None)),
         "expected every round recorded, found one missing",
     ),
-    "an answer left open": (lambda export: export["transcript"].pop(), "round 1 closed, found it"),
+    "an answer left open": (lambda export: export["transcript"].pop(), "round 2 closed, found it"),
     "a line that is none": (
         lambda export: export["transcript"].append("{}"),
         "expected an event of 'askance transcript v2' at line 6",
@@ -120,19 +120,19 @@ TAMPERED: dict[str, tuple[Change, str]] = {
     ),
     "a charge": (
         line(1, lambda item: item["groups"][0].update(nano_nats=1)),
-        "round 0: expected group 0 charged 4000000000 nano-nats, found 1",
+        "round 1: expected group 0 charged 4000000000 nano-nats, found 1",
     ),
     "who was asked": (
         line(3, lambda item: item["groups"][0].update(start=0)),
-        "round 1: expected group 0 among users not asked before",
+        "round 2: expected group 0 among users not asked before",
     ),
     "more than there are": (
         line(3, lambda item: item["groups"][0].update(stop=1_000_000)),
-        "round 1: expected group 0 among users not asked before",
+        "round 2: expected group 0 among users not asked before",
     ),
     "one answer more": (
         line(2, lambda item: item["tallies"][0].update(answered=10_000)),
-        "round 0: expected at most",
+        "round 1: expected at most",
     ),
     "one count": (
         line(2, lambda item: item["tallies"][0]["counts"].reverse()),
@@ -148,7 +148,7 @@ TAMPERED: dict[str, tuple[Change, str]] = {
     ),
     "too few answers": (
         line(4, lambda item: item["tallies"][0].update(answered=0, counts=[0, 0])),
-        "round 1: expected at least 1 answers",
+        "round 2: expected at least 1 answers",
     ),
     "the hypothesis": (
         entry("hypothesis", {"r": "0000", "a": 1}),

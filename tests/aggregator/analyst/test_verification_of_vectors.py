@@ -60,5 +60,5 @@ def test_its_blocks_are_what_the_question_has(export: StudyExport) -> None:
 
 @pytest.mark.parametrize("groups", [slice(0, 1), slice(1, None), slice(None, None, -1)])
 def test_a_block_left_out_or_out_of_order_is_found(export: StudyExport, groups: slice) -> None:
-    with pytest.raises(VerificationFailed, match="round 0: expected"):
+    with pytest.raises(VerificationFailed, match="round 1: expected"):
         verify(changed(export, groups))

@@ -167,14 +167,14 @@ class TestDecisionLists:
         parity = {"x": X, "y": X.sum(axis=1) % 2}
         with pytest.raises(
             InvalidAnswer,
-            match=r"round 0: expected answers of a list of at most 2 rules: .* at most 0.0125"
+            match=r"round 1: expected answers of a list of at most 2 rules: .* at most 0.0125"
             r" .* found 0.25 at the least, in the answer about x\[0\]",
         ):
             learn(decision_lists(SCHEMA, "0.1", 2), ExactOracle(SCHEMA, parity))
 
     def test_a_longer_list_than_promised_is_refused(self) -> None:
         target = DecisionList(D, (Rule(0, 0, 0), Rule(1, 0, 1), Rule(2, 0, 0)), 1)
-        with pytest.raises(InvalidAnswer, match="round 1: expected answers of a list of at most 1"):
+        with pytest.raises(InvalidAnswer, match="round 2: expected answers of a list of at most 1"):
             learn(decision_lists(SCHEMA, "1/1000", 1), exact(target))
         assert learn(decision_lists(SCHEMA, "1/1000", 3), exact(target)) == target
 

@@ -57,7 +57,7 @@ def test_what_a_valid_oracle_says_passes() -> None:
 @pytest.mark.parametrize(
     ("question", "values", "message"),
     [
-        (SHARE, (1.1,), r"question 0: expected value 0 within 0.1 of 0 \.\. 1, found 1.1"),
+        (SHARE, (1.1,), r"question 1: expected value 0 within 0.1 of 0 \.\. 1, found 1.1"),
         (SHARE, (-0.2,), "value 0 within"),
         (SHARE, (nan,), "expected a finite number as value 0"),
         (OPEN, (inf,), "expected a finite number as value 0"),
@@ -76,14 +76,14 @@ def test_what_none_says_is_named(
 def test_the_round_and_the_question_are_named() -> None:
     checked = CheckedOracle(Says([(0.5,)], [(0.5,), (1.5,)]))
     checked.answer(Batch([SHARE]))
-    with pytest.raises(InvalidAnswer, match="round 1, question 1: "):
+    with pytest.raises(InvalidAnswer, match="round 2, question 2: "):
         checked.answer(Batch([SHARE, Question(predicate(SCHEMA["n"] == 1), Fraction(1, 10))]))
 
 
 def test_two_answers_to_one_query_have_to_leave_room_for_a_truth() -> None:
     finer = Question(SHARE.query, Fraction(1, 100))
     CheckedOracle(Says([(0.5,), (0.6,)])).answer(Batch([SHARE, finer]))
-    with pytest.raises(InvalidAnswer, match=r"question 1: .* agree with round 0, question 0"):
+    with pytest.raises(InvalidAnswer, match=r"question 2: .* agree with round 1, question 1"):
         CheckedOracle(Says([(0.5,), (0.62,)])).answer(Batch([SHARE, finer]))
 
 
@@ -110,7 +110,7 @@ def test_a_learner_that_knows_better_fails_with_the_round(
     wrap: Callable[[Says], CheckedOracle | Says],
 ) -> None:
     assert learn(suspicious(), wrap(Says([(2.0,)], [(0.45,)]))) == 0.45
-    with pytest.raises(InvalidAnswer, match="suspicious: round 1: question 0: expected at least"):
+    with pytest.raises(InvalidAnswer, match="suspicious: round 2: question 0: expected at least"):
         learn(suspicious(), wrap(Says([(2.0,)], [(0.3,)])))
 
 
@@ -124,5 +124,5 @@ def test_what_is_no_number_reaches_no_learner(value: float) -> None:
         (second,) = yield Batch([OPEN])
         return first.value + second.value
 
-    with pytest.raises(InvalidAnswer, match="two-rounds: round 1, question 0: expected a finite"):
+    with pytest.raises(InvalidAnswer, match="two-rounds: round 2, question 1: expected a finite"):
         learn(learner(), Says([(0.5,)], [(value,)]))

@@ -184,7 +184,7 @@ def test_outside_the_promise_the_answer_is_named() -> None:
             wider = Batch([Question(q.query, 10 * q.working_tau) for q in batch.questions])
             return RandomSignOracle(exact(), SeededWords(Seed.of(1))).answer(wider)
 
-    with pytest.raises(InvalidAnswer, match=r"round 0, question 0: expected .* found"):
+    with pytest.raises(InvalidAnswer, match=r"round 1, question 1: expected .* found"):
         learn(masked_parity(SCHEMA), CheckedOracle(Careless()))
 
 

@@ -299,7 +299,7 @@ class TestNondeterminism:
         break_off(world, devices, log, 1, Fraction(1, 2), learner=asking([bit], [bit]))
         lines, history = list(log.lines()), devices.history()
         other = asking(*([index] if place == number else [bit] for place in (0, 1)))
-        with pytest.raises(NondeterminismError, match=f"round {number}: expected question 0"):
+        with pytest.raises(NondeterminismError, match=f"round {number + 1}: expected question 1"):
             world.run(devices, log, learner=other)
         assert list(log.lines()) == lines
         assert devices.history() == history
@@ -320,7 +320,7 @@ class TestNondeterminism:
     def test_nor_the_same_in_another_order(self, world: World, bit: Query, index: Query) -> None:
         devices, log = world.devices(), MemoryLog()
         world.run(devices, log, learner=asking([bit, index]))
-        with pytest.raises(NondeterminismError, match="question 0"):
+        with pytest.raises(NondeterminismError, match="question 1"):
             world.run(devices, log, learner=asking([index, bit]))
 
 
@@ -361,7 +361,7 @@ class TestConstants:
     ) -> None:
         devices, log = world.devices(), MemoryLog()
         world.run(devices, log, learner=asking([make(world, Fraction(3, 4))]))
-        with pytest.raises(NondeterminismError, match="question 0"):
+        with pytest.raises(NondeterminismError, match="question 1"):
             world.run(devices, log, learner=asking([make(world, Fraction(3, 4) + steps * STEP)]))
 
     def test_after_the_transcript_a_moved_constant_is_a_question_like_any(

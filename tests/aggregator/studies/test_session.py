@@ -242,7 +242,7 @@ class TestRefusedPlans:
         log, fleet = MemoryLog(), world.recorded(ObjectFleet(world.devices()))
         learner = Adaptive(name="greedy", version=1, parameters={}, factory=greedy)
         session = world.session(fleet, log, learner=learner)
-        expected = r"round 1: expected at most 1 values, .* got 2; .* the 43 users .* stay charged"
+        expected = r"round 2: expected at most 1 values, .* got 2; .* the 43 users .* stay charged"
         for _ in range(2):  # run again, the replay comes to the same end
             with pytest.raises(PlanExceeded, match=expected) as raised:
                 session.run()
@@ -265,7 +265,7 @@ class TestRefusedPlans:
             return planned.pop()(*given)
 
         monkeypatch.setattr(local, "plan_batch", second_fails)
-        with pytest.raises(PlanExceeded, match=r"round 1: no randomizer .* users .* stay charged"):
+        with pytest.raises(PlanExceeded, match=r"round 2: no randomizer .* users .* stay charged"):
             world.run(world.devices())
 
 

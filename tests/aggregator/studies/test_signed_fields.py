@@ -133,7 +133,7 @@ def test_a_run_that_turns_to_a_field_that_is_not_signed_stops_before_it_is_asked
     study = world.study(fields=("b",))
     fleet = world.recorded(ObjectFleet(world.devices()))
     session = world.session(fleet, log, learner=learner, study=study)
-    with pytest.raises(PlanExceeded, match=r"round 1: .* signs, got i; .* users .* stay charged"):
+    with pytest.raises(PlanExceeded, match=r"round 2: .* signs, got i; .* users .* stay charged"):
         session.run()
     kinds = [type(event) for event in session.transcript.recorded]
     assert kinds == [Header, Asked, Closed, Stopped]

@@ -46,7 +46,7 @@ def test_one_fewer_ends_it_in_words_and_after_the_round_is_recorded(world: World
     devices, log = world.devices(misers(world, 0)), MemoryLog()
     with pytest.raises(
         TooFewRespondents,
-        match=f"^round 0: expected at least {least} answers to each question, found {least - 1}$",
+        match=f"^round 1: expected at least {least} answers to each question, found {least - 1}$",
     ):
         world.run(devices, log, study=world.study(least_answers=least))
     assert len(closed(log)) == 1
@@ -69,7 +69,7 @@ def test_a_later_round_ends_it_too(world: World) -> None:
     first, second = answered_in(world)
     assert second < first
     devices, log = world.devices(misers(world, 1)), MemoryLog()
-    with pytest.raises(TooFewRespondents, match=r"^round 1: "):
+    with pytest.raises(TooFewRespondents, match=r"^round 2: "):
         world.run(devices, log, study=world.study(least_answers=second))
     assert len(closed(log)) == 2
 

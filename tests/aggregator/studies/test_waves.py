@@ -215,7 +215,7 @@ def test_each_wave_must_have_its_least_answers(world: World) -> None:
     learner = asks(world, Allocation.FRESH)
     study = world.study(waves=4, least_answers=1)
     misers = world.devices(dict.fromkeys(range(1_500), world.policy(life_nano_nats=0)))
-    with pytest.raises(TooFewRespondents, match="round 0: expected at least 1 answers"):
+    with pytest.raises(TooFewRespondents, match="round 1: expected at least 1 answers"):
         world.run(misers, log, study=study, learner=learner)
     assert len(rounds(log)) == 1
 

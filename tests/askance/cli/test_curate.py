@@ -190,8 +190,8 @@ class TestWhatIsPromised:
         data = ["--data", str(folder / "people.csv"), "--epsilon", "2"]
         assert main(["curate", "histogram", *data, *sets(LABELS, "column=town")]) == 0
         printed = capsys.readouterr().out
-        assert "histogram on 2,000 rows" in printed
-        assert "guarantee: 2-differentially private" in printed
+        assert "histogram of town, 2,000 rows, epsilon 2, trusted curator" in printed
+        assert "Guarantee: 2-differentially private" in printed
 
     def test_the_list(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["curate", "--list"]) == 0
@@ -319,7 +319,7 @@ class TestNumbersThatAreLargeBesideTheirRange:
     ) -> None:
         common = ("--data", str(folder / codes), "--epsilon", "100", *self.POSTCODES, "--seed", "1")
         assert main(["curate", "mean", "--set", "columns=code", *common]) == 0
-        assert "code: 1,000,004.50" in capsys.readouterr().out
+        assert "  code  1,000,004.50" in capsys.readouterr().out
         assert main(["curate", "agnostic", "--label", "y", *common]) == 0
         assert "code >= 1000004.375" in capsys.readouterr().out
 

@@ -29,7 +29,7 @@ def test_a_hypothesis_with_a_summary_is_told_by_it(capsys: pytest.CaptureFixture
     printed = capsys.readouterr().out
     assert "naive Bayes for y (no 0." in printed
     assert "tables" not in printed
-    assert "bins, scales and codes are the schema's" in printed
+    assert printed.startswith("naive-bayes of y, 3,000 users, epsilon 4\n")
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from rich.progress import Progress
 
-from askance.cli import output
-from askance.cli.output import Bar, progress, sweep_progress
+from askance.cli import progress as bars
+from askance.cli.progress import Bar, progress, sweep_progress
 from askance_aggregator.planning import RoundPlan
 from askance_simulation.experiments import named, simulate
 from askance_simulation.experiments.sweeps import Advance
@@ -44,10 +44,10 @@ def test_a_whole_simulation_fills_its_bar() -> None:
 
 def test_a_sweep_s_bar_goes_by_the_users_met(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = Progress(disable=True)
-    monkeypatch.setattr(output, "_shown", lambda *_: shown)
+    monkeypatch.setattr(bars, "_shown", lambda *_: shown)
     with sweep_progress() as show:
         show(Advance(done=3, trials=8, work=0, all_work=500, answers=0))
         show(Advance(done=4, trials=8, work=100, all_work=500, answers=90))
     (task,) = shown.tasks
     assert (task.completed, task.total) == (100, 500)
-    assert (task.description, task.fields["answers"]) == ("4 of 8 trials", 90)
+    assert (task.description, task.fields["unit"]) == ("4 of 8 trials", "users/s")

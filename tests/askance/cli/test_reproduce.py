@@ -55,7 +55,7 @@ def test_people_read_the_claim_the_table_and_the_verdict(
     assert "It is so.\nNot as printed: It is not so.\n" in screen
     table = [line.split() for line in screen.splitlines() if line.startswith(" ")]
     assert table[1] == ["[red]loss", "1,000", "0.1235", "-", "yes"]
-    assert screen.splitlines()[-1] == ("It holds." if holds else "It does NOT hold.")
+    assert screen.splitlines()[-2] == ("It holds." if holds else "It does NOT hold.")
 
 
 def test_programs_read_one_object(holds: bool, capsys: pytest.CaptureFixture[str]) -> None:

@@ -39,46 +39,92 @@ def cells_of(screen: str, name: str) -> list[str]:
 
 def test_a_hypothesis_stands_beside_what_it_took(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("simulate", "masked-parity", "--users", "700", "--epsilon", "4")
-    screen, result = read(capsys, *words), parsed(capsys, *words)
+    screen, result = read(capsys, *words, "--verbose"), parsed(capsys, *words)
+    assert screen.startswith("masked-parity of 4 fields, 700 users, epsilon 4\n")
     assert f"r = {result['hypothesis']['r']}" in screen
     assert f"a = {result['hypothesis']['a']}" in screen
-    assert "the hypothesis is the target in 1 of 1 trial" in screen
-    assert f"\nverdict: {result['verdict']}\n" in screen
-    assert f"{result['users_used']} users asked in 2 rounds" in screen
+    assert f"\n{result['verdict'].capitalize()}.\n" in screen
+    used = result["users_used"]
+    assert f"{used} of 700 users answered once each and spent 4.00 of 4.00 nats." in screen
     assert result["transcript"] in screen
 
 
+def test_the_default_text_has_no_bounds_and_no_transcript(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ("simulate", "mean", "--users", "300", "--epsilon", "4")
+    short, long = read(capsys, *words), read(capsys, *words, "--verbose")
+    for detail in ("one false report", "transcript sha256:", "lower bound", "raw "):
+        assert detail not in short
+        assert detail in long
+    assert len(short.splitlines()) == 7  # title, estimate, verdict, cost, note, and blank lines
+
+
+def shown_numbers(screen: str, name: str) -> list[float]:
+    """Return a row's estimate, half width and truth, in the unit that is shown."""
+    cells = [cell for cell in cells_of(screen, name) if cell not in ("%", "+-", "true")]
+    return [float(cell.replace(",", "")) for cell in cells]
+
+
 @pytest.mark.parametrize(
-    ("words", "rows"),
+    ("words", "rows", "unit"),
     [
-        (("frequency", "--set", "cells=3"), ("0", "1", "2")),
-        (("mean",), ("mean",)),
+        (("frequency", "--set", "cells=3"), ("0", "1", "2"), 100),
+        (("mean",), ("mean",), 1),
+        (("mean-vector", "--set", "d=2", "--set", "norm=l2"), ("x0", "x1"), 1),
     ],
 )
 def test_estimates_stand_beside_their_intervals_and_the_truth(
-    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], rows: tuple[str, ...]
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], rows: tuple[str, ...], unit: int
 ) -> None:
-    command = ("simulate", *words, "--users", "300", "--epsilon", "4")
+    command = ("simulate", *words, "--users", "3000", "--epsilon", "4")
     screen, result = read(capsys, *command), parsed(capsys, *command)
-    assert "95%, joint" in screen
     found = result["hypothesis"]
+    found = found.get("means", {"mean": found} if "estimate" in found else found)
     for name, truth in zip(rows, result["truth"], strict=True):
-        estimate = found if "estimate" in found else found[name]
-        numbers = [estimate["estimate"], estimate["low"], estimate["high"]]
-        numbers += [estimate["projected"]] if "projected" in estimate else []
-        numbers.append(truth)
-        assert cells_of(screen, name) == [f"{number:.5g}" for number in numbers]
+        value, half, true = shown_numbers(screen, name)
+        assert value - half <= unit * found[name]["low"] + 1e-9
+        assert value + half >= unit * found[name]["high"] - 1e-9
+        assert half < unit * (found[name]["high"] - found[name]["low"])  # and is no wider than told
+        assert true == pytest.approx(unit * truth, abs=0.1 * half)
+
+
+def test_no_estimate_lies_outside_the_interval_beside_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Raw shares of rare cells are negative; --json keeps them."""
+    command = ("simulate", "frequency", "--users", "400", "--epsilon", "1", "--set", "cells=64")
+    screen, result = read(capsys, *command, "--all"), parsed(capsys, *command)
+    negative = [name for name, cell in result["hypothesis"].items() if cell["estimate"] < 0]
+    assert len(negative) > 10
+    for name in result["hypothesis"]:
+        assert shown_numbers(screen, name)[0] >= 0
+
+
+def test_the_greatest_estimates_come_first_and_the_rest_on_demand(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    command = ("simulate", "frequency", "--users", "400", "--epsilon", "1", "--set", "cells=64")
+    short, long = read(capsys, *command), read(capsys, *command, "--all")
+    assert "  and 44 more: --all\n" in short
+    assert "more: --all" not in long
+    shown = [float(line.split()[1]) for line in long.splitlines() if "+-" in line]
+    assert len(shown) == 64
+    assert shown == sorted(shown, reverse=True)
+    assert [line for line in short.splitlines() if "+-" in line] == [
+        line for line in long.splitlines() if "+-" in line
+    ][:20]
 
 
 def test_every_answer_is_shown_with_its_bounds(capsys: pytest.CaptureFixture[str]) -> None:
     command = ("simulate", "mean", "--users", "300", "--epsilon", "4")
-    screen, result = " ".join(read(capsys, *command).split()), parsed(capsys, *command)
+    screen, result = read(capsys, *command, "--verbose"), parsed(capsys, *command)
     (bounds,) = result["bounds"]
     assert 0 < bounds["least_users"] <= bounds["answers"] == 300
     assert (
         f"round 1, question 1: 300 answers, within {bounds['within']:.4g}; one false report moves"
-        f" it by at most {bounds['one_report_moves_by']:.4g}; for any population it takes"
-        f" {bounds['least_users']} users or more" in screen
+        f" it by at most {bounds['one_report_moves_by']:.4g}; lower bound for this width, any"
+        f" randomizer, worst population: {bounds['least_users']} users" in screen
     )
 
 
@@ -88,7 +134,7 @@ def test_labels_are_shown_as_they_are(capsys: pytest.CaptureFixture[str], tmp_pa
     data = tmp_path / "people.csv"
     data.write_text("\n".join(["label", *labels * 50]))
     screen = read(capsys, "simulate", "frequency", "--epsilon", "4", "--data", str(data))
-    assert all(len(cells_of(screen, label)) == 5 for label in labels)
+    assert all(len(shown_numbers(screen, label)) == 3 for label in labels)
     assert "note: bounds and labels were inferred from the data file" in screen
 
 
@@ -97,7 +143,18 @@ def test_a_plan_is_a_table_of_rounds(capsys: pytest.CaptureFixture[str]) -> None
     screen, result = read(capsys, *words), parsed(capsys, *words)
     for number, row in enumerate(result["rounds"], start=1):
         assert cells_of(screen, str(number))[:2] == [str(row["queries"]), f"{row['users']:,}"]
-    assert f"{result['users_needed']:,} users in all" in screen
+        assert row["randomizer"] not in screen
+    assert f"\n{result['users_needed']:,} users in all.\n" in screen
+    assert "\nEach user who is asked spends 2.00 of 2.00 nats.\n" in screen
+    assert result["rounds"][0]["randomizer"] in read(capsys, *words, "--verbose")
+
+
+def test_equal_rounds_of_a_plan_are_one_row(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("plan", "linear-regression", "--epsilon", "1", "--rounds", "30")
+    screen, result = read(capsys, *words), parsed(capsys, *words)
+    users = result["rounds"][0]["users"]
+    assert len(result["rounds"]) == 30
+    assert f"1 .. 30 1 {users:,} each" in " ".join(screen.split())
 
 
 def test_a_plan_that_cannot_work_says_so_and_exits_with_3(
@@ -117,7 +174,10 @@ def test_a_plan_that_cannot_work_says_so_and_exits_with_3(
 
 
 def test_a_check_that_is_refused_is_no_violation(capsys: pytest.CaptureFixture[str]) -> None:
-    screen = read(capsys, "verify", "--epsilon", "1", "--epsilon", "60")
+    words = ("verify", "--epsilon", "1", "--epsilon", "60")
+    short, screen = read(capsys, *words), read(capsys, *words, "--all")
+    assert cells_of(short, "60")[3:] == ["33", "0"]  # refused, violated
+    assert "subset-selection" not in short
     assert "0 violations" in screen
     assert "refused" in screen
     assert "holds, tight" in screen
@@ -198,25 +258,14 @@ def seen(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 def test_a_terminal_of_80_columns_shows_numbers_and_names_whole(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    large = ("plan", "decision-tree", "--epsilon", "1")
+    large = ("plan", "decision-tree", "--epsilon", "1", "--verbose")
     grid = ("sweep", "mean", "--epsilon", "0.5,1", "--users", "1000,10000", "--trials", "5")
-    screens = [seen(capsys, *words) for words in (large, grid, ("verify", "--epsilon", "0.5"))]
+    screens = [
+        seen(capsys, *words) for words in (large, grid, ("verify", "--epsilon", "0.5", "--all"))
+    ]
     for screen in screens:
         assert "\N{HORIZONTAL ELLIPSIS}" not in screen
         assert max(map(len, screen.splitlines())) <= 80
     users = [f"{row['users']:,}" for row in parsed(capsys, *large)["rounds"]]
     assert all(number in screens[0] for number in users)
     assert "signed-subset-selection(1024)" in screens[2]
-
-
-def test_a_vector_stands_beside_its_intervals_and_the_truth(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    asked = ("mean-vector", "--users", "3000", "--epsilon", "4", "--set", "d=2", "--set", "norm=l2")
-    command = ("simulate", *asked, "--fleet", "columns")
-    screen, result = read(capsys, *command), parsed(capsys, *command)
-    found = result["hypothesis"]
-    for (name, mean), truth in zip(found["means"].items(), result["truth"], strict=True):
-        numbers = [mean["estimate"], mean["low"], mean["high"], truth]
-        assert cells_of(screen, name) == [f"{number:.5g}" for number in numbers]
-    assert f"the error is at most {found['radius']:.5g}" in screen

@@ -39,7 +39,7 @@ def test_people_read_a_table_and_why_a_cell_is_empty(capsys: pytest.CaptureFixtu
     words = ("sweep", "masked-parity", "--epsilon", "8", "--users", "20,400", "--set", "d=2")
     assert main([*words, "--trials", "2"]) == 0
     screen = capsys.readouterr().out
-    heads, refused, enough = (line.split() for line in screen.splitlines()[1:4])
+    heads, refused, enough = (line.split() for line in screen.splitlines()[2:5])
     assert heads == ["users", "trials", "error", "95%", "success", "95%", "asked", "s"]
     assert refused[:4] == ["20", "2", "refused", "needs"]
     assert enough[:4] == ["400", "2", "0", "1"], "no band of errors that are all the same"

@@ -281,7 +281,7 @@ class TestRefusals:
             def answer(self, batch: Batch) -> Answers:
                 return tuple(Answer((0.9,), (0.9,), (0.9,)) for _ in batch.questions)
 
-        with pytest.raises(InvalidAnswer, match="round 0: question 0: expected a value"):
+        with pytest.raises(InvalidAnswer, match="round 1: question 0: expected a value"):
             learn(by_adaptive_queries(two_rounds(1), "1/10", stream(1)), Far())
 
     @pytest.mark.parametrize("beta", [0, 1, "3/2"])

@@ -1,0 +1,104 @@
+"""Presentation of a hypothesis for readers: rows of estimates with intervals, and lines of text.
+
+A hypothesis states its presentation by a method `present()`, as it states its JSON by `to_json()`.
+One without the method is presented by its JSON: by its "summary" or else by its parts, by the
+field that it predicts ("label", "target"), and by the share of users without a value ("missing").
+Terminals, notebooks and reports decide on format and length; a presentation has all rows.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from askance_aggregator.learners.hypotheses import hypothesis_from_json, hypothesis_json
+from askance_aggregator.learners.missing import MissingShare
+from askance_client.errors import InvalidParameter
+
+_SUBJECTS = ("label", "target", "column")  # members of a hypothesis's JSON that name what it is of
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateRow:
+    """Estimate of one number with its interval.
+
+    Args:
+        name: name of the cell, field or value.
+        estimate: raw estimate; it may lie outside of the interval, which is clipped to what is
+            possible.
+        low: lower end of the interval.
+        high: upper end of the interval.
+        projected: nearest possible value, where all rows together have one; None: there is none.
+        group: heading of the rows that belong together; empty: none.
+    """
+
+    name: str
+    estimate: float
+    low: float
+    high: float
+    projected: float | None = None
+    group: str = ""
+
+    @property
+    def shown(self) -> float:
+        """Value for readers: the projected one, or else the raw one, moved into the interval."""
+        value = self.estimate if self.projected is None else self.projected
+        return min(max(value, self.low), self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class Presentation:
+    """Rows and lines that present a hypothesis.
+
+    Args:
+        rows: estimates, in the order of `Assessment.truth` where there is one.
+        shares: whether the rows are shares of users, in [0, 1].
+        ranked: whether readers want the greatest estimates first; False: the rows have an order.
+        lines: text beside the rows, or in place of them.
+        notes: remarks on the estimates, a sentence each.
+        subject: name of what was learned about; empty: the fields of the study.
+    """
+
+    rows: tuple[EstimateRow, ...] = ()
+    shares: bool = False
+    ranked: bool = True
+    lines: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    subject: str = ""
+
+
+def presentation_of(hypothesis: Any) -> Presentation:
+    """Return the presentation of a hypothesis, by its own `present()` or by its JSON."""
+    if hasattr(hypothesis, "present"):
+        found: Presentation = hypothesis.present()
+        return found
+    return _of_json(hypothesis_json(hypothesis))
+
+
+def presentation_of_json(learner: str, data: Any) -> Presentation:
+    """Return the presentation of the hypothesis in a printed result.
+
+    Args:
+        learner: the learner's name; one that is not installed is presented by the JSON alone.
+        data: the hypothesis as JSON, from any source.
+    """
+    with suppress(InvalidParameter):
+        return presentation_of(hypothesis_from_json(learner, data))
+    return _of_json(data)
+
+
+def _of_json(data: Any) -> Presentation:
+    """Present JSON: its "summary" or else its parts, what it predicts, and its missing share."""
+    if not isinstance(data, dict):
+        return Presentation(lines=tuple(str(data).splitlines()))
+    if not isinstance(data.get("summary"), str):
+        return Presentation(lines=tuple(f"{name} = {part}" for name, part in data.items()))
+    subjects = (data[key] for key in _SUBJECTS if isinstance(data.get(key), str))
+    notes: tuple[str, ...] = ()
+    if isinstance(data.get("missing"), dict):
+        with suppress(InvalidParameter):
+            notes = MissingShare.from_json(data["missing"]).notes()
+    return Presentation(
+        lines=tuple(data["summary"].splitlines()), notes=notes, subject=next(subjects, "")
+    )

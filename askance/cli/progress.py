@@ -1,0 +1,179 @@
+"""Progress of long commands, on stderr and on a terminal only."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from askance.cli.output import counted
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress, ProgressColumn, TaskID
+
+    from askance_aggregator.planning import RoundPlan
+    from askance_simulation.experiments.sweeps import Advance
+
+USERS = "users/s"
+
+
+class Bar:
+    """A progress bar over the users of a study's rounds, and of as many trials as it has."""
+
+    def __init__(self, bar: Progress, task: TaskID, trials: int) -> None:
+        self._bar = bar
+        self._task = task
+        self._trials = trials
+        self._trial = 0
+        self._expected = 0
+        self._users_per_report = 1.0
+
+    def round_opened(self, number: int, plan: RoundPlan) -> None:
+        """Reports of one more round are on their way; later trials will take about as many."""
+        if number == 0:
+            self._trial += 1
+        self._expected += plan.users
+        reports = sum(group.users for group in plan.groups)
+        self._users_per_report = plan.users / reports if reports else 1.0
+        told = f"round {number + 1}"
+        if self._trials > 1:
+            told = f"trial {self._trial} of {self._trials}, {told}"
+        total = max(self._expected * self._trials // self._trial, self._expected)
+        self._bar.update(self._task, total=total, description=told)
+
+    def round_stands(self, number: int, asked: int, answered: int) -> None:
+        """Record that a round is open, and the number of devices that have answered."""
+        self._bar.update(
+            self._task, total=asked, completed=answered, description=f"round {number + 1}"
+        )
+
+    def advance(self, reports: int) -> None:
+        """Advance the bar by the users of new reports."""
+        self._bar.advance(self._task, reports * self._users_per_report)
+
+    def judging(self) -> None:
+        """Record that all users have answered and the result is compared with exact answers."""
+        self._bar.update(self._task, description="judging")
+
+
+@contextmanager
+def progress(trials: int = 1) -> Iterator[Bar]:
+    """Show a bar: users, users per second, the time left."""
+    from rich.progress import MofNCompleteColumn
+
+    with _shown(MofNCompleteColumn()) as bar:
+        yield Bar(bar, bar.add_task("planning", total=None, unit=USERS), trials)
+
+
+@contextmanager
+def sweep_progress() -> Iterator[Callable[[Advance], None]]:
+    """Show a bar: trials, users per second, the time left.
+
+    The time left goes by the users met, for trials with few are soon done.
+    """
+    with _shown() as bar:
+        task = bar.add_task("planning", total=None, unit=USERS)
+
+        def show(stands: Advance) -> None:
+            bar.update(
+                task,
+                description=f"{stands.done:,} of {counted(stands.trials, 'trial')}",
+                total=stands.all_work,
+                completed=stands.work,
+            )
+
+        yield show
+
+
+@contextmanager
+def counted_progress(
+    description: str, total: int, unit: str = ""
+) -> Iterator[Callable[[int, str], None]]:
+    """Show a bar over work whose amount is known, with the time left.
+
+    Args:
+        description: shown before the first part is done.
+        total: amount of the whole work.
+        unit: of a rate to be shown, "reports/s" for example; empty: no rate.
+
+    Yields:
+        A function of the amount that is done more and of the part that was done.
+    """
+    with _shown() as bar:
+        task = bar.add_task(description, total=total, unit=unit)
+
+        def show(amount: int, part: str) -> None:
+            bar.update(task, advance=amount, description=part)
+
+        yield show
+
+
+@contextmanager
+def working(description: str) -> Iterator[Callable[[str], None]]:
+    """Show the current part of work whose amount is not known, its number and the time so far.
+
+    Yields:
+        A function of the next part.
+    """
+    with _shown() as bar:
+        task = bar.add_task(description, total=None, unit="")
+        parts = 0
+
+        def show(part: str) -> None:
+            nonlocal parts
+            parts += 1
+            bar.update(task, description=f"part {parts}: {part}")
+
+        yield show
+
+
+def _terminal() -> tuple[Console, bool]:
+    """Return the console of stderr, and whether a bar can be drawn there."""
+    from rich.console import Console
+
+    watched = Console(stderr=True)
+    return watched, sys.stderr.isatty() and not watched.is_dumb_terminal
+
+
+def _shown(*counts: ProgressColumn) -> Progress:
+    """Build a bar with a rate and the time left; `counts` stand after it."""
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        ProgressColumn,
+        Task,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.table import Column
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        """Recent rate in the unit of the task."""
+
+        def render(self, task: Task) -> Text:
+            """Return the rate as text."""
+            unit, rate = task.fields["unit"], task.speed
+            if rate is None and task.elapsed:  # of a single step there is no recent rate
+                rate = task.completed / task.elapsed
+            return Text(f"{rate:,.0f} {unit}" if unit and rate else "")
+
+        def get_table_column(self) -> Column:
+            """Return a column of one line; the bar is the shorter one on a narrow screen."""
+            return Column(no_wrap=True)
+
+    watched, drawn = _terminal()
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        *counts,
+        Rate(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=watched,
+        transient=True,
+        disable=not drawn,
+    )

@@ -1,0 +1,163 @@
+"""Parameters of learners as options: listed with defaults, checked, and the same as --set."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from askance.cli import main
+from askance.cli.parameters import first_positional
+from askance_aggregator.learners import ParameterEntry, ParameterKind, find, learners
+from askance_simulation.curate import LEARNERS
+
+NAMES = [entry.name for entry in learners()]
+SMALL = ["--users", "300", "--epsilon", "4", "--fleet", "columns"]
+
+
+def result(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    assert main([*words, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(list(words)) == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["simulate", "plan", "sweep"])
+@pytest.mark.parametrize("name", NAMES)
+def test_help_lists_a_learner_s_parameters_with_their_defaults(
+    name: str, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([command, name, "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    for entry in find(name).parameters:
+        option = f"--{entry.name.replace('_', '-')}"
+        assert f" {option} " in text
+        if entry.default is not None:
+            assert f"(default {entry.default})" in text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_default_and_a_tested_setting_have_the_parameter_s_form(name: str) -> None:
+    entry = find(name)
+    parameters = {item.name: item for item in entry.parameters}
+    tested = [*entry.small.oracles.items(), *entry.small.on_fleets.items()]
+    defaults = [(item.name, item.default) for item in entry.parameters if item.default is not None]
+    for key, text in (*tested, *defaults):
+        if key in parameters:  # others are the population's
+            parameters[key].check(text)
+
+
+@pytest.mark.parametrize("entry", LEARNERS.values(), ids=str)
+def test_a_curator_s_default_has_the_parameter_s_form(entry: Any) -> None:
+    for item in entry.parameters:
+        if item.default is not None:
+            item.check(item.default)
+
+
+def test_an_option_is_the_same_as_set(capsys: pytest.CaptureFixture[str]) -> None:
+    by_option = result(capsys, "simulate", "frequency", *SMALL, "--cells", "3", "--tau", "1/4")
+    by_set = result(capsys, "simulate", "frequency", *SMALL, "--set", "cells=3", "--set", "tau=1/4")
+    default = result(capsys, "simulate", "frequency", *SMALL)
+    assert by_option["transcript"] == by_set["transcript"] != default["transcript"]
+
+
+def test_the_last_one_of_option_and_set_holds(capsys: pytest.CaptureFixture[str]) -> None:
+    first = result(capsys, "simulate", "frequency", *SMALL, "--cells", "3", "--set", "cells=5")
+    second = result(capsys, "simulate", "frequency", *SMALL, "--set", "cells=5", "--cells", "3")
+    assert (len(first["hypothesis"]), len(second["hypothesis"])) == (5, 3)
+
+
+def test_generated_users_have_options_too(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("simulate", "conjunctions", "--users", "20000", "--epsilon", "8", "--d", "3")
+    found = result(capsys, *words, "--accuracy", "1/2", "--relevant", "3", "--fleet", "columns")
+    assert found["hypothesis"]["variables"] == [0, 1, 2]
+
+
+def test_a_wrong_value_is_refused_by_its_option(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("simulate", "mean-vector", *SMALL)
+    assert "argument --norm: norm: expected one of linf, l2, got 'l3'" in refusal(
+        capsys, *words, "--norm", "l3"
+    )
+    assert "argument --d: d expects a whole number, got '1.5'" in refusal(
+        capsys, *words, "--d", "1.5"
+    )
+    assert "argument --tau: tau expects a finite number, got 'small'" in refusal(
+        capsys, *words, "--tau", "small"
+    )
+
+
+def test_a_misspelt_option_is_refused_with_the_nearest_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    said = refusal(capsys, "simulate", "frequency", *SMALL, "--cels", "3")
+    assert said == (
+        "askance: unrecognized arguments: --cels 3 (did you mean --cells?)"
+        " (see askance simulate frequency --help)\n"
+    )
+    assert "unrecognized arguments: --depth 3" in refusal(
+        capsys, "plan", "mean", "--epsilon", "1", "--depth", "3"
+    )
+
+
+def test_an_option_before_the_learner_s_name(capsys: pytest.CaptureFixture[str]) -> None:
+    found = result(capsys, "simulate", "--cells", "3", "frequency", *SMALL)
+    assert len(found["hypothesis"]) == 3
+    bare = argparse.ArgumentParser()
+    bare.add_argument("--json", action="store_true")
+    assert first_positional(bare, ["--x", "1", "--json", "--y=2", "mean"]) == "mean"
+    assert first_positional(bare, ["--x", "mean", "--json"]) is None
+
+
+def test_the_label_of_generated_users_is_the_learner_s(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ("plan", "naive-bayes", "--epsilon", "2", "--population", "traits")
+    assert result(capsys, *words, "--label", "y") == result(capsys, *words)
+    assert "z" in refusal(capsys, *words, "--label", "z")
+
+
+def test_a_sweep_has_an_axis_per_option_with_several_values(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ("sweep", "frequency", "--epsilon", "4", "--users", "300", "--trials", "1")
+    found = result(capsys, *words, "--cells", "2,3")
+    assert (found["axes"], found["trials"]) == (["cells"], 2)
+    assert result(capsys, *words, "--cells", "3", "--turn", "0,1")["axes"] == ["turn"]
+    assert "argument --cells: cells expects a whole number, got 'x'" in refusal(
+        capsys, *words, "--cells", "2,x"
+    )
+
+
+def test_a_value_with_commas_is_one_value_of_a_sweep(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("sweep", "marginals", "--epsilon", "4", "--users", "300", "--trials", "1")
+    found = result(capsys, *words, "--columns", "member,y", "--tau", "1/2")
+    assert (found["axes"], found["trials"]) == ([], 1)
+
+
+def test_a_curator_s_parameters_are_options(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    data = tmp_path / "people.csv"
+    data.write_text("age\n" + "\n".join(map(str, range(20, 60))))
+    words = ("curate", "mean", "--data", str(data), "--epsilon", "1", "--seed", "1")
+    by_option = result(capsys, *words, "--columns", "age", "--bounds", "age:17:90")
+    by_set = result(capsys, *words, "--set", "columns=age", "--set", "bounds=age:17:90")
+    assert by_option == by_set
+    assert "argument --outside: outside: expected one of refuse, clip" in refusal(
+        capsys, *words, "--outside", "keep"
+    )
+
+
+def test_a_parameter_is_checked_by_its_kind() -> None:
+    levels = ParameterEntry("levels", "", kind=ParameterKind.NUMBERS)
+    levels.check("1/4, 0.5")
+    with pytest.raises(Exception, match="levels expects a finite number, got 'half'"):
+        levels.check("1/4,half")

@@ -355,7 +355,7 @@ def _(hypothesis: PrincipalComponents, learner: Learner[Any], users: Users) -> A
     ),
     population="plane",
     small=SmallSettings(
-        oracles={"d": "1", "components": "1", "tau": "1/8"}, fleets={"d": "1", "tau": "1/2"}
+        oracles={"d": "1", "components": "1", "tau": "1/4"}, fleets={"d": "1", "tau": "1/2"}
     ),
 )
 def listed_principal_components(schema: Schema | None, parameters: Text) -> Learner[Any]:

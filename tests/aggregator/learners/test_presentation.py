@@ -33,8 +33,11 @@ def test_every_learner_s_rows_are_in_the_order_of_the_truth(name: str) -> None:
         hypothesis = learn(of.learner, answers)
     shown = presentation_of(hypothesis)
     assert shown.rows or shown.lines
-    truth = assess(hypothesis, of.learner, of.people).truth
-    assert len(truth) in (0, len(shown.rows))
+    assessed = assess(hypothesis, of.learner, of.people)
+    assert len(assessed.truth) in (0, len(shown.rows))
+    for row, true in zip(shown.rows, assessed.truth, strict=False):
+        assert assessed.error is not None
+        assert abs(row.estimate - true) <= assessed.error + 1e-9
     for row in shown.rows:
         assert row.low <= row.shown <= row.high
     data = json.loads(json.dumps(hypothesis_json(hypothesis)))

@@ -53,6 +53,8 @@ def test_a_negative_share_is_shown_within_its_interval() -> None:
     rows = presentation_of(FrequencyEstimate(("a", "b"), answer)).rows
     assert [row.estimate for row in rows] == [-0.01, 1.01]
     assert [row.shown for row in rows] == [0.0, 1.0]
+    assert EstimateRow("without others", -0.2, 0.0, 0.03).shown == 0.0
+    assert EstimateRow("far", 0.01, 0.0, 0.03, projected=0.05).shown == 0.03
 
 
 def test_the_shown_interval_contains_the_row_s_interval() -> None:

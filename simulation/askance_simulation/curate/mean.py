@@ -35,9 +35,9 @@ def curate(request: CuratorRequest) -> Curated:
     result, rows = {}, []
     for name, release in zip(names, found, strict=True):
         lows, highs = release.intervals(confidence, len(names))
-        told = {"estimate": release.values[0], "low": lows[0], "high": highs[0]}
-        result[name] = {part: float(value) for part, value in told.items()}
-        rows.append(EstimateRow(name, *map(float, told.values())))
+        estimate, low, high = float(release.values[0]), float(lows[0]), float(highs[0])
+        result[name] = {"estimate": estimate, "low": low, "high": high}
+        rows.append(EstimateRow(name, estimate, low, high))
     note = f"intervals hold for all columns together with probability {float(confidence):g}"
     notes = (note, CLIPPED) if table.clip else (note,)
     told_of = {"means": result, "confidence": float(confidence)}

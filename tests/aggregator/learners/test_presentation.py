@@ -33,8 +33,11 @@ def test_every_learner_s_rows_are_in_the_order_of_the_truth(name: str) -> None:
         hypothesis = learn(of.learner, answers)
     shown = presentation_of(hypothesis)
     assert shown.rows or shown.lines
-    truth = assess(hypothesis, of.learner, of.people).truth
-    assert len(truth) in (0, len(shown.rows))
+    assessed = assess(hypothesis, of.learner, of.people)
+    assert len(assessed.truth) in (0, len(shown.rows))
+    for row, true in zip(shown.rows, assessed.truth, strict=False):
+        assert assessed.error is not None
+        assert abs(row.estimate - true) <= assessed.error + 1e-9
     for row in shown.rows:
         assert row.low <= row.shown <= row.high
     data = json.loads(json.dumps(hypothesis_json(hypothesis)))
@@ -50,6 +53,8 @@ def test_a_negative_share_is_shown_within_its_interval() -> None:
     rows = presentation_of(FrequencyEstimate(("a", "b"), answer)).rows
     assert [row.estimate for row in rows] == [-0.01, 1.01]
     assert [row.shown for row in rows] == [0.0, 1.0]
+    assert EstimateRow("without others", -0.2, 0.0, 0.03).shown == 0.0
+    assert EstimateRow("far", 0.01, 0.0, 0.03, projected=0.05).shown == 0.03
 
 
 def test_the_shown_interval_contains_the_row_s_interval() -> None:

@@ -64,7 +64,7 @@ _WRITERS = {  # by suffix: the package that writes it, and the extra that has th
 
 
 def read(
-    source: str | Path | object,
+    source: Any,
     schema: Schema | None = None,
     *,
     label: str | None = None,

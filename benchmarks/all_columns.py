@@ -126,14 +126,15 @@ def measure(named: Any, epsilon: float, trials: int, seed: int) -> Row:
     result = ask.simulate(
         named.study, named.people, fleet="columns", seed=seed, trials=trials, workers=1
     )
-    errors = [trial.assessment.error for trial in result.trials]
-    baselines = [trial.assessment.baseline for trial in result.trials]
+    judged = [trial.assessment for trial in result.trials]
+    errors = [one.error for one in judged if one.error is not None]
+    baselines = [one.baseline for one in judged if one.baseline is not None]
     return Row(
         result.study.learner.name,
         epsilon,
         result.trials[0].population.size,
         mean(errors),
-        stdev(errors) / sqrt(trials) if trials > 1 else 0.0,
+        stdev(errors) / sqrt(len(errors)) if len(errors) > 1 else 0.0,
         mean(baselines),
         trials,
         perf_counter() - began,

@@ -275,7 +275,9 @@ def test_a_promised_share_sizes_the_plan() -> None:
         principal_components(SCHEMA, ["income"], components=1, tau="1/10", present=present)
         for present in (None, "1/2")
     )
-    taus = [{question.working_tau for question in next(made.run()).questions} for made in (plain, half)]
+    taus = [
+        {question.working_tau for question in next(made.run()).questions} for made in (plain, half)
+    ]
     assert taus == [{Fraction(1, 10)}, {Fraction(1, 20)}]
     with pytest.raises(InvalidParameter, match="present expects a share"):
         principal_components(SCHEMA, ["income"], components=1, present=0)

@@ -97,8 +97,9 @@ def test_the_python_reference_lists_every_public_name() -> None:
     assert ".. automodule:: askance.learners" in text
 
 
-def test_the_table_of_users_is_the_planners() -> None:
-    text = (DOCS / "explanations" / "epsilon.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", ["README.md", "docs/explanations/epsilon.md"])
+def test_the_table_of_users_is_the_planners(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([\d.]+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \|$", text, re.MULTILINE)
     assert [row[0] for row in rows] == ["0.5", "1", "2", "4"]
     settings: list[tuple[str, dict[str, str]]] = [

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from askance_aggregator.learners.presentation import presentation_of
 from askance_aggregator.names import unknown_name
 from askance_simulation.plots.picture import Picture
 from askance_simulation.plots.rounds import rounds
@@ -33,11 +34,9 @@ def picture(simulation: Simulation, kind: str) -> Picture:
 
 
 def _result(simulation: Simulation) -> Picture:
-    assessments = [trial.assessment for trial in simulation.trials]
     return result(
-        simulation.estimates,
-        assessments[0].truth,
-        [(assessment.error, assessment.success) for assessment in assessments],
+        presentation_of(simulation.hypothesis),
+        [trial.assessment for trial in simulation.trials],
         float(simulation.study.confidence),
         _title(simulation),
     )
@@ -53,8 +52,9 @@ def _rounds(simulation: Simulation) -> Picture:
 
 def _title(simulation: Simulation) -> str:
     users = simulation.trials[0].population.size
-    study = simulation.study
-    return f"{study.learner.name}: {users:,} users, ε = {study.epsilon:g} each"
+    study, subject = simulation.study, presentation_of(simulation.hypothesis).subject
+    of = f" of {subject}" if subject else ""
+    return f"{study.learner.name}{of}, {users:,} users, ε = {study.epsilon:g}"
 
 
 PICTURES: Mapping[str, Callable[[Simulation], Picture]] = MappingProxyType(

@@ -6,15 +6,20 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from askance_aggregator.learners import Assessment
+from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.studies import MemoryLog, Transcript
 from askance_aggregator.studies.transcript import Asked, AskedGroup, Header
 from askance_client.errors import InvalidParameter
 from askance_simulation.experiments import Simulation, named, simulate
 from askance_simulation.experiments.sweeps import Sweep, sweep
 from askance_simulation.plots import curves, needs
+from askance_simulation.plots.estimates import estimates_beside_truth
 from askance_simulation.plots.spending import asked_for
+from askance_simulation.plots.trials import result
 
 
 def row(epsilon: float, users: int, error: float | None, **changes: Any) -> dict[str, Any]:
@@ -182,11 +187,44 @@ class TestOfASimulation:
     def test_a_notebook_is_shown_a_picture(self, found: Simulation) -> None:
         assert found.picture()._repr_png_().startswith(b"\x89PNG")
 
-    def test_trials_are_told_by_whole_numbers_be_it_one(self) -> None:
+    def test_trials_are_told_by_whole_numbers_beside_a_constant_guess(
+        self, found: Simulation
+    ) -> None:
+        drawn = axes_of(found.picture())
+        low, high = drawn.get_xlim()
+        assert [tick for tick in drawn.get_xticks() if low <= tick <= high] == [0, 1]
+        (line,) = [one for one in drawn.get_lines() if one.get_label() == "a constant guess"]
+        assert line.get_ydata()[0] == pytest.approx(
+            np.mean([trial.assessment.baseline for trial in found.trials])
+        )
+
+    def test_one_trial_is_drawn_beside_a_constant_guess(self) -> None:
         made = named("masked-parity", epsilon=8, users=400, settings={"d": "2"})
-        one = axes_of(simulate(made.study, made.people, fleet="columns").picture())
-        low, high = one.get_xlim()
-        assert [tick for tick in one.get_xticks() if low <= tick <= high] == [0]
+        alone = simulate(made.study, made.people, fleet="columns")
+        drawn = axes_of(alone.picture())
+        assessment = alone.trials[0].assessment
+        assert [bar.get_width() for bar in drawn.patches] == [
+            assessment.error,
+            assessment.baseline,
+        ]
+
+    def test_one_error_with_nothing_beside_it_is_refused_with_what_helps(self) -> None:
+        with pytest.raises(InvalidParameter, match="--trials"):
+            result(Presentation(), [Assessment(True, 0.25)], 0.95, "title")
+
+    def test_an_estimate_is_drawn_within_its_interval_the_greatest_on_top(self) -> None:
+        rows = (
+            EstimateRow("rare", -0.02, 0.0, 0.03, projected=0.0),
+            EstimateRow("frequent", 0.7, 0.6, 0.8),
+        )
+        drawn = axes_of(
+            estimates_beside_truth(Presentation(rows, shares=True), (0.01, 0.72), 0.95, "title")
+        )
+        estimates, truth = drawn.get_lines()
+        assert list(estimates.get_xdata()) == [0.0, 0.7]
+        assert list(truth.get_xdata()) == [0.01, 0.72]
+        assert [label.get_text() for label in drawn.get_yticklabels()] == ["rare", "frequent"]
+        assert drawn.get_xlabel() == "share of users"
 
     def test_another_picture_or_file_is_refused(self, found: Simulation, tmp_path: Path) -> None:
         with pytest.raises(InvalidParameter, match="expected one of result, spending, rounds"):

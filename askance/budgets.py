@@ -19,7 +19,7 @@ from askance_simulation.randomness.seeds import Seed
 
 @dataclass
 class Budget:
-    """One epsilon per user, spent by several studies of the same users.
+    """Epsilon per user that several studies of the same users spend.
 
     Privacy: the sum of what was asked bounds each user's loss (basic composition). It is charged
         before a study runs, and nothing is refunded, as devices do it.

@@ -21,7 +21,7 @@ from askance.cli.arguments import (
 from askance.cli.output import print_json
 from askance.cli.parameters import add_options, first_positional
 from askance.cli.progress import working
-from askance.cli.report import Report, presentation_body, print_report
+from askance.cli.report import CommandReport, presentation_body, print_report
 
 if TYPE_CHECKING:
     from askance_simulation.curate import CuratorRelease
@@ -152,12 +152,12 @@ def _shown(name: str, summary: str, default: str | None) -> str:
     return f"--{name}: {summary}{end}"
 
 
-def _report(told: CuratorRelease, subject: str, *, every: bool, verbose: bool) -> Report:
+def _report(told: CuratorRelease, subject: str, *, every: bool, verbose: bool) -> CommandReport:
     from askance_aggregator.learners import Presentation
 
     shown = Presentation(told.curated.rows, ranked=False, lines=told.curated.summary)
     of = f" of {subject}" if subject else ""
-    return Report(
+    return CommandReport(
         title=f"{told.learner}{of}, {told.n:,} rows, epsilon {told.epsilon:.9g}, trusted curator",
         body=presentation_body(shown, (), every=every, verbose=verbose),
         verdict=f"Guarantee: {told.guarantee}.",

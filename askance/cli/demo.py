@@ -9,7 +9,7 @@ from askance.cli.arguments import add_text, count, seed
 from askance.cli.outcomes import cost_line
 from askance.cli.output import counted, print_json
 from askance.cli.progress import progress
-from askance.cli.report import Report, print_report
+from askance.cli.report import CommandReport, print_report
 
 if TYPE_CHECKING:
     from askance_simulation.experiments.trials import Trial
@@ -89,7 +89,7 @@ def _story(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _report(story: dict[str, Any], d: int) -> Report:
+def _report(story: dict[str, Any], d: int) -> CommandReport:
     from rich.table import Table
 
     found, hidden, epsilon = story["hypothesis"], story["target"], story["epsilon"]
@@ -107,7 +107,7 @@ def _report(story: dict[str, Any], d: int) -> Report:
         mean_spent=epsilon["mean_spent"],
     )
     refused = [f"{counted(story['refusals'], 'device')} refused"] if story["refusals"] else []
-    return Report(
+    return CommandReport(
         title=f"masked-parity over gRPC, {counted(story['devices'], 'device')},"
         f" epsilon {epsilon['budget']:.9g}",
         body=[

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from askance.cli.bounds import bounds_lines, influence_lines
 from askance.cli.figures import nats_text, number_text, share_text
 from askance.cli.output import counted
-from askance.cli.report import Report, presentation_body
+from askance.cli.report import CommandReport, presentation_body
 
 if TYPE_CHECKING:
     from askance_aggregator.learners import EstimateRow, Presentation
@@ -21,7 +21,7 @@ _JUDGED_BY_WORTH = ("no_better", "near_guess", "unanswered", "unknown")
 
 def simulation_report(
     result: dict[str, Any], presentation: Presentation, *, every: bool, verbose: bool
-) -> Report:
+) -> CommandReport:
     """Make the report of a simulation.
 
     Args:
@@ -44,7 +44,7 @@ def simulation_report(
         mean_spent=spent["mean"],
         saved=result["users_saved"],
     )
-    return Report(
+    return CommandReport(
         title=_title(result, presentation, result["users"], result["epsilon"]),
         body=presentation_body(presentation, truth, every=every, verbose=verbose),
         verdict=_verdict(result, presentation),
@@ -56,7 +56,7 @@ def simulation_report(
 
 def study_report(
     content: dict[str, Any], presentation: Presentation | None, *, every: bool, verbose: bool
-) -> Report:
+) -> CommandReport:
     """Make the report of an ended study.
 
     Args:
@@ -85,7 +85,7 @@ def study_report(
         if presentation is None
         else presentation_body(presentation, (), every=every, verbose=verbose)
     )
-    return Report(
+    return CommandReport(
         title=f"{title}{state}",
         body=[*body, f"  study {content['study']}"],
         verdict=_joint(len(found), content["confidence"]),
@@ -103,12 +103,12 @@ def study_report(
     )
 
 
-def verification_report(found: dict[str, Any]) -> Report:
+def verification_report(found: dict[str, Any]) -> CommandReport:
     """Make the report of an export that was verified: what was checked, what has to be believed."""
     body: list[str] = []
     for head, lines in (("checked", found["checked"]), ("to be believed", found["believed"])):
         body += [f"{head}:", *(f"  {line}" for line in lines)]
-    return Report(
+    return CommandReport(
         title=f"study {found['study']} ({found['state']})",
         body=body,
         verdict=f"The export holds together: {counted(found['rounds'], 'round')} of"

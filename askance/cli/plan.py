@@ -11,7 +11,7 @@ from askance.cli.figures import nats_text
 from askance.cli.output import Failure, counted, fail, print_json
 from askance.cli.parameters import add_learner_parameters
 from askance.cli.progress import working
-from askance.cli.report import Report, more_rows, print_report, shown_rows
+from askance.cli.report import CommandReport, more_rows, print_report, shown_rows
 from askance.cli.tables import table
 
 if TYPE_CHECKING:
@@ -59,7 +59,9 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if refusal is None else fail(refusal, as_json=False)
 
 
-def plan_report(learner: str, result: dict[str, Any], *, every: bool, verbose: bool) -> Report:
+def plan_report(
+    learner: str, result: dict[str, Any], *, every: bool, verbose: bool
+) -> CommandReport:
     """Make the report of a plan.
 
     Args:
@@ -85,7 +87,7 @@ def plan_report(learner: str, result: dict[str, Any], *, every: bool, verbose: b
     warnings = []
     if any(row["waves"] > 1 for row in result["rounds"]):
         warnings.append("in waves: fewer users where the first waves are exact enough")
-    return Report(
+    return CommandReport(
         title=f"plan of {learner}, epsilon {result['epsilon']:.9g}, beta {result['beta']:g}",
         body=[(_details if verbose else _rounds)(shown), *more_rows(len(rows), len(shown))],
         verdict=f"{needed} in all{'' if users is None else f'; there are {users:,}'}.",

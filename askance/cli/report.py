@@ -28,7 +28,7 @@ MAX_ROWS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class CommandReport:
     """Result of a command in the order in which it is printed.
 
     Args:
@@ -48,7 +48,7 @@ class Report:
     details: Sequence[str] = ()
 
 
-def print_report(report: Report, *, verbose: bool) -> None:
+def print_report(report: CommandReport, *, verbose: bool) -> None:
     """Print a report on stdout."""
     console = screen()
     _print_line(console, report.title, style="bold")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from askance.cli.arguments import required, seed
 from askance.cli.output import print_json, screen
 from askance.cli.progress import working
-from askance.cli.report import Report, print_report
+from askance.cli.report import CommandReport, print_report
 
 if TYPE_CHECKING:
     from askance_simulation.reproduce import Reproduction
@@ -81,11 +81,11 @@ def _list(*, as_json: bool) -> int:
     return 0
 
 
-def _report(found: Reproduction) -> Report:
+def _report(found: Reproduction) -> CommandReport:
     statement = [found.statement]
     if found.differs_from_print:
         statement.append(f"Not as printed: {found.differs_from_print}")
-    return Report(
+    return CommandReport(
         title=f"{found.name}: {found.source}",
         body=[*statement, "", _table(found.rows)],
         verdict="It holds." if found.holds else "It does NOT hold.",

@@ -19,7 +19,7 @@ from askance.cli.arguments import (
 from askance.cli.output import Failure, counted, print_json
 from askance.cli.parameters import add_learner_parameters
 from askance.cli.progress import sweep_progress
-from askance.cli.report import Report, print_report
+from askance.cli.report import CommandReport, print_report
 from askance.cli.tables import table
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def _result_json(found: Sweep, summary: Summary) -> dict[str, Any]:
     }
 
 
-def _report(found: Sweep, summary: Summary) -> Report:
+def _report(found: Sweep, summary: Summary) -> CommandReport:
     from rich.markup import escape
 
     told = _result_json(found, summary)
@@ -224,7 +224,7 @@ def _report(found: Sweep, summary: Summary) -> Report:
     constant += [
         f"{name} {first[name]:,g}" for name in ("epsilon", "users") if name not in summary.axes
     ]
-    return Report(
+    return CommandReport(
         title=", ".join(["sweep", *constant]),
         body=[cells],
         verdict=f"{counted(told['trials'], 'trial')} of {counted(len(summary), 'cell')},"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from askance.cli.arguments import count
 from askance.cli.output import Failure, counted, print_json
 from askance.cli.progress import counted_progress
-from askance.cli.report import Report, print_report
+from askance.cli.report import CommandReport, print_report
 from askance.cli.tables import table
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _audit(arguments: argparse.Namespace) -> int:
     return 1 if alarms else 0
 
 
-def _audit_report(rows: list[dict[str, Any]], alarms: int) -> Report:
+def _audit_report(rows: list[dict[str, Any]], alarms: int) -> CommandReport:
     from rich.markup import escape
 
     heads = ["randomizer", "epsilon", "loss at least", "found if over", "reports", "events"]
@@ -115,7 +115,7 @@ def _audit_report(rows: list[dict[str, Any]], alarms: int) -> Report:
         for row in rows
         for alarm in row["alarms"]
     ]
-    return Report(
+    return CommandReport(
         title="losses that the bytes of devices' reports show",
         body=[audits, *told],
         verdict=f"{len(rows)} audited, {counted(alarms, 'alarm')}.",
@@ -127,8 +127,8 @@ def _nats(number: float | None) -> str:
     return "-" if number is None else f"{number:.3f}"
 
 
-def _check_report(rows: list[dict[str, Any]], violations: int, *, every: bool) -> Report:
-    return Report(
+def _check_report(rows: list[dict[str, Any]], violations: int, *, every: bool) -> CommandReport:
+    return CommandReport(
         title="exact privacy loss of every randomizer against its epsilon",
         body=[_checks(rows) if every else _by_epsilon(rows)],
         verdict=f"{len(rows)} checked, {counted(violations, 'violation')}.",

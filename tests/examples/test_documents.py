@@ -23,6 +23,7 @@ from tests.examples.documents import (
 # Ten thousand devices, a deployment, the papers; medians over gRPC; sweeps; faults; boosting.
 LONG_DOCUMENTS = {
     "README.md", "CONTRIBUTING.md", "docs/simulation.md", "docs/faults.md", "docs/curator.md",
+    "docs/tutorials/first_result.md", "docs/tutorials/plan_a_study.md",
 }  # fmt: skip
 # Parts of what some commands print, so that a command that does nothing is noticed.
 PRINTED = {

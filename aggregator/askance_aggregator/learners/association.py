@@ -43,6 +43,7 @@ from askance_aggregator.learners.parameters import (
     first_fields,
     whole,
 )
+from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import some_fields
 from askance_aggregator.learners.schemas import traits_schema
@@ -118,15 +119,25 @@ class Association:
             Estimate(*(document.number(key) for key in ("estimate", "low", "high"))),
         )
 
+    def present(self) -> Presentation:
+        """Return one row, Cramér's V, and the test as a line."""
+        return Presentation(
+            (EstimateRow("Cramér's V", self.v.value, self.v.low, self.v.high),),
+            lines=(self._test_text(),),
+            notes=self.missing.notes(),
+            subject=" and ".join(self.table.columns),
+        )
+
+    def _test_text(self) -> str:
+        if self.test is None:
+            return "no test: the answer has no law"
+        degrees = f"{self.test.degrees} degree{'s' if self.test.degrees > 1 else ''} of freedom"
+        return f"chi-square {self.test.statistic:.4g}, {degrees}, p = {self.test.p_value:.2g}"
+
     def __str__(self) -> str:
         first, second = self.table.columns
         told = f"association of {first} and {second}: Cramér's V {self.v.value:.3g}"
-        told = f"{told} ({self.v.low:.3g} .. {self.v.high:.3g})"
-        if self.test is None:
-            return f"{told}; no test: the answer has no law"
-        degrees = f"{self.test.degrees} degree{'s' if self.test.degrees > 1 else ''} of freedom"
-        chance = f"p = {self.test.p_value:.2g}"
-        return f"{told}; chi-square {self.test.statistic:.4g}, {degrees}, {chance}"
+        return f"{told} ({self.v.low:.3g} .. {self.v.high:.3g}); {self._test_text()}"
 
 
 @non_adaptive("association", version=1)

@@ -33,6 +33,7 @@ from askance_aggregator.learners.parameters import (
     columns_in,
     first_fields,
 )
+from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import some_fields
 from askance_aggregator.learners.schemas import plane_schema
@@ -102,6 +103,16 @@ class Correlation:
             high,
             None if told is None else document.number("p_value"),
             MissingShare.from_json(document.data.get("missing")),
+        )
+
+    def present(self) -> Presentation:
+        """Return one row, the correlation, and the p-value as a line."""
+        told = () if self.p_value is None else (f"no correlation: p <= {self.p_value:.2g}",)
+        return Presentation(
+            (EstimateRow("correlation", self.estimate, self.low, self.high),),
+            lines=told,
+            notes=self.missing.notes(),
+            subject=" and ".join(self.columns),
         )
 
     def __str__(self) -> str:

@@ -28,6 +28,7 @@ from askance_aggregator.learners.parameters import (
     field_named,
     first_fields,
 )
+from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import field_of
 from askance_aggregator.learners.schemas import traits_schema
@@ -110,6 +111,18 @@ class Difference:
             document.number("high"),
             None if told is None else document.number("p_value"),
         )
+
+    def present(self) -> Presentation:
+        """Return one row, the difference; both means and the p-value as lines."""
+        first, second = self.groups
+        lines = [
+            f"{name}: {mean.estimate:.4g} ({mean.low:.4g} .. {mean.high:.4g}){_share_text(mean)}"
+            for name, mean in zip(self.groups, self.means, strict=True)
+        ]
+        if self.p_value is not None:
+            lines.append(f"equal means: p <= {self.p_value:.2g}")
+        row = EstimateRow(f"{second} less {first}", self.estimate, self.low, self.high)
+        return Presentation((row,), lines=tuple(lines))
 
     def __str__(self) -> str:
         (first, second), (one, two) = self.groups, self.means

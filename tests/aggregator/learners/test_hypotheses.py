@@ -43,7 +43,7 @@ def test_a_hypothesis_is_read_as_it_was_written(learner: str, hypothesis: Any, t
 @pytest.mark.parametrize(
     ("learner", "data", "message"),
     [
-        ("oracle", {}, "expected the hypothesis of one of conjunctions, .*found 'oracle'"),
+        ("oracle", {}, "expected the hypothesis of one of association, .*found 'oracle'"),
         ("conjunctions", [], "conjunction: expected an object, found list"),
         ("conjunctions", {"variables": [0]}, "conjunction: expected d, got none"),
         ("conjunctions", {"variables": [0.5], "d": 3}, "whole numbers as variables, found float"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from askance_aggregator.queries import (
@@ -68,5 +69,18 @@ def test_the_share_of_complete_cases_is_asked_for(lacked: str | None) -> None:
 def test_what_has_no_complete_cases_is_refused() -> None:
     with pytest.raises(InvalidQuery, match="one field or more"):
         has_all({})
-    with pytest.raises(InvalidQuery, match="got a VECTOR query"):
-        of_complete(vector([SCHEMA["n"], SCHEMA["b"]]), FIELDS)
+
+
+@pytest.mark.parametrize("lacked", [None, *FULL])
+def test_every_component_of_a_vector_has_the_default_where_a_field_is_lacked(
+    lacked: str | None,
+) -> None:
+    query = vector([SCHEMA["n"] * 1, SCHEMA["n"] + 1])
+    asked = of_complete(query, FIELDS)
+    record = {key: None if key == lacked else value for key, value in FULL.items()}
+    rows = encode_columns(SCHEMA, {key: [value] for key, value in record.items()})
+    full = encode_columns(SCHEMA, {key: [value] for key, value in FULL.items()})
+    found = np.asarray(evaluate_columns(asked, rows)).ravel().tolist()
+    own = np.asarray(evaluate_columns(query, full)).ravel().tolist()
+    assert found == (own if lacked is None else [asked.default] * 2)
+    assert asked.fields_used == set(FULL)

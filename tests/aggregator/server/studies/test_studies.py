@@ -471,7 +471,7 @@ def test_what_breaks_an_end_is_told_in_words_and_not_in_a_traceback(
         def broken(*_: Any, **__: Any) -> Any:
             raise ZeroDivisionError("a secret of the machine")
 
-        monkeypatch.setattr("askance_aggregator.studies.waves.estimate", broken)
+        monkeypatch.setattr("askance_aggregator.estimation.laws.estimate", broken)
         await deployment.submit(0)
         await everybody(deployment)
         told = result(deployment)
@@ -490,7 +490,7 @@ def test_answers_that_a_learner_cannot_conclude_from_end_its_study_and_are_verif
         def contradictory(*_: Any, **__: Any) -> Any:
             raise InvalidAnswer("question 0: expected another, found this")
 
-        monkeypatch.setattr("askance_aggregator.studies.waves.estimate", contradictory)
+        monkeypatch.setattr("askance_aggregator.estimation.laws.estimate", contradictory)
         await deployment.submit(0)
         await everybody(deployment)
         told = result(deployment)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from askance_aggregator.queries import (
     category,
     encode_columns,
     evaluate_columns,
+    evaluate_vectors,
     has_all,
     of_complete,
     predicate,
@@ -80,7 +80,7 @@ def test_every_component_of_a_vector_has_the_default_where_a_field_is_lacked(
     record = {key: None if key == lacked else value for key, value in FULL.items()}
     rows = encode_columns(SCHEMA, {key: [value] for key, value in record.items()})
     full = encode_columns(SCHEMA, {key: [value] for key, value in FULL.items()})
-    found = np.asarray(evaluate_columns(asked, rows)).ravel().tolist()
-    own = np.asarray(evaluate_columns(query, full)).ravel().tolist()
+    found = evaluate_vectors(asked, rows).ravel().tolist()
+    own = evaluate_vectors(query, full).ravel().tolist()
     assert found == (own if lacked is None else [asked.default] * 2)
     assert asked.fields_used == set(FULL)

@@ -103,9 +103,9 @@ def test_missing_numbers_are_no_error_and_infinities_are() -> None:
 
 
 def test_too_few_rows_are_refused_before_any_device_is_asked() -> None:
-    rows, label = examples()
+    rows, _ = examples()
     with pytest.raises(PlanRefused, match="users"):
-        LocalLogisticRegression(epsilon=1, rounds=50).fit(rows[:6], label[:6])
+        LocalKMeans(2, epsilon=1).fit(rows[:3])
 
 
 def test_regression_predicts_in_the_outcomes_own_units() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from askance.cli.bounds import bounds_lines, influence_lines
 from askance.cli.figures import nats_text, number_text, share_text
-from askance.cli.output import counted
+from askance.cli.output import counted, settings_line
 from askance.cli.report import CommandReport, presentation_body
 
 if TYPE_CHECKING:
@@ -225,8 +225,7 @@ def _simulation_details(result: dict[str, Any]) -> list[str]:
         f" {counted(result['refusals'], 'refusal')}"
     ]
     if result["settings"]:
-        chosen = ", ".join(f"{name} {text}" for name, text in result["settings"].items())
-        lines.append(f"settings by users and noise, each an option: {chosen}")
+        lines.append(settings_line(result["settings"]))
     if error["max"] is not None:
         lines.append(f"error: mean {error['mean']:.4g}, max {error['max']:.4g}")
     lines += [f"verdict: {result['verdict']}", *bounds_lines(result["bounds"])]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from askance_client.printable import printable
@@ -64,6 +65,12 @@ def counted(number: int, thing: str) -> str:
     if number != 1:
         thing = f"{thing[:-1]}ies" if thing.endswith(_TO_IES) else f"{thing}s"
     return f"{number:,} {thing}"
+
+
+def settings_line(settings: Mapping[str, str]) -> str:
+    """Format the settings of a learner that follow from users and noise."""
+    pairs = ", ".join(f"{name} {text}" for name, text in settings.items())
+    return f"settings by users and noise, each an option: {pairs}"
 
 
 def print_json(result: dict[str, Any]) -> None:

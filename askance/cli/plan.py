@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from askance.cli.arguments import add_learner, add_text, chosen, required
 from askance.cli.figures import nats_text
-from askance.cli.output import Failure, counted, fail, print_json
+from askance.cli.output import Failure, counted, fail, print_json, settings_line
 from askance.cli.parameters import add_learner_parameters
 from askance.cli.progress import working
 from askance.cli.report import CommandReport, more_rows, print_report, shown_rows
@@ -77,8 +77,7 @@ def plan_report(
     most = max((row["privacy_loss"] for row in result["rounds"]), default=0.0)
     details = [f"asks about: {', '.join(result['fields']) or 'no field'}"]
     if result["settings"]:
-        chosen = ", ".join(f"{name} {text}" for name, text in result["settings"].items())
-        details.append(f"settings by users and noise, each an option: {chosen}")
+        details.append(settings_line(result["settings"]))
     details += _allocations(shown)
     details.append(
         "x bound: users over those that the round's hardest value takes at least, whatever the"

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.centres import Points, on_grid, scaled
-from askance_aggregator.learners.conditions import Conditions
+from askance_aggregator.learners.conditions import Conditions, planned_tau
 from askance_aggregator.learners.learning import Answer, Question
 from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.parameters import (
@@ -61,7 +61,6 @@ MOST_STEP = 0.2  # standard deviation of a step
 _LEAST_SHARE = 2.0**-9  # of a cluster that is not empty
 _LEAST_VARIANCE, _MOST_VARIANCE = 0.02, 0.6  # of a number, where first centres are spread
 _REACH = 1.7  # of the first centres, in standard deviations: of even spacing, sqrt(3)
-_TAU_STEPS = 1 << 16
 
 ROUNDS = ParameterEntry(
     "rounds", "number of steps (default: by users and noise, 6 to 16)", kind=ParameterKind.WHOLE
@@ -154,7 +153,7 @@ def settled_rounds(
         kept = conditions.tolerance(
             question, max(users // (rounds + 2), 1), (rounds + 2) * question.values
         )
-        tau = Fraction(ceil(kept * _TAU_STEPS), _TAU_STEPS)
+        tau = planned_tau(kept)
     return {"rounds": rounds, "clip": clip, "tau": tau}
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
 from typing import Any, Protocol, TypeVar
 
 from askance_aggregator.learners.learning import Learning, Question
@@ -15,6 +17,7 @@ from askance_aggregator.learners.learning import Learning, Question
 V = TypeVar("V")
 
 _RISES = 2  # values in a row that need more users than the best
+_TAU_STEPS = 1 << 16  # the grid of a planned tolerance
 
 
 class Asking(Protocol):
@@ -68,6 +71,11 @@ class Conditions:
             if rises == _RISES:
                 break
         return best
+
+
+def planned_tau(kept: float) -> Fraction:
+    """Round a tolerance that users keep upward, to a multiple of 2^-16."""
+    return Fraction(ceil(kept * _TAU_STEPS), _TAU_STEPS)
 
 
 Settle = Callable[[Mapping[str, Any], Conditions], Mapping[str, Any]]

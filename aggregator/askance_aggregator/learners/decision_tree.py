@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from math import ceil, prod, sqrt
+from math import prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from askance_aggregator.learners.cell_groups import (
     is_in,
     largest_shape,
 )
-from askance_aggregator.learners.conditions import Conditions
+from askance_aggregator.learners.conditions import Conditions, planned_tau
 from askance_aggregator.learners.constant_checks import (
     DECIDE,
     Confusion,
@@ -75,7 +75,6 @@ from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Expression, Query, Schema, constant
 
-_TAU_STEPS = 1 << 16  # the grid of a planned tolerance
 _REHEARSED = 1024.0  # share of a rehearsed cell: beyond any tolerance
 
 
@@ -325,11 +324,11 @@ def _planned_tau(arguments: Mapping[str, Any], users: int, conditions: Condition
     screens, joint = task.screening.questions, task.joint(task.largest(task.cells))
     values = joint.values * task.copies + sum(asked.values for asked in screens)
     kept = conditions.tolerance(joint, max(users // (len(screens) + task.copies), 1), values)
-    tau = Fraction(ceil(kept * _TAU_STEPS), _TAU_STEPS)
+    tau = planned_tau(kept)
     needed = conditions.needed(decision_tree(**{**arguments, "tau": tau}))
     if needed is None:
         return tau
-    return Fraction(ceil(kept * sqrt(needed / users) * _TAU_STEPS), _TAU_STEPS)
+    return planned_tau(kept * sqrt(needed / users))
 
 
 def _rehearsed(task: _Task, batch: Batch) -> Answers:

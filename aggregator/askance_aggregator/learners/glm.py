@@ -22,16 +22,16 @@ coordinate, over the rate, adds to tau.)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, sqrt
-from typing import Any, Protocol
+from math import sqrt
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.learners.conditions import Conditions
+from askance_aggregator.learners.conditions import Conditions, planned_tau
 from askance_aggregator.learners.constant_checks import (
     ModelChoice,
     asked_of_a_fifth,
@@ -39,7 +39,7 @@ from askance_aggregator.learners.constant_checks import (
 )
 from askance_aggregator.learners.glm_gradients import Features, GradientQuestion
 from askance_aggregator.learners.glm_losses import Loss
-from askance_aggregator.learners.glm_rules import Noise, Scale, rate_of, users_for
+from askance_aggregator.learners.glm_rules import Noise, Scale, affordable, rate_of, users_for
 from askance_aggregator.learners.learning import Batch, Learning, Question
 from askance_aggregator.learners.linear_classifiers import on_weight_grid
 from askance_aggregator.learners.parameters import (
@@ -52,11 +52,11 @@ from askance_aggregator.learners.parameters import (
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
+from askance_client.queries import MAX_COMPONENTS
 
 EXACT_ROUNDS = 128  # where nothing is known of users and noise
 EXACT_CLIP = Fraction(4)  # likewise; few gradients are as long
 MOST_CLIP = 8
-_TAU_STEPS = 1 << 16  # the grid of a planned tolerance
 
 ROUNDS = ParameterEntry(
     "rounds", "number of steps (default: by users and noise, 8 to 128)", kind=ParameterKind.WHOLE
@@ -176,7 +176,49 @@ class Model:
         asked = GradientQuestion(self.features, self.loss, rational(chosen["clip"], "clip"))
         question = asked.at(np.zeros(count))
         kept = conditions.tolerance(question, max(users // rounds, 1), rounds * count)
-        return Fraction(ceil(kept * _TAU_STEPS), _TAU_STEPS)
+        return planned_tau(kept)
+
+
+class Task(Protocol):
+    """Interface of a study of a model by gradients: its fields can be restricted."""
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """Number of features of each field."""
+
+    @property
+    def model(self) -> Model:
+        """Model that is fitted."""
+
+    def restricted(self, fields: Sequence[str]) -> Self:
+        """Return the task with some of its fields."""
+
+
+def settle(task: Task, arguments: Mapping[str, Any], conditions: Conditions) -> dict[str, Any]:
+    """Set the columns, then what follows from them, once the number of users is known.
+
+    Args:
+        task: of the columns that were given, or of all.
+        arguments: of the learner, by name.
+        conditions: of the study.
+    """
+    if conditions.signing:
+        return {}
+    columns = arguments["columns"]
+    if columns is None and conditions.users is not None:
+        columns = _columns(task, conditions)
+        task = task if columns is None else task.restricted(columns)
+    return {"columns": columns, **task.model.settled(DescentSettings.of(arguments), conditions)}
+
+
+def _columns(task: Task, conditions: Conditions) -> tuple[str, ...] | None:
+    """Return the fields that users and noise allow, one at least; None: all."""
+    names, widths = list(task.widths), list(task.widths.values())
+    fitting = affordable(widths, 0.0, 0, MAX_COMPONENTS, 0.0)
+    model = task.restricted([names[place] for place in fitting]).model
+    variance, limit = model.noise(conditions).variance, model.scale.most_noise
+    kept = affordable(widths, variance, conditions.users or 0, MAX_COMPONENTS, limit)
+    return None if len(kept) == len(names) else tuple(names[place] for place in kept)
 
 
 def descend(model: Model, given: DescentSettings) -> Learning[NDArray[np.float64]]:

@@ -22,11 +22,12 @@ from askance_aggregator.learners.glm import (
     Model,
     descend,
     settings_in,
+    settle,
 )
 from askance_aggregator.learners.glm_checks import ClassCheck
 from askance_aggregator.learners.glm_gradients import Features, check_width
 from askance_aggregator.learners.glm_losses import Logistic, Loss, SmoothHinge
-from askance_aggregator.learners.glm_rules import CLASSES, MARGINS, Scale, affordable
+from askance_aggregator.learners.glm_rules import CLASSES, MARGINS, Scale
 from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Batch, Learning, Question
 from askance_aggregator.learners.linear_classifiers import (
@@ -37,13 +38,13 @@ from askance_aggregator.learners.linear_classifiers import (
     on_weight_grid,
     positive_class,
 )
-from askance_aggregator.learners.parameters import COLUMNS, LABEL, TAU, Text, columns_in
+from askance_aggregator.learners.parameters import AFFORDABLE, LABEL, TAU, Text, columns_in
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import features_of, label_of, some_fields
 from askance_aggregator.learners.schemas import traits_schema
 from askance_aggregator.numbers import Rational
 from askance_aggregator.queries import predicate
-from askance_client.queries import MAX_COMPONENTS, Expression, Schema
+from askance_client.queries import Expression, Schema
 
 C = TypeVar("C", bound=LinearClassifier)
 
@@ -192,26 +193,7 @@ def linear_svm(
 
 
 def _settle(arguments: Mapping[str, Any], conditions: Conditions, kind: _Kind) -> Mapping[str, Any]:
-    """Set the columns, then what follows from them, once the number of users is known."""
-    if conditions.signing:
-        return {}
-    task, given = _Task.of(arguments, kind), DescentSettings.of(arguments)
-    columns = arguments["columns"]
-    if columns is None and conditions.users is not None:
-        columns = _columns(task, conditions)
-        task = task if columns is None else task.restricted(columns)
-    return {"columns": columns, **task.model.settled(given, conditions)}
-
-
-def _columns(task: _Task, conditions: Conditions) -> tuple[str, ...] | None:
-    """Return the fields that users and noise allow, one at least; None: all."""
-    names, widths = list(task.widths), list(task.widths.values())
-    fitting = affordable(widths, 0.0, 0, MAX_COMPONENTS, 0.0)
-    asked = task.restricted([names[place] for place in fitting])
-    variance = asked.model.noise(conditions).variance
-    limit = task.kind.scale.most_noise
-    kept = affordable(widths, variance, conditions.users or 0, MAX_COMPONENTS, limit)
-    return None if len(kept) == len(names) else tuple(names[place] for place in kept)
+    return settle(_Task.of(arguments, kind), arguments, conditions)
 
 
 def _learn(kind: type[C], task: _Task, model: Model, given: DescentSettings) -> Learning[C]:
@@ -234,7 +216,7 @@ def _constant(model: Model, share: float) -> NDArray[np.float64]:
     return on_weight_grid(weights)
 
 
-_PARAMETERS = (LABEL, COLUMNS, ROUNDS, RATE, CLIP, DECIDE, TAU)
+_PARAMETERS = (LABEL, AFFORDABLE, ROUNDS, RATE, CLIP, DECIDE, TAU)
 _SMALL = SmallSettings(
     oracles={"columns": "height", "rounds": "4", "rate": "8", "clip": "1", "tau": "1/4"},
     fleets={"columns": "member", "rounds": "2", "rate": "1", "clip": "1", "tau": "1/3"},

@@ -21,16 +21,12 @@ from askance_aggregator.learners.glm import (
     Model,
     descend,
     settings_in,
+    settle,
 )
 from askance_aggregator.learners.glm_checks import OutcomeCheck
 from askance_aggregator.learners.glm_gradients import Features, check_width
 from askance_aggregator.learners.glm_losses import Huber, Loss, Squared
-from askance_aggregator.learners.glm_rules import (
-    OUTCOMES,
-    TWO_VALUES,
-    Scale,
-    affordable,
-)
+from askance_aggregator.learners.glm_rules import OUTCOMES, TWO_VALUES, Scale
 from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Batch, Learning
 from askance_aggregator.learners.linear import (
@@ -41,7 +37,7 @@ from askance_aggregator.learners.linear import (
     target_of,
 )
 from askance_aggregator.learners.parameters import (
-    COLUMNS,
+    AFFORDABLE,
     TAU,
     ParameterEntry,
     ParameterKind,
@@ -54,7 +50,7 @@ from askance_aggregator.learners.schemas import plane_schema
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
-from askance_client.queries import MAX_COMPONENTS, Expression, Kind, Schema
+from askance_client.queries import Expression, Kind, Schema
 
 WIDTH = Fraction(1, 8)  # of a Huber loss: a sixteenth of the outcome's range
 WHOLE_WIDTH = Fraction(1)  # of an outcome of two values, which has no outliers
@@ -272,27 +268,8 @@ def _huber(width: Rational | None) -> Lossy:
 def _settle(
     arguments: Mapping[str, Any], conditions: Conditions, lossy: Lossy
 ) -> Mapping[str, Any]:
-    """Set the columns, then what follows from them, once the number of users is known."""
-    if conditions.signing:
-        return {}
-    columns = arguments["columns"]
-    task = _Task.of(arguments["schema"], arguments["target"], columns, lossy)
-    given = DescentSettings.of(arguments)
-    if columns is None and conditions.users is not None:
-        columns = _columns(task, conditions)
-        task = task if columns is None else task.restricted(columns)
-    return {"columns": columns, **task.model.settled(given, conditions)}
-
-
-def _columns(task: _Task, conditions: Conditions) -> tuple[str, ...] | None:
-    """Return the fields that users and noise allow, one at least; None: all."""
-    names, widths = list(task.widths), list(task.widths.values())
-    fitting = affordable(widths, 0.0, 0, MAX_COMPONENTS, 0.0)
-    asked = task.restricted([names[place] for place in fitting])
-    variance = asked.model.noise(conditions).variance
-    limit = task.scale.most_noise
-    kept = affordable(widths, variance, conditions.users or 0, MAX_COMPONENTS, limit)
-    return None if len(kept) == len(names) else tuple(names[place] for place in kept)
+    task = _Task.of(arguments["schema"], arguments["target"], arguments["columns"], lossy)
+    return settle(task, arguments, conditions)
 
 
 def _learn(task: _Task, given: DescentSettings) -> Learning[LinearModel]:
@@ -308,7 +285,7 @@ def _learn(task: _Task, given: DescentSettings) -> Learning[LinearModel]:
     return task.concluded(weights)
 
 
-_PARAMETERS = (TARGET, COLUMNS, TAU, ROUNDS, RATE, CLIP, DECIDE)
+_PARAMETERS = (TARGET, AFFORDABLE, TAU, ROUNDS, RATE, CLIP, DECIDE)
 _GUESS = "the mean outcome of those rows"
 _SMALL = SmallSettings(
     oracles={"d": "1", "tau": "1/4", "rounds": "4", "rate": "1/2", "clip": "1"},

@@ -32,7 +32,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
 
-from askance_aggregator.learners.constant_checks import ModelChoice
+from askance_aggregator.learners.constant_checks import Doubt, ModelChoice
 from askance_aggregator.learners.field_limits import narrowest
 
 HOPELESS = 0.7
@@ -134,11 +134,10 @@ class Noise:
             scale: of the loss.
             deviation: of a check by a fifth of the users; it is computed where r is in doubt.
         """
-        if self.relative <= scale.clear:
-            return ModelChoice.MODEL
-        if self.relative < HOPELESS and deviation() <= scale.doubt:
-            return ModelChoice.CHECK
-        return ModelChoice.CONSTANT
+        choice = Doubt(scale.clear, HOPELESS).decision(self.relative)
+        if choice is ModelChoice.CHECK and deviation() > scale.doubt:
+            return ModelChoice.CONSTANT
+        return choice
 
     @property
     def rounds(self) -> int:

@@ -59,7 +59,7 @@ class Budget:
         if self.closed:
             raise InvalidParameter("budget: expected an open one, got one that is closed")
         chosen = self._new_name(learner) if name is None else name
-        if chosen in self.results:
+        if chosen in self.charged:
             raise InvalidParameter(f"name: expected a new one, got {value_text(chosen)}")
         wanted = self._wanted(epsilon)
         study = Study(learner, self.people.schema, epsilon=Fraction(wanted, 10**9))
@@ -122,9 +122,12 @@ class Budget:
         return wanted
 
     def _new_name(self, learner: Learner[Any]) -> str:
-        number = sum(name.rpartition("-")[0] == learner.name for name in self.results)
-        number += learner.name in self.results
-        return learner.name if not number else f"{learner.name}-{number + 1}"
+        """Return a name that no study was charged under, also none that failed."""
+        name, number = learner.name, 1
+        while name in self.charged:
+            number += 1
+            name = f"{learner.name}-{number}"
+        return name
 
 
 def budget(

@@ -15,7 +15,10 @@ from askance.estimators.base import Supervised
 from askance_aggregator import learners
 from askance_aggregator.learners import Learner
 from askance_aggregator.studies.study import Epsilon
-from askance_client.queries import Schema
+from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
+from askance_client.queries import Category, Field, Schema
+from askance_client.records import is_missing
 
 _LABEL = "label"
 
@@ -24,7 +27,7 @@ class LocalClassifier(ClassifierMixin, Supervised):  # type: ignore[misc]  # sci
     """Classifier that is learned from simulated devices; see `LocalEstimator`.
 
     Attributes:
-        classes_: the classes, sorted, shape (classes,).
+        classes_: the classes, sorted, shape (classes,): those of y and all labels of the schema.
     """
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803  # scikit-learn's name
@@ -36,12 +39,15 @@ class LocalClassifier(ClassifierMixin, Supervised):  # type: ignore[misc]  # sci
 
         Raises:
             ValueError: scikit-learn's checks, or fewer than two classes.
-            InvalidParameter: a parameter, or a column's name.
+            InvalidParameter: a parameter, a column's name, or a class that is no label of the
+                schema or reads as a missing value.
             PlanRefused: too few rows at this epsilon; no device was asked.
         """
         columns, outcome = self._examples(X, y)
         check_classification_targets(outcome)
-        self.classes_ = np.unique(outcome)
+        name = self._outcome_name(columns, _LABEL)
+        kind = None if self.schema is None else self.schema.fields[name]
+        self.classes_ = _classes_of(outcome, kind)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"y: expected two classes or more, got one class: {self.classes_.tolist()}"
@@ -51,7 +57,6 @@ class LocalClassifier(ClassifierMixin, Supervised):  # type: ignore[misc]  # sci
                 f"Only binary classification is supported: expected two classes in y, got"
                 f" {len(self.classes_)}"
             )
-        name = self._outcome_name(columns, _LABEL)
         self._run(
             {**columns, name: np.array([str(value) for value in outcome.tolist()], dtype=object)},
             lambda schema, names: self._learner(schema, name, [n for n in names if n != name]),
@@ -85,6 +90,44 @@ class LocalClassifier(ClassifierMixin, Supervised):  # type: ignore[misc]  # sci
     @abstractmethod
     def _learner(self, schema: Schema, outcome: str, names: list[str]) -> Learner[Any]:
         """Make the learner that predicts a label from columns."""
+
+
+def _classes_of(outcome: NDArray[Any], kind: Field | None) -> NDArray[Any]:
+    """Return the classes of y, with those of a schema's field that no row has.
+
+    Raises:
+        InvalidParameter: a class reads as a missing value or is no label of the field, the field
+            has no labels, or a label cannot be written as a class of y's type.
+    """
+    classes = np.unique(outcome)
+    texts = [str(value) for value in classes.tolist()]
+    missing = [text for text in texts if is_missing(text)]
+    if missing:
+        raise InvalidParameter(
+            f"y: expected classes that do not read as missing, got {value_text(missing[0])}"
+        )
+    if kind is None:
+        return classes
+    labels = kind.labels if isinstance(kind, Category) else ()
+    strange = [text for text in texts if text not in labels]
+    if strange:
+        raise InvalidParameter(
+            f"y: expected the labels of the schema, {value_text(list(labels))}, got"
+            f" {value_text(strange[0])}"
+        )
+    absent = [label for label in labels if label not in texts]
+    if not absent:
+        return classes
+    try:
+        others = np.array(absent, dtype=None if classes.dtype.kind == "U" else classes.dtype)
+    except ValueError:
+        others = np.array([], dtype=classes.dtype)
+    if [str(value) for value in others.tolist()] != absent:
+        raise InvalidParameter(
+            f"y: expected classes of a type that holds the schema's labels {value_text(absent)},"
+            f" got {value_text(str(classes.dtype))}"
+        )
+    return np.unique(np.concatenate([classes, others]))
 
 
 class LocalNaiveBayes(LocalClassifier):

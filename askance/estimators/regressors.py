@@ -53,12 +53,14 @@ class LocalLinearRegression(RegressorMixin, Supervised):  # type: ignore[misc]  
             y: outcomes, shape (n,).
 
         Raises:
-            ValueError: scikit-learn's checks.
+            ValueError: scikit-learn's checks, or one outcome in all rows and no schema.
             InvalidParameter: a parameter, or a column's name.
             PlanRefused: too few rows at this epsilon; no device was asked.
         """
         columns, outcome = self._examples(X, y)
         name = self._outcome_name(columns, _TARGET)
+        if self.schema is None and (outcome == outcome[0]).all():
+            raise ValueError("y: expected two different outcomes or more, got one")
         self._run(
             {**columns, name: outcome.astype(np.float64)},
             lambda schema, names: self._learner(schema, name, [n for n in names if n != name]),

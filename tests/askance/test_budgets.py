@@ -60,3 +60,33 @@ def test_a_name_is_used_once_and_a_closed_budget_asks_nothing() -> None:
     with pytest.raises(InvalidParameter, match="closed"):
         budget.ask(learner, epsilon=1)
     assert budget.left == 1
+
+
+def test_a_study_that_fails_stays_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    users = people()
+    learner = ask.learners.frequency(users.schema["category"])
+    budget = ask.budget(users, epsilon=1)
+
+    def fail(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("askance.budgets.simulate", fail)
+        with pytest.raises(KeyboardInterrupt):
+            budget.ask(learner, epsilon="0.75")
+    with pytest.raises(InvalidParameter, match=r"at most 0\.25"):
+        budget.ask(learner, epsilon="0.75")
+    budget.ask(learner, epsilon="0.25")
+    assert list(budget.results) == ["frequency-2"]
+    assert budget.left == 0
+
+
+def test_a_name_that_the_caller_chose_is_passed_over() -> None:
+    users = people()
+    learner = ask.learners.frequency(users.schema["category"])
+    budget = ask.budget(users, epsilon=2)
+    budget.ask(learner, epsilon="0.5")
+    budget.ask(learner, epsilon="0.5", name="frequency-3")
+    for _ in range(2):
+        budget.ask(learner, epsilon="0.5")
+    assert list(budget.results) == ["frequency", "frequency-3", "frequency-2", "frequency-4"]

@@ -146,3 +146,35 @@ def test_clones_cross_validation_and_pickles_work() -> None:
     read = pickle.loads(pickle.dumps(fitted))
     assert (read.predict(rows[:20]) == fitted.predict(rows[:20])).all()
     assert read.epsilon_spent_ == fitted.epsilon_spent_
+
+
+def test_labels_of_the_schema_that_no_row_has_are_classes() -> None:
+    numbers = examples()[0][:, :2]
+    wanted = np.where(numbers[:, 0] > 0, 7, 5)
+    fields = {"x0": ask.Real(-4, 4, 16), "x1": ask.Real(-4, 4, 16)}
+    schema = ask.Schema.of("points", 1, {**fields, "label": ask.Label(("5", "6", "7"))})
+    model = LocalNaiveBayes(epsilon=4, schema=schema, random_state=0).fit(numbers, wanted)
+    assert model.classes_.tolist() == [5, 6, 7]
+    assert model.predict_proba(numbers).sum(axis=1) == pytest.approx(1)
+    assert set(model.predict(numbers).tolist()) <= {5, 6, 7}
+
+
+def test_classes_that_the_schema_does_not_know_or_that_read_as_missing_are_refused() -> None:
+    numbers = examples()[0][:, :2]
+    wanted = np.arange(len(numbers)) % 3
+    fields = {"x0": ask.Real(-4, 4, 16), "x1": ask.Real(-4, 4, 16)}
+    schema = ask.Schema.of("points", 1, {**fields, "label": ask.Label(("0", "1"))})
+    with pytest.raises(InvalidParameter, match=r"labels of the schema.*'2'"):
+        LocalNaiveBayes(epsilon=4, schema=schema).fit(numbers, wanted)
+    named = np.array(["EU", "NA", "US"])[wanted]
+    with pytest.raises(InvalidParameter, match="missing, got 'NA'"):
+        LocalNaiveBayes(epsilon=4).fit(numbers, named)
+    other = ask.Schema.of("points", 1, {**fields, "label": ask.Label(("0", "1", "2", "many"))})
+    with pytest.raises(InvalidParameter, match="a type that holds"):
+        LocalNaiveBayes(epsilon=4, schema=other).fit(numbers, wanted)
+
+
+def test_one_outcome_in_all_rows_is_refused_where_bounds_are_inferred() -> None:
+    numbers = examples()[0][:, :2]
+    with pytest.raises(ValueError, match="two different outcomes"):
+        LocalLinearRegression(epsilon=4).fit(numbers, np.ones(len(numbers)))

@@ -117,7 +117,7 @@ def test_a_result_of_another_form_is_no_fault_of_the_analyst_s_program(
 def test_an_older_aggregator_s_result_is_printed(
     hostile: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It has no `max_asked_nano_nats`."""
+    """The most that users were asked for is not among its parts."""
     capsys.readouterr()
     assert main(["study", "result", DIGEST.hex(), *hostile]) == 1  # a study that has failed
     assert "expected the parts" not in (printed := capsys.readouterr()).err

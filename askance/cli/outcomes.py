@@ -94,8 +94,8 @@ def study_report(
             asked=content["users_asked"],
             answers=content["answers"],
             budget=epsilon["budget"],
-            # A user whose answer was lost has spent what was asked for.
-            max_spent=max(epsilon["max_spent"], epsilon["max_asked_nano_nats"] / _NANO),
+            # A user whose answer was lost has spent what was asked for, which older results lack.
+            max_spent=max(epsilon["max_spent"], epsilon.get("max_asked_nano_nats", 0) / _NANO),
             mean_spent=epsilon["mean_spent"],
         ),
         warnings=warnings,
@@ -246,7 +246,7 @@ def _study_details(content: dict[str, Any]) -> list[str]:
         f"asked about: {', '.join(content['fields']) or 'no field'}",
         f"closed: {counted(content['rounds'], 'round')} of {counted(content['queries'], 'query')},"
         f" {counted(content['answers'], 'answer')}",
-        content["privacy"],
+        f"{content['privacy']}",
     ]
     if content["bounds"]:
         lines += bounds_lines(content["bounds"])

@@ -13,7 +13,7 @@ from askance.cli.arguments import add_out, add_text, check_new
 from askance.cli.outcomes import study_report, verification_report
 from askance.cli.output import Failure, counted, fail, print_json
 from askance.cli.progress import progress
-from askance.cli.report import print_report
+from askance.cli.report import CommandReport, print_report
 from askance_client.printable import printable
 
 if TYPE_CHECKING:
@@ -270,13 +270,29 @@ def _ended(result: StudyResult, arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(content)
     else:
-        from askance_aggregator.learners import presentation_of_json
+        report = _report(content, every=arguments.all, verbose=arguments.verbose)
+        print_report(report, verbose=arguments.verbose)
+    return 0 if failure is None else fail(failure, as_json=False)
 
+
+def _report(content: dict[str, Any], *, every: bool, verbose: bool) -> CommandReport:
+    """Make the report of a result, whose form is another program's word.
+
+    Raises:
+        RemoteProtocolError: a part is not there, or of another form.
+    """
+    from askance_aggregator.learners import presentation_of_json
+    from askance_client.errors import RemoteProtocolError
+
+    try:
         found = content["hypothesis"]
         shown = None if found is None else presentation_of_json(content["learner"], found)
-        every, verbose = arguments.all, arguments.verbose
-        print_report(study_report(content, shown, every=every, verbose=verbose), verbose=verbose)
-    return 0 if failure is None else fail(failure, as_json=False)
+        return study_report(content, shown, every=every, verbose=verbose)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise RemoteProtocolError(
+            "aggregator: expected the parts of a result that this version prints, found another"
+            " form (--json prints it as it came)"
+        ) from error
 
 
 _ENDED = {"FAILED": "has failed", "CANCELLED": "was cancelled", "OPEN": "is open"}

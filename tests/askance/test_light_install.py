@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-HIDDEN = ("matplotlib", "sklearn", "dp_accounting", "pyarrow", "pandas", "ray")
+HIDDEN = ("matplotlib", "sklearn", "dp_accounting", "pyarrow", "pandas", "argcomplete", "ray")
 PROGRAM = f"""
 import importlib.machinery, sys
 
@@ -89,11 +89,20 @@ def test_a_missing_package_is_named_with_the_extra_to_install(
 def test_the_hidden_packages_are_of_extras_only() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     client = tomllib.loads((ROOT / "client" / "pyproject.toml").read_text())["project"]
-    names = ("matplotlib", "scikit-learn", "dp-accounting", "pyarrow", "pandas", "ray")
+    names = (
+        "matplotlib",
+        "scikit-learn",
+        "dp-accounting",
+        "pyarrow",
+        "pandas",
+        "argcomplete",
+        "ray",
+    )
     for needed in (*project["dependencies"], *client["dependencies"]):
         assert not needed.startswith(names)
     extras = project["optional-dependencies"]
-    of_all = [line for extra in ("plots", "frames", "curator") for line in extras[extra]]
+    in_all = ("plots", "frames", "curator", "completion")
+    of_all = [line for extra in in_all for line in extras[extra]]
     for name in names[:-1]:
         assert any(line.startswith(name) for line in of_all), name
-    assert extras["all"] == ["askance[plots,frames,curator]"]
+    assert extras["all"] == [f"askance[{','.join(in_all)}]"]

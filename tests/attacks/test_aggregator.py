@@ -31,7 +31,8 @@ from askance_client.codec import digest_of
 from askance_client.device import Policy
 from askance_client.errors import NondeterminismError
 from askance_client.messages import AckStatus, Request, SignedStudy
-from askance_client.service import MAX_RESPONSE_BYTES, CheckIn, token_digest
+from askance_client.service import MAX_RESPONSE_BYTES, CheckIn, Response, token_digest
+from askance_client.service.exchange import encode_response
 from askance_simulation.fleets import Devices, ObjectFleet
 from askance_simulation.randomness.coins import SeededCoins
 from askance_simulation.randomness.seeds import Seed
@@ -206,10 +207,13 @@ def test_devices_that_lie_about_what_they_spent_do_not_overflow_the_account() ->
 
 def test_a_check_in_s_answer_keeps_to_the_limit_of_its_bytes() -> None:
     """Requests that fill a response to the last byte leave no space for anything beside them."""
+    empty = len(encode_response(Response(requests=(bytes(1 << 18),)))) - (1 << 18)
+    half = encode_response(Response(requests=(bytes(MAX_RESPONSE_BYTES // 2 - empty),)))
+    assert len(half) == MAX_RESPONSE_BYTES // 2
 
     class Full(Hub):
         def owed(self, ordinal: int, known_studies: set[bytes]) -> list[bytes]:
-            return [bytes(MAX_RESPONSE_BYTES // 2)] * 2
+            return [half] * 2
 
     async def answered() -> bytes:
         store = MemoryStore()

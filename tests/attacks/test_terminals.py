@@ -83,6 +83,47 @@ def test_what_is_said_to_an_analyst(
     assert not [c for c in shown if not c.isprintable() and c != "\n"]
 
 
+def _unfetched() -> NoReturn:
+    pytest.fail("an export was fetched")
+
+
+@pytest.mark.parametrize("verbose", [[], ["--verbose"]])
+@pytest.mark.parametrize("part", result())
+@pytest.mark.parametrize("other", [None, STEER, -1, [STEER], {STEER: STEER}])
+def test_a_result_of_another_form_is_no_fault_of_the_analyst_s_program(
+    part: str,
+    other: object,
+    verbose: list[str],
+    hostile: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """None: without the part."""
+    content = {name: value for name, value in result().items() if name != part}
+    if other is not None:
+        content[part] = other
+    ended = StudyResult(DIGEST.hex(), StudyState.DONE, "", "", content, _unfetched)
+    monkeypatch.setattr(StudyHandle, "result", lambda _: ended)
+    capsys.readouterr()
+    code = main(["study", "result", DIGEST.hex(), *verbose, *hostile])
+    printed = capsys.readouterr()
+    shown = printed.out + printed.err
+    assert "fault of askance" not in shown
+    assert not [c for c in shown if not c.isprintable() and c != "\n"]
+    refused = "askance: aggregator: expected the parts of a result that this version prints"
+    assert (code, printed.err.startswith(refused)) in {(0, False), (1, True)}
+
+
+def test_an_older_aggregator_s_result_is_printed(
+    hostile: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The most that users were asked for is not among its parts."""
+    capsys.readouterr()
+    assert main(["study", "result", DIGEST.hex(), *hostile]) == 1  # a study that has failed
+    assert "expected the parts" not in (printed := capsys.readouterr()).err
+    assert "spent" in printed.out
+
+
 def test_what_is_said_to_a_device() -> None:
     metadata = aio.Metadata()
     failure = aio.AioRpcError(grpc.StatusCode.UNAVAILABLE, metadata, metadata, details=STEER)

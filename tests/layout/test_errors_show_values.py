@@ -97,9 +97,11 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
             "column {}: expected one of {} stated labels, found another at row {}",
             "column {}: expected values in {} .. {}, found another in {} rows, row {} the fir",
         },
+        "simulation/askance_simulation/populations/arrow_tables.py": {
+            "{}: expected text, numbers or times that can be read in {}, found others",
+        },
         "simulation/askance_simulation/populations/files.py": {
             "{}: expected a Parquet file, got another format",
-            "{}: expected text, numbers or times that can be read in {}, found others",
         },
     },
     "a key or a token": {
@@ -141,6 +143,9 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
         "aggregator/askance_aggregator/server/studies/manager.py": {
             "study: expected one of this analyst's, found another analyst's",
             "study: expected one of this analyst's, found none",
+        },
+        "askance/cli/study.py": {
+            "aggregator: expected the parts of a result that this version prints, found anoth",
         },
         "client/askance_client/cli/running.py": {
             "expected a certificate that the ca signed, got another",

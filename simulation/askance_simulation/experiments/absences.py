@@ -79,8 +79,10 @@ def _default(query: Query) -> str:
             return f"cell {name}" if name.isdecimal() else repr(name)  # a number names no value
         case QueryKind.PREDICATE:
             return "'yes'" if query.default else "'no'"
-        case QueryKind.REAL | QueryKind.VECTOR:
+        case QueryKind.REAL:
             return _number(query)
+        case QueryKind.VECTOR:
+            return f"{_number(query)} in every component that depends on it"
         case QueryKind.SIGNED:
             return "the question's public default"
 

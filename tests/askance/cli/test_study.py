@@ -116,7 +116,7 @@ def test_a_study_that_fails_exits_with_1(run: Run, where: list[str], file: Path)
     opened, failed = err.splitlines()
     open_ = f"study {result['study']} is open, and may ask about: smokes"
     assert opened == open_  # printed before the wait
-    assert failed.startswith("askance: the study has failed: round 0: expected at least 1 answers")
+    assert failed.startswith("askance: the study has failed: round 1: expected at least 1 answers")
 
 
 def test_a_study_that_is_open_and_then_cancelled(run: Run, where: list[str], file: Path) -> None:

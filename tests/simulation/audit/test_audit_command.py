@@ -63,7 +63,7 @@ def test_an_alarm_ends_with_1_and_says_what_was_expected(
     assert main(["verify", "--audit"]) == 1
     screen = capsys.readouterr().out
     assert "stuck, epsilon 1: the first cell: expected symbol 00 in about 73.11 of 100" in screen
-    assert "The absence of an alarm is no proof" in screen
+    assert "note: the absence of an alarm is no proof; askance verify is\n" in screen
     assert main(["verify", "--audit", "--json"]) == 1
     result = json.loads(capsys.readouterr().out)
     assert result["alarms"] == len(result["audited"][0]["alarms"]) > 0

@@ -36,15 +36,26 @@ def test_a_missing_value_that_is_in_no_cell_is_left_out() -> None:
 
 
 def test_a_default_stands_beside_the_range_of_its_answers() -> None:
-    """Second moments are of numbers scaled to [-1, 1]: a bare 0 would be read as an age of 0."""
+    """Numbers are scaled to [-1, 1], squares have more room: a bare 0 would be read as an age."""
     schema = Schema("two", 1, age=Integer(0, 9), pay=Integer(0, 9))
     people = Population.from_columns(
         schema, {"age": [None, 1, 2, 3] * 50, "pay": [1, 2, 3, 4] * 50}
     )
     learner = principal_components(schema, ["age", "pay"], components=1, missing="default")
     found = simulate(Study(learner, schema, epsilon=1), people).notes
-    counted = "50 of 200 users have no valid value of age and count as"
-    assert f"{counted} 0, the middle (its answers range from -1 to 1)" in found
+    counted = "50 of 200 users have no valid value of age or pay and count as"
+    where = "in every component that depends on it"
+    assert found == (f"{counted} 0, the middle (its answers range from -2.0625 to 2.0625) {where}",)
+
+
+def test_what_is_missing_counts_as_the_default_only_where_it_is_used() -> None:
+    """A vector that is asked of all users keeps the components of the fields that are there."""
+    schema = Schema("two", 1, age=Integer(0, 9), pay=Integer(0, 9))
+    people = Population.from_columns(schema, {"age": [None, 9] * 5000, "pay": [9] * 10000})
+    learner = principal_components(schema, ["age", "pay"], components=1, missing="default")
+    age, pay = simulate(Study(learner, schema, epsilon=8), people).hypothesis.mean
+    assert abs(age - 0.5) < 0.1
+    assert abs(pay - 1) < 0.1
 
 
 def test_where_nobody_lacks_anything_nothing_is_said() -> None:

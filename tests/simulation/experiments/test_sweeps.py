@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from askance_client import __version__
-from askance_client.errors import InvalidParameter
+from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_simulation.experiments import Named, named, simulate
 from askance_simulation.experiments.sweeps import Advance, Cell, Grid, Sweep, sweep
 
@@ -146,7 +146,6 @@ class TestBadInput:
             ({"learner": []}, "learner: expected one or more"),
             ({"learner": ["mean", "mean"]}, "expected each once, found 'mean' twice"),
             ({"population": "nowhere"}, "population: expected one of"),
-            ({"data": "none.csv"}, "none.csv: expected a file"),
             ({"grid": {"users": 10}}, "grid: expected values of epsilon, got none"),
             ({"grid": {**GRID, "epsilon": []}}, "grid: expected values of epsilon, got none"),
             ({"grid": {**GRID, "epsilon": [1, 0]}}, "epsilon must be positive"),
@@ -169,6 +168,16 @@ class TestBadInput:
         monkeypatch.chdir(tmp_path)
         with pytest.raises(InvalidParameter, match=complaint):
             trials(**{"out": "rows.jsonl"} | changes)
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize("given", ["data", "schema"])
+    def test_a_file_that_is_not_there_is_refused_as_every_command_refuses_it(
+        self, given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        complaint = r"^none\.csv: cannot be read: No such file or directory$"
+        with pytest.raises(InvalidRecord, match=complaint):
+            trials(**{"out": "rows.jsonl", given: "none.csv"})
         assert list(tmp_path.iterdir()) == []
 
     def test_a_part_that_is_not_there(self, sweep_result: Sweep) -> None:

@@ -87,6 +87,7 @@ def sweep(
     Raises:
       InvalidParameter: a name or value that there is none of, or a file with rows of another
         sweep; nothing was run.
+      InvalidRecord: a file of data that is not there or cannot be read; nothing was run.
     """
     if fleet not in FLEETS:
         raise unknown_name("fleet", fleet, FLEETS)

@@ -228,7 +228,11 @@ def compare(epsilon: str, d: int, trials: int) -> Row:
     """Compare the three schemes at one eps and d."""
     listed = Listed(d, epsilon)
     one, printed = (
-        plan(masked_parity(masked_parity_schema(d), variant), parse_epsilon(epsilon), BETA)
+        plan(
+            masked_parity(masked_parity_schema(d), variant, candidates=1),
+            parse_epsilon(epsilon),
+            BETA,
+        )
         for variant in ("signed", "printed")
     )
     measured_one = least_users(Ours(d, epsilon), QUICK).users + one.rounds[1].users

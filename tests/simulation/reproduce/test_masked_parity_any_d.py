@@ -14,7 +14,7 @@ from askance_aggregator.learners import MaskedParity, masked_parity, masked_pari
 from askance_aggregator.learners.sign_lists import likely_patterns
 from askance_aggregator.oracles import learn
 from askance_aggregator.oracles.masked_parity import MaskedParityOracle, lazy_masked_parity
-from askance_aggregator.planning import plan, plan_batch
+from askance_aggregator.planning import StudyPlan, plan, plan_batch
 from askance_aggregator.studies.study import Study
 from askance_client.accounting import parse_epsilon
 from askance_simulation.experiments import run_trial
@@ -53,13 +53,29 @@ def test_round_one_fails_as_seldom_as_planned(d: int, variant: str, epsilon: str
 
 @pytest.mark.parametrize("epsilon", ["1", "4"])
 def test_plans_grow_with_d_and_not_with_the_next_power_of_two(epsilon: str) -> None:
-    """5 is not paid as 8: users over d^2 ln(d / beta) keep within a factor of the next d's."""
-    users = [
-        plan(masked_parity(masked_parity_schema(d)), parse_epsilon(epsilon), BETA).users_needed
-        for d in (4, 5, 7, 8, 12, 16)
-    ]
-    assert users == sorted(set(users))
-    assert users[1] < 0.6 * users[3]
+    """5 is not paid as 8: users over d^2 ln(d / beta) keep within a factor of the next d's.
+
+    Of a list round 2 grows slowly with d, and at eps = 4 takes up to half of the users.
+    """
+
+    def plans(candidates: int | None) -> list[StudyPlan]:
+        return [
+            plan(
+                masked_parity(masked_parity_schema(d), candidates=candidates),
+                parse_epsilon(epsilon),
+                BETA,
+            )
+            for d in (4, 5, 7, 8, 12, 16)
+        ]
+
+    of_one, of_lists = plans(1), plans(None)
+    one, lists = ([planned.users_needed for planned in each] for each in (of_one, of_lists))
+    first = [planned.rounds[0].users for planned in of_lists]
+    for users in (one, lists, first):
+        assert users == sorted(set(users))
+    for users in (one, first):
+        assert users[1] < 0.6 * users[3]
+    assert all(fewer < more for fewer, more in zip(lists, one, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         self.model_ = self.study_.hypothesis
         self.n_users_ = people.size
         self.epsilon_spent_ = self.study_.epsilon_spent.max
-        self.notes_ = self.study_.notes
+        self.notes_ = (*self.study_.notes, *people.warnings)
 
     def _features(self, rows: Any) -> dict[str, NDArray[Any]]:
         """Return the columns of rows to predict, after scikit-learn's checks."""

@@ -54,16 +54,14 @@ def population_of(
         label: field to be predicted; None: there is none.
 
     Raises:
-        InvalidRecord: no column can be asked about, or one has another shape.
+        InvalidRecord: no column can be asked about, or more than half of a column's values are
+            outside the schema.
     """
-    if schema is not None:
-        kept = {name: column for name, column in columns.items() if name in schema.fields}
-        return Population.from_columns(schema, kept, name="rows")
     cells = [_cells(column) for column in columns.values()]
     names = tuple(columns)
     table = Table(_SOURCE, names, names, list(zip(*cells, strict=True)))
     keep: Collection[str] = names
-    return people_of(table, seed, label=label, keep=keep)
+    return people_of(table, seed, schema=schema, label=label, keep=keep)
 
 
 def _cells(column: NDArray[Any]) -> list[str | bool | None]:

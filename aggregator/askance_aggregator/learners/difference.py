@@ -44,6 +44,7 @@ from askance_aggregator.queries import among
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Bit, Category, Expression, Integer, Label, Real, Schema
+from askance_client.records import NOTHING
 
 _CELLS = ("0", "1")  # of a bit
 _DIFFERENCE_PART = 0.75  # of alpha for the difference; the rest is for both means and shares
@@ -166,8 +167,8 @@ def difference(
         schema: of the records.
         column: a number, clamped to its range, or a bit (means are then shares).
         group: the category or bit that groups users.
-        first: a value of the group; None: its first.
-        second: another, whose mean is taken less the first's; None: its second.
+        first: a value of the group; None: its first, "(missing)" left out.
+        second: another, whose mean is taken less the first's; None: likewise its second.
         tau: how exactly the difference is wanted, in real units; None: as exactly as the
             population allows.
         present: a promise, from public knowledge, that each group has at least this share of
@@ -227,7 +228,8 @@ def _groups(
             f"difference: group: expected a category or a bit, got {value_text(group)}"
         )
     cells = tuple(kind.labels) if isinstance(kind, Category) else _CELLS
-    names = (first or cells[0], second or cells[min(1, len(cells) - 1)])
+    values = [cell for cell in cells if cell != NOTHING] or list(cells)
+    names = (first or values[0], second or values[min(1, len(values) - 1)])
     for name in names:
         if name not in cells:
             raise unknown_name(f"difference: value of {group}", name, cells)

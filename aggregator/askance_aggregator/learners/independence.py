@@ -42,6 +42,7 @@ _ENOUGH = 1e-10  # relative fall of the statistic that ends the fit
 _FROM_ZERO = 3.0  # standard errors that a share is above zero before anything is divided by it
 _NORMAL = np.linspace(-8.0, 8.0, 1601)  # the normal law beyond has 1e-15
 _HALVINGS = 50
+_LEAST_CHANCE = 1e-300  # a p-value is never 0
 
 
 class IndependenceTest(NamedTuple):
@@ -85,7 +86,9 @@ def independence_test(
         raw = np.append(fitted.ravel(), shares[-1])
         null = _product_of(nearest_distribution(raw), shape)
     degrees = (shape[0] - 1) * (shape[1] - 1)
-    return IndependenceTest(statistic, degrees, float(chdtrc(degrees, statistic)))
+    return IndependenceTest(
+        statistic, degrees, max(float(chdtrc(degrees, statistic)), _LEAST_CHANCE)
+    )
 
 
 def cramers_v(shares: Reals, shape: tuple[int, int]) -> float:

@@ -209,6 +209,14 @@ class TestDifference:
         share = among(SCHEMA["paid"], SCHEMA["size"] == "m")
         assert evaluate_columns(share, rows).tolist() == [2, 0, 0, 2]
 
+    def test_users_without_a_group_are_none_of_the_default_groups(self) -> None:
+        """Before: an inferred category's first label is "(missing)", which was the first group."""
+        schema = Schema("s", 1, size=Category(("(missing)", "s", "m")), age=Integer(0, 99))
+        made = difference(schema, "age", "size")
+        members = [question.query for question in made.batch.questions]
+        wanted = [among(schema["age"], schema["size"] == name) for name in ("s", "m")]
+        assert [repr(query) for query in members] == [repr(query) for query in wanted]
+
     @pytest.mark.parametrize(
         ("settings", "message"),
         [

@@ -24,7 +24,7 @@ from askance.estimators import (
     LocalNaiveBayes,
     LocalPCA,
 )
-from askance_client.errors import InvalidParameter, PlanRefused
+from askance_client.errors import InvalidParameter, InvalidRecord, PlanRefused
 
 USERS = 6_000
 
@@ -178,3 +178,15 @@ def test_one_outcome_in_all_rows_is_refused_where_bounds_are_inferred() -> None:
     numbers = examples()[0][:, :2]
     with pytest.raises(ValueError, match="two different outcomes"):
         LocalLinearRegression(epsilon=4).fit(numbers, np.ones(len(numbers)))
+
+
+def test_values_outside_a_stated_schema_are_noted_and_most_of_them_refused() -> None:
+    rows, label = examples()
+    fields = {name: ask.Real(-5, 5) for name in ("x1", "x2")}
+    answer = ask.Label(["no", "yes"])
+    narrow = ask.Schema("narrow", 1, x0=ask.Real(-1, 5), **fields, answer=answer)
+    model = LocalNaiveBayes(epsilon=8, schema=narrow, random_state=0).fit(rows, label)
+    assert [note for note in model.notes_ if "x0" in note]
+    far = ask.Schema("far", 1, x0=ask.Real(50, 60), **fields, answer=answer)
+    with pytest.raises(InvalidRecord, match="x0"):
+        LocalNaiveBayes(epsilon=8, schema=far).fit(rows, label)

@@ -15,7 +15,7 @@ from scipy.special import bdtrc
 from askance_aggregator.learners import find
 
 DRAWS = 200
-EPSILONS = ("0.5", "1", "4", "8")
+EPSILONS = ("0.5", "4")  # benchmarks/association.py has more
 
 
 def most(draws: int) -> int:

@@ -175,7 +175,8 @@ def listed(d: int, epsilon: str, trials: int, seed: Seed) -> Row:
     """Compare the plan of a study with that of one mask, and count failures of both rounds."""
     schema = masked_parity_schema(d)
     study = Study(masked_parity(schema), epsilon=epsilon, beta=BETA)
-    planned, one = study.plan(), plan(masked_parity(schema), study.nano_nats, BETA)
+    single = masked_parity(schema, candidates=1)
+    planned, one = study.plan(), plan(single, study.nano_nats, BETA)
     candidates = int(study.learner.parameters["candidates"])
     batch = next(study.learner.run())
     failed = sum(failed_trials(batch, planned, candidates, trials, generator(seed)))

@@ -37,6 +37,24 @@ def rational(value: Rational, what: str) -> Fraction:
         raise InvalidParameter(f"{what} expects a finite number, got {value_text(value)}") from None
 
 
+def positive(value: Rational, what: str, most: Fraction | int | None = None) -> Fraction:
+    """The number, exactly, if it is above 0.
+
+    Args:
+        value: a number, or its text ("0.05", "1/20").
+        what: the name of the parameter, for the error.
+        most: the greatest allowed value; None: there is none.
+
+    Raises:
+        InvalidParameter: it is not a finite number, not above 0, or above `most`.
+    """
+    number = rational(value, what)
+    if number <= 0 or (most is not None and number > most):
+        wanted = "positive number" if most is None else f"number in (0, {most}]"
+        raise InvalidParameter(f"{what} expects a {wanted}, got {value_text(value)}")
+    return number
+
+
 def _parsed(text: str) -> Fraction:
     if not isinstance(text, str) or len(text) > _MAX_TEXT:
         raise ValueError

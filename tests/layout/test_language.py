@@ -1,4 +1,4 @@
-"""Language of docstrings, comments and headings: plain technical English.
+"""Docstrings, comments and headings are in plain technical English.
 
 A docstring opens with a verb (functions) or a noun phrase (modules, classes, properties), never
 with a question word, a conjunction or a pronoun. Words like "nobody" hide who acts: name the user,

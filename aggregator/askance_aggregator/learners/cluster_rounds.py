@@ -43,7 +43,7 @@ from askance_aggregator.learners.parameters import (
     whole,
 )
 from askance_aggregator.learners.reach import reach_of
-from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.numbers import Rational, positive, rational
 from askance_aggregator.queries import of_complete, vector
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -92,12 +92,10 @@ class RoundSettings:
     def __post_init__(self) -> None:
         if self.rounds is not None:
             check_rounds(self.rounds)
-        if self.clip is not None and not 0 < rational(self.clip, "clip") <= MOST_CLIP:
-            raise InvalidParameter(
-                f"clip expects a number in (0, {MOST_CLIP}], got {value_text(self.clip)}"
-            )
-        if self.tau is not None and rational(self.tau, "tau") <= 0:
-            raise InvalidParameter(f"tau expects a positive number, got {value_text(self.tau)}")
+        if self.clip is not None:
+            positive(self.clip, "clip", MOST_CLIP)
+        if self.tau is not None:
+            positive(self.tau, "tau")
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> RoundSettings:

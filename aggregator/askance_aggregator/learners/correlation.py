@@ -37,7 +37,7 @@ from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import some_fields
 from askance_aggregator.learners.schemas import plane_schema
-from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.numbers import Rational, positive
 from askance_aggregator.queries import has_all, number_of_complete, vector, where
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -232,18 +232,11 @@ def _tolerance(
     covariance is off by less than 3 u + u^2, a variance by 5/2 u + u^2, and a correlation by less
     than (11/2 u + 2 u^2) / (s^2 - 5/2 u - u^2), which is below tau for u = tau s^2 / (6 + 3 tau).
     """
-    spread = Fraction(1, 2) if deviation is None else rational(deviation, "deviation")
-    share = Fraction(1) if present is None else rational(present, "present")
-    for name, value in (("deviation", spread), ("present", share)):
-        if not 0 < value <= 1:
-            raise InvalidParameter(f"{name} expects a number in (0, 1], got {value}")
+    spread = Fraction(1, 2) if deviation is None else positive(deviation, "deviation", 1)
+    share = Fraction(1) if present is None else positive(present, "present", 1)
     if tau is None:
         return None
-    wanted = rational(tau, "tau")
-    if not 0 < wanted <= 1:
-        raise InvalidParameter(
-            f"correlation: tau expects a number in (0, 1], got {value_text(tau)}"
-        )
+    wanted = positive(tau, "tau", 1)
     off = wanted * spread * spread / (6 + 3 * wanted)
     return off * share / (2 + off)
 

@@ -69,7 +69,7 @@ from askance_aggregator.learners.tree_rules import (
     table_copies,
 )
 from askance_aggregator.learners.trees import MAX_DEPTH, DecisionTree, TreeNode, parts_of
-from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.numbers import Rational, positive, rational
 from askance_aggregator.queries import category, where
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -110,11 +110,7 @@ class _Task:
         if not 0 < least <= Fraction(1, 2):
             share = value_text(arguments["min_share"])
             raise InvalidParameter(f"min_share expects a share in (0, 1/2], got {share}")
-        tau = None if arguments["tau"] is None else rational(arguments["tau"], "tau")
-        if tau is not None and tau <= 0:
-            raise InvalidParameter(
-                f"tau expects a positive number, got {value_text(arguments['tau'])}"
-            )
+        tau = None if arguments["tau"] is None else positive(arguments["tau"], "tau")
         size = arguments["cells"]
         if size is None:
             size = MOST_CELLS if tau is None else cells_within(tau)
@@ -206,8 +202,8 @@ def decision_tree(
     with `tau`), of at most cells x classes + 1 values. With `tau`, every share is off by less than
     that, and the tree, unless it is one leaf, predicts more complete cases rightly than its most
     frequent class would; in a leaf of m joint cells no class is commoner than the predicted one by
-    2 m tau or more. Without one, users are divided evenly over all questions, and a subtree is kept
-    beyond one standard deviation of what it gains: it is likely to gain, not certain. See
+    2 m tau or more. Without one, users are divided about evenly over all questions, and a subtree
+    is kept beyond one standard deviation of what it gains: it is likely to gain, not certain. See
     `tree_rules` for what is set by users and noise where it is not given.
 
     Args:

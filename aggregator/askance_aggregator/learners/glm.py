@@ -49,14 +49,13 @@ from askance_aggregator.learners.parameters import (
     check_rounds,
     whole,
 )
-from askance_aggregator.numbers import Rational, rational
-from askance_client.errors import InvalidParameter
-from askance_client.printable import value_text
+from askance_aggregator.numbers import Rational, positive, rational
 from askance_client.queries import MAX_COMPONENTS
 
 EXACT_ROUNDS = 128  # where nothing is known of users and noise
 EXACT_CLIP = Fraction(4)  # likewise; few gradients are as long
 MOST_CLIP = 8
+MOST_RATE = 1000
 
 ROUNDS = ParameterEntry(
     "rounds", "number of steps (default: by users and noise, 8 to 128)", kind=ParameterKind.WHOLE
@@ -97,11 +96,14 @@ class DescentSettings:
     def __post_init__(self) -> None:
         if self.rounds is not None:
             check_rounds(self.rounds)
-        _between("rate", self.rate, 0, 1000)
-        _between("clip", self.clip, 0, MOST_CLIP)
+        for name, value, most in (
+            ("rate", self.rate, MOST_RATE),
+            ("clip", self.clip, MOST_CLIP),
+            ("tau", self.tau, None),
+        ):
+            if value is not None:
+                positive(value, name, most)
         check_decision(self.decide)
-        if self.tau is not None and rational(self.tau, "tau") <= 0:
-            raise InvalidParameter(f"tau expects a positive number, got {value_text(self.tau)}")
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> DescentSettings:
@@ -271,10 +273,3 @@ def _known(given: DescentSettings) -> dict[str, Any]:
     names = ("rounds", "rate", "clip", "decide", "tau")
     pairs = ((name, getattr(given, name)) for name in names)
     return {name: value for name, value in pairs if value is not None}
-
-
-def _between(name: str, value: Rational | None, low: int, high: int) -> None:
-    if value is not None and not low < rational(value, name) <= high:
-        raise InvalidParameter(
-            f"{name} expects a number in ({low}, {high}], got {value_text(value)}"
-        )

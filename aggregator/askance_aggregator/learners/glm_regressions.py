@@ -47,11 +47,12 @@ from askance_aggregator.learners.parameters import (
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import features_of, some_fields
 from askance_aggregator.learners.schemas import plane_schema
-from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.numbers import Rational, positive, rational
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Expression, Kind, Schema
 
+MOST_WIDTH = 4
 WIDTH = Fraction(1, 8)  # of a Huber loss: a sixteenth of the outcome's range
 WHOLE_WIDTH = Fraction(1)  # of an outcome of two values, which has no outliers
 
@@ -254,9 +255,7 @@ def huber_regression(
 
 
 def _huber(width: Rational | None) -> Lossy:
-    chosen = None if width is None else rational(width, "width")
-    if chosen is not None and not 0 < chosen <= 4:
-        raise InvalidParameter(f"width expects a number in (0, 4], got {value_text(width)}")
+    chosen = None if width is None else positive(width, "width", MOST_WIDTH)
 
     def lossy(outcome: Expression) -> Loss:
         usual = WHOLE_WIDTH if outcome.kind is Kind.BOOLEAN else WIDTH

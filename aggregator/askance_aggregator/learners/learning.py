@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.learners.aims import Aim, PopulationMean
 from askance_aggregator.learners.decisions import Decision
-from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.numbers import Rational, positive, rational
 from askance_aggregator.queries import fits_missing_level, has_missing_level, number_in
 from askance_client.errors import InvalidParameter, InvalidQuery, LocalProtocolError
 from askance_client.printable import value_text
@@ -98,9 +98,7 @@ class Question:
     ) -> None:
         if not isinstance(query, Query):
             raise InvalidQuery(f"Question expects a Query, found {type(query).__name__}")
-        tolerance = None if tau is None else rational(tau, "tau")
-        if tolerance is not None and tolerance <= 0:
-            raise InvalidParameter(f"tau expects a positive number, got {value_text(tau)}")
+        tolerance = None if tau is None else positive(tau, "tau")
         mass = None if cell_mass is None else _share("cell_mass", cell_mass)
         if aim not in (None, PopulationMean()) and query.kind is not QueryKind.REAL:
             raise InvalidQuery(
@@ -116,9 +114,7 @@ class Question:
         object.__setattr__(self, "over_present", over)
         if length is not None and query.kind is not QueryKind.VECTOR:
             raise InvalidQuery(f"length is of a VECTOR question, found {query.kind.name}")
-        longest = None if length is None else rational(length, "length")
-        if longest is not None and longest <= 0:
-            raise InvalidParameter(f"length expects a positive number, got {value_text(length)}")
+        longest = None if length is None else positive(length, "length")
         object.__setattr__(self, "length", longest)
         object.__setattr__(self, "query", query)
         object.__setattr__(self, "tau", tolerance)

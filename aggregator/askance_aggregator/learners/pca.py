@@ -53,9 +53,8 @@ from askance_aggregator.learners.second_moments import (
     as_number,
     nearest_semidefinite,
 )
-from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.numbers import Rational, positive, rational
 from askance_client.errors import InvalidParameter
-from askance_client.printable import value_text
 from askance_client.queries import Category, Expression, Schema
 
 CLIP_ERROR = 0.05  # of the variance: the error of the matrix that a longer clip may have
@@ -243,9 +242,7 @@ def principal_components(
     wanted = None if tau is None else rational(tau, "tau")
     if complete is not None:
         wanted = complete.tolerance(wanted)
-    limit = None if clip is None else rational(clip, "clip")
-    if limit is not None and limit <= 0:
-        raise InvalidParameter(f"clip expects a positive number, got {value_text(clip)}")
+    limit = None if clip is None else positive(clip, "clip")
     return _components(kept, components, wanted, complete is not None, limit)
 
 

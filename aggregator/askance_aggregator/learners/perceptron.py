@@ -45,7 +45,7 @@ from askance_aggregator.learners.residuals import (
     residual_questions,
 )
 from askance_aggregator.learners.rows import features_of, label_of, some_fields
-from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.numbers import Rational, positive, rational
 from askance_aggregator.queries import predicate, where
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -148,7 +148,7 @@ def perceptron(
     check_rounds(rounds)
     tolerances = _Tolerances(None, None)
     if margin is not None:
-        mistake = allowed * _margin(margin) * _reach(coordinates_of(features))
+        mistake = allowed * positive(margin, "margin", 1) * _reach(coordinates_of(features))
         tolerances = _Tolerances(allowed / 4, mistake)
     return _correct(schema, target, features, allowed, rounds, tolerances)
 
@@ -159,16 +159,9 @@ def perceptron_rounds(margin: Rational) -> int:
     Raises:
         InvalidParameter: it is not in (0, 1].
     """
-    gap = float(_margin(margin))
+    gap = float(positive(margin, "margin", 1))
     length = 4 / 3 + gap / 6
     return ceil((18 * length * length / gap + 6 * length) / gap)
-
-
-def _margin(margin: Rational) -> Fraction:
-    gap = rational(margin, "margin")
-    if not 0 < gap <= 1:
-        raise InvalidParameter(f"margin expects a number in (0, 1], got {value_text(margin)}")
-    return gap
 
 
 def _reach(coordinates: Sequence[Coordinates]) -> Fraction:

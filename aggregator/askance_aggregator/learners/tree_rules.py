@@ -1,11 +1,11 @@
 """Settings of a tree by arithmetic: the size of its joint table, and whether to grow it at all.
 
-Users of open tolerances are divided evenly over all questions: F screens, one per field, and C
-equal questions for the joint table, C the number of fields, at least 8. So a share of a screen has
-the deviation r = sqrt(v (F + C) / n), n the users and v n times the variance of one share, and a
-share of the joint table s = r / sqrt(C). Equal questions also show how much their answers vary. The
-figures were chosen once on Adult (7 and 14 fields, 26,049 and 10^6 users, epsilon 0.5 to 8), whose
-error is flat about them.
+Users of open tolerances are divided about evenly over all questions: F screens, one per field, and
+C equal questions for the joint table, C the number of fields, at least 8. So a share of a screen
+has the deviation r = sqrt(v (F + C) / n), n the users and v n times the variance of one share, and
+a share of the joint table s = r / sqrt(C). Equal questions also show how much their answers vary.
+The figures were chosen once on Adult (7 and 14 fields, 26,049 and 10^6 users, epsilon 0.5 to 8),
+whose error is flat about them.
 
 - Size: as many cells P as keep s sqrt(P), the error of a difference of two classes over half of
   the cells, below 0.04, between 4 and 256. A promised tolerance tau adds up as badly as it can: P

@@ -2,36 +2,17 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from askance_aggregator.curator.synopsis import MarginalFamily, Universe
 from askance_aggregator.sampling import Words
 from askance_simulation.randomness.seeds import Seed
-from askance_simulation.reproduce import Effort, Setting, find
 from askance_simulation.reproduce.drv10 import boosting
 
 SMALL = MarginalFamily(Universe.of_bits(6), 2)
 AS_EXPECTED = {name: figures[2] for name, figures in boosting.EXPECTED.items()}
-
-
-@pytest.mark.slow
-def test_it_holds() -> None:
-    found = find("boosting").reproduce(Setting(Effort.QUICK, Seed.of(1)))
-    assert found.holds
-    assert len({tuple(row) for row in found.rows}) == 1, "all rows have the same columns"
-    methods = [*boosting.EXPECTED]  # at one size
-    drawn = [method for method in boosting.EXPECTED if method != "gaussian + fit"]
-    noise = [f"{boosting.NOISE} {method}" for method in drawn]
-    assert [row["method"] for row in found.rows] == [*methods, boosting.NOISELESS, *noise]
-    json.dumps(found.to_json(), allow_nan=False)
-    figure = Figure()
-    found.draw(figure)
-    assert len(figure.axes[0].lines) == 2 * len(boosting.EXPECTED)
 
 
 class TestOrder:

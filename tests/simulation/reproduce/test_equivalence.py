@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
 
 import numpy as np
@@ -14,24 +13,10 @@ from askance_aggregator.oracles.reductions import Product, laws
 from askance_aggregator.oracles.reductions.products import product_of
 from askance_aggregator.queries import predicate
 from askance_simulation.randomness.seeds import Seed
-from askance_simulation.reproduce import Effort, Setting, find
 from askance_simulation.reproduce.counting import AskedOnce
 from askance_simulation.reproduce.klnrs08 import lemma_4_4, lemma_4_5, theorem_4_8, transcripts
 
 SEED = Seed.of(1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["lemma-4.4", "lemma-4.5", "theorem-4.8"])
-def test_it_holds_in_rows_that_are_json_and_a_picture(name: str) -> None:
-    found = find(name).reproduce(Setting(Effort.QUICK, SEED))
-    assert found.holds
-    assert all(row["holds"] is True for row in found.rows)
-    assert len({tuple(row) for row in found.rows}) == 1, "all rows have the same columns"
-    json.dumps(found.to_json(), allow_nan=False)
-    figure = Figure()
-    found.draw(figure)
-    assert len(figure.axes) == 1
 
 
 def test_a_distance_of_nothing_is_drawn_as_nothing() -> None:

@@ -35,24 +35,16 @@ from askance_simulation.reproduce.notes import (
 from askance_simulation.reproduce.notes.theorem_8 import Flipped
 
 SEED = Seed.of(1)
-PICTURES = {
+PICTURES = {  # of those that take a second; test_planted_defects.py runs all
     "theorem-5": 2,
-    "theorem-5.1": 1,
     "theorem-6": 1,
-    "theorem-7": 2,
-    "theorem-8": 2,
-    "masked-parity": 1,
     "lemma-4.2": 3,
     "lemma-4.3": 1,
     "local-vs-central": 1,
 }
-LONG = ("masked-parity", "theorem-7", "theorem-8", "theorem-5.1")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in PICTURES],
-)
+@pytest.mark.parametrize("name", PICTURES)
 def test_it_holds_in_rows_that_are_json_and_a_picture(name: str) -> None:
     found = find(name).reproduce(Setting(Effort.QUICK, SEED))
     assert found.holds

@@ -1,7 +1,7 @@
 """Docstrings, comments and headings are in plain technical English.
 
 A docstring opens with a verb (functions) or a noun phrase (modules, classes, properties), never
-with a question word, a conjunction or a pronoun. Words like "nobody" hide who acts: name the user,
+with a question word, a conjunction or a pronoun. Indefinite pronouns hide who acts: name the user,
 device, owner, caller, aggregator, operator or analyst. Metaphors are not searchable.
 """
 

@@ -193,12 +193,15 @@ def test_a_program_that_is_ended_ends_its_ray(how: signal.Signals) -> None:
     kept = settings({"ASKANCE_TEST": mark})
     del kept["capture_output"]
     with subprocess.Popen(command(*words), **kept, stderr=subprocess.PIPE) as program:
-        deadline = time.monotonic() + 60
-        while not any("ray::compute" in name for name in marked(mark)):
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
-        program.send_signal(how)
-        _, errors = program.communicate(timeout=60)
+        try:
+            deadline = time.monotonic() + 120
+            while not any("ray::compute" in name for name in marked(mark)):
+                assert time.monotonic() < deadline
+                time.sleep(0.2)
+            program.send_signal(how)
+            _, errors = program.communicate(timeout=60)
+        finally:
+            program.kill()
     assert (program.returncode, errors) == (130, "askance: interrupted\n")
     deadline = time.monotonic() + 20
     while marked(mark) and time.monotonic() < deadline:

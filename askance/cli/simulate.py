@@ -63,9 +63,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plot", type=Path, metavar="FILE", help="a picture: .png or .svg")
     parser.add_argument(
         "--picture",
-        choices=("result", "spending", "rounds"),
-        help="the picture of trial 0 by --plot: its result (default), the epsilon users were asked"
-        " for, or users, answers and tolerance by round",
+        choices=("result", "trials", "spending", "rounds"),
+        help="the picture by --plot: the result of trial 0 (default), the error of every trial"
+        " (default with several), the epsilon users were asked for, or users, answers and tolerance"
+        " by round",
     )
     add_out(parser, "FILE", "one row per trial: .jsonl or .parquet")
     add_disturbances(parser)
@@ -111,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.out is not None:
         result.write(arguments.out)
     if arguments.plot is not None:
-        result.plot(arguments.plot, arguments.picture or "result")
+        result.plot(arguments.plot, arguments.picture)
     if arguments.json:
         print_json(told)
         return 0

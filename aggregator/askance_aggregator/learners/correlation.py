@@ -120,7 +120,11 @@ class Correlation:
         """Return the correlation against none."""
         first, second = self.columns
         return Effect(
-            f"Correlation of {first} and {second}", "correlation", 0.0, "none", (-1.0, 1.0)
+            f"Correlation of {first} and {second}",
+            "correlation",
+            0.0,
+            "no correlation",
+            (-1.0, 1.0),
         )
 
     def __str__(self) -> str:

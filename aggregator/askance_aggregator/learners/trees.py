@@ -156,7 +156,7 @@ class DecisionTree:
         if node.split is None:
             best = int(np.argmax(node.shares))
             share, users = _normal(node.shares)[best], min(max(sum(node.shares), 0.0), 1.0)
-            return Branch(self.classes[best], f"{share:.0%} of {users:.1%} of users", best)
+            return Branch(self.classes[best], f"{users:.1%} of users, {share:.0%} of them so", best)
         part = self._parts[node.split.part]
         names = " | ".join(part.labels[cell] for cell in node.split.cells)
         children = (self._branch(2 * place), self._branch(2 * place + 1))

@@ -11,7 +11,8 @@ from askance_simulation.plots.picture import Picture, fitted_figure
 
 _LINE, _INDENT = 0.3, 0.035  # inches per line; part of the width per level
 _MAX_LINES = 80
-_TEXT = 58  # characters of a condition
+_TEXT = 62  # characters of a condition
+_CHARACTER = 0.0145  # part of the width
 
 
 def tree(shape: Tree, content: Content) -> Picture:
@@ -29,9 +30,7 @@ def tree(shape: Tree, content: Content) -> Picture:
         parents[level] = up
         _node(axes, left, up, edge, branch)
     leaves = sum(branch.outcome is not None for _, _, branch in lines)
-    told = [
-        f"{leaves} leaves; a leaf: its class, the class's share of the leaf and the leaf's size"
-    ]
+    told = [f"{leaves} leaves, each with its class, its share of users and the class's share of it"]
     if len(drawn) < len(lines):
         told.append(f"the first {len(drawn)} of {len(lines):,} nodes")
     _titled(axes, content, f"Decision tree for {shape.label}")
@@ -44,19 +43,25 @@ def rule_list(shape: RuleList, content: Content) -> Picture:
     rules = shape.rules[: _MAX_LINES - 1]
     figure = fitted_figure(0.42 * (len(rules) + 1) + 1.2)
     axes = _blank(figure, len(rules) + 1)
+    right = 0.08 + _CHARACTER * max(len("otherwise"), *(8 + len(rule[0]) for rule in rules), 0)
     for up, (condition, outcome, index) in enumerate(rules):
         word = "if" if up == 0 else "else if"
         _box(axes, 0.02, up, f"{word} {condition}", "#ffffff")
-        _arrow(axes, (0.36, up), (0.5, up))
-        _box(axes, 0.52, up, f"{shape.label} = {outcome}", _colour(index))
+        _arrow(axes, (right, up), (right + 0.12, up))
+        _box(axes, right + 0.14, up, f"{shape.label} = {outcome}", _colour(index))
         _arrow(axes, (0.1, up + 0.32), (0.1, up + 0.68))
     _box(axes, 0.02, len(rules), "otherwise" if rules else "always", "#ffffff")
-    _arrow(axes, (0.36, len(rules)), (0.5, len(rules)))
-    _box(axes, 0.52, len(rules), f"{shape.label} = {shape.default}", _colour(shape.default_index))
-    _titled(axes, content, f"Rules for {shape.label}, read from the top")
-    told = (
-        f"the first {len(rules)} of {len(shape.rules):,}" if len(rules) < len(shape.rules) else ""
+    _arrow(axes, (right, len(rules)), (right + 0.12, len(rules)))
+    _box(
+        axes,
+        right + 0.14,
+        len(rules),
+        f"{shape.label} = {shape.default}",
+        _colour(shape.default_index),
     )
+    _titled(axes, content, f"Rules for {shape.label}, read from the top")
+    of_all = len(shape.rules)
+    told = f"the first {len(rules)} of {of_all:,}" if len(rules) < of_all else ""
     style.remark(figure, "; ".join(part for part in (told, content.remark) if part))
     return Picture(figure)
 
@@ -64,14 +69,14 @@ def rule_list(shape: RuleList, content: Content) -> Picture:
 def _collect(branch: Branch, level: int, edge: str, lines: list[tuple[int, str, Branch]]) -> None:
     """List nodes in the order of the drawing, with the answer that leads to each."""
     lines.append((level, edge, branch))
-    for answer, child in zip(("yes", "no"), branch.children, strict=False):
+    for answer, child in zip(("then", "else"), branch.children, strict=False):
         _collect(child, level + 1, answer, lines)
 
 
 def _node(axes: Any, left: float, up: int, edge: str, branch: Branch) -> None:
-    answer = f"{edge}:  " if edge else ""
+    answer = f"{edge} " if edge else ""
     if branch.outcome is None:
-        text = style.name(f"{branch.text} is {branch.detail}?", _TEXT - 3 * int(left / _INDENT))
+        text = style.name(f"if {branch.text} is {branch.detail}:", _TEXT - 3 * int(left / _INDENT))
         axes.text(left + 0.012, up, f"{answer}{text}", va="center", fontsize=9.5, color=style.INK)
         return
     axes.text(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from askance_aggregator.learners.presentation import EstimateRow
@@ -33,17 +34,21 @@ def effect(shape: Effect, content: Content) -> Picture:
         most = max(*(abs(end - shape.null) for end in ends), 1e-9)
         axes.set_xlim(shape.null - 1.15 * most, shape.null + 1.15 * most)
     else:
-        low, high = shape.limits
+        low, high = _window(shape.limits, [*ends, *content.true_by_row, shape.null])
         axes.set_xlim(low - 0.03 * (high - low), high + 0.03 * (high - low))
     outside = all(not row.low <= shape.null <= row.high for row in content.rows)
-    told = "does not contain" if outside else "contains"
-    return _captioned(
-        axes,
-        content,
-        drawn,
-        f"the interval {told} {shape.null:g}: {shape.null_name}"
-        + (" is excluded" if outside else " is possible"),
-    )
+    contains, is_ = ("does not contain", "is excluded") if outside else ("contains", "is possible")
+    told = [f"the interval {contains} {shape.null:g}: {shape.null_name} {is_}"]
+    if shape.limits is not None:
+        told.append(f"possible values: {shape.limits[0]:g} to {shape.limits[1]:g}")
+    return _captioned(axes, content, drawn, "; ".join(told))
+
+
+def _window(limits: tuple[float, float], values: Sequence[float]) -> tuple[float, float]:
+    """Return the part of the possible values that is drawn: twice as far as any value."""
+    low, high = limits
+    most = 2 * max(*map(abs, values), 1e-9)
+    return max(low, -most), min(high, most)
 
 
 def frequent_values(shape: FrequentValues, content: Content) -> Picture:

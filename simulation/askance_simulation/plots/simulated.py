@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +56,8 @@ def result_picture(content: Mapping[str, Any]) -> Picture:
     presentation = presentation_of_json(content["learner"], content["hypothesis"])
     epsilon = content["epsilon"]["budget"]
     run = _run(content["learner"], content["users"], epsilon)
-    return draw(presentation.shape, _content(presentation, run, content["confidence"]))
+    fields = content.get("fields") or ()
+    return draw(presentation.shape, _content(presentation, run, content["confidence"], fields))
 
 
 def _result(simulation: Simulation) -> Picture:
@@ -66,6 +67,7 @@ def _result(simulation: Simulation) -> Picture:
         presentation,
         _of(simulation),
         float(simulation.study.confidence),
+        tuple(simulation.study.fields),
         first.assessment.truth,
         _compared(first.assessment.error, first.assessment.baseline),
     )
@@ -101,6 +103,7 @@ def _content(
     presentation: Presentation,
     run: str,
     confidence: float,
+    fields: Sequence[str],
     truth: tuple[float, ...] = (),
     remark: str = "",
 ) -> Content:
@@ -110,7 +113,7 @@ def _content(
         truth=truth,
         shares=presentation.shares,
         ranked=presentation.ranked,
-        subject=presentation.subject,
+        subject=presentation.subject or (fields[0] if len(fields) == 1 else ""),
         confidence=confidence,
         remark=remark,
     )
@@ -120,9 +123,8 @@ def _compared(error: float | None, baseline: float | None) -> str:
     """Say the error, and a constant guess's."""
     if error is None:
         return ""
-    return f"error {error:.3g}" + (
-        "" if baseline is None else f", a constant guess: {baseline:.3g}"
-    )
+    guess = "" if baseline is None else f"; that of a constant guess: {baseline:.3g}"
+    return f"error {error:.3g}{guess}"
 
 
 def _of(simulation: Simulation) -> str:

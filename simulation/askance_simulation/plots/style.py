@@ -17,7 +17,8 @@ _DARK, _LIGHT = 0.0, 0.82  # of viridis; its yellow end is too pale for a line o
 _APART = 0.06
 _WIDE = 4.0  # a span from which on an axis is logarithmic
 _MOST_TICKS = 8
-_LINE = 88  # characters of a line of text across a picture
+_LINE = 98  # characters of a line of text across a picture
+_TITLE = 74  # characters of a line of a title
 _NAME = 30  # characters of a name beside an axis
 _ACROSS = 36  # characters of all names below an axis; more are turned
 _MANY = 24  # names below an axis; more are upright
@@ -101,7 +102,7 @@ def caption(figure: Any, text: str) -> None:
 
 def head(figure: Any, title: str) -> None:
     """Put a title above all axes, on the left, broken into lines that fit."""
-    lines = [part for line in title.split("\n") for part in textwrap.wrap(line, _LINE - 14)]
+    lines = [part for line in title.split("\n") for part in textwrap.wrap(line, _TITLE)]
     figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=11, color=INK)
 
 

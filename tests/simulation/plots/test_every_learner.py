@@ -3,16 +3,44 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from askance_aggregator.learners import hypothesis_json, learners, presentation_of
+from askance_aggregator.learners import (
+    Marginal,
+    Marginals,
+    MeanEstimate,
+    Quantile,
+    Quantiles,
+    hypothesis_json,
+    learners,
+    presentation_of,
+)
 from askance_aggregator.learners import shapes as shapes_module
+from askance_aggregator.learners.learning import Answer
+from askance_aggregator.learners.presentation import EstimateRow
 from askance_aggregator.learners.shapes import (
+    Branch,
+    Centres,
+    Coefficients,
+    Components,
+    Confusion,
+    Distribution,
+    DistributionPoint,
+    Effect,
+    FrequentValues,
+    Intervals,
+    NoShape,
+    Predictions,
+    RuleList,
     Shape,
+    Tables,
+    Tree,
+    TwoWayTable,
     shape_on_rows,
 )
 from askance_aggregator.oracles import learn
@@ -146,3 +174,135 @@ def test_every_shape_has_a_drawing() -> None:
         if isinstance(kind, type) and issubclass(kind, Shape) and kind is not Shape
     }
     assert kinds == set(DRAWINGS)
+
+
+LONG = tuple(f"a value whose name does not end before the {n}th word, $x_{n}$" for n in range(30))
+ROWS = tuple(EstimateRow(name, 0.03, 0.01, 0.05) for name in LONG)
+TABLE = TwoWayTable("sex", "place", ("f", "m"), LONG, ((1 / 60,) * 30,) * 2)
+CELL = TwoWayTable("a", "b", ("x",), ("y",), ((0.0,),))
+SQUARE = TwoWayTable("a", "b", ("x", "y"), ("u", "v"), ((0.2, 0.3),) * 2)
+HOSTILE = {
+    "thirty long names": (Intervals(), ROWS),
+    "long names over a threshold": (FrequentValues(0.02), ROWS),
+    "an effect without limits": (Effect("Difference", "means", 0.0, "none"), ROWS[:1]),
+    "an effect of zero": (
+        Effect("Correlation", "r", 0.0, "none", (-1.0, 1.0)),
+        (EstimateRow("r", 0.0, 0.0, 0.0),),
+    ),
+    "tables with thirty columns": (Tables("Shares", "share", (TABLE, TABLE)), ()),
+    "one cell": (Tables("Shares", "share", (CELL,)), ()),
+    "ten tables": (Tables("Shares", "share", (SQUARE,) * 10), ()),
+    "a step": (
+        Distribution("n", tuple(DistributionPoint(n, n, n / 9, n / 9, n / 9) for n in range(10))),
+        (),
+    ),
+    "equal centres": (Centres(("x", "y"), ((1.0, 1.0),) * 3, (0.5, 0.5, 0.0)), ()),
+    "centres of large numbers": (
+        Centres(("income", "b"), ((1e9, 0.1), (2e9, 0.2)), (0.5, 0.5), ((1e8, 0.1),) * 2),
+        (),
+    ),
+    "a leaf": (Tree("y", Branch("yes", "all", 0)), ()),
+    "a rule of none": (RuleList("y", (), "1", 1), ()),
+    "rules of long names": (RuleList("y", tuple((name, "0", 0) for name in LONG), "1", 1), ()),
+    "thirty classes": (Confusion("y", LONG, ((1,) * 30,) * 30), ()),
+    "a class without rows": (Confusion("y", ("a", "b"), ((5, 0), (0, 0))), ()),
+    "one row": (Predictions("y", (1.0,), (0.0,)), ()),
+    "forty weights": (Coefficients("y", LONG + LONG[:10], (0.5,) * 40), ()),
+    "components of ten numbers": (
+        Components(tuple(LONG[:10]), (0.5, 0.3), ((0.1,) * 10, (-0.2,) * 10)),
+        (),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_long_names_and_empty_parts_stay_readable(case: str, tmp_path: Path) -> None:
+    shape, rows = HOSTILE[case]
+    content = Content("learner, 2,000 users, ε = 1", rows, shares=True, remark="a remark; " * 20)
+    check_readable(draw(shape, content), tmp_path / "picture.png")
+
+
+@pytest.mark.parametrize(
+    ("shape", "reason"),
+    [
+        (NoShape("a number"), "got none: a number"),
+        (None, "got lines of text"),
+        (
+            Distribution("age", (DistributionPoint(1, 2, 0.5, 0.5, 0.5),)),
+            "two quantiles or more of age, got one, .*--levels 1/4,1/2,3/4",
+        ),
+        (Centres(("x",), ((0.0,),), (1.0,)), "expected two centres or more, got one"),
+        (Coefficients("y", ("a",), (0.25,)), "one is not 0, got 0.25"),
+        (Coefficients("y", ("a", "b"), (0.0, 0.0)), "got 0 of every feature"),
+    ],
+)
+def test_a_picture_that_would_say_nothing_is_refused_in_one_line(
+    shape: Shape | None, reason: str
+) -> None:
+    with pytest.raises(InvalidParameter, match=reason) as caught:
+        draw(shape, Content("run"))
+    assert "\n" not in str(caught.value)
+
+
+class TestContent:
+    def test_a_confusion_counts_what_the_assessment_calls_wrong(self) -> None:
+        of = world("naive-bayes")
+        with ORACLES["exact"](of) as answers:
+            hypothesis = learn(of.learner, answers)
+        assert of.people.unseen is not None
+        rows = of.people.unseen(2_000)
+        shape = shape_on_rows(hypothesis, rows, of.people.schema)
+        assert isinstance(shape, Confusion)
+        labels = [hypothesis.classes[code] for code in rows.values["y"]]
+        right = sum(a == b for a, b in zip(labels, hypothesis.predict(rows).tolist(), strict=True))
+        assert shape.counts[0][0] + shape.counts[1][1] == right
+        assert sum(map(sum, shape.counts)) == len(labels)
+
+    def test_a_table_s_cells_are_the_nearest_distribution_by_its_labels(self) -> None:
+        values = (0.4, 0.1, 0.2, 0.3, 0.0)
+        marginal = Marginal(
+            ("sex", "smokes"), (("f", "m"), ("no", "yes")), Answer(values, values, values)
+        )
+        shape = Marginals((marginal,)).to_shape()
+        assert isinstance(shape, Tables)
+        (axes,) = draw(shape, Content("run")).figure.axes
+        assert axes.images[0].get_array().tolist() == [[0.4, 0.1], [0.2, 0.3]]
+        assert [text.get_text() for text in axes.texts] == ["40", "10", "20", "30"]
+        assert (axes.get_ylabel(), axes.get_xlabel()) == ("sex", "smokes")
+        assert [label.get_text() for label in axes.get_yticklabels()] == ["f", "m"]
+
+    def test_a_band_is_as_wide_as_the_intervals(self) -> None:
+        points = tuple(
+            DistributionPoint(n, n, n / 4, n / 4 - 0.05, n / 4 + 0.1) for n in range(1, 4)
+        )
+        (axes,) = draw(Distribution("n", points), Content("run")).figure.axes
+        (band,) = axes.collections
+        corners = {(x, round(y, 9)) for x, y in band.get_paths()[0].vertices.tolist()}
+        assert {(p.value_low, round(end, 9)) for p in points for end in (p.low, p.high)} <= corners
+
+    def test_a_quantile_s_bar_spans_its_cell(self) -> None:
+        found = Quantiles(
+            "age", (Quantile(Fraction(1, 4), 20, 30), Quantile(Fraction(3, 4), 50, 60))
+        )
+        (axes,) = draw(found.to_shape(), Content("run")).figure.axes
+        bars = [path.vertices.tolist() for path in axes.collections[0].get_paths()]
+        assert bars == [[[20, 0.25], [30, 0.25]], [[50, 0.75], [60, 0.75]]]
+
+    def test_an_effect_says_whether_its_interval_contains_the_null(self) -> None:
+        shape = Effect("Correlation", "r", 0.0, "no correlation", (-1.0, 1.0))
+        for low, told in ((0.1, "does not contain 0"), (-0.1, "contains 0")):
+            row = EstimateRow("r", 0.2, low, 0.3)
+            figure = draw(shape, Content("run", (row,))).figure
+            assert told in figure._supxlabel.get_text()
+            assert figure.axes[0].get_xlim()[0] < 0 < figure.axes[0].get_xlim()[1]
+
+    def test_the_accuracy_is_drawn_beside_the_most_frequent_class(self) -> None:
+        shape = Confusion("y", ("a", "b"), ((50, 10), (20, 20)))
+        _, bars = draw(shape, Content("run")).figure.axes
+        assert bars.patches[0].get_height() == pytest.approx(0.7)
+        assert bars.get_lines()[0].get_ydata()[0] == pytest.approx(0.6)
+
+    def test_one_mean_says_its_number(self) -> None:
+        shape = presentation_of(MeanEstimate(0.5, 0.25, 0.75)).shape
+        assert isinstance(shape, NoShape)
+        assert "0.5 (0.25 .. 0.75)" in shape.reason

@@ -46,7 +46,8 @@ def distribution(shape: Distribution, content: Content) -> Picture:
             linewidth=5,
             label="cell that holds the quantile",
         )
-    marker = "o-" if len(points) <= _MARKED else "-"
+    # The function between two quantiles is not known.
+    marker = "o:" if wide else "o-" if len(points) <= _MARKED else "-"
     shares = [point.share for point in points]
     axes.plot(middles, shares, marker, color=style.ACCENT, markersize=4, label="estimate")
     if content.true_by_row:

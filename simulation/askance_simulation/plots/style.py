@@ -17,11 +17,12 @@ _DARK, _LIGHT = 0.0, 0.82  # of viridis; its yellow end is too pale for a line o
 _APART = 0.06
 _WIDE = 4.0  # a span from which on an axis is logarithmic
 _MOST_TICKS = 8
-_LINE = 98  # characters of a line of text across a picture
+_LINE = 90  # characters of a line of text across a picture
 _TITLE = 74  # characters of a line of a title
 _NAME = 30  # characters of a name beside an axis
 _ACROSS = 36  # characters of all names below an axis; more are turned
-_MANY = 24  # names below an axis; more are upright
+_TURNED, _UPRIGHT = 16, 24  # names below an axis that are turned, or upright; of more some
+_SHORT = 16  # characters of a name that is turned; of a longer one the start is cut off
 _LEGEND = 62  # characters of a legend in one line
 
 
@@ -120,14 +121,16 @@ def name(text: str, most: int = _NAME) -> str:
 
 
 def names_across(axes: Any, names: Sequence[str]) -> None:
-    """Put names at 0, 1, ... below the axes, turned where they would touch."""
-    drawn = [name(text) for text in names]
+    """Put names at 0, 1, ... below the axes, turned where they would touch, some of many."""
+    step = -(-len(names) // _UPRIGHT)
+    places = list(range(0, len(names), step))
+    drawn = [name(names[place]) for place in places]
     if sum(map(len, drawn)) <= _ACROSS:
-        axes.set_xticks(range(len(drawn)), drawn)
-    elif len(drawn) <= _MANY:
-        axes.set_xticks(range(len(drawn)), drawn, rotation=35, ha="right", rotation_mode="anchor")
+        axes.set_xticks(places, drawn)
+    elif len(drawn) <= _TURNED and max(map(len, drawn)) <= _SHORT:
+        axes.set_xticks(places, drawn, rotation=35, ha="right", rotation_mode="anchor")
     else:
-        axes.set_xticks(range(len(drawn)), drawn, rotation=90, fontsize=8)
+        axes.set_xticks(places, drawn, rotation=90, fontsize=8.5)
 
 
 def legend_above(axes: Any) -> None:

@@ -22,7 +22,7 @@ def confusion(shape: Confusion, content: Content) -> Picture:
     of_class = counts.sum(axis=1, keepdims=True)
     parts = counts / np.where(of_class > 0, of_class, 1)
     size = len(shape.classes)
-    figure = fitted_figure(min(2.9 + 0.3 * size, 9.0))
+    figure = fitted_figure(min(2.7 + 0.3 * size, 9.0) + style.height_of_names(shape.classes))
     cells, bars = figure.subplots(1, 2, gridspec_kw={"width_ratios": [3, 1.25]})
     cells.imshow(parts, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     names = [style.name(text) for text in shape.classes]

@@ -23,6 +23,7 @@ _NAME = 30  # characters of a name beside an axis
 _ACROSS = 36  # characters of all names below an axis; more are turned
 _TURNED, _UPRIGHT = 16, 24  # names below an axis that are turned, or upright; of more some
 _SHORT = 16  # characters of a name that is turned; of a longer one the start is cut off
+_CHARACTER = 0.085  # inches
 _LEGEND = 62  # characters of a legend in one line
 
 
@@ -125,12 +126,24 @@ def names_across(axes: Any, names: Sequence[str]) -> None:
     step = -(-len(names) // _UPRIGHT)
     places = list(range(0, len(names), step))
     drawn = [name(names[place]) for place in places]
-    if sum(map(len, drawn)) <= _ACROSS:
-        axes.set_xticks(places, drawn)
-    elif len(drawn) <= _TURNED and max(map(len, drawn)) <= _SHORT:
-        axes.set_xticks(places, drawn, rotation=35, ha="right", rotation_mode="anchor")
+    angle = _angle(drawn)
+    if angle in (0, 90):
+        axes.set_xticks(places, drawn, rotation=angle, fontsize=8.5 if angle else 10)
     else:
-        axes.set_xticks(places, drawn, rotation=90, fontsize=8.5)
+        axes.set_xticks(places, drawn, rotation=angle, ha="right", rotation_mode="anchor")
+
+
+def height_of_names(names: Sequence[str]) -> float:
+    """Return the inches that names below an axis need."""
+    drawn = [name(text) for text in names]
+    return 0.2 + _CHARACTER * max(map(len, drawn)) * _angle(drawn) / 90
+
+
+def _angle(names: Sequence[str]) -> int:
+    """Return the degrees by which names below an axis are turned."""
+    if sum(map(len, names)) <= _ACROSS:
+        return 0
+    return 35 if len(names) <= _TURNED and max(map(len, names)) <= _SHORT else 90
 
 
 def legend_above(axes: Any) -> None:

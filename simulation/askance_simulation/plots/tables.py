@@ -20,8 +20,9 @@ def tables(shape: Tables, content: Content) -> Picture:
     drawn = shape.tables[:_MAX_TABLES]
     columns = 1 if any(len(table.column_labels) > _WIDE for table in drawn) else min(2, len(drawn))
     lines = [drawn[start : start + columns] for start in range(0, len(drawn), columns)]
-    ratios = [max(len(table.row_labels) for table in line) + 2.4 for line in lines]
-    figure = fitted_figure(min(0.34 * sum(ratios) + 1.0, 16.0))
+    ratios = [max(len(table.row_labels) for table in line) + 1 for line in lines]
+    names = [max(style.height_of_names(table.column_labels) for table in line) for line in lines]
+    figure = fitted_figure(min(0.34 * sum(ratios) + sum(names) + 1.2, 16.0))
     grid = figure.subplots(
         ceil(len(drawn) / columns), columns, squeeze=False, gridspec_kw={"height_ratios": ratios}
     )

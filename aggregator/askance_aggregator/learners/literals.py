@@ -23,7 +23,7 @@ from askance_aggregator.learners.parameters import (
 )
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, bits_of
-from askance_aggregator.learners.shapes import RuleList, Shape, shape_of
+from askance_aggregator.learners.shapes import ResultShape, RuleList, shape_of
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import EncodedColumns, merge_disjoint
 from askance_client.errors import InvalidParameter
@@ -104,7 +104,7 @@ class Literals:
         )
         return RuleList(self.label, rules, str(1 - outcome), 1 - outcome)
 
-    def tested_shape(self, rows: EncodedColumns) -> Shape | None:
+    def tested_shape(self, rows: EncodedColumns) -> ResultShape | None:
         """Return the diagram; rows do not change it."""
         return shape_of(self)
 

@@ -36,7 +36,7 @@ from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import some_fields
 from askance_aggregator.learners.schemas import traits_schema
-from askance_aggregator.learners.shapes import Intervals, Shape, Tables, TwoWayTable
+from askance_aggregator.learners.shapes import Intervals, ResultShape, Tables, TwoWayTable
 from askance_aggregator.learners.shares import nearest_distribution
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
@@ -182,7 +182,7 @@ class Marginals:
             tuple(row for table in self.tables for row in table.rows()), shares=True
         )
 
-    def to_shape(self) -> Shape:
+    def to_shape(self) -> ResultShape:
         """Return the tables; of single columns the rows."""
         if any(len(table.columns) < 2 for table in self.tables):
             return Intervals()

@@ -102,17 +102,17 @@ class PrincipalComponents:
 
     @property
     def components_(self) -> NDArray[np.float64]:
-        """Shape (components, numbers)."""
+        """ResultShape (components, numbers)."""
         return np.array(self.components)
 
     @property
     def mean_(self) -> NDArray[np.float64]:
-        """Shape (numbers,)."""
+        """ResultShape (numbers,)."""
         return np.array(self.mean)
 
     @property
     def explained_variance_(self) -> NDArray[np.float64]:
-        """Shape (components,)."""
+        """ResultShape (components,)."""
         return np.array(self.variances)
 
     @property

@@ -14,7 +14,7 @@ from typing import Any
 
 from askance_aggregator.learners.hypotheses import hypothesis_from_json, hypothesis_json
 from askance_aggregator.learners.missing import MissingShare
-from askance_aggregator.learners.shapes import Intervals, Shape, shape_of
+from askance_aggregator.learners.shapes import Intervals, ResultShape, shape_of
 from askance_client.errors import InvalidParameter
 
 _SUBJECTS = ("label", "target", "column")  # members of a hypothesis's JSON that name what it is of
@@ -68,7 +68,7 @@ class Presentation:
     lines: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     subject: str = ""
-    shape: Shape | None = None
+    shape: ResultShape | None = None
 
 
 def presentation_of(hypothesis: Any) -> Presentation:

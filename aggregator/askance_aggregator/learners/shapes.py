@@ -22,14 +22,14 @@ from askance_aggregator.queries import EncodedColumns
 from askance_client.queries import Category, Schema
 
 
-class Shape:
+class ResultShape:
     """Base of all shapes."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
-class NoShape(Shape):
+class NoShape(ResultShape):
     """Reason for which a hypothesis has no picture of its own.
 
     Args:
@@ -40,12 +40,12 @@ class NoShape(Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class Intervals(Shape):
+class Intervals(ResultShape):
     """Rows of the presentation, each with its interval."""
 
 
 @dataclass(frozen=True, slots=True)
-class Effect(Shape):
+class Effect(ResultShape):
     """Rows of the presentation against the value that stands for no effect.
 
     Args:
@@ -64,7 +64,7 @@ class Effect(Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class FrequentValues(Shape):
+class FrequentValues(ResultShape):
     """Rows of the presentation against the share from which on a value counts as frequent."""
 
     threshold: float
@@ -90,7 +90,7 @@ class TwoWayTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Tables(Shape):
+class Tables(ResultShape):
     """Two-way tables of shares.
 
     Args:
@@ -124,8 +124,8 @@ class DistributionPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Distribution(Shape):
-    """Distribution function of a number, at some points, by rising share.
+class DistributionFunction(ResultShape):
+    """DistributionFunction function of a number, at some points, by rising share.
 
     Args:
         column: name of the number.
@@ -137,7 +137,7 @@ class Distribution(Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class Centres(Shape):
+class Centres(ResultShape):
     """Centres of clusters.
 
     Args:
@@ -174,7 +174,7 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
-class Tree(Shape):
+class Tree(ResultShape):
     """Binary tree of conditions.
 
     Args:
@@ -187,7 +187,7 @@ class Tree(Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class RuleList(Shape):
+class RuleList(ResultShape):
     """Conditions in order, each with the outcome of the first that holds.
 
     Args:
@@ -204,7 +204,7 @@ class RuleList(Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class Confusion(Shape):
+class ConfusionTable(ResultShape):
     """True and predicted classes of rows of users who were not asked.
 
     Args:
@@ -219,7 +219,7 @@ class Confusion(Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class Predictions(Shape):
+class Predictions(ResultShape):
     """True and predicted numbers of rows of users who were not asked.
 
     Args:
@@ -234,7 +234,7 @@ class Predictions(Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class Coefficients(Shape):
+class Coefficients(ResultShape):
     """Weights of scaled features, so that they can be compared.
 
     Args:
@@ -249,7 +249,7 @@ class Coefficients(Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class Components(Shape):
+class Components(ResultShape):
     """Principal components.
 
     Args:
@@ -263,15 +263,15 @@ class Components(Shape):
     loadings: tuple[tuple[float, ...], ...]
 
 
-def shape_of(hypothesis: Any) -> Shape | None:
+def shape_of(hypothesis: Any) -> ResultShape | None:
     """Return the shape that a hypothesis states; None: it states none."""
     if not hasattr(hypothesis, "to_shape"):
         return None
-    found: Shape = hypothesis.to_shape()
+    found: ResultShape = hypothesis.to_shape()
     return found
 
 
-def shape_on_rows(hypothesis: Any, rows: EncodedColumns, schema: Schema) -> Shape | None:
+def shape_on_rows(hypothesis: Any, rows: EncodedColumns, schema: Schema) -> ResultShape | None:
     """Return the shape of a hypothesis that is tested on rows; None: it predicts nothing.
 
     Args:
@@ -280,14 +280,14 @@ def shape_on_rows(hypothesis: Any, rows: EncodedColumns, schema: Schema) -> Shap
         schema: of the rows.
     """
     if hasattr(hypothesis, "tested_shape"):
-        found: Shape | None = hypothesis.tested_shape(rows)
+        found: ResultShape | None = hypothesis.tested_shape(rows)
         return found
     return _confusion(hypothesis, rows, schema) if isinstance(hypothesis, Classifier) else None
 
 
 def _confusion(
     hypothesis: Classifier, rows: EncodedColumns, users_schema: Schema
-) -> Confusion | None:
+) -> ConfusionTable | None:
     """Count true and predicted classes over the rows that the classifier is about."""
     kept = rows.present[hypothesis.label].copy()
     schema = getattr(hypothesis, "schema", None)
@@ -305,7 +305,7 @@ def _confusion(
     size = len(classes)
     counts = np.bincount(true[known] * size + predicted[known], minlength=size * size)
     table = counts.reshape(size, size).tolist()
-    return Confusion(hypothesis.label, tuple(map(str, classes)), tuple(map(tuple, table)))
+    return ConfusionTable(hypothesis.label, tuple(map(str, classes)), tuple(map(tuple, table)))
 
 
 def _codes(values: NDArray[Any], names: list[Any]) -> NDArray[np.int64]:

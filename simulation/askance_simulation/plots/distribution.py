@@ -1,8 +1,8 @@
-"""Distribution function of a number, with its band."""
+"""DistributionFunction function of a number, with its band."""
 
 from __future__ import annotations
 
-from askance_aggregator.learners.shapes import Distribution
+from askance_aggregator.learners.shapes import DistributionFunction
 from askance_client.errors import InvalidParameter
 from askance_simulation.plots import style
 from askance_simulation.plots.content import Content
@@ -11,7 +11,7 @@ from askance_simulation.plots.picture import Picture, fitted_figure
 _MARKED = 20  # points; more are a line
 
 
-def distribution(shape: Distribution, content: Content) -> Picture:
+def distribution(shape: DistributionFunction, content: Content) -> Picture:
     """Draw the share of users up to each value.
 
     A share with an interval has a band up and down; a quantile has a bar from the least to the

@@ -10,15 +10,15 @@ from askance_aggregator.learners.shapes import (
     Centres,
     Coefficients,
     Components,
-    Confusion,
-    Distribution,
+    ConfusionTable,
+    DistributionFunction,
     Effect,
     FrequentValues,
     Intervals,
     NoShape,
     Predictions,
+    ResultShape,
     RuleList,
-    Shape,
     Tables,
     Tree,
 )
@@ -34,7 +34,7 @@ from askance_simulation.plots.tables import tables
 from askance_simulation.plots.weights import coefficients, components
 
 
-def draw(shape: Shape | None, content: Content) -> Picture:
+def draw(shape: ResultShape | None, content: Content) -> Picture:
     """Draw a shape.
 
     Args:
@@ -53,13 +53,13 @@ def _refuse(shape: NoShape, content: Content) -> Picture:
     raise InvalidParameter(f"plot: expected a result with a picture, got none: {shape.reason}")
 
 
-DRAWINGS: Mapping[type[Shape], Callable[[Any, Content], Picture]] = MappingProxyType(
+DRAWINGS: Mapping[type[ResultShape], Callable[[Any, Content], Picture]] = MappingProxyType(
     {
         Centres: centres,
         Coefficients: coefficients,
         Components: components,
-        Confusion: confusion,
-        Distribution: distribution,
+        ConfusionTable: confusion,
+        DistributionFunction: distribution,
         Effect: effect,
         FrequentValues: frequent_values,
         Intervals: intervals,

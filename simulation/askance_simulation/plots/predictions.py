@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from askance_aggregator.learners.shapes import Confusion, Predictions
+from askance_aggregator.learners.shapes import ConfusionTable, Predictions
 from askance_simulation.plots import style
 from askance_simulation.plots.content import Content
 from askance_simulation.plots.picture import Picture, fitted_figure
@@ -16,7 +16,7 @@ _GROUPS = 10  # of equally many rows, by prediction
 _DRAWN = 1500  # rows; more hide each other
 
 
-def confusion(shape: Confusion, content: Content) -> Picture:
+def confusion(shape: ConfusionTable, content: Content) -> Picture:
     """Draw the share of each true class by predicted class, and the accuracy beside a guess."""
     counts = np.array(shape.counts, dtype=np.float64)
     of_class = counts.sum(axis=1, keepdims=True)

@@ -11,7 +11,7 @@ from askance_aggregator.learners.presentation import (
     presentation_of,
     presentation_of_json,
 )
-from askance_aggregator.learners.shapes import NoShape, Shape, shape_on_rows
+from askance_aggregator.learners.shapes import NoShape, ResultShape, shape_on_rows
 from askance_aggregator.names import unknown_name
 from askance_simulation.plots.content import Content
 from askance_simulation.plots.drawings import draw
@@ -77,7 +77,7 @@ def _result(simulation: Simulation) -> Picture:
     return _own_or_error(shape, simulation, content)
 
 
-def _own_or_error(shape: Shape | None, simulation: Simulation, content: Content) -> Picture:
+def _own_or_error(shape: ResultShape | None, simulation: Simulation, content: Content) -> Picture:
     """Draw a shape; where there is none but the error of a hypothesis without rows, that."""
     assessment = simulation.trials[0].assessment
     drawn = shape is not None and type(shape) is not NoShape

@@ -28,16 +28,16 @@ from askance_aggregator.learners.shapes import (
     Centres,
     Coefficients,
     Components,
-    Confusion,
-    Distribution,
+    ConfusionTable,
+    DistributionFunction,
     DistributionPoint,
     Effect,
     FrequentValues,
     Intervals,
     NoShape,
     Predictions,
+    ResultShape,
     RuleList,
-    Shape,
     Tables,
     Tree,
     TwoWayTable,
@@ -170,7 +170,7 @@ def test_every_shape_has_a_drawing() -> None:
     kinds = {
         kind
         for kind in vars(shapes_module).values()
-        if isinstance(kind, type) and issubclass(kind, Shape) and kind is not Shape
+        if isinstance(kind, type) and issubclass(kind, ResultShape) and kind is not ResultShape
     }
     assert kinds == set(DRAWINGS)
 
@@ -192,7 +192,7 @@ HOSTILE = {
     "one cell": (Tables("Shares", "share", (CELL,)), ()),
     "ten tables": (Tables("Shares", "share", (SQUARE,) * 10), ()),
     "a step": (
-        Distribution("n", tuple(DistributionPoint(n, n, n / 9, n / 9, n / 9) for n in range(10))),
+        DistributionFunction("n", tuple(DistributionPoint(n, n, n / 9, n / 9, n / 9) for n in range(10))),
         (),
     ),
     "equal centres": (Centres(("x", "y"), ((1.0, 1.0),) * 3, (0.5, 0.5, 0.0)), ()),
@@ -203,8 +203,8 @@ HOSTILE = {
     "a leaf": (Tree("y", Branch("yes", "all", 0)), ()),
     "a rule of none": (RuleList("y", (), "1", 1), ()),
     "rules of long names": (RuleList("y", tuple((name, "0", 0) for name in LONG), "1", 1), ()),
-    "thirty classes": (Confusion("y", LONG, ((1,) * 30,) * 30), ()),
-    "a class without rows": (Confusion("y", ("a", "b"), ((5, 0), (0, 0))), ()),
+    "thirty classes": (ConfusionTable("y", LONG, ((1,) * 30,) * 30), ()),
+    "a class without rows": (ConfusionTable("y", ("a", "b"), ((5, 0), (0, 0))), ()),
     "one row": (Predictions("y", (1.0,), (0.0,)), ()),
     "forty weights": (Coefficients("y", LONG + LONG[:10], (0.5,) * 40), ()),
     "components of ten numbers": (
@@ -227,7 +227,7 @@ def test_long_names_and_empty_parts_stay_readable(case: str, tmp_path: Path) -> 
         (NoShape("a number"), "got none: a number"),
         (None, "got lines of text"),
         (
-            Distribution("age", (DistributionPoint(1, 2, 0.5, 0.5, 0.5),)),
+            DistributionFunction("age", (DistributionPoint(1, 2, 0.5, 0.5, 0.5),)),
             "two quantiles or more of age, got one, .*--levels 1/4,1/2,3/4",
         ),
         (Centres(("x",), ((0.0,),), (1.0,)), "expected two centres or more, got one"),
@@ -236,7 +236,7 @@ def test_long_names_and_empty_parts_stay_readable(case: str, tmp_path: Path) -> 
     ],
 )
 def test_a_picture_that_would_say_nothing_is_refused_in_one_line(
-    shape: Shape | None, reason: str
+    shape: ResultShape | None, reason: str
 ) -> None:
     with pytest.raises(InvalidParameter, match=reason) as caught:
         draw(shape, Content("run"))
@@ -251,7 +251,7 @@ class TestContent:
         assert of.people.unseen is not None
         rows = of.people.unseen(2_000)
         shape = shape_on_rows(hypothesis, rows, of.people.schema)
-        assert isinstance(shape, Confusion)
+        assert isinstance(shape, ConfusionTable)
         labels = [hypothesis.classes[code] for code in rows.values["y"]]
         right = sum(a == b for a, b in zip(labels, hypothesis.predict(rows).tolist(), strict=True))
         assert shape.counts[0][0] + shape.counts[1][1] == right
@@ -277,7 +277,7 @@ class TestContent:
         points = tuple(
             DistributionPoint(n, n, n / 4, n / 4 - 0.05, n / 4 + 0.1) for n in range(1, 4)
         )
-        (axes,) = draw(Distribution("n", points), Content("run")).figure.axes
+        (axes,) = draw(DistributionFunction("n", points), Content("run")).figure.axes
         (band,) = axes.collections
         corners = {(x, round(y, 9)) for x, y in band.get_paths()[0].vertices.tolist()}
         assert {(p.value_low, round(end, 9)) for p in points for end in (p.low, p.high)} <= corners
@@ -299,7 +299,7 @@ class TestContent:
             assert figure.axes[0].get_xlim()[0] < 0 < figure.axes[0].get_xlim()[1]
 
     def test_the_accuracy_is_drawn_beside_the_most_frequent_class(self) -> None:
-        shape = Confusion("y", ("a", "b"), ((50, 10), (20, 20)))
+        shape = ConfusionTable("y", ("a", "b"), ((50, 10), (20, 20)))
         _, bars = draw(shape, Content("run")).figure.axes
         assert bars.patches[0].get_height() == pytest.approx(0.7)
         assert bars.get_lines()[0].get_ydata()[0] == pytest.approx(0.6)

@@ -53,7 +53,7 @@ class Conjunction:
             columns: "x" of shape (n, d) with 0/1.
 
         Returns:
-            ResultShape (n,).
+            Shape (n,).
         """
         x = np.asarray(columns["x"], dtype=np.int64).reshape(-1, self.d)
         return np.asarray(x[:, list(self.variables)].all(axis=1), dtype=np.int64)

@@ -82,7 +82,7 @@ class MaskedParity:
             columns: "x" of shape (n, d) with 0/1, "i" in 0..d-1 and "b" with 0/1, shape (n,).
 
         Returns:
-            ResultShape (n,).
+            Shape (n,).
         """
         mask = np.asarray(self.r, dtype=np.int64)
         x = np.asarray(columns["x"], dtype=np.int64).reshape(-1, len(mask))

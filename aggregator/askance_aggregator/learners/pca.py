@@ -102,17 +102,17 @@ class PrincipalComponents:
 
     @property
     def components_(self) -> NDArray[np.float64]:
-        """ResultShape (components, numbers)."""
+        """Shape (components, numbers)."""
         return np.array(self.components)
 
     @property
     def mean_(self) -> NDArray[np.float64]:
-        """ResultShape (numbers,)."""
+        """Shape (numbers,)."""
         return np.array(self.mean)
 
     @property
     def explained_variance_(self) -> NDArray[np.float64]:
-        """ResultShape (components,)."""
+        """Shape (components,)."""
         return np.array(self.variances)
 
     @property

@@ -125,7 +125,7 @@ class DistributionPoint:
 
 @dataclass(frozen=True, slots=True)
 class DistributionFunction(ResultShape):
-    """DistributionFunction function of a number, at some points, by rising share.
+    """Distribution function of a number, at some points, by rising share.
 
     Args:
         column: name of the number.

@@ -1,4 +1,4 @@
-"""DistributionFunction function of a number, with its band."""
+"""Distribution function of a number, with its band."""
 
 from __future__ import annotations
 

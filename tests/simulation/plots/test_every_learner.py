@@ -180,6 +180,7 @@ ROWS = tuple(EstimateRow(name, 0.03, 0.01, 0.05) for name in LONG)
 TABLE = TwoWayTable("sex", "place", ("f", "m"), LONG, ((1 / 60,) * 30,) * 2)
 CELL = TwoWayTable("a", "b", ("x",), ("y",), ((0.0,),))
 SQUARE = TwoWayTable("a", "b", ("x", "y"), ("u", "v"), ((0.2, 0.3),) * 2)
+STEPS = tuple(DistributionPoint(n, n, n / 9, n / 9, n / 9) for n in range(10))
 HOSTILE = {
     "thirty long names": (Intervals(), ROWS),
     "long names over a threshold": (FrequentValues(0.02), ROWS),
@@ -192,7 +193,7 @@ HOSTILE = {
     "one cell": (Tables("Shares", "share", (CELL,)), ()),
     "ten tables": (Tables("Shares", "share", (SQUARE,) * 10), ()),
     "a step": (
-        DistributionFunction("n", tuple(DistributionPoint(n, n, n / 9, n / 9, n / 9) for n in range(10))),
+        DistributionFunction("n", STEPS),
         (),
     ),
     "equal centres": (Centres(("x", "y"), ((1.0, 1.0),) * 3, (0.5, 0.5, 0.0)), ()),

@@ -36,7 +36,7 @@ def tables(shape: Tables, content: Content) -> Picture:
     told = [f"numbers: {shape.unit}, in percent"]
     if content.rows:
         widest = max((row.high - row.low) / 2 for row in content.rows)
-        told.append(f"every interval is within +-{widest:.1%} or less ({content.confidence:.0%})")
+        told.append(f"half an interval: {widest:.1%} or less ({content.confidence:.0%}, joint)")
         if content.true_by_row:
             pairs = zip(content.rows, content.true_by_row, strict=True)
             held = sum(row.low - 1e-9 <= true <= row.high + 1e-9 for row, true in pairs)

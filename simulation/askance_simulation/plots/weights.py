@@ -21,9 +21,9 @@ def coefficients(shape: Coefficients, content: Content) -> Picture:
         InvalidParameter: there is one weight, or all are zero.
     """
     if len(shape.values) < 2 or not any(shape.values):
-        told = f"{shape.values[0]:.4g}" if len(shape.values) == 1 else "0 of every feature"
+        only = f"{shape.values[0]:.4g}" if len(shape.values) == 1 else "0 of every feature"
         raise InvalidParameter(
-            f"plot: expected two weights or more, of which one is not 0, got {told}"
+            f"plot: expected two weights or more, of which one is not 0, got {only}"
         )
     order = sorted(range(len(shape.values)), key=lambda place: -abs(shape.values[place]))
     drawn = order[:_MAX_BARS][::-1]

@@ -71,7 +71,7 @@ def check_readable(picture: Picture, path: Path) -> None:
     """Check a picture as it is at 600 pixels: title, axes' names, and texts that do not touch."""
     figure = picture.figure
     figure.set_dpi(WIDTH / figure.get_size_inches()[0])
-    canvas = FigureCanvasAgg(figure)
+    canvas: Any = FigureCanvasAgg(figure)
     canvas.print_png(path)
     assert path.read_bytes().startswith(b"\x89PNG")
     title = figure._suptitle

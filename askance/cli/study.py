@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -291,42 +292,44 @@ def _ended(result: StudyResult, arguments: argparse.Namespace, plot: Path | None
 
 
 def _report(content: dict[str, Any], *, every: bool, verbose: bool) -> CommandReport:
-    """Make the report of a result, whose form is another program's word.
-
-    Raises:
-        RemoteProtocolError: a part is not there, or of another form.
-    """
+    """Make the report of a result."""
     from askance_aggregator.learners import presentation_of_json
-    from askance_client.errors import RemoteProtocolError
 
-    try:
+    with _of_another_program():
         found = content["hypothesis"]
         shown = None if found is None else presentation_of_json(content["learner"], found)
         return study_report(content, shown, every=every, verbose=verbose)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise RemoteProtocolError(
-            "aggregator: expected the parts of a result that this version prints, found another"
-            " form (--json prints it as it came)"
-        ) from error
 
 
 def _picture(content: dict[str, Any]) -> Picture:
-    """Draw a result, whose form is another program's word.
+    """Draw a result.
 
     Raises:
         InvalidParameter: its picture would say nothing.
+    """
+    from askance_simulation.plots import result_picture
+
+    with _of_another_program():
+        return result_picture(content)
+
+
+@contextmanager
+def _of_another_program() -> Iterator[None]:
+    """Report parts of a result that are not there, or of another form, as the aggregator's error.
+
+    Raises:
         RemoteProtocolError: a part is not there, or of another form.
     """
     from askance_client.errors import AskanceError, RemoteProtocolError
-    from askance_simulation.plots import result_picture
 
     try:
-        return result_picture(content)
+        yield
     except AskanceError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise RemoteProtocolError(
-            "aggregator: expected the parts of a result that this version draws, found another form"
+            "aggregator: expected the parts of a result that this version prints, found another"
+            " form (--json prints it as it came)"
         ) from error
 
 

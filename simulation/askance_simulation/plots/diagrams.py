@@ -20,7 +20,7 @@ def tree(shape: Tree, content: Content) -> Picture:
     lines: list[tuple[int, str, Branch]] = []
     _collect(shape.root, 0, "", lines)
     drawn = lines[:_MAX_LINES]
-    figure = fitted_figure(_LINE * len(drawn) + 1.2)
+    figure = fitted_figure(_LINE * len(drawn) + 1.6)
     axes = _blank(figure, len(drawn))
     parents: dict[int, int] = {}
     for up, (level, edge, branch) in enumerate(drawn):
@@ -41,7 +41,7 @@ def tree(shape: Tree, content: Content) -> Picture:
 def rule_list(shape: RuleList, content: Content) -> Picture:
     """Draw a list of rules from the top: a condition that holds leads to the right."""
     rules = shape.rules[: _MAX_LINES - 1]
-    figure = fitted_figure(0.42 * (len(rules) + 1) + 1.2)
+    figure = fitted_figure(0.42 * (len(rules) + 1) + 1.5)
     axes = _blank(figure, len(rules) + 1)
     right = 0.08 + _CHARACTER * max(len("otherwise"), *(8 + len(rule[0]) for rule in rules), 0)
     for up, (condition, outcome, index) in enumerate(rules):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from askance_client.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from askance_simulation.plots import Picture
 
 _WIDTH = 140
 _TO_IES = ("ry", "dy")  # of query and study, but not of day
@@ -58,6 +61,25 @@ def fail(failure: Failure, *, as_json: bool) -> int:
         print_json({"failure": {"reason": failure.reason, "message": failure.message}})
     print(f"askance: {printable(failure.message)}", file=sys.stderr)
     return failure.code
+
+
+def plotted(path: Path | None, draw: Callable[[], Picture]) -> Failure | None:
+    """Write a picture; return the reason where it would say nothing, so that the result is printed.
+
+    Args:
+        path: the file; None: no picture is wanted.
+        draw: maker of the picture.
+    """
+    from askance_client.errors import InvalidParameter
+
+    if path is None:
+        return None
+    try:
+        picture = draw()
+    except InvalidParameter as error:
+        return Failure.of(error)
+    picture.save(path)
+    return None
 
 
 def counted(number: int, thing: str) -> str:

@@ -19,7 +19,7 @@ from askance.cli.arguments import (
 )
 from askance.cli.disturbances import add_disturbances, behaviour_of, faults_of
 from askance.cli.outcomes import simulation_report
-from askance.cli.output import Failure, print_json
+from askance.cli.output import Failure, fail, plotted, print_json
 from askance.cli.parameters import add_learner_parameters
 from askance.cli.progress import progress
 from askance.cli.report import print_report
@@ -63,9 +63,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plot", type=Path, metavar="FILE", help="a picture: .png or .svg")
     parser.add_argument(
         "--picture",
-        choices=("result", "spending", "rounds"),
-        help="the picture of trial 0 by --plot: its result (default), the epsilon users were asked"
-        " for, or users, answers and tolerance by round",
+        choices=("result", "trials", "spending", "rounds"),
+        help="the picture by --plot: the result of trial 0 (default), the error of every trial"
+        " (default with several), the epsilon users were asked for, or users, answers and tolerance"
+        " by round",
     )
     add_out(parser, "FILE", "one row per trial: .jsonl or .parquet")
     add_disturbances(parser)
@@ -110,16 +111,15 @@ def run(arguments: argparse.Namespace) -> int:
         told = result.to_json()
     if arguments.out is not None:
         result.write(arguments.out)
-    if arguments.plot is not None:
-        result.plot(arguments.plot, arguments.picture or "result")
+    refused = plotted(arguments.plot, lambda: result.picture(arguments.picture))
     if arguments.json:
         print_json(told)
-        return 0
-    report = simulation_report(
-        told, presentation_of(result.hypothesis), every=arguments.all, verbose=arguments.verbose
-    )
-    print_report(report, verbose=arguments.verbose)
-    return 0
+    else:
+        report = simulation_report(
+            told, presentation_of(result.hypothesis), every=arguments.all, verbose=arguments.verbose
+        )
+        print_report(report, verbose=arguments.verbose)
+    return 0 if refused is None else fail(refused, as_json=False)
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from askance.cli.arguments import add_out, add_text, check_new
 from askance.cli.outcomes import study_report, verification_report
-from askance.cli.output import Failure, counted, fail, print_json
+from askance.cli.output import Failure, counted, fail, plotted, print_json
 from askance.cli.progress import progress
 from askance.cli.report import CommandReport, print_report
 from askance_client.printable import printable
@@ -19,6 +20,7 @@ from askance_client.printable import printable
 if TYPE_CHECKING:
     from askance_aggregator.analyst import Aggregator, StudyEvent, StudyHandle, StudyResult
     from askance_aggregator.studies.study import Study
+    from askance_simulation.plots import Picture
 
 NAME = "study"
 SUMMARY = "studies on a served aggregator: submit, watch, result, cancel, verify"
@@ -55,6 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     result = add("result", "print a study's result and its cost", _result)
     _add_wait(result)
     add_out(result, "FILE", "write the study's export, for study verify")
+    result.add_argument(
+        "--plot", type=Path, metavar="FILE", help="a picture of the result: .png or .svg"
+    )
     cancel = add("cancel", "end a study; its answers stay charged", _cancel)
     for sub in (show, watch, result, cancel):
         sub.add_argument(
@@ -205,7 +210,10 @@ def _watch(arguments: argparse.Namespace) -> int:
 
 
 def _result(arguments: argparse.Namespace) -> int:
+    from askance.operations import check_output
+
     check_new(arguments)
+    check_output(arguments.plot, (".png", ".svg"))
     with _connected(arguments) as aggregator:
         handle = aggregator.study(arguments.id)
         if not arguments.wait and handle.status().state.name == "OPEN":
@@ -213,7 +221,7 @@ def _result(arguments: argparse.Namespace) -> int:
         result = _followed(handle)
         if arguments.out is not None:
             handle.export(arguments.out)
-    return _ended(result, arguments)
+    return _ended(result, arguments, arguments.plot)
 
 
 def _cancel(arguments: argparse.Namespace) -> int:
@@ -259,14 +267,22 @@ def _followed(handle: StudyHandle) -> StudyResult:
         return handle.result()
 
 
-def _ended(result: StudyResult, arguments: argparse.Namespace) -> int:
-    """Print a result; a failure is also reported on stderr and by the exit code."""
+def _ended(result: StudyResult, arguments: argparse.Namespace, plot: Path | None = None) -> int:
+    """Print a result; a failure is also reported on stderr and by the exit code.
+
+    Args:
+        result: of a study that has ended.
+        arguments: of the command.
+        plot: file of a picture; None: none is wanted.
+    """
     content, failure = result.to_json(), None
     if result.state.name != "DONE":
         code = 3 if result.reason == "plan-refused" else 1
         message = f"the study {_ENDED[result.state.name]}: {result.message or result.reason}"
         failure = Failure(code, result.reason, message)
         content["failure"] = {"reason": failure.reason, "message": failure.message}
+    elif plot is not None:
+        failure = plotted(plot, lambda: _picture(content))
     if arguments.json:
         print_json(content)
     else:
@@ -276,18 +292,40 @@ def _ended(result: StudyResult, arguments: argparse.Namespace) -> int:
 
 
 def _report(content: dict[str, Any], *, every: bool, verbose: bool) -> CommandReport:
-    """Make the report of a result, whose form is another program's word.
+    """Make the report of a result."""
+    from askance_aggregator.learners import presentation_of_json
+
+    with _of_another_program():
+        found = content["hypothesis"]
+        shown = None if found is None else presentation_of_json(content["learner"], found)
+        return study_report(content, shown, every=every, verbose=verbose)
+
+
+def _picture(content: dict[str, Any]) -> Picture:
+    """Draw a result.
+
+    Raises:
+        InvalidParameter: its picture would say nothing.
+    """
+    from askance_simulation.plots import result_picture
+
+    with _of_another_program():
+        return result_picture(content)
+
+
+@contextmanager
+def _of_another_program() -> Iterator[None]:
+    """Report parts of a result that are not there, or of another form, as the aggregator's error.
 
     Raises:
         RemoteProtocolError: a part is not there, or of another form.
     """
-    from askance_aggregator.learners import presentation_of_json
-    from askance_client.errors import RemoteProtocolError
+    from askance_client.errors import AskanceError, RemoteProtocolError
 
     try:
-        found = content["hypothesis"]
-        shown = None if found is None else presentation_of_json(content["learner"], found)
-        return study_report(content, shown, every=every, verbose=verbose)
+        yield
+    except AskanceError:
+        raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise RemoteProtocolError(
             "aggregator: expected the parts of a result that this version prints, found another"

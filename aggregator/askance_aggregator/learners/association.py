@@ -47,6 +47,7 @@ from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import some_fields
 from askance_aggregator.learners.schemas import traits_schema
+from askance_aggregator.learners.shapes import Effect
 from askance_aggregator.learners.shares import nearest_distribution
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
@@ -126,6 +127,13 @@ class Association:
             lines=(self._test_text(),),
             notes=self.missing.notes(),
             subject=" and ".join(self.table.columns),
+        )
+
+    def to_shape(self) -> Effect:
+        """Return Cramér's V against no association."""
+        first, second = self.table.columns
+        return Effect(
+            f"Association of {first} and {second}", "Cramér's V", 0.0, "no association", (0.0, 1.0)
         )
 
     def _test_text(self) -> str:

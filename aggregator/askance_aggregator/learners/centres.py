@@ -21,13 +21,14 @@ from askance_aggregator.learners.encodings import SCALE_BITS, Number, numbers
 from askance_aggregator.learners.missing import complete_rows
 from askance_aggregator.learners.rows import Rows, encoded, some_fields
 from askance_aggregator.names import unknown_column
-from askance_aggregator.queries import round_to
+from askance_aggregator.queries import EncodedColumns, round_to
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Expression, Integer, Real, Schema
 
 MAX_CENTRES = 64
 MAX_NUMBERS = 16
+_SAMPLE = 2000  # rows behind centres in a picture; more hide each other
 
 Points = NDArray[np.float64]
 """Points of the box [-1, 1]^d, shape (k, d), on the grid of scaled numbers."""
@@ -117,6 +118,13 @@ def in_units(schema: Schema, points: Sequence[Sequence[float]]) -> list[dict[str
         {part.name: float(part.in_units(value)) for part, value in zip(parts, point, strict=True)}
         for point in points
     ]
+
+
+def sample_in_units(schema: Schema, rows: EncodedColumns) -> tuple[tuple[float, ...], ...]:
+    """Return the first rows that have all numbers, as points in the fields' units."""
+    kept = np.flatnonzero(complete_rows(rows, schema))[:_SAMPLE]
+    points = in_units(schema, scaled_rows(schema, rows.take(kept)).tolist())
+    return tuple(tuple(point.values()) for point in points)
 
 
 def shown(point: dict[str, Any]) -> str:

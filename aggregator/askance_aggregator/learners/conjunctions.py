@@ -16,6 +16,7 @@ from askance_aggregator.learners.learning import Answers, Batch, Question
 from askance_aggregator.learners.parameters import ParameterEntry, ParameterKind, Text, whole
 from askance_aggregator.learners.presentation import Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
+from askance_aggregator.learners.shapes import RuleList
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import predicate
 from askance_client.errors import InvalidParameter
@@ -74,6 +75,11 @@ class Conjunction:
     def present(self) -> Presentation:
         """Return the conjunction as a line."""
         return Presentation(lines=(str(self),))
+
+    def to_shape(self) -> RuleList:
+        """Return the conjunction as a list: the label is 0 where a variable is 0, else 1."""
+        rules = tuple((f"x[{variable}] = 0", "0", 0) for variable in self.variables)
+        return RuleList("y", rules, "1", 1)
 
     def __str__(self) -> str:
         return " and ".join(f"x[{variable}]" for variable in self.variables) or "always"

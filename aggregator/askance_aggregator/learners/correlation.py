@@ -37,6 +37,7 @@ from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import some_fields
 from askance_aggregator.learners.schemas import plane_schema
+from askance_aggregator.learners.shapes import Effect
 from askance_aggregator.numbers import Rational, positive
 from askance_aggregator.queries import has_all, number_of_complete, vector, where
 from askance_client.errors import InvalidParameter
@@ -113,6 +114,17 @@ class Correlation:
             lines=told,
             notes=self.missing.notes(),
             subject=" and ".join(self.columns),
+        )
+
+    def to_shape(self) -> Effect:
+        """Return the correlation against none."""
+        first, second = self.columns
+        return Effect(
+            f"Correlation of {first} and {second}",
+            "correlation",
+            0.0,
+            "no correlation",
+            (-1.0, 1.0),
         )
 
     def __str__(self) -> str:

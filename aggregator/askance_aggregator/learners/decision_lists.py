@@ -24,8 +24,9 @@ from askance_aggregator.learners.parameters import (
 )
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, bits_of
+from askance_aggregator.learners.shapes import RuleList
 from askance_aggregator.numbers import Rational
-from askance_aggregator.queries import category, dot, where
+from askance_aggregator.queries import EncodedColumns, category, dot, where
 from askance_client.errors import InvalidAnswer, InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Query, Schema
@@ -110,6 +111,18 @@ class DecisionList:
             raise document.error("rules of three whole numbers", rows)
         rules = tuple(Rule(*map(int, row)) for row in rows)
         return cls(document.whole("d"), rules, document.whole("default"))
+
+    def to_shape(self) -> RuleList:
+        """Return the rules as a diagram."""
+        rules = tuple(
+            (f"x[{rule.variable}] = {rule.value}", str(rule.label), rule.label)
+            for rule in self.rules
+        )
+        return RuleList(self.label, rules, str(self.default), self.default)
+
+    def tested_shape(self, rows: EncodedColumns) -> RuleList:
+        """Return the diagram; rows do not change it."""
+        return self.to_shape()
 
     def __str__(self) -> str:
         told = [f"x[{rule.variable}] = {rule.value}: {rule.label}" for rule in self.rules]

@@ -32,6 +32,7 @@ from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import field_of
 from askance_aggregator.learners.schemas import traits_schema
+from askance_aggregator.learners.shapes import Effect
 from askance_aggregator.learners.two_means import (
     MeanCurve,
     apart,
@@ -124,6 +125,12 @@ class Difference:
             lines.append(f"equal means: p <= {self.p_value:.2g}")
         row = EstimateRow(f"{second} less {first}", self.estimate, self.low, self.high)
         return Presentation((row,), lines=tuple(lines))
+
+    def to_shape(self) -> Effect:
+        """Return the difference against none."""
+        first, second = self.groups
+        heading = f"Difference of two groups' means: {second} less {first}"
+        return Effect(heading, "difference of the means", 0.0, "no difference")
 
     def __str__(self) -> str:
         (first, second), (one, two) = self.groups, self.means

@@ -21,6 +21,7 @@ from askance_aggregator.learners.centres import (
     in_units,
     number_schema,
     on_grid,
+    sample_in_units,
     scaled,
     scaled_rows,
     shown,
@@ -63,8 +64,10 @@ from askance_aggregator.learners.presentation import Presentation
 from askance_aggregator.learners.reach import reach_of
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, schema_in, schema_to_json
+from askance_aggregator.learners.shapes import Centres
 from askance_aggregator.numbers import Rational
 from askance_aggregator.queries import (
+    EncodedColumns,
     absolute,
     dot,
     maximum,
@@ -190,6 +193,19 @@ class GaussianMixture:
         """Return a line per component, the one with the greatest weight first."""
         notes = () if self.missing is None else self.missing.notes()
         return Presentation(lines=tuple(str(self).split("; ")), notes=notes)
+
+    def to_shape(self) -> Centres:
+        """Return the means in the fields' units, with the deviations of the components."""
+        parts = scaled(self.schema)
+        means = (tuple(point.values()) for point in in_units(self.schema, self.means))
+        halves = [float(part.high - part.low) / 2 for part in parts]
+        deviations = (tuple(variance**0.5 * half for half in halves) for variance in self.variances)
+        names = tuple(part.name for part in parts)
+        return Centres(names, tuple(means), self.weights, tuple(deviations))
+
+    def tested_shape(self, rows: EncodedColumns) -> Centres:
+        """Return the components over some rows."""
+        return replace(self.to_shape(), points=sample_in_units(self.schema, rows))
 
     def __str__(self) -> str:
         parts = sorted(

@@ -27,6 +27,7 @@ from askance_aggregator.learners.prefixes import MAX_PREFIXES, Domain, Value
 from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.schemas import words_schema
+from askance_aggregator.learners.shapes import FrequentValues, NoShape, ResultShape
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -122,6 +123,12 @@ class HeavyHitters:
         none = () if rows else (f"no value has a share of {self.threshold} or more",)
         notes = () if self.without is None else (f"{self.without}, joint with the estimates",)
         return Presentation(rows, shares=True, lines=none, notes=notes, subject=self.column)
+
+    def to_shape(self) -> ResultShape:
+        """Return the values against the threshold."""
+        if not self.found:
+            return NoShape(f"no value has a share of {self.threshold} or more")
+        return FrequentValues(float(self.threshold))
 
     def __str__(self) -> str:
         told = ", ".join(f"{item.value}: {item.estimate:.3g}" for item in self.found)

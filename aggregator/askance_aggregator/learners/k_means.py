@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -20,6 +20,7 @@ from askance_aggregator.learners.centres import (
     in_units,
     number_schema,
     on_grid,
+    sample_in_units,
     scaled,
     scaled_rows,
     shown,
@@ -57,8 +58,10 @@ from askance_aggregator.learners.presentation import Presentation
 from askance_aggregator.learners.reach import reach_of
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, schema_in, schema_to_json
+from askance_aggregator.learners.shapes import Centres
 from askance_aggregator.numbers import Rational
 from askance_aggregator.queries import (
+    EncodedColumns,
     category,
     dot,
     first,
@@ -148,6 +151,15 @@ class Clusters:
         """Return a line per centre, the one with the most users first."""
         notes = () if self.missing is None else self.missing.notes()
         return Presentation(lines=tuple(str(self).split("; ")), notes=notes)
+
+    def to_shape(self) -> Centres:
+        """Return the centres in the fields' units."""
+        names = tuple(part.name for part in scaled(self.schema))
+        return Centres(names, tuple(map(tuple, self.cluster_centers_.tolist())), self.shares)
+
+    def tested_shape(self, rows: EncodedColumns) -> Centres:
+        """Return the centres over some rows."""
+        return replace(self.to_shape(), points=sample_in_units(self.schema, rows))
 
     def __str__(self) -> str:
         points = in_units(self.schema, self.centres)

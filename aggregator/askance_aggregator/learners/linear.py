@@ -36,6 +36,8 @@ from askance_aggregator.learners.rows import (
     schema_in,
     schema_to_json,
 )
+from askance_aggregator.learners.shapes import Coefficients, Predictions
+from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Bit, Category, Integer, Label, Real, Schema
 
@@ -141,6 +143,19 @@ class LinearModel:
             document.number("penalty"),
             share_from(document),
         )
+
+    def to_shape(self) -> Coefficients:
+        """Return the weights of the scaled features."""
+        return Coefficients(self.target, tuple(self.feature_names_in_.tolist()), self.weights[1:])
+
+    def tested_shape(self, rows: EncodedColumns) -> Predictions | None:
+        """Return true and predicted outcomes of the rows that the model is of."""
+        kept = rows.present[self.target] & complete_rows(rows, self.features)
+        if not kept.any():
+            return None
+        chosen = rows.take(np.flatnonzero(kept))
+        truth = self.scaled.in_units(self.scaled.of(chosen))
+        return Predictions(self.target, tuple(truth.tolist()), tuple(self.predict(chosen).tolist()))
 
     def __str__(self) -> str:
         names = self.feature_names_in_.tolist()

@@ -15,6 +15,7 @@ from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner
 from askance_aggregator.learners.missing import MissingShare, share_from, share_json
 from askance_aggregator.learners.rows import Rows, encoded, schema_in, schema_to_json
+from askance_aggregator.learners.shapes import Coefficients
 from askance_aggregator.queries import EncodedColumns, dot
 from askance_client.errors import InvalidParameter
 from askance_client.queries import (
@@ -225,6 +226,11 @@ class LinearClassifier:
             (document.number("intercept"), *(weights.number(name) for name in names)),
             share_from(document),
         )
+
+    def to_shape(self) -> Coefficients:
+        """Return the weights."""
+        names = tuple(self.feature_names_in_.tolist())
+        return Coefficients(f"{self.label} = {self.classes[1]}", names, self.weights[1:])
 
     def __str__(self) -> str:
         if self.is_constant:

@@ -23,8 +23,9 @@ from askance_aggregator.learners.parameters import (
 )
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, bits_of
+from askance_aggregator.learners.shapes import ResultShape, RuleList, shape_of
 from askance_aggregator.numbers import Rational, rational
-from askance_aggregator.queries import merge_disjoint
+from askance_aggregator.queries import EncodedColumns, merge_disjoint
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Bits, Label, Schema
@@ -88,6 +89,25 @@ class Literals:
         document = Document("literals", data)
         return cls(document.whole("d"), document.wholes("variables"), document.wholes("negated"))
 
+    def rule_list(self, holds: bool) -> RuleList:
+        """Return a rule per literal: the label where it holds, or where it does not.
+
+        Args:
+            holds: whether one literal that holds, or one that does not, settles the label, as 1 or
+                as 0.
+        """
+        literals = [(j, 1) for j in self.variables] + [(j, 0) for j in self.negated]
+        outcome = int(holds)
+        rules = tuple(
+            (f"x[{j}] = {value if holds else 1 - value}", str(outcome), outcome)
+            for j, value in sorted(literals)
+        )
+        return RuleList(self.label, rules, str(1 - outcome), 1 - outcome)
+
+    def tested_shape(self, rows: EncodedColumns) -> ResultShape | None:
+        """Return the diagram; rows do not change it."""
+        return shape_of(self)
+
     def joined(self, word: str, nothing: str) -> str:
         """The literals by name, in the variables' order, joined by a word."""
         names = [(j, f"x[{j}]") for j in self.variables]
@@ -105,6 +125,10 @@ class LiteralConjunction(Literals):
         """The labels 0 and 1 of rows with x of shape (n, d), shape (n,)."""
         return np.asarray(self.literals(rows).all(axis=1), dtype=np.int64)
 
+    def to_shape(self) -> RuleList:
+        """Return a rule per literal: 0 where it does not hold."""
+        return self.rule_list(holds=False)
+
     def __str__(self) -> str:
         return self.joined("and", "always")
 
@@ -118,6 +142,10 @@ class Disjunction(Literals):
     def predict(self, rows: Rows) -> NDArray[np.int64]:
         """The labels 0 and 1 of rows with x of shape (n, d), shape (n,)."""
         return np.asarray(self.literals(rows).any(axis=1), dtype=np.int64)
+
+    def to_shape(self) -> RuleList:
+        """Return a rule per literal: 1 where it holds."""
+        return self.rule_list(holds=True)
 
     def __str__(self) -> str:
         return self.joined("or", "never")

@@ -36,6 +36,7 @@ from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import some_fields
 from askance_aggregator.learners.schemas import traits_schema
+from askance_aggregator.learners.shapes import Intervals, ResultShape, Tables, TwoWayTable
 from askance_aggregator.learners.shares import nearest_distribution
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
@@ -115,6 +116,14 @@ class Marginal:
             answer=Answer(*(document.numbers(name) for name in _ESTIMATES)),
         )
 
+    def two_way(self) -> TwoWayTable:
+        """Return the nearest distribution; the cells of all columns but the last go up."""
+        *up, across = self.columns
+        *cells, last = self.labels
+        values = self.distribution.reshape(-1, len(last)).tolist()
+        names = tuple(map(", ".join, product(*cells)))
+        return TwoWayTable(", ".join(up), across, names, last, tuple(map(tuple, values)))
+
     def rows(self) -> tuple[EstimateRow, ...]:
         """Return a row per cell, and one for the users who lack a field."""
         answer, table = self.answer, " x ".join(self.columns)
@@ -172,6 +181,13 @@ class Marginals:
         return Presentation(
             tuple(row for table in self.tables for row in table.rows()), shares=True
         )
+
+    def to_shape(self) -> ResultShape:
+        """Return the tables; of single columns the rows."""
+        if any(len(table.columns) < 2 for table in self.tables):
+            return Intervals()
+        tables = tuple(table.two_way() for table in self.tables)
+        return Tables("Shares of users by two or more columns", "share of users", tables)
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.tables))

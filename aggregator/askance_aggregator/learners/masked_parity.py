@@ -32,6 +32,7 @@ from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Allocation, Answer, Batch, Learning, Question
 from askance_aggregator.learners.parameters import ParameterEntry, ParameterKind, Text, whole
 from askance_aggregator.learners.registry import SmallSettings, catalogued
+from askance_aggregator.learners.shapes import NoShape
 from askance_aggregator.learners.sign_lists import likely_patterns
 from askance_aggregator.queries import parity, predicate, signed, vector, where
 from askance_client.errors import InvalidParameter
@@ -108,6 +109,10 @@ class MaskedParity:
                 f"masked parity.r: expected a text of 0 and 1, got {value_text(mask)}"
             )
         return cls(tuple(map(int, mask)), document.whole("a"))
+
+    def to_shape(self) -> NoShape:
+        """Return the reason why there is none."""
+        return NoShape("a mask and a bit are one line of text")
 
     def __str__(self) -> str:
         return f"r = {''.join(map(str, self.r))}, a = {self.a}"

@@ -35,6 +35,7 @@ from askance_aggregator.learners.parameters import (
 )
 from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
+from askance_aggregator.learners.shapes import NoShape
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import among_present, as_query, has_missing_level
 from askance_client.errors import InvalidParameter, InvalidQuery
@@ -97,6 +98,11 @@ class MeanEstimate:
         if self.of == SAMPLE:
             notes += ("the interval is for the mean of those who answered, not of a population",)
         return Presentation((EstimateRow("mean", self.estimate, self.low, self.high),), notes=notes)
+
+    def to_shape(self) -> NoShape:
+        """Return the reason why there is none."""
+        told = f"{self.estimate:.4g} ({self.low:.4g} .. {self.high:.4g})"
+        return NoShape(f"one mean is one number, {told}; mean-vector draws several")
 
     def __str__(self) -> str:
         of = " of the sample" if self.of == SAMPLE else ""

@@ -38,6 +38,7 @@ from askance_aggregator.learners.rows import (
     schema_to_json,
 )
 from askance_aggregator.learners.schemas import traits_schema
+from askance_aggregator.learners.shapes import Tables, TwoWayTable
 from askance_aggregator.learners.shares import nearest_distribution
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
@@ -166,6 +167,15 @@ class NaiveBayes:
             smoothing=document.number("smoothing"),
             missing=_shares_in(document),
         )
+
+    def to_shape(self) -> Tables:
+        """Return the shares of the cells within each class."""
+        tables = (
+            TwoWayTable(self.label, part.name, self.classes, tuple(part.labels), table)
+            for part, table in zip(self.columns, self.tables, strict=True)
+        )
+        heading = f"Shares of values within each class of {self.label}"
+        return Tables(heading, "share of the class", tuple(tables))
 
     def __str__(self) -> str:
         shares = zip(self.classes, self.priors, strict=True)

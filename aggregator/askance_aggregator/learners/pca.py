@@ -53,6 +53,7 @@ from askance_aggregator.learners.second_moments import (
     as_number,
     nearest_semidefinite,
 )
+from askance_aggregator.learners.shapes import Components
 from askance_aggregator.numbers import Rational, positive, rational
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Category, Expression, Schema
@@ -163,6 +164,11 @@ class PrincipalComponents:
             total=document.number("total"),
             missing=share_from(document),
         )
+
+    def to_shape(self) -> Components:
+        """Return the explained parts of the variance and the components."""
+        names, ratios = self.feature_names_in_.tolist(), self.explained_variance_ratio_.tolist()
+        return Components(tuple(names), tuple(ratios), self.components)
 
     def __str__(self) -> str:
         names = self.feature_names_in_.tolist()

@@ -9,11 +9,12 @@ Terminals, notebooks and reports decide on format and length; a presentation has
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from askance_aggregator.learners.hypotheses import hypothesis_from_json, hypothesis_json
 from askance_aggregator.learners.missing import MissingShare
+from askance_aggregator.learners.shapes import Intervals, ResultShape, shape_of
 from askance_client.errors import InvalidParameter
 
 _SUBJECTS = ("label", "target", "column")  # members of a hypothesis's JSON that name what it is of
@@ -58,6 +59,7 @@ class Presentation:
         lines: text beside the rows, or in place of them.
         notes: remarks on the estimates, a sentence each.
         subject: name of what was learned about; empty: the fields of the study.
+        shape: data of the picture (`shapes`); None: there is none.
     """
 
     rows: tuple[EstimateRow, ...] = ()
@@ -66,14 +68,21 @@ class Presentation:
     lines: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     subject: str = ""
+    shape: ResultShape | None = None
 
 
 def presentation_of(hypothesis: Any) -> Presentation:
-    """Return the presentation of a hypothesis, by its own `present()` or by its JSON."""
-    if hasattr(hypothesis, "present"):
-        found: Presentation = hypothesis.present()
-        return found
-    return _of_json(hypothesis_json(hypothesis))
+    """Return the presentation of a hypothesis, by its own `present()` or by its JSON.
+
+    Its shape is that of `to_shape()`; without that, its rows are drawn if there are two or more.
+    """
+    found: Presentation = (
+        hypothesis.present()
+        if hasattr(hypothesis, "present")
+        else _of_json(hypothesis_json(hypothesis))
+    )
+    rows = Intervals() if len(found.rows) > 1 else None
+    return replace(found, shape=found.shape or shape_of(hypothesis) or rows)
 
 
 def presentation_of_json(learner: str, data: Any) -> Presentation:

@@ -28,6 +28,7 @@ from askance_aggregator.learners.parameters import (
 from askance_aggregator.learners.presentation import Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import field_of
+from askance_aggregator.learners.shapes import DistributionFunction, DistributionPoint
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import among_present, predicate
 from askance_client.errors import InvalidParameter
@@ -110,6 +111,15 @@ class Quantiles:
         )
         notes = () if self.missing is None else self.missing.notes()
         return Presentation(lines=tuple(told), notes=notes, subject=self.column)
+
+    def to_shape(self) -> DistributionFunction:
+        """Return the levels at the cells that hold their quantiles."""
+        points = (
+            DistributionPoint(item.low, item.high, level, level, level)
+            for item in self.quantiles
+            for level in (float(item.level),)
+        )
+        return DistributionFunction(self.column, tuple(points))
 
     def __str__(self) -> str:
         told = (

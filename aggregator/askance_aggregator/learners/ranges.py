@@ -36,6 +36,7 @@ from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.quantiles import Quantile
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import field_of
+from askance_aggregator.learners.shapes import DistributionFunction, DistributionPoint
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -206,6 +207,19 @@ class Ranges:
             notes=self.missing_share.notes(),
             lines=(f"quartiles: {self._quartiles()}",),
             subject=self.column,
+        )
+
+    def to_shape(self) -> DistributionFunction:
+        """Return the share of users below each end of a cell."""
+        start, *ends = self.ends
+        shares = [self.share(start, end) for end in ends]
+        values = [end - int(self.whole) for end in ends]
+        return DistributionFunction(
+            self.column,
+            tuple(
+                DistributionPoint(value, value, part.value, part.low, part.high)
+                for value, part in zip(values, shares, strict=True)
+            ),
         )
 
     def _quartiles(self) -> str:

@@ -15,7 +15,9 @@ from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner
 from askance_aggregator.learners.missing import MissingShare, share_from, share_json
 from askance_aggregator.learners.rows import Rows, encoded, schema_in, schema_to_json
+from askance_aggregator.learners.shapes import Branch, Tree
 from askance_aggregator.learners.splits import Split
+from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Schema
 
@@ -140,6 +142,25 @@ class DecisionTree:
             tuple(_node(part) for part in document.parts("nodes")),
             share_from(document),
         )
+
+    def to_shape(self) -> Tree:
+        """Return the splits and leaves as a diagram."""
+        return Tree(self.label, self._branch(1))
+
+    def tested_shape(self, rows: EncodedColumns) -> Tree:
+        """Return the diagram; rows do not change it."""
+        return self.to_shape()
+
+    def _branch(self, place: int) -> Branch:
+        node = next(node for node in self.nodes if node.place == place)
+        if node.split is None:
+            best = int(np.argmax(node.shares))
+            share, users = _normal(node.shares)[best], min(max(sum(node.shares), 0.0), 1.0)
+            return Branch(self.classes[best], f"{users:.1%} of users, {share:.0%} of them so", best)
+        part = self._parts[node.split.part]
+        names = " | ".join(part.labels[cell] for cell in node.split.cells)
+        children = (self._branch(2 * place), self._branch(2 * place + 1))
+        return Branch(part.name, names, children=children)
 
     def __str__(self) -> str:
         return "\n".join(self._lines(1, ""))

@@ -231,11 +231,11 @@ class Simulation:
         """Return a `pandas.DataFrame`, one row per trial."""
         return to_pandas(rows_of(self))
 
-    def picture(self, kind: str = "result") -> Picture:
-        """Draw the "result", the users' "spending", or the "rounds" (see `plots.picture`)."""
+    def picture(self, kind: str | None = None) -> Picture:
+        """Draw the "result", "trials", users' "spending", or "rounds" (see `plots.picture`)."""
         return picture(self, kind)
 
-    def plot(self, path: str | Path, kind: str = "result") -> None:
+    def plot(self, path: str | Path, kind: str | None = None) -> None:
         """Write `picture` to a .png or .svg file."""
         self.picture(kind).save(path)
 

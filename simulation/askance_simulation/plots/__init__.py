@@ -1,18 +1,20 @@
-"""Pictures of simulations and sweeps.
+"""Pictures of simulations, sweeps and studies' results.
 
 Rules of the package:
 
-- A picture is made from rows and from nothing else, and is the same bytes for the same rows.
+- A picture is made from rows or a shape and from nothing else, and is the same bytes for the same
+  data. The shape of a hypothesis says which picture it is (`drawings`); no learner is named.
 - Colours can be distinguished by all readers: Okabe and Ito's for names, viridis for numbers, and
   every line has a marker of its own beside its colour. A line below the picture explains the bands.
 - An axis is logarithmic where its values are positive and span more than a factor of four, and
   its ticks show it. Errors of zero have no place on such an axis, so then it is linear.
+- A picture that would say nothing is refused with the reason in one line.
 - matplotlib is imported when something is drawn.
 """
 
 from askance_simulation.plots.curves import curves
 from askance_simulation.plots.needs import needs
 from askance_simulation.plots.picture import Picture
-from askance_simulation.plots.simulated import PICTURES, picture
+from askance_simulation.plots.simulated import PICTURES, picture, result_picture
 
-__all__ = ["PICTURES", "Picture", "curves", "needs", "picture"]
+__all__ = ["PICTURES", "Picture", "curves", "needs", "picture", "result_picture"]

@@ -11,6 +11,7 @@ from askance_client.errors import InvalidParameter
 from askance_simulation.output_files import write_whole
 
 SUFFIXES = (".png", ".svg")
+_WIDTH = 6.4  # inches
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +46,19 @@ class Picture:
         data = io.BytesIO()
         self.figure.savefig(data, format="png", bbox_inches="tight")
         return data.getvalue()
+
+
+def fitted_figure(height: float) -> Any:
+    """Make an empty figure of fixed width, in which all text is inside; height in inches.
+
+    At 600 pixels its smallest text is 11 pixels high.
+
+    Raises:
+      InvalidParameter: matplotlib is not installed.
+    """
+    figure = new_figure(_WIDTH, height)
+    figure.set_layout_engine("constrained", w_pad=0.08, h_pad=0.08)
+    return figure
 
 
 def new_figure(width: float = 7.5, height: float = 4.2) -> Any:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 INK, ACCENT, QUIET, BAD = "#222222", "#0072b2", "#8a8a8a", "#d55e00"
+PALE = ("#cfe3f2", "#fbdcc4", "#c9ece0", "#f3dbe7", "#fbeac9", "#dcf0fb")
+"""Backgrounds of outcomes, behind dark text that names them."""
 MARKERS = "os^DvPX*"
 MOST_LINES = len(MARKERS)
 _NAMES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8a8a8a")
@@ -14,6 +17,14 @@ _DARK, _LIGHT = 0.0, 0.82  # of viridis; its yellow end is too pale for a line o
 _APART = 0.06
 _WIDE = 4.0  # a span from which on an axis is logarithmic
 _MOST_TICKS = 8
+_LINE = 90  # characters of a line of text across a picture
+_TITLE = 74  # characters of a line of a title
+_NAME = 30  # characters of a name beside an axis
+_ACROSS = 36  # characters of all names below an axis; more are turned
+_TURNED, _UPRIGHT = 16, 24  # names below an axis that are turned, or upright; of more some
+_SHORT = 16  # characters of a name that is turned; of a longer one the start is cut off
+_CHARACTER = 0.085  # inches
+_LEGEND = 62  # characters of a legend in one line
 
 
 def colours(values: Sequence[object]) -> list[Any]:
@@ -89,6 +100,60 @@ def logarithmic(axes: Any) -> None:
 def caption(figure: Any, text: str) -> None:
     """Add an explanation below the picture."""
     figure.text(0.0, -0.01, text, fontsize=8, color="#555555", ha="left", va="top")
+
+
+def head(figure: Any, title: str) -> None:
+    """Put a title above all axes, on the left, broken into lines that fit."""
+    lines = [part for line in title.split("\n") for part in textwrap.wrap(line, _TITLE)]
+    figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=11, color=INK)
+
+
+def remark(figure: Any, text: str) -> None:
+    """Put an explanation below all axes, on the left; none where the text is empty."""
+    if text:
+        lines = "\n".join(textwrap.wrap(text, _LINE))
+        figure.supxlabel(lines, x=0.01, ha="left", fontsize=9, color="#555555")
+
+
+def name(text: str, most: int = _NAME) -> str:
+    """Return a name that fits beside an axis; a dollar sign would start a formula."""
+    kept = text if len(text) <= most else f"{text[: most - 1]}…"
+    return kept.replace("$", r"\$")
+
+
+def names_across(axes: Any, names: Sequence[str]) -> None:
+    """Put names at 0, 1, ... below the axes, turned where they would touch, some of many."""
+    step = -(-len(names) // _UPRIGHT)
+    places = list(range(0, len(names), step))
+    drawn = [name(names[place]) for place in places]
+    angle = _angle(drawn)
+    if angle in (0, 90):
+        axes.set_xticks(places, drawn, rotation=angle, fontsize=8.5 if angle else 10)
+    else:
+        axes.set_xticks(places, drawn, rotation=angle, ha="right", rotation_mode="anchor")
+
+
+def height_of_names(names: Sequence[str]) -> float:
+    """Return the inches that names below an axis need."""
+    drawn = [name(text) for text in names]
+    return 0.2 + _CHARACTER * max(map(len, drawn)) * _angle(drawn) / 90
+
+
+def _angle(names: Sequence[str]) -> int:
+    """Return the degrees by which names below an axis are turned."""
+    if sum(map(len, names)) <= _ACROSS:
+        return 0
+    return 35 if len(names) <= _TURNED and max(map(len, names)) <= _SHORT else 90
+
+
+def legend_above(axes: Any) -> None:
+    """Put the legend between the title and the axes, where it hides nothing."""
+    handles, labels = axes.get_legend_handles_labels()
+    columns = len(labels) if sum(len(label) + 6 for label in labels) <= _LEGEND else 2
+    axes.legend(
+        handles, labels, frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0),
+        ncols=columns, fontsize=9, borderaxespad=0.2, handlelength=1.6, columnspacing=1.2,
+    )  # fmt: skip
 
 
 def legend_beside(axes: Any, title: str | None = None, **what: Any) -> None:

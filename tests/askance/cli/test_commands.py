@@ -194,6 +194,19 @@ def test_rows_and_pictures_are_written(run: Run, tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_a_picture_that_says_nothing_is_refused_after_the_result(run: Run, tmp_path: Path) -> None:
+    picture = tmp_path / "mean.png"
+    words = ("simulate", "mean", "--users", "300", "--epsilon", "2", "--fleet", "columns")
+    code, found, err = run(*words, "--plot", str(picture))
+    assert code == 2
+    assert found["learner"] == "mean"
+    assert err.startswith("askance: plot: expected a result with a picture, got none: one mean")
+    assert err.count("\n") == 1
+    assert not picture.exists()
+    assert run(*words, "--plot", str(picture), "--trials", "2")[0] == 0
+    assert picture.exists()
+
+
 def test_a_sweep_s_rows_are_not_written_over(run: Run, tmp_path: Path) -> None:
     rows = tmp_path / "mean.jsonl"
     grid = ("mean", "--epsilon", "1", "--users", "50", "--out", str(rows))

@@ -14,6 +14,7 @@ import pytest
 from askance.cli import main
 
 MEAN = "simulate mean --users 300 --epsilon 1 --fleet columns"
+SHARES = "simulate frequency --users 2000 --epsilon 4 --fleet columns"
 LIST = [sys.executable, "-m", "askance", "simulate", "--list"]
 
 
@@ -36,8 +37,8 @@ def full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("command", "name"),
     [
         (f"{MEAN} --out rows.jsonl", "rows.jsonl"),
-        (f"{MEAN} --plot mean.png", "mean.png"),
-        (f"{MEAN} --plot mean.svg", "mean.svg"),
+        (f"{SHARES} --plot shares.png", "shares.png"),
+        (f"{SHARES} --plot shares.svg", "shares.svg"),
         (
             "curate mean --data census --epsilon 1 --set columns=age --set bounds=age:18:90"
             " --out mean.json",

@@ -92,8 +92,12 @@ def test_a_study_by_its_commands(run: Run, where: list[str], file: Path, key: An
     assert (code, err, submitted["state"]) == (0, "", "open")
     name = submitted["study"]
     out = file.with_name("out.json")
-    code, result, err = run("result", name, "--wait", "--out", str(out), *where)
+    picture = file.with_name("shares.png")
+    code, result, err = run(
+        "result", name, "--wait", "--out", str(out), "--plot", str(picture), *where
+    )
     assert (code, err, result["state"]) == (0, "", "done")
+    assert picture.read_bytes().startswith(b"\x89PNG")
     assert set(result["hypothesis"]) == {"yes", "no"}
     assert run("watch", name, *where)[1] == result
     assert run("list", *where)[1]["studies"] == [

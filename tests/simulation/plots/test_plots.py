@@ -10,16 +10,18 @@ import numpy as np
 import pytest
 
 from askance_aggregator.learners import Assessment
-from askance_aggregator.learners.presentation import EstimateRow, Presentation
+from askance_aggregator.learners.presentation import EstimateRow
+from askance_aggregator.learners.shapes import Intervals
 from askance_aggregator.studies import MemoryLog, Transcript
 from askance_aggregator.studies.transcript import Asked, AskedGroup, Header
 from askance_client.errors import InvalidParameter
 from askance_simulation.experiments import Simulation, named, simulate
 from askance_simulation.experiments.sweeps import Sweep, sweep
 from askance_simulation.plots import curves, needs
-from askance_simulation.plots.estimates import estimates_beside_truth
+from askance_simulation.plots.content import Content
+from askance_simulation.plots.drawings import draw
 from askance_simulation.plots.spending import asked_for
-from askance_simulation.plots.trials import result
+from askance_simulation.plots.trials import beside_guess
 
 
 def row(epsilon: float, users: int, error: float | None, **changes: Any) -> dict[str, Any]:
@@ -192,7 +194,7 @@ class TestOfASimulation:
     ) -> None:
         drawn = axes_of(found.picture())
         low, high = drawn.get_xlim()
-        assert [tick for tick in drawn.get_xticks() if low <= tick <= high] == [0, 1]
+        assert [tick for tick in drawn.get_xticks() if low <= tick <= high] == [1, 2]
         (line,) = [one for one in drawn.get_lines() if one.get_label() == "a constant guess"]
         assert line.get_ydata()[0] == pytest.approx(
             np.mean([trial.assessment.baseline for trial in found.trials])
@@ -210,7 +212,7 @@ class TestOfASimulation:
 
     def test_one_error_with_nothing_beside_it_is_refused_with_what_helps(self) -> None:
         with pytest.raises(InvalidParameter, match="--trials"):
-            result(Presentation(), [Assessment(True, 0.25)], 0.95, "title")
+            beside_guess(Assessment(True, 0.25), Content("title"))
 
     def test_an_estimate_is_drawn_within_its_interval_the_greatest_on_top(self) -> None:
         rows = (
@@ -218,7 +220,7 @@ class TestOfASimulation:
             EstimateRow("frequent", 0.7, 0.6, 0.8),
         )
         drawn = axes_of(
-            estimates_beside_truth(Presentation(rows, shares=True), (0.01, 0.72), 0.95, "title")
+            draw(Intervals(), Content("run", rows=rows, truth=(0.01, 0.72), shares=True))
         )
         estimates, truth = drawn.get_lines()
         assert list(estimates.get_xdata()) == [0.0, 0.7]
@@ -227,7 +229,7 @@ class TestOfASimulation:
         assert drawn.get_xlabel() == "share of users"
 
     def test_another_picture_or_file_is_refused(self, found: Simulation, tmp_path: Path) -> None:
-        with pytest.raises(InvalidParameter, match="expected one of result, spending, rounds"):
+        with pytest.raises(InvalidParameter, match="expected one of result, trials, spending"):
             found.picture("ships")
         with pytest.raises(InvalidParameter, match=r"expected a file named \*.png or \*.svg"):
             found.plot(tmp_path / "picture.pdf")

@@ -25,7 +25,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "docstrings",
-    "notebook",
+    "notebook_pages",
     "repository",
     "command_line",
     "configuration",

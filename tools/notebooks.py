@@ -20,7 +20,7 @@ FOLDER = ROOT / "examples"
 CELL_S = 300  # at most, on a busy machine; on an idle one a notebook takes less than 60 s
 
 _SOURCES = ("", "protos", "client", "aggregator", "simulation")
-_METADATA = {
+METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
@@ -42,7 +42,7 @@ def executed(path: Path) -> Any:
 
     roots = os.pathsep.join(str(ROOT / folder) for folder in _SOURCES)
     notebook: Any = nbformat.read(path, as_version=4)
-    notebook.metadata = nbformat.from_dict(_METADATA)
+    notebook.metadata = nbformat.from_dict(METADATA)
     client = NotebookClient(
         notebook,
         timeout=CELL_S,
@@ -52,7 +52,7 @@ def executed(path: Path) -> Any:
         resources={"metadata": {"path": str(FOLDER)}},
     )
     client.execute(env={**os.environ, "PYTHONPATH": roots})
-    notebook.metadata = nbformat.from_dict(_METADATA)  # the kernel has added its versions
+    notebook.metadata = nbformat.from_dict(METADATA)  # the kernel has added its versions
     return notebook
 
 

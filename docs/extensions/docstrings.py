@@ -47,7 +47,23 @@ def _on_docstring(
     lines[:] = as_markup(list(lines))
 
 
+def as_signature(signature: str) -> str:
+    """Return a signature that Sphinx can parse: a dataclass writes `<factory>` as a default.
+
+    One that cannot be parsed is shown as it is, with the full path of every type.
+    """
+    return signature.replace("<factory>", "...")
+
+
+def _on_signature(
+    app: Sphinx, what: str, name: str, thing: object, options: object, *parts: str | None
+) -> tuple[str | None, str | None]:
+    signature, returned = parts
+    return signature and as_signature(signature), returned
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension."""
     app.connect("autodoc-process-docstring", _on_docstring, priority=400)  # before napoleon's 500
+    app.connect("autodoc-process-signature", _on_signature)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -32,7 +32,8 @@ def unlinked(text: str, page: Path, root: Path) -> str:
             return match[0]
         path = f"`{target.relative_to(root)}`"
         text = match["text"]
-        return path if text.strip("`") == path.strip("`") else f"{text} ({path})"
+        named = text.strip("`") in (path.strip("`"), target.stem)
+        return path if named else f"{text} ({path})"
 
     return _LINK.sub(replaced, text)
 

@@ -86,5 +86,5 @@ def _on_source(app: Sphinx, name: str, source: list[str]) -> None:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension."""
-    app.connect("source-read", _on_source, priority=400)  # before the links to files of `repository`
+    app.connect("source-read", _on_source, priority=400)  # before `repository`
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,11 +2,12 @@
 
 A page is read in two places: on a repository's site, where such a link works, and here, where the
 file is not part of the site. A link to a file that does not exist stays as it is, and fails the
-build.
+build. A link to a notebook becomes one to the page that shows it.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -26,6 +27,9 @@ def unlinked(text: str, page: Path, root: Path) -> str:
 
     def replaced(match: re.Match[str]) -> str:
         target = (page.parent / match["path"]).resolve()
+        notebook = root / "docs" / "notebooks" / f"{target.stem}.md"
+        if target.suffix == ".ipynb" and notebook.exists():
+            return f"[{match['text']}]({os.path.relpath(notebook, page.parent)})"
         outside = root in target.parents and root / "docs" not in target.parents
         shown = target.suffix in (".md", ".svg") and not outside
         if not target.exists() or shown:

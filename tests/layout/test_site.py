@@ -12,6 +12,7 @@ import pytest
 
 import askance as ask
 from docs.extensions.notebook_pages import as_page
+from docs.extensions.repository import unlinked
 from tools.notebooks import notebooks
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -76,6 +77,7 @@ class TestSite:
         read = {page: (site / "reference" / f"{page}.html").read_text(encoding="utf-8") for page in
                 ("python", "command_line", "configuration", "wire")}  # fmt: skip
         assert 'id="askance.learners.masked_parity"' in read["python"]
+        assert "~askance" not in read["python"]  # of a signature that was not parsed
         assert "askance aggregator init" in read["command_line"]
         assert "release_ms" in read["configuration"]
         assert "trusted_proxies" in read["configuration"]
@@ -119,6 +121,20 @@ def test_a_notebook_becomes_a_page_with_its_links_and_outputs() -> None:
     assert [page.index(part) for part in order] == sorted(page.index(part) for part in order)
     assert "F\n" not in page
     assert page.count(":class: output") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("[README](../README.md)", "`README.md`"),
+        ("[the people](../examples/people.py)", "the people (`examples/people.py`)"),
+        ("[a run](../examples/real_data.ipynb)", "[a run](notebooks/real_data.md)"),
+        ("[glossary](glossary.md)", "[glossary](glossary.md)"),
+        ("[no such](../missing.py)", "[no such](../missing.py)"),
+    ],
+)
+def test_a_link_to_a_file_that_is_no_page_becomes_its_path(text: str, shown: str) -> None:
+    assert unlinked(text, DOCS / "simulation.md", ROOT) == shown
 
 
 def test_every_notebook_has_a_page() -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,9 @@ def executed(path: Path) -> Any:
     Raises:
         nbclient.exceptions.CellExecutionError: a cell raises an error, or takes too long.
     """
-    import nbformat
     from nbclient import NotebookClient
+
+    nbformat = import_module("nbformat")
 
     roots = os.pathsep.join(str(ROOT / folder) for folder in _SOURCES)
     notebook: Any = nbformat.read(path, as_version=4)
@@ -76,8 +78,7 @@ def texts(notebook: Any) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Execute notebooks and write them with their outputs."""
-    import nbformat
-
+    nbformat = import_module("nbformat")  # its functions have no types
     known = {path.stem: path for path in notebooks()}
     parser = argparse.ArgumentParser(description="Execute notebooks and keep their outputs.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(known)}; all")

@@ -27,7 +27,8 @@ NAMES = {
 OF_A_MACHINE = re.compile(
     r"(?:^|[\s\"'(=])/(?:home|root|tmp|usr|work|var|opt|Users)\b|localhost|127\.0\.0\.1"
     r"|\b20\d\d-\d\d-\d\d|\b\d\d:\d\d:\d\d|\b\d+(?:\.\d+)? (?:s|ms|seconds?)\b| at 0x[0-9a-f]"
-    r"|Traceback|Error\b|Warning\b"
+    r"|\ss$|Traceback|Error\b|Warning\b",
+    re.MULTILINE,  # `s` at a line's end heads a column of seconds
 )
 
 
@@ -84,6 +85,7 @@ def test_no_output_is_an_error_or_shows_a_machine_or_a_time(notebook: Path) -> N
         "done in 3.2 s",
         "<object at 0x7f00>",
         "ValueError: x",
+        "epsilon  error    s\n      1    0.2  3.1",
     ],
 )
 def test_what_is_of_a_machine_would_be_found(text: str) -> None:

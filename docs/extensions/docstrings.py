@@ -13,6 +13,7 @@ from sphinx.application import Sphinx
 
 _MARKUP = re.compile(r"\\|\*|\||(?<=\w)_(?!\w)")
 _CODE = re.compile(r"(`[^`\n]+`)")
+_OBJECT = re.compile(r"(?<=[= ])<[^<>]*>")  # the text of an object that has no expression
 _SECTION = re.compile(r"(Args|Returns|Yields|Raises|Attributes):$")
 
 
@@ -48,11 +49,11 @@ def _on_docstring(
 
 
 def as_signature(signature: str) -> str:
-    """Return a signature that Sphinx can parse: a dataclass writes `<factory>` as a default.
+    """Return a signature whose defaults are expressions: an object, or a factory, becomes `...`.
 
-    One that cannot be parsed is shown as it is, with the full path of every type.
+    A signature that Sphinx cannot parse is shown with the full path of every type.
     """
-    return signature.replace("<factory>", "...")
+    return _OBJECT.sub("...", signature)
 
 
 def _on_signature(

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import askance as ask
+from docs.extensions.docstrings import as_signature
 from docs.extensions.notebook_pages import as_page
 from docs.extensions.repository import unlinked
 from tools.notebooks import notebooks
@@ -135,6 +136,10 @@ def test_a_notebook_becomes_a_page_with_its_links_and_outputs() -> None:
 )
 def test_a_link_to_a_file_that_is_no_page_becomes_its_path(text: str, shown: str) -> None:
     assert unlinked(text, DOCS / "simulation.md", ROOT) == shown
+
+
+def test_a_default_that_is_no_expression_is_left_out_of_a_signature() -> None:
+    assert as_signature("(a: int = <factory>, b=<x object>)") == "(a: int = ..., b=...)"
 
 
 def test_every_notebook_has_a_page() -> None:

@@ -25,12 +25,13 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "docstrings",
+    "notebook_pages",
     "repository",
     "command_line",
     "configuration",
     "wire",
 ]
-exclude_patterns = ["extensions", "proxy"]
+exclude_patterns = ["extensions", "proxy", "static"]
 source_suffix = {".md": "markdown"}
 
 myst_heading_anchors = 4
@@ -47,3 +48,5 @@ html_title = f"askance {release}"
 html_theme_options = {"source_view_link": "", "source_edit_link": ""}
 html_show_sourcelink = False
 html_copy_source = False
+html_static_path = ["static"]
+html_css_files = ["site.css"]

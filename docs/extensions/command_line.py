@@ -11,7 +11,7 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from sphinx.application import Sphinx
 
-_COLUMNS = "96"  # of the help's text
+_COLUMNS = "92"  # of the help's text: as many as a block of a page 1,280 px wide shows
 
 
 def commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:

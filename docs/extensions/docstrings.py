@@ -13,6 +13,7 @@ from sphinx.application import Sphinx
 
 _MARKUP = re.compile(r"\\|\*|\||(?<=\w)_(?!\w)")
 _CODE = re.compile(r"(`[^`\n]+`)")
+_OBJECT = re.compile(r"(?<=[= ])<[^<>]*>")  # the text of an object that has no expression
 _SECTION = re.compile(r"(Args|Returns|Yields|Raises|Attributes):$")
 
 
@@ -47,7 +48,23 @@ def _on_docstring(
     lines[:] = as_markup(list(lines))
 
 
+def as_signature(signature: str) -> str:
+    """Return a signature whose defaults are expressions: an object, or a factory, becomes `...`.
+
+    A signature that Sphinx cannot parse is shown with the full path of every type.
+    """
+    return _OBJECT.sub("...", signature)
+
+
+def _on_signature(
+    app: Sphinx, what: str, name: str, thing: object, options: object, *parts: str | None
+) -> tuple[str | None, str | None]:
+    signature, returned = parts
+    return signature and as_signature(signature), returned
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension."""
     app.connect("autodoc-process-docstring", _on_docstring, priority=400)  # before napoleon's 500
+    app.connect("autodoc-process-signature", _on_signature)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,11 +2,12 @@
 
 A page is read in two places: on a repository's site, where such a link works, and here, where the
 file is not part of the site. A link to a file that does not exist stays as it is, and fails the
-build.
+build. A link to a notebook becomes one to the page that shows it.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -26,13 +27,17 @@ def unlinked(text: str, page: Path, root: Path) -> str:
 
     def replaced(match: re.Match[str]) -> str:
         target = (page.parent / match["path"]).resolve()
+        notebook = root / "docs" / "notebooks" / f"{target.stem}.md"
+        if target.suffix == ".ipynb" and notebook.exists():
+            return f"[{match['text']}]({os.path.relpath(notebook, page.parent)})"
         outside = root in target.parents and root / "docs" not in target.parents
         shown = target.suffix in (".md", ".svg") and not outside
         if not target.exists() or shown:
             return match[0]
         path = f"`{target.relative_to(root)}`"
         text = match["text"]
-        return path if text.strip("`") == path.strip("`") else f"{text} ({path})"
+        named = text.strip("`") in (path.strip("`"), target.stem)
+        return path if named else f"{text} ({path})"
 
     return _LINK.sub(replaced, text)
 

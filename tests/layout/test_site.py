@@ -11,6 +11,10 @@ from pathlib import Path
 import pytest
 
 import askance as ask
+from docs.extensions.docstrings import as_signature
+from docs.extensions.notebook_pages import as_page
+from docs.extensions.repository import unlinked
+from tools.notebooks import notebooks
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -74,10 +78,73 @@ class TestSite:
         read = {page: (site / "reference" / f"{page}.html").read_text(encoding="utf-8") for page in
                 ("python", "command_line", "configuration", "wire")}  # fmt: skip
         assert 'id="askance.learners.masked_parity"' in read["python"]
+        assert "~askance" not in read["python"]  # of a signature that was not parsed
         assert "askance aggregator init" in read["command_line"]
         assert "release_ms" in read["configuration"]
         assert "trusted_proxies" in read["configuration"]
         assert "RandomCodebook" in read["wire"]
+
+    def test_every_notebook_is_a_page_with_its_outputs_and_in_the_navigation(
+        self, site: Path
+    ) -> None:
+        index = (site / "index.html").read_text(encoding="utf-8")
+        for path in notebooks():
+            page = f"notebooks/{path.stem}.html"
+            assert f'href="{page}"' in index
+            text = (site / page).read_text(encoding="utf-8")
+            kept = path.read_text(encoding="utf-8")
+            assert text.count('src="data:image/png;base64,') == kept.count('"image/png": ')
+            assert text.count('<div class="output ') == kept.count('"text/plain": [') - kept.count(
+                '"image/png": '
+            ) + kept.count('"output_type": "stream"')
+
+
+def test_a_notebook_becomes_a_page_with_its_links_and_outputs() -> None:
+    links = "[x](own_learner.ipynb), [y](../a.md)"
+    cells = [
+        {
+            "cell_type": "markdown",
+            "source": ["# A title\n", links],
+        },
+        {
+            "cell_type": "code",
+            "source": "print(1)",
+            "outputs": [
+                {"output_type": "stream", "name": "stdout", "text": ["1\n"]},
+                {"output_type": "display_data", "data": {"image/png": "aa\n", "text/plain": "F"}},
+                {"output_type": "execute_result", "data": {"text/plain": ["2"]}},
+            ],
+        },
+    ]
+    page = as_page({"cells": cells}, ROOT / "examples", DOCS / "notebooks" / "x.md")
+    assert page.startswith("# A title\n[x](own_learner.md), [y](../../a.md)\n")
+    order = ["print(1)", "\n1\n", "![Picture: A title](data:image/png;base64,aa)", "\n2\n"]
+    assert [page.index(part) for part in order] == sorted(page.index(part) for part in order)
+    assert "F\n" not in page
+    assert page.count(":class: output") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("[README](../README.md)", "`README.md`"),
+        ("[the people](../examples/people.py)", "the people (`examples/people.py`)"),
+        ("[a run](../examples/real_data.ipynb)", "[a run](notebooks/real_data.md)"),
+        ("[glossary](glossary.md)", "[glossary](glossary.md)"),
+        ("[no such](../missing.py)", "[no such](../missing.py)"),
+    ],
+)
+def test_a_link_to_a_file_that_is_no_page_becomes_its_path(text: str, shown: str) -> None:
+    assert unlinked(text, DOCS / "simulation.md", ROOT) == shown
+
+
+def test_a_default_that_is_no_expression_is_left_out_of_a_signature() -> None:
+    assert as_signature("(a: int = <factory>, b=<x object>)") == "(a: int = ..., b=...)"
+
+
+def test_every_notebook_has_a_page() -> None:
+    pages = {path.stem: path.read_text("utf-8") for path in (DOCS / "notebooks").glob("*.md")}
+    assert pages == {path.stem: f"```{{notebook}} {path.stem}\n```\n" for path in notebooks()}
 
 
 def test_a_foreign_address_would_be_found() -> None:

@@ -168,7 +168,10 @@ class RandomCodebook(NumberedRandomizer):
     def chance(self, level: int, number: int) -> Fraction:
         """Exact."""
         seed, code = divmod(number, self.codes)
-        rank = self.ranked(level, seed).index(code)
+        return self.chance_of_rank(self.ranked(level, seed).index(code))
+
+    def chance_of_rank(self, rank: int) -> Fraction:
+        """The probability of the report that holds one seed and its code of a rank from 0 on."""
         size, coins = self.near, self.threshold
         if rank >= size:
             rank, size, coins = rank - size, self.codes - size, COIN_SPACE - coins

@@ -12,11 +12,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import lru_cache
 
 from askance_client.randomizers import COIN_SPACE, Randomizer
 from askance_simulation.audit.fleet import Case
 from askance_simulation.audit.symbols import Symbols
+from askance_simulation.families import probabilities
 
 _WIDEST = 128  # bytes: 64 indices; the chances of wide bitmaps have thousands of bits, and are slow
 
@@ -36,14 +37,20 @@ class StatedLikelier:
 
     def count(self, symbols: Symbols) -> int:
         """Count by looking up each different symbol once per level."""
-        here, there = (partial(_chance, self.randomizer, at) for at in (self.level, self.other))
         seen = Counter(symbols.raw)
-        return sum(times for symbol, times in seen.items() if here(symbol) > there(symbol))
+        here, there = (
+            _chances(self.randomizer, at, tuple(seen)) for at in (self.level, self.other)
+        )
+        return sum(
+            times
+            for times, one, another in zip(seen.values(), here, there, strict=True)
+            if one > another
+        )
 
 
-@lru_cache(maxsize=1 << 16)
-def _chance(randomizer: Randomizer, level: int, symbol: bytes) -> Fraction:
-    return randomizer.probability(level, symbol)
+@lru_cache(maxsize=64)
+def _chances(randomizer: Randomizer, level: int, symbols: tuple[bytes, ...]) -> Sequence[Fraction]:
+    return probabilities(randomizer, level, symbols)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,6 +12,7 @@ from askance_simulation.families.dispatch import (
     draw,
     draw_tally,
     of_many,
+    probabilities,
     verified_kind,
     verified_makers,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "draw_tally",
     "favour",
     "of_many",
+    "probabilities",
     "verified_kind",
     "verified_makers",
 ]

@@ -95,6 +95,12 @@ def of_many(randomizer: Randomizer, law: Law) -> Statements:
     return Statements(np.zeros(0), lambda symbols: np.zeros(0, dtype=np.int64), str)
 
 
+@singledispatch
+def probabilities(randomizer: Randomizer, level: int, symbols: Sequence[bytes]) -> list[Fraction]:
+    """Compute the probability of each report at a level, by the randomizer's integers."""
+    return [randomizer.probability(level, symbol) for symbol in symbols]
+
+
 def verified(kind: type[Randomizer], field: str, makers: Mapping[str, Maker]) -> None:
     """Register the randomizers of a family that `askance verify` checks.
 

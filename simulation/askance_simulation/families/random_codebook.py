@@ -22,6 +22,7 @@ from askance_simulation.families.dispatch import (
     Statements,
     draw,
     of_many,
+    probabilities,
     verified,
 )
 from askance_simulation.families.drawing import big_endian, scaled
@@ -33,12 +34,16 @@ _SEEN = 16  # ranks of which the audit states each
 
 @draw.register
 def _(randomizer: RandomCodebook, levels: Levels, coins: Coins) -> Reports:
-    rows = max(1, _SIGNS_AT_ONCE // (STEPS * randomizer.bases * randomizer.order))
+    rows = _rows_at_once(randomizer)
     blocks = [
         _codes(randomizer, levels[start : start + rows], coins[start : start + rows])
         for start in range(0, len(levels), rows)
     ]
     return np.concatenate(blocks) if blocks else np.zeros((0, randomizer.width), np.uint8)
+
+
+def _rows_at_once(randomizer: RandomCodebook) -> int:
+    return max(1, _SIGNS_AT_ONCE // (STEPS * randomizer.bases * randomizer.order))
 
 
 def _codes(randomizer: RandomCodebook, vectors: Levels, coins: Coins) -> Reports:
@@ -94,25 +99,44 @@ def _(randomizer: RandomCodebook, law: Law) -> Statements:
     if len(law) != 1:
         return Statements(np.zeros(0), lambda symbols: np.zeros(0, dtype=np.int64), str)
     ((level, _),) = law.items()
-    near, codes = randomizer.near, randomizer.codes
+    near = randomizer.near
     chance = Fraction(randomizer.threshold, COIN_SPACE)
     seen = min(_SEEN, near)
 
     def count(symbols: Sequence[bytes]) -> NDArray[np.int64]:
         whole = [int.from_bytes(symbol, "big") for symbol in symbols if randomizer.valid(symbol)]
-        counts = np.zeros(seen + 2, dtype=np.int64)
-        for number in whole:
-            seed, code = divmod(number, codes)
-            rank = randomizer.ranked(level, seed).index(code)
-            if rank < seen:
-                counts[rank] += 1
-            counts[seen] += rank < near
-        counts[-1] = len(whole)
-        return counts
+        ranks = _ranks(randomizer, level, whole)
+        first = np.bincount(ranks[ranks < seen], minlength=seen)
+        return np.array([*first, (ranks < near).sum(), len(whole)], dtype=np.int64)
 
     names = [*(f"rank {rank}" for rank in range(seen)), "near", "a seed and a code"]
     shares = [float(chance / near)] * seen + [float(chance), 1.0]
     return Statements(np.array(shares), count, names.__getitem__)
+
+
+@probabilities.register
+def _(randomizer: RandomCodebook, level: int, symbols: Sequence[bytes]) -> list[Fraction]:
+    valid = [symbol for symbol in symbols if randomizer.valid(symbol)]
+    ranks = _ranks(randomizer, level, [int.from_bytes(symbol, "big") for symbol in valid])
+    of_rank = {rank: randomizer.chance_of_rank(rank) for rank in set(ranks.tolist())}
+    found = {symbol: of_rank[rank] for symbol, rank in zip(valid, ranks.tolist(), strict=True)}
+    return [found.get(symbol, Fraction()) for symbol in symbols]
+
+
+def _ranks(randomizer: RandomCodebook, level: int, numbers: Sequence[int]) -> NDArray[np.int64]:
+    """Return the rank of each report's code among the codes of its own seed."""
+    point = np.array([randomizer.point(level)], dtype=np.int64)
+    rows = _rows_at_once(randomizer)
+    ranks = [np.zeros(0, dtype=np.int64)]
+    for start in range(0, len(numbers), rows):
+        seeds, codes = zip(
+            *(divmod(number, randomizer.codes) for number in numbers[start : start + rows]),
+            strict=True,
+        )
+        points = np.repeat(point, len(seeds), axis=0)
+        order = ranking(turned(points, seeds, randomizer.bases))
+        ranks.append((order == np.array(codes)[:, np.newaxis]).argmax(axis=1))
+    return np.concatenate(ranks)
 
 
 @favour.register

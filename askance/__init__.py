@@ -93,6 +93,7 @@ if TYPE_CHECKING:
         vector,
         where,
     )
+    from askance_aggregator.reports.schemas import Schema
     from askance_aggregator.sampling import SystemWords
     from askance_aggregator.studies.study import Study
     from askance_client.errors import (
@@ -113,7 +114,6 @@ if TYPE_CHECKING:
         Label,
         Query,
         Real,
-        Schema,
         constant,
     )
     from askance_client.randomizers import Channel
@@ -312,6 +312,7 @@ _NAMES = {
         "vector",
         "where",
     ),
+    "askance_aggregator.reports.schemas": ("Schema",),
     "askance_aggregator.sampling": ("SystemWords",),
     "askance_aggregator.studies.study": ("Study",),
     "askance_client.errors": (
@@ -332,7 +333,6 @@ _NAMES = {
         "Label",
         "Query",
         "Real",
-        "Schema",
         "constant",
     ),
     "askance_client.randomizers": ("Channel",),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from askance_client.printable import printable
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _WIDTH = 140
-_TO_IES = ("ry", "dy")  # of query and study, but not of day
 
 
 class Failure(Exception):
@@ -58,19 +56,6 @@ def fail(failure: Failure, *, as_json: bool) -> int:
         print_json({"failure": {"reason": failure.reason, "message": failure.message}})
     print(f"askance: {printable(failure.message)}", file=sys.stderr)
     return failure.code
-
-
-def counted(number: int, thing: str) -> str:
-    """Format a count with its unit: "1 round", "2,000 users", "3 queries"."""
-    if number != 1:
-        thing = f"{thing[:-1]}ies" if thing.endswith(_TO_IES) else f"{thing}s"
-    return f"{number:,} {thing}"
-
-
-def settings_line(settings: Mapping[str, str]) -> str:
-    """Format the settings of a learner that follow from users and noise."""
-    pairs = ", ".join(f"{name} {text}" for name, text in settings.items())
-    return f"settings by users and noise, each an option: {pairs}"
 
 
 def print_json(result: dict[str, Any]) -> None:

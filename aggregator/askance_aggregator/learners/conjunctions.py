@@ -61,6 +61,10 @@ class Conjunction:
         """Return {"variables": [0, 3], "d": 8}."""
         return {"variables": list(self.variables), "d": self.d}
 
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row per variable."""
+        return [{"variable": variable} for variable in self.variables]
+
     @classmethod
     def from_json(cls, data: Any) -> Conjunction:
         """The conjunction that `to_json` wrote.

@@ -97,6 +97,11 @@ class DecisionList:
             "d": self.d,
         }
 
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row per rule in order; the last is the default, without a condition."""
+        rules: list[dict[str, Any]] = [rule._asdict() for rule in self.rules]
+        return [*rules, {"variable": None, "value": None, "label": self.default}]
+
     @classmethod
     def from_json(cls, data: Any) -> DecisionList:
         """The list that `to_json` wrote.

@@ -170,6 +170,14 @@ class GaussianMixture:
             "schema": schema_to_json(self.schema),
         }
 
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row per component: weight, variance (scaled), means in fields' units."""
+        columns = zip(self.weights, self.variances, in_units(self.schema, self.means), strict=True)
+        return [
+            {"weight": weight, "variance": variance, "mean": mean}
+            for weight, variance, mean in columns
+        ]
+
     @classmethod
     def from_json(cls, data: Any) -> GaussianMixture:
         """The mixture that `to_json` wrote.

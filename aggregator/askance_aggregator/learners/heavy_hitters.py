@@ -114,6 +114,10 @@ class HeavyHitters:
         found = tuple(HeavyHitter.read(part) for part in document.parts("found"))
         return cls(document.text("column"), threshold, found, share_from(document))
 
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row per value; none if no value is frequent."""
+        return [item.to_json() for item in self.found]
+
     def present(self) -> Presentation:
         """Return a row per value that was found frequent."""
         rows = tuple(

@@ -129,6 +129,11 @@ class Clusters:
             "schema": schema_to_json(self.schema),
         }
 
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row per centre: its share of users, and its place in fields' units."""
+        pairs = zip(self.shares, in_units(self.schema, self.centres), strict=True)
+        return [{"share": share, "centre": centre} for share, centre in pairs]
+
     @classmethod
     def from_json(cls, data: Any) -> Clusters:
         """The clusters that `to_json` wrote.

@@ -78,6 +78,11 @@ class Literals:
             "d": self.d,
         }
 
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row per literal: the bit's number, and whether it is negated."""
+        signs = {**dict.fromkeys(self.variables, False), **dict.fromkeys(self.negated, True)}
+        return [{"variable": j, "negated": signs[j]} for j in sorted(signs)]
+
     @classmethod
     def from_json(cls, data: Any) -> Self:
         """The literals that `to_json` wrote.

@@ -147,6 +147,15 @@ class NaiveBayes:
             "encodings": [str(part) for part in self.columns],
         }
 
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row per field, cell and class: P[cell | class]."""
+        return [
+            {"field": part.name, "cell": cell, "class": label, "probability": float(share)}
+            for part, table in zip(self.columns, self.tables, strict=True)
+            for label, row in zip(self.classes, table, strict=True)
+            for cell, share in zip(part.labels, row, strict=True)
+        ]
+
     @classmethod
     def from_json(cls, data: Any) -> NaiveBayes:
         """The hypothesis that `to_json` wrote.

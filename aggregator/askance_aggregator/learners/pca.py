@@ -148,6 +148,14 @@ class PrincipalComponents:
             "encodings": [str(number) for number in self.columns],
         }
 
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row per component: its variance, and its weights by field."""
+        names = self.feature_names_in_.tolist()
+        return [
+            {"variance": variance, "weight": dict(zip(names, component, strict=True))}
+            for variance, component in zip(self.variances, self.components, strict=True)
+        ]
+
     @classmethod
     def from_json(cls, data: Any) -> PrincipalComponents:
         """The hypothesis that `to_json` wrote.

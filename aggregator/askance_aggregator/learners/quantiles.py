@@ -84,6 +84,12 @@ class Quantiles:
             "missing": None if self.missing is None else self.missing.to_json(),
         }
 
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row per quantile: its level, value and interval."""
+        return [
+            {**quantile.to_json(), "level": float(quantile.level)} for quantile in self.quantiles
+        ]
+
     @classmethod
     def from_json(cls, data: Any) -> Quantiles:
         """The quantiles that `to_json` wrote.

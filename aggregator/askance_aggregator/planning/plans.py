@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from askance_aggregator.estimation import Decode
 from askance_aggregator.learners import Allocation, Question
 from askance_aggregator.planning.precision import randomizer_text
+from askance_aggregator.reports.html import html_of, line_of
+from askance_aggregator.reports.plans import plan_report
+from askance_aggregator.reports.texts import counted
 from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.queries import Query
 from askance_client.randomizers import Randomizer
@@ -179,6 +182,20 @@ class StudyPlan:
     values: int
     fields: tuple[str, ...]
     settings: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        users = counted(self.users_needed, "user")
+        there = "" if self.n_users is None else f" of {self.n_users:,}"
+        needed = f"{users} needed{there}, {counted(len(self.rounds), 'round')}"
+        epsilon = f"epsilon {self.nano_nats / NANO_NATS_PER_NAT:.9g}"
+        state = "feasible" if self.feasible else f"not feasible: {self.reason}"
+        return line_of("StudyPlan", f"{needed}, {epsilon}, {state}")
+
+    def _repr_html_(self) -> str:
+        """Show users, questions and tolerance by round in a notebook."""
+        report = plan_report("", self.to_json(), every=False, verbose=False)
+        reasons = () if self.reason is None else (self.reason,)
+        return html_of(replace(report, warnings=(*report.warnings, *reasons)))
 
     @property
     def hoeffding_users(self) -> int:

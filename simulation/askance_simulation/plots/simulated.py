@@ -14,7 +14,7 @@ from askance_simulation.plots.spending import spending
 from askance_simulation.plots.trials import result
 
 if TYPE_CHECKING:
-    from askance_simulation.experiments.trials import Simulation
+    from askance_simulation.experiments.simulations import Simulation
 
 
 def picture(simulation: Simulation, kind: str) -> Picture:

@@ -107,6 +107,12 @@ def conjunctions(
         InvalidParameter: accuracy or the schema is not of that form.
 
     Source: notes, Theorem 5.
+
+    Example:
+        >>> people = ask.Population.generated("conjunctions", users=2_000, d=4)
+        >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
+        >>> ask.learn(ask.learners.conjunctions(people.schema), oracle) == people.target
+        True
     """
     allowed = rational(accuracy, "accuracy")
     if not 0 < allowed < 1:

@@ -260,6 +260,13 @@ def gaussian_mixture(
     Source: notes, section 1.2; Chu et al. 2007 (EM by sums); Dempster, Laird and Rubin 1977.
         Deviations: components are round, variances are shrunk to the common one as far as they are
         noise, and to that of the first round.
+
+    Example:
+        >>> people = ask.Population.generated("clusters", users=2_000, clumps=2, d=2)
+        >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
+        >>> learner = ask.learners.gaussian_mixture(people.schema, k=2, rounds=2, tau="1/100")
+        >>> len(ask.learn(learner, oracle).weights)
+        2
     """
     features = number_schema("gaussian-mixture", schema, columns)
     check_count("gaussian-mixture", k, MAX_COMPONENTS)

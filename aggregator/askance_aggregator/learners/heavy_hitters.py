@@ -167,6 +167,15 @@ def heavy_hitters(
         InvalidParameter: no such field, a parameter out of range, or too many cells.
 
     Source: prefix trees over statistical queries: the interactive local model of KLNRS08 section 5.
+
+    Example:
+        >>> people = ask.Population.generated("words", users=2_000, width=8, words=4)
+        >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
+        >>> found = ask.learn(
+        ...     ask.learners.heavy_hitters(people.schema, "word", threshold="1/10"), oracle
+        ... )
+        >>> len(found.found) > 0
+        True
     """
     share, off = rational(threshold, "threshold"), rational(tau, "tau")
     made = _heavy_hitters(schema, column, share, bits, off)

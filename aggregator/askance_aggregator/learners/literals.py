@@ -155,6 +155,12 @@ def literal_conjunctions(
         InvalidParameter: accuracy or the schema is not of that form.
 
     Source: notes, Theorem 5; deviation: negations, two literals a question.
+
+    Example:
+        >>> people = ask.Population.generated("literal-conjunctions", users=2_000, d=4)
+        >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
+        >>> ask.learn(ask.learners.literal_conjunctions(people.schema), oracle).d
+        4
     """
     d = bits_width(schema, "literal-conjunctions")
     batch, tau = _violations(schema, d, accuracy, label="1")
@@ -182,6 +188,12 @@ def disjunctions(
         InvalidParameter: accuracy or the schema is not of that form.
 
     Source: notes, Theorem 5; deviation: disjunctions, negations, two literals a question.
+
+    Example:
+        >>> people = ask.Population.generated("disjunctions", users=2_000, d=4)
+        >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
+        >>> ask.learn(ask.learners.disjunctions(people.schema), oracle).d
+        4
     """
     d = bits_width(schema, "disjunctions")
     batch, tau = _violations(schema, d, accuracy, label="0")

@@ -277,6 +277,13 @@ def naive_bayes(
         InvalidParameter: no such field, or a number out of range.
 
     Source: notes, section 1.2 (SuLQ); the cells come from the schema, never from the data.
+
+    Example:
+        >>> people = ask.Population.generated("traits", users=2_000)
+        >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
+        >>> found = ask.learn(ask.learners.naive_bayes(people.schema, columns=["age"]), oracle)
+        >>> len(found.predict({"age": [20, 60]}))
+        2
     """
     target = label_of(schema, label)
     features = features_of(schema, target, columns)

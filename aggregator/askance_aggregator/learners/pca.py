@@ -236,6 +236,13 @@ def principal_components(
         InvalidParameter: no such field, or a number out of range.
 
     Source: notes, section 1.2 (Blum et al. 2005, SuLQ); the scales come from the schema.
+
+    Example:
+        >>> people = ask.Population.generated("plane", users=2_000, d=2)
+        >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
+        >>> learner = ask.learners.principal_components(people.schema, components=1, tau="1/100")
+        >>> ask.learn(learner, oracle).components_.shape
+        (1, 3)
     """
     kept = _kept(schema, columns)
     numbers = numbers_of(kept)

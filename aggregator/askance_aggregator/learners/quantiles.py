@@ -164,6 +164,12 @@ def quantiles(
         InvalidParameter: no such number, or a parameter out of range.
 
     Source: notes, section 1.2; binary search over statistical queries.
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 127))
+        >>> oracle = ask.ExactOracle(schema, {"age": list(range(100))})
+        >>> print(ask.learn(ask.learners.quantiles(schema, "age", levels=["1/2"]), oracle))
+        quantiles of age: 1/2: 48 .. 49; 0.0% of users without a value (0.0% .. 0.0%)
     """
     asked = sorted({rational(level, "levels") for level in levels})
     made = _quantiles(schema, column, asked, steps, rational(tau, "tau"), missing, present)

@@ -169,6 +169,15 @@ class StudyPlan:
         fields: names of the fields that its questions may use, sorted.
         settings: parameters that the learner was not given and that follow from the number of users
             and the budget, as text by name.
+
+    Example:
+        >>> people = ask.read("census")
+        >>> learner = ask.learners.frequency(people.schema.education, tau="0.05")
+        >>> plan = ask.Study(learner, people.schema, epsilon=1).plan(n_users=people.size)
+        >>> plan
+        <StudyPlan: 13,650 users needed of 20,000, 1 round, epsilon 1, feasible>
+        >>> [planned.users for planned in plan.rounds]
+        [13650]
     """
 
     feasible: bool

@@ -61,6 +61,17 @@ class Study:
 
     Raises:
       InvalidParameter: a number out of range, or a learner that has no schema.
+
+    Example:
+      >>> people = ask.read("census")
+      >>> learner = ask.learners.frequency(people.schema.education)
+      >>> study = ask.Study(learner, people.schema, epsilon=1)
+      >>> study
+      <Study: frequency of education, epsilon 1, schema census>
+      >>> study.plan(n_users=people.size).feasible
+      True
+      >>> study.fields
+      ('education',)
     """
 
     learner: Learner[Any]
@@ -177,7 +188,7 @@ class Study:
             **self.learner.parameters,
         }
         heads = ("setting", "value")
-        rows = [(name, text) for name, text in given.items() if text]
+        rows: list[tuple[str, ...]] = [(name, text) for name, text in given.items() if text]
         shown = [rows[place] for place in shown_rows(len(rows), every=False)]
         table = Grid(heads, left=heads, long=heads, rows=shown)
         body: list[Part] = [table, *more_rows(len(rows), len(shown))]

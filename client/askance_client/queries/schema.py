@@ -55,6 +55,15 @@ class Schema:
 
     Raises:
         InvalidParameter: a name, version or field is not what is documented.
+
+    Example:
+        >>> schema = ask.Schema("people", 1, age=ask.Integer(0, 120), smokes=ask.Bit())
+        >>> schema
+        Schema('people', 1, age=Integer, smokes=Bit)
+        >>> schema.age > 40
+        (40 < age)
+        >>> list(schema.fields)
+        ['age', 'smokes']
     """
 
     __slots__ = ("__weakref__", "_expressions", "canonical", "digest", "fields", "name", "version")

@@ -34,7 +34,16 @@ from askance_simulation.populations import Population
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Run of a study and its outcome."""
+    """Run of a study and its outcome.
+
+    Example:
+        >>> people = ask.Population.generated("categories", users=3_000, cells=4)
+        >>> learner = ask.learners.frequency(people.schema["category"])
+        >>> study = ask.Study(learner, people.schema, epsilon=2)
+        >>> trial = ask.simulate(study, people, fleet="columns").trials[0]
+        >>> trial.outcome.answers, trial.assessment.success
+        (3000, True)
+    """
 
     outcome: Outcome[Any]
     assessment: Assessment
@@ -69,7 +78,22 @@ class EpsilonSpent:
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """A study's trials; the first is shown in detail, all are counted."""
+    """A study's trials; the first is shown in detail, all are counted.
+
+    Example:
+        >>> people = ask.read("census")
+        >>> learner = ask.learners.frequency(people.schema.education)
+        >>> study = ask.Study(learner, people.schema, epsilon=1)
+        >>> result = ask.simulate(study, people, fleet="columns", seed=7)
+        >>> result.error < result.baseline
+        True
+        >>> result.to_pandas()[["name", "truth"]].head(2)
+               name    truth
+        0  Bachelor  0.14305
+        1   College  0.12400
+        >>> result.epsilon_spent.max
+        1.0
+    """
 
     study: Study
     fleet: str

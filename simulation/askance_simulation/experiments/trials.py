@@ -95,6 +95,15 @@ def simulate(
       PlanRefused: too few users or too little epsilon; no user was asked.
       PlanExceeded: the learner asked more than its rehearsal; users were charged.
       BrokenInvariant: after faults, something does not hold that must.
+
+    Example:
+      >>> people = ask.read("census")
+      >>> study = ask.Study(ask.learners.mean(people.schema.age > 40), people.schema, epsilon=1)
+      >>> result = ask.simulate(study, people, fleet="columns", seed=7)
+      >>> result.hypothesis.low < result.hypothesis.estimate < result.hypothesis.high
+      True
+      >>> result.epsilon_spent.max
+      1.0
     """
     maker = fleet_by(fleet, workers)
     if trials < 1:
@@ -139,7 +148,15 @@ def run_trial(
     progress: Progress | None = None,
     watch: Callable[[int, RoundPlan], None] | None = None,
 ) -> Trial:
-    """Run one trial: keys, coins, cohorts, devices and their disturbances derive from `seed`."""
+    """Run one trial: keys, coins, cohorts, devices and their disturbances derive from `seed`.
+
+    Example:
+        >>> made = ask.named("frequency", epsilon=2, users=3_000)
+        >>> people = made.people(ask.Seed.of(0))
+        >>> trial = ask.run_trial(made.study(people), people, fleet="columns", seed=ask.Seed.of(0))
+        >>> trial.outcome.rounds
+        1
+    """
     began = time.perf_counter()
     recorder = FaultRecorder()
     maker = disturbed(fleet, faults, seed, recorder)
@@ -189,6 +206,14 @@ def local_oracle(
     Raises:
       PlanRefused: too few users or too little epsilon; no user was asked.
       PlanExceeded: the learner asked more than its rehearsal; users were charged.
+
+    Example:
+      >>> made = ask.named("frequency", epsilon=2, users=3_000)
+      >>> people = made.people(ask.Seed.of(0))
+      >>> study = made.study(people)
+      >>> with ask.local_oracle(study, people, fleet="columns", seed=ask.Seed.of(0)) as oracle:
+      ...     len(ask.learn(study.learner, oracle).answer.values)
+      16
     """
     maker = FLEETS[fleet] if isinstance(fleet, str) else fleet
     with _session(study, population, fleet=maker, seed=seed) as session:

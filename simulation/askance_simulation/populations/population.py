@@ -50,6 +50,13 @@ class Population:
       warnings: by field, a defect of the data that puts a result about it in doubt.
       column_types: by column of the file that the schema was inferred from, what it is, or why it
         is no field; empty for other populations.
+
+    Example:
+      >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
+      >>> ask.Population.from_columns(schema, {"age": [31, 45, 62]})
+      <Population: columns, 3 users, 1 field: age>
+      >>> ask.Population.generated("categories", users=100, cells=4)
+      <Population: categories, 100 users, 1 field: category>
     """
 
     name: str

@@ -88,6 +88,11 @@ def sweep(
       InvalidParameter: a name or value that there is none of, or a file with rows of another
         sweep; nothing was run.
       InvalidRecord: a file of data that is not there or cannot be read; nothing was run.
+
+    Example:
+      >>> found = ask.sweep("frequency", {"epsilon": [1, 4], "users": 3_000}, trials=2)
+      >>> len(found.rows)
+      4
     """
     if fleet not in FLEETS:
         raise unknown_name("fleet", fleet, FLEETS)

@@ -20,6 +20,6 @@ to ask, of how many, and what to conclude. Its packages:
   party that holds all users' records.
 
 Imports go ``server -> analyst -> {studies, curator} -> oracles -> planning -> reports ->
-estimation -> {learners, composition, table_design, store} -> {numbers, sampling}``. This module imports
-nothing, so that a command line that only prints its help stays fast.
+estimation -> {learners, composition, table_design, store} -> {numbers, sampling}``. This module
+imports nothing, so that a command line that only prints its help stays fast.
 """

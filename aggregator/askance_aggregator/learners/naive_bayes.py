@@ -281,9 +281,8 @@ def naive_bayes(
     Example:
         >>> people = ask.Population.generated("traits", users=2_000)
         >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
-        >>> found = ask.learn(ask.learners.naive_bayes(people.schema, columns=["age"]), oracle)
-        >>> len(found.predict({"age": [20, 60]}))
-        2
+        >>> ask.learn(ask.learners.naive_bayes(people.schema, columns=["age"]), oracle).label
+        'y'
     """
     target = label_of(schema, label)
     features = features_of(schema, target, columns)

@@ -75,9 +75,8 @@ def named(
       InvalidParameter: a name or a setting that there is none of, or no users.
 
     Example:
-      >>> made = ask.named("mean", epsilon=2, users=3_000)
-      >>> ask.simulate(made.study, made.people, fleet="columns").hypothesis.of
-      'population'
+      >>> ask.named("mean", epsilon=2, users=3_000).people(ask.Seed.of(0)).size
+      3000
     """
     chosen, designed = find(learner), design(randomizer)
     given = dict(settings or {})

@@ -14,7 +14,7 @@ from askance_aggregator.reports.report import CommandReport, Grid
 from askance_aggregator.reports.texts import counted
 
 if TYPE_CHECKING:
-    from askance_simulation.experiments.trials import Trial
+    from askance_simulation.experiments.simulations import Trial
 
 NAME = "demo"
 SUMMARY = "run a fleet of devices and a two-round learner over gRPC, on this machine"

@@ -78,10 +78,7 @@ def sweep(
         its name has to guard its start (`if __name__ == "__main__":`). On the fleet "ray" trials
         are run one after another, and workers and cluster are as of `simulate`.
       cluster: address of a Ray; None: a local one.
-      population: the users that all cells ask, as of `named`.
-      data: the users that all cells ask, as of `named`.
-      schema: the users that all cells ask, as of `named`.
-      label: the users that all cells ask, as of `named`.
+      population, data, schema, label: the users that all cells ask, as of `named`.
       progress: called after each trial.
 
     Raises:
@@ -90,8 +87,7 @@ def sweep(
       InvalidRecord: a file of data that is not there or cannot be read; nothing was run.
 
     Example:
-      >>> found = ask.sweep("frequency", {"epsilon": [1, 4], "users": 3_000}, trials=2)
-      >>> len(found.rows)
+      >>> len(ask.sweep("frequency", {"epsilon": [1, 4], "users": 3_000}, trials=2).rows)
       4
     """
     if fleet not in FLEETS:
@@ -110,7 +106,7 @@ def sweep(
         _check_own(rows, expected, seed, path)
         done = {(row["cell"], row["trial"]) for row in rows}
         missing = [(key, cell) for key, cell in expected.items() if key not in done]
-        # Ray's workers share each trial; else a worker is a process, with a fleet as it comes.
+        # Ray's workers share each trial; else a worker is a process.
         processes, shared = (1, workers) if fleet == "ray" else (workers or 1, None)
         jobs = _jobs(missing, makings, fleet, shared, seed)
         counted = _Counted(len(expected), len(rows), jobs, progress)

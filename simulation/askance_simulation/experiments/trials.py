@@ -98,9 +98,8 @@ def simulate(
       BrokenInvariant: after faults, something does not hold that must.
 
     Example:
-      >>> people = ask.read("census")
-      >>> study = ask.Study(ask.learners.mean(people.schema.age > 40), people.schema, epsilon=1)
-      >>> ask.simulate(study, people, fleet="columns", seed=7).epsilon_spent.max
+      >>> made = ask.named("mean", epsilon=1, users=20_000)
+      >>> ask.simulate(made.study, made.people, fleet="columns").epsilon_spent.max
       1.0
     """
     maker = fleet_by(fleet, workers)
@@ -123,13 +122,8 @@ def simulate(
             population = people if isinstance(people, Population) else people(root / "population")
             chosen = study if isinstance(study, Study) else study(population)
             done.append(run(chosen, population, seed=root))
-    return Simulation(
-        study=chosen,
-        fleet=fleet,
-        trials=tuple(done),
-        seconds=time.perf_counter() - began,
-        peak_memory_mb=peak_memory_mb(),
-    )
+    seconds = time.perf_counter() - began
+    return Simulation(chosen, fleet, tuple(done), seconds, peak_memory_mb())
 
 
 def run_trial(

@@ -78,7 +78,10 @@ def sweep(
         its name has to guard its start (`if __name__ == "__main__":`). On the fleet "ray" trials
         are run one after another, and workers and cluster are as of `simulate`.
       cluster: address of a Ray; None: a local one.
-      population, data, schema, label: the users that all cells ask, as of `named`.
+      population: the users that all cells ask, as of `named`.
+      data: the users that all cells ask, as of `named`.
+      schema: the users that all cells ask, as of `named`.
+      label: the users that all cells ask, as of `named`.
       progress: called after each trial.
 
     Raises:
@@ -112,7 +115,11 @@ def sweep(
         counted = _Counted(len(expected), len(rows), jobs, progress)
         with kept_ready(fleet, shared, cluster):
             rows += _run(jobs, processes, file, counted)
-    found = Sweep(tuple(rows))
+    return _written(Sweep(tuple(rows)), out, path)
+
+
+def _written(found: Sweep, out: Path | str | None, path: Path | None) -> Sweep:
+    """Write the rows to a file of another format than that of the running sweep."""
     if out is not None and Path(out) != path:
         write_rows(found.flat(), Path(out))
     return found

@@ -109,7 +109,6 @@ def sweep(
         _check_own(rows, expected, seed, path)
         done = {(row["cell"], row["trial"]) for row in rows}
         missing = [(key, cell) for key, cell in expected.items() if key not in done]
-        # Ray's workers share each trial; else a worker is a process.
         processes, shared = (1, workers) if fleet == "ray" else (workers or 1, None)
         jobs = _jobs(missing, makings, fleet, shared, seed)
         counted = _Counted(len(expected), len(rows), jobs, progress)

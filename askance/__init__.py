@@ -1,13 +1,19 @@
 """Local differential privacy over devices: the public Python interface.
 
-    import askance as ask
+    >>> import askance as ask
+    >>> people = ask.read("census")  # or "people.csv", "people.parquet", a frame
+    >>> learner = ask.learners.frequency(people.schema.education)
+    >>> study = ask.Study(learner, people.schema, epsilon=1.0)
+    >>> study.plan(n_users=people.size).feasible  # before anything is spent
+    True
+    >>> result = ask.simulate(study, people, fleet="columns", seed=7)
+    >>> result.error < result.baseline, result.epsilon_spent.max
+    (True, 1.0)
+    >>> list(result.to_pandas()["name"])[:2]
+    ['Bachelor', 'College']
 
-    population = ask.read("census")  # or "people.csv", "people.parquet", a frame
-    learner = ask.learners.frequency(population.schema.education)
-    study = ask.Study(learner, population.schema, epsilon=1.0)
-    study.plan(n_users=population.size).to_json()  # before anything is spent
-    result = ask.simulate(study, population, seed=7)
-    result.hypothesis, result.epsilon_spent.max, result.transcript.digest
+Examples of this interface assume `import askance as ask` and `import numpy as np`; the tests run
+them.
 
 Importing this package imports nothing else: a name is imported from its module when it is first
 used. No public callable shares a submodule's name, because importing the submodule replaces it.
@@ -93,6 +99,7 @@ if TYPE_CHECKING:
         vector,
         where,
     )
+    from askance_aggregator.reports.schemas import Schema
     from askance_aggregator.sampling import SystemWords
     from askance_aggregator.studies.study import Study
     from askance_client.errors import (
@@ -113,7 +120,6 @@ if TYPE_CHECKING:
         Label,
         Query,
         Real,
-        Schema,
         constant,
     )
     from askance_client.randomizers import Channel
@@ -312,6 +318,7 @@ _NAMES = {
         "vector",
         "where",
     ),
+    "askance_aggregator.reports.schemas": ("Schema",),
     "askance_aggregator.sampling": ("SystemWords",),
     "askance_aggregator.studies.study": ("Study",),
     "askance_client.errors": (
@@ -332,7 +339,6 @@ _NAMES = {
         "Label",
         "Query",
         "Real",
-        "Schema",
         "constant",
     ),
     "askance_client.randomizers": ("Channel",),

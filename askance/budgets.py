@@ -30,6 +30,13 @@ class Budget:
         parts: nano-nats of the next studies that name no epsilon, in order.
         fleet: see `simulate`.
         seed: of all studies together; each has coins of its own.
+
+    Example:
+        >>> people = ask.Population.generated("categories", users=3_000, cells=4)
+        >>> budget = ask.budget(people, epsilon=1)
+        >>> result = budget.ask(ask.learners.frequency(people.schema["category"]), epsilon="0.75")
+        >>> budget.spent, budget.left
+        (0.75, 0.25)
     """
 
     people: Population
@@ -150,6 +157,13 @@ def budget(
 
     Raises:
         InvalidParameter: an epsilon or number of parts that cannot be.
+
+    Example:
+        >>> people = ask.Population.generated("categories", users=3_000, cells=4)
+        >>> with ask.budget(people, epsilon=2, split_evenly_over=2) as budget:
+        ...     _ = budget.ask(ask.learners.frequency(people.schema["category"]))
+        >>> budget
+        <Budget: 1 of 2 spent on 1 studies>
     """
     whole = parse_epsilon(str(epsilon))
     if split_evenly_over is not None and not 1 <= split_evenly_over <= whole:

@@ -1,4 +1,13 @@
-"""The learners of the catalogue, and what a learner of one's own is written with."""
+"""The learners of the catalogue, and what a learner of one's own is written with.
+
+>>> schema = ask.Schema("people", age=ask.Integer(0, 120))
+>>> learner = ask.learners.mean(schema.age > 40)
+>>> learner.name
+'mean'
+>>> oracle = ask.ExactOracle(schema, {"age": [20, 40, 60, 80]})
+>>> ask.learn(learner, oracle).estimate
+0.5
+"""
 
 from askance_aggregator.learners import *  # noqa: F403  # the same names, listed once, over there
 from askance_aggregator.learners import __all__ as __all__

@@ -91,6 +91,13 @@ def read(
     Raises:
         InvalidRecord: the data is not of that form; the message says what helps.
         InvalidParameter: an argument, or a package that is not installed.
+
+    Example:
+        >>> people = ask.read("census", users=500)
+        >>> people.size, len(people.schema.fields)
+        (500, 7)
+        >>> ask.read("census", people.schema, users=100).size
+        100
     """
     make: Callable[..., Population]
     if not isinstance(source, str | Path):
@@ -175,6 +182,13 @@ def plan(
 
     Raises:
         InvalidParameter: a name or setting that there is none of.
+
+    Example:
+        >>> ask.plan("frequency", epsilon=1, settings={"cells": "16", "tau": "0.05"}).users_needed
+        20362
+        >>> cells = {"cells": "16", "tau": "0.05"}
+        >>> ask.plan("frequency", epsilon=1, users=100, settings=cells).feasible
+        False
     """
     if population is None and data is None and schema is None and label is None:
         built = learners.find(learner).build(None, settings)
@@ -199,7 +213,14 @@ def plan(
 
 
 def catalogue() -> dict[str, list[dict[str, Any]]]:
-    """Return the learners, generated populations and their changes by name, with parameters."""
+    """Return the learners, generated populations and their changes by name, with parameters.
+
+    Example:
+        >>> sorted(ask.catalogue())
+        ['changes', 'datasets', 'learners', 'populations']
+        >>> [entry["name"] for entry in ask.catalogue()["datasets"]]
+        ['census']
+    """
     return {
         "learners": [
             {
@@ -276,6 +297,12 @@ def new_analyst_key(path: Path) -> str:
 
     Raises:
         InvalidParameter: something is there already, or no file can be made.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import mkdtemp
+        >>> len(ask.new_analyst_key(Path(mkdtemp()) / "analyst.pem"))
+        64
     """
     from askance_aggregator import analyst
 
@@ -366,6 +393,12 @@ def curate(
 
     Raises:
         InvalidParameter, InvalidRecord: something is not as it is stated; nothing was released.
+
+    Example:
+        >>> bounds = {"columns": "age", "bounds": "age:0:120"}
+        >>> released = ask.curate("mean", "census", 1, settings=bounds, seed=1)
+        >>> released.n
+        20000
     """
     from askance_simulation.curate import curate as curate_file
 

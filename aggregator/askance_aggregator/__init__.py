@@ -9,6 +9,8 @@ to ask, of how many, and what to conclude. Its packages:
   more. ``oracles.reductions``: local algorithms and statistical queries in place of each other.
 - ``table_design``: randomizers for the mean of a bounded number, designed by linear program.
 - ``estimation``: from counts of reports to an unbiased answer with its interval.
+- ``reports``: results and plans for readers, without a medium: a terminal prints them, a notebook
+  shows them.
 - ``planning``: how many users each question needs, with which randomizer, before any user is asked.
 - ``store``: the durable transcript; ``studies``: studies, their sessions and their results.
 - ``server``: the network: the devices' calls, the manager of submitted studies, the analysts'
@@ -17,7 +19,7 @@ to ask, of how many, and what to conclude. Its packages:
 - ``composition``: what many releases cost together. ``curator``: the papers' algorithms for a
   party that holds all users' records.
 
-Imports go ``server -> analyst -> {studies, curator} -> oracles -> planning -> estimation ->
-{learners, composition, table_design, store} -> {numbers, sampling}``. This module imports
-nothing, so that a command line that only prints its help stays fast.
+Imports go ``server -> analyst -> {studies, curator} -> oracles -> planning -> reports ->
+estimation -> {learners, composition, table_design, store} -> {numbers, sampling}``. This module
+imports nothing, so that a command line that only prints its help stays fast.
 """

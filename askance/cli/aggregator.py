@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from askance.cli.arguments import count
-from askance.cli.output import Failure, counted, print_json
+from askance.cli.output import Failure, print_json
+from askance_aggregator.reports.texts import counted
 
 if TYPE_CHECKING:
     from askance_aggregator.server.process.configuration import Configuration

@@ -21,7 +21,8 @@ from askance.cli.arguments import (
 from askance.cli.output import print_json
 from askance.cli.parameters import add_options, first_positional
 from askance.cli.progress import working
-from askance.cli.report import CommandReport, presentation_body, print_report
+from askance.cli.report import print_report
+from askance_aggregator.reports.report import CommandReport, presentation_body
 
 if TYPE_CHECKING:
     from askance_simulation.curate import CuratorRelease

@@ -6,13 +6,15 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from askance.cli.arguments import add_text, count, seed
-from askance.cli.outcomes import cost_line
-from askance.cli.output import counted, print_json
+from askance.cli.output import print_json
 from askance.cli.progress import progress
-from askance.cli.report import CommandReport, print_report
+from askance.cli.report import print_report
+from askance_aggregator.reports.outcomes import cost_line
+from askance_aggregator.reports.report import CommandReport, Grid
+from askance_aggregator.reports.texts import counted
 
 if TYPE_CHECKING:
-    from askance_simulation.experiments.trials import Trial
+    from askance_simulation.experiments.simulations import Trial
 
 NAME = "demo"
 SUMMARY = "run a fleet of devices and a two-round learner over gRPC, on this machine"
@@ -90,12 +92,8 @@ def _story(trial: Trial) -> dict[str, Any]:
 
 
 def _report(story: dict[str, Any], d: int) -> CommandReport:
-    from rich.table import Table
-
     found, hidden, epsilon = story["hypothesis"], story["target"], story["epsilon"]
-    masks = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for head in ("", "r", "a"):
-        masks.add_column(head)
+    masks = Grid(("", "r", "a"), left=("", "r", "a"))
     masks.add_row("  found", found["r"], str(found["a"]))
     masks.add_row("  hidden", hidden["r"], str(hidden["a"]))
     cost = cost_line(

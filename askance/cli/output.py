@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from askance_simulation.plots import Picture
 
 _WIDTH = 140
-_TO_IES = ("ry", "dy")  # of query and study, but not of day
 
 
 class Failure(Exception):
@@ -80,19 +79,6 @@ def plotted(path: Path | None, draw: Callable[[], Picture]) -> Failure | None:
         return Failure.of(error)
     picture.save(path)
     return None
-
-
-def counted(number: int, thing: str) -> str:
-    """Format a count with its unit: "1 round", "2,000 users", "3 queries"."""
-    if number != 1:
-        thing = f"{thing[:-1]}ies" if thing.endswith(_TO_IES) else f"{thing}s"
-    return f"{number:,} {thing}"
-
-
-def settings_line(settings: Mapping[str, str]) -> str:
-    """Format the settings of a learner that follow from users and noise."""
-    pairs = ", ".join(f"{name} {text}" for name, text in settings.items())
-    return f"settings by users and noise, each an option: {pairs}"
 
 
 def print_json(result: dict[str, Any]) -> None:

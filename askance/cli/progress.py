@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from askance.cli.output import counted
+from askance_aggregator.reports.texts import counted
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from askance.cli.arguments import required, seed
 from askance.cli.output import print_json, screen
 from askance.cli.progress import working
-from askance.cli.report import CommandReport, print_report
+from askance.cli.report import print_report
+from askance_aggregator.reports.report import CommandReport, Grid
 
 if TYPE_CHECKING:
     from askance_simulation.reproduce import Reproduction
@@ -93,16 +94,12 @@ def _report(found: Reproduction) -> CommandReport:
     )
 
 
-def _table(rows: Sequence[Mapping[str, Any]]) -> Any:
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 1))
-    for name in rows[0] if rows else ():
-        left = any(isinstance(row[name], str | bool) for row in rows)
-        table.add_column(escape(name), justify="left" if left else "right")
+def _table(rows: Sequence[Mapping[str, Any]]) -> Grid:
+    heads = tuple(rows[0]) if rows else ()
+    left = {name for name in heads if any(isinstance(row[name], str | bool) for row in rows)}
+    table = Grid(heads, left=left, long=heads)
     for row in rows:
-        table.add_row(*(escape(_shown(value)) for value in row.values()))
+        table.add_row(*(_shown(value) for value in row.values()))
     return table
 
 

@@ -18,11 +18,11 @@ from askance.cli.arguments import (
     seed,
 )
 from askance.cli.disturbances import add_disturbances, behaviour_of, faults_of
-from askance.cli.outcomes import simulation_report
 from askance.cli.output import Failure, fail, plotted, print_json
 from askance.cli.parameters import add_learner_parameters
 from askance.cli.progress import progress
 from askance.cli.report import print_report
+from askance_aggregator.reports.outcomes import simulation_report
 
 NAME = "simulate"
 SUMMARY = "run a learner on simulated users, or on real ones from a file"

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from askance.cli.arguments import add_out, add_text, check_new
-from askance.cli.outcomes import study_report, verification_report
-from askance.cli.output import Failure, counted, fail, plotted, print_json
+from askance.cli.output import Failure, fail, plotted, print_json
 from askance.cli.progress import progress
-from askance.cli.report import CommandReport, print_report
+from askance.cli.report import print_report
+from askance_aggregator.reports.outcomes import study_report, verification_report
+from askance_aggregator.reports.report import CommandReport
+from askance_aggregator.reports.texts import counted
 from askance_client.printable import printable
 
 if TYPE_CHECKING:

@@ -16,11 +16,12 @@ from askance.cli.arguments import (
     setting,
     source,
 )
-from askance.cli.output import Failure, counted, print_json
+from askance.cli.output import Failure, print_json
 from askance.cli.parameters import add_learner_parameters
 from askance.cli.progress import sweep_progress
-from askance.cli.report import CommandReport, print_report
-from askance.cli.tables import table
+from askance.cli.report import print_report
+from askance_aggregator.reports.report import CommandReport, Grid
+from askance_aggregator.reports.texts import counted
 
 if TYPE_CHECKING:
     from askance_aggregator.learners import ParameterEntry
@@ -212,13 +213,11 @@ def _result_json(found: Sweep, summary: Summary) -> dict[str, Any]:
 
 
 def _report(found: Sweep, summary: Summary) -> CommandReport:
-    from rich.markup import escape
-
     told = _result_json(found, summary)
     heads, *lines = summary.table()
-    cells = table(heads)
+    cells = Grid(heads)
     for line in lines:
-        cells.add_row(*map(escape, line))
+        cells.add_row(*line)
     first = found.rows[0]
     constant = [] if "learner" in summary.axes else [first["learner"]]
     constant += [

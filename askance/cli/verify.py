@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from askance.cli.arguments import count
-from askance.cli.output import Failure, counted, print_json
+from askance.cli.output import Failure, print_json
 from askance.cli.progress import counted_progress
-from askance.cli.report import CommandReport, print_report
-from askance.cli.tables import table
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from askance.cli.report import print_report
+from askance_aggregator.reports.report import CommandReport, Grid
+from askance_aggregator.reports.texts import counted
 
 NAME = "verify"
 SUMMARY = "compare every randomizer's exact privacy loss with epsilon, by integers"
@@ -91,12 +89,10 @@ def _audit(arguments: argparse.Namespace) -> int:
 
 
 def _audit_report(rows: list[dict[str, Any]], alarms: int) -> CommandReport:
-    from rich.markup import escape
-
     heads = ["randomizer", "epsilon", "loss at least", "found if over", "reports", "events"]
-    audits = table([*heads, "alarms"], left=("randomizer", "alarms"))
+    audits = Grid([*heads, "alarms"], left=("randomizer", "alarms"))
     for row in rows:
-        name = escape(row["randomizer"])
+        name = row["randomizer"]
         if "refused" in row:
             audits.add_row(name, f"{row['epsilon']:g}", *"----", "refused")
             continue
@@ -108,7 +104,8 @@ def _audit_report(rows: list[dict[str, Any]], alarms: int) -> CommandReport:
             _nats(worst["detectable"]),
             f"{row['reports']:,}",
             str(sum(pair["events"] for pair in row["pairs"])),
-            f"[red]{counted(len(row['alarms']), 'alarm')}[/red]" if row["alarms"] else "none",
+            counted(len(row["alarms"]), "alarm") if row["alarms"] else "none",
+            alarm=bool(row["alarms"]),
         )
     told = [
         f"{row['randomizer']}, epsilon {row['epsilon']:g}: {alarm}"
@@ -142,10 +139,10 @@ def _check_report(rows: list[dict[str, Any]], violations: int, *, every: bool) -
     )
 
 
-def _by_epsilon(rows: list[dict[str, Any]]) -> Table:
+def _by_epsilon(rows: list[dict[str, Any]]) -> Grid:
     """Return a row per epsilon: the number of randomizers, and the greatest loss among them."""
     heads = ["epsilon", "randomizers", "greatest loss", "tight", "refused", "violated"]
-    epsilons = table(heads)
+    epsilons = Grid(heads)
     for epsilon in dict.fromkeys(row["epsilon"] for row in rows):
         checks = [row for row in rows if row["epsilon"] == epsilon]
         losses = [row["privacy_loss"] for row in checks if row["privacy_loss"] is not None]
@@ -160,9 +157,9 @@ def _by_epsilon(rows: list[dict[str, Any]]) -> Table:
     return epsilons
 
 
-def _checks(rows: list[dict[str, Any]]) -> Table:
+def _checks(rows: list[dict[str, Any]]) -> Grid:
     heads = ["randomizer", "epsilon", "exact loss", "charge in nano-nats", "claim"]
-    losses = table(heads, left=("randomizer", "claim"))
+    losses = Grid(heads, left=("randomizer", "claim"))
     for row in rows:
         if "refused" in row:
             losses.add_row(row["randomizer"], f"{row['epsilon']:g}", "-", "-", "refused")
@@ -173,6 +170,7 @@ def _checks(rows: list[dict[str, Any]]) -> Table:
             f"{row['epsilon']:g}",
             f"{row['privacy_loss']:.12g}",
             f"{row['nano_nats']:,}",
-            claim if row["holds"] else "[red]VIOLATED[/red]",
+            claim if row["holds"] else "VIOLATED",
+            alarm=not row["holds"],
         )
     return losses

@@ -138,6 +138,15 @@ class LocalNaiveBayes(LocalClassifier):
         schema: see `LocalEstimator`.
         bins: cells that a number is divided into; 2 or more.
         random_state: see `LocalEstimator`.
+
+    Example:
+        >>> from askance.estimators import LocalNaiveBayes
+        >>> draws = np.random.default_rng(0)
+        >>> y = draws.choice(["no", "yes"], 5_000)
+        >>> X = (y == "yes")[:, None] + draws.normal(0, 0.3, (5_000, 1))
+        >>> model = LocalNaiveBayes(epsilon=4.0, random_state=0).fit(X, y)
+        >>> bool(model.score(X, y) > 0.8)
+        True
     """
 
     def __init__(
@@ -163,6 +172,15 @@ class LocalLogisticRegression(LocalClassifier):
         schema: see `LocalEstimator`.
         rounds: gradients that are asked for; None: by the users and the noise of an answer.
         random_state: see `LocalEstimator`.
+
+    Example:
+        >>> from askance.estimators import LocalLogisticRegression
+        >>> draws = np.random.default_rng(0)
+        >>> y = draws.choice(["no", "yes"], 2_000)
+        >>> X = (y == "yes")[:, None] + draws.normal(0, 0.3, (2_000, 1))
+        >>> model = LocalLogisticRegression(epsilon=8.0, rounds=1, random_state=0).fit(X, y)
+        >>> model.classes_.tolist()
+        ['no', 'yes']
     """
 
     def __init__(
@@ -194,6 +212,15 @@ class LocalDecisionTree(LocalClassifier):
         schema: see `LocalEstimator`.
         max_depth: splits between the root and a leaf, at most.
         random_state: see `LocalEstimator`.
+
+    Example:
+        >>> from askance.estimators import LocalDecisionTree
+        >>> draws = np.random.default_rng(0)
+        >>> y = draws.choice(["no", "yes"], 5_000)
+        >>> X = (y == "yes")[:, None] + draws.normal(0, 0.3, (5_000, 1))
+        >>> model = LocalDecisionTree(epsilon=4.0, random_state=0).fit(X, y)
+        >>> bool(model.score(X, y) > 0.8)
+        True
     """
 
     def __init__(

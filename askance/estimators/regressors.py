@@ -30,6 +30,14 @@ class LocalLinearRegression(RegressorMixin, Supervised):  # type: ignore[misc]  
         coef_: change of the outcome per unit of each feature, shape (d,); a category has one
             coefficient per label but one.
         intercept_: the outcome where all features are 0.
+
+    Example:
+        >>> from askance.estimators import LocalLinearRegression
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (2_000, 1))
+        >>> model = LocalLinearRegression(epsilon=8.0, rounds=1, random_state=0)
+        >>> model = model.fit(X, X[:, 0] * 0.8)
+        >>> model.predict(X).shape
+        (2000,)
     """
 
     _outcome_type = np.float64

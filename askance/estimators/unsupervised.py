@@ -29,6 +29,14 @@ class LocalKMeans(ClusterMixin, LocalEstimator):  # type: ignore[misc]  # scikit
         labels_: the nearest centre of each row, shape (n,). It is computed from the rows, which
             only a simulation has.
         n_iter_: rounds that were asked.
+
+    Example:
+        >>> from askance.estimators import LocalKMeans
+        >>> draws = np.random.default_rng(0)
+        >>> parts = [draws.normal(place, 0.2, (2_000, 1)) for place in (-1, 1)]
+        >>> X = np.concatenate(parts)
+        >>> LocalKMeans(2, epsilon=8.0, max_iter=1, random_state=0).fit(X).cluster_centers_.shape
+        (2, 1)
     """
 
     def __init__(
@@ -83,6 +91,12 @@ class LocalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LocalEstimator
     Attributes:
         components_: directions, shape (components, d).
         explained_variance_: along each of them, shape (components,).
+
+    Example:
+        >>> from askance.estimators import LocalPCA
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (2_000, 1)) * [1, 0.5]
+        >>> LocalPCA(1, epsilon=8.0, random_state=0).fit(X).transform(X).shape
+        (2000, 1)
     """
 
     def __init__(
@@ -143,6 +157,13 @@ class LocalHistogram(LocalEstimator):
         shares_: unbiased estimates, so some may be negative, an array per column.
         intervals_: 95 % intervals that hold jointly, an array of shape (cells, 2) per column.
         missing_: the estimated share of rows without a value, per column.
+
+    Example:
+        >>> from askance.estimators import LocalHistogram
+        >>> X = np.random.default_rng(0).integers(0, 4, (5_000, 1)).astype(float)
+        >>> model = LocalHistogram(bins=4, epsilon=4.0, random_state=0).fit(X)
+        >>> model.n_users_, model.epsilon_spent_
+        (5000, 4.0)
     """
 
     def __init__(

@@ -34,6 +34,8 @@ from askance_aggregator.analyst.results import StudyResult
 from askance_aggregator.analyst.submission import DEFAULT_DAYS, sign_submission
 from askance_aggregator.analyst.wire import StudyEvent, StudySummary
 from askance_aggregator.clock import system_now_s
+from askance_aggregator.reports.html import html_of, line_of
+from askance_aggregator.reports.report import CommandReport, Grid
 from askance_aggregator.store import StudyState
 from askance_aggregator.studies.study import Study
 from askance_client.codec import digest_of
@@ -92,7 +94,7 @@ class Aggregator:
     ) -> None:
         self._channel = channel
         self._key = key
-        self._address = address
+        self.address = address
         self._ca = ca
         self._now_s = now_s
         self.sleep_s = sleep_s
@@ -202,11 +204,11 @@ class Aggregator:
         if not reason and error.code() is grpc.StatusCode.UNAVAILABLE:
             raise CallRefused(
                 "unreachable",
-                f"aggregator {self._address}: {unreachable(details, self._ca)}",
+                f"aggregator {self.address}: {unreachable(details, self._ca)}",
             ) from None
         if not reason:
             code = error.code().name.lower().replace("_", "-")
-            raise CallRefused(code, f"aggregator {self._address}: {details}") from None
+            raise CallRefused(code, f"aggregator {self.address}: {details}") from None
         raise CallRefused(reason, details) from None
 
 
@@ -221,6 +223,15 @@ class StudyHandle:
     def id(self) -> str:
         """The study's digest in hexadecimal."""
         return self._digest.hex()
+
+    def __repr__(self) -> str:
+        return line_of("StudyHandle", f"{self.id[:16]}... on {self._aggregator.address}")
+
+    def _repr_html_(self) -> str:
+        """Show the study's identity in a notebook; the aggregator is not called."""
+        heads = ("study", "aggregator")
+        grid = Grid(heads, left=heads, rows=[(self.id, self._aggregator.address)])
+        return html_of(CommandReport("submitted study", [grid], "Its state: .status()"))
 
     def watch(self, timeout_s: float | None = None) -> Iterator[StudyEvent]:
         """Yield the study's status, now and at every change until it has ended.

@@ -57,6 +57,15 @@ class CentralOracle:
     Source: notes, Theorem 7; deviations: the printed scale "alpha |S_i| / M" is one of rates, and M
     times less than what parallel composition gives: the scale of a mean is range / (alpha |S_i|).
     A histogram has sensitivity 2 in L1 and is one question.
+
+    Example:
+        >>> people = ask.Population.generated("categories", users=10_000, cells=4)
+        >>> oracle = ask.CentralOracle(
+        ...     people.columns(0, 10_000), 1, ask.SystemWords(), beta=0.01, values=4
+        ... )
+        >>> question = ask.Question(ask.category(people.schema["category"]), tau="0.1")
+        >>> len(oracle.answer(ask.Batch([question]))[0].values)
+        4
     """
 
     def __init__(

@@ -235,6 +235,11 @@ def randomized_response(nano: int) -> Channel:
         InvalidParameter: nano is zero, or greater than 64-bit coins can express.
 
     Source: Warner 1965; Duchi, Jordan and Wainwright 2018; Kairouz, Oh and Viswanath 2016.
+
+    Example:
+        >>> channel = ask.randomized_response(10**9)
+        >>> round(float(channel.chance(1, 1)), 6)
+        0.731059
     """
     check_positive(nano)
     half = COIN_SPACE // 2

@@ -42,6 +42,10 @@ def best_for(levels: int, nano: int) -> Randomizer:
 
     Raises:
         InvalidParameter: levels or nano is out of range, or 64-bit coins cannot express nano.
+
+    Example:
+        >>> ask.best_for(16, 10**9).parameters
+        (16, 4, 8768971294881393529)
     """
     if levels == 2:
         return randomized_response(nano)

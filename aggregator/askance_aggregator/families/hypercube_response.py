@@ -109,6 +109,10 @@ def hypercube_response(components: int, nano: int) -> HypercubeResponse:
 
     Raises:
         InvalidParameter: components or nano is out of range, or 64-bit coins cannot express nano.
+
+    Example:
+        >>> ask.hypercube_response(4, 10**9).vector_components
+        4
     """
     check_integer("components", components, 1, MAX_COMPONENTS)
     check_positive(nano)

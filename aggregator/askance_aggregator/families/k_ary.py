@@ -85,6 +85,11 @@ def k_ary_response(cells: int, nano: int) -> KaryResponse:
 
     Raises:
         InvalidParameter: cells or nano is out of range, or 64-bit coins cannot express nano.
+
+    Example:
+        >>> response = ask.k_ary_response(4, 10**9)
+        >>> response.levels
+        4
     """
     check_integer("cells", cells, MIN_CELLS, MAX_CELLS)
     check_positive(nano)

@@ -139,6 +139,10 @@ def linear_hashing(cells: int, nano: int) -> LinearHashing:
 
     Raises:
         InvalidParameter: cells or nano is out of range, or 64-bit coins cannot express nano.
+
+    Example:
+        >>> ask.linear_hashing(1_000, 10**9).levels
+        1000
     """
     check_integer("cells", cells, MIN_HASHED, MAX_HASHED)
     check_positive(nano)

@@ -182,6 +182,10 @@ def random_codebook(components: int, radius: int, nano: int) -> RandomCodebook:
 
     Raises:
         InvalidParameter: a parameter is out of range, or 64-bit coins cannot express nano.
+
+    Example:
+        >>> ask.random_codebook(4, 1, 10**9).vector_components
+        4
     """
     check_positive(nano)
     bases, near = _shape(RandomCodebook(components, radius, 1, 1, 1).order, nano)

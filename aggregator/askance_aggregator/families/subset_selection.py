@@ -94,6 +94,10 @@ def subset_selection(cells: int, nano: int) -> SubsetSelection:
 
     Raises:
         InvalidParameter: cells or nano is out of range, or 64-bit coins cannot express nano.
+
+    Example:
+        >>> ask.subset_selection(16, 10**9).size
+        4
     """
     check_integer("cells", cells, MIN_CELLS, MAX_CELLS)
     check_positive(nano)

@@ -123,6 +123,7 @@ from askance_aggregator.learners.presentation import (
     Presentation,
     presentation_of,
     presentation_of_json,
+    table_of,
 )
 from askance_aggregator.learners.quantiles import Quantile, Quantiles, quantiles
 from askance_aggregator.learners.ranges import Ranges, ranges
@@ -263,6 +264,7 @@ __all__ = [
     "rational",
     "register",
     "ridge_regression",
+    "table_of",
     "text_of_bits",
     "traits_schema",
     "vectors_schema",

@@ -183,6 +183,12 @@ def association(
             of range.
 
     Source: Gaboardi and Rogers 2018.
+
+    Example:
+        >>> schema = ask.Schema("people", colour=ask.Category(["red", "green"]), smokes=ask.Bit())
+        >>> learner = ask.learners.association(schema, ["colour", "smokes"], effect="0.2")
+        >>> ask.Study(learner, schema, epsilon=2).plan().users_needed > 100
+        True
     """
     parts = _two_columns(schema, columns, bins)
     shape = (len(parts[0]), len(parts[1]))

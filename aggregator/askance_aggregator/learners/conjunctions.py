@@ -62,6 +62,10 @@ class Conjunction:
         """Return {"variables": [0, 3], "d": 8}."""
         return {"variables": list(self.variables), "d": self.d}
 
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row per variable."""
+        return [{"variable": variable} for variable in self.variables]
+
     @classmethod
     def from_json(cls, data: Any) -> Conjunction:
         """The conjunction that `to_json` wrote.
@@ -109,6 +113,12 @@ def conjunctions(
         InvalidParameter: accuracy or the schema is not of that form.
 
     Source: notes, Theorem 5.
+
+    Example:
+        >>> people = ask.Population.generated("conjunctions", users=2_000, d=4)
+        >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
+        >>> ask.learn(ask.learners.conjunctions(people.schema), oracle) == people.target
+        True
     """
     allowed = rational(accuracy, "accuracy")
     if not 0 < allowed < 1:

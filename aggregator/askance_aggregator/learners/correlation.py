@@ -168,6 +168,13 @@ def correlation(
 
     Raises:
         InvalidParameter: not two numbers or bits, or a parameter out of range.
+
+    Example:
+        >>> people = ask.read("census")
+        >>> learner = ask.learners.correlation(people.schema, ["age", "hours"])
+        >>> study = ask.Study(learner, people.schema, epsilon=4)
+        >>> study
+        <Study: correlation of census, epsilon 4, schema census>
     """
     pair = _two_numbers(schema, columns)
     fields = {name: schema[name] for name in columns}

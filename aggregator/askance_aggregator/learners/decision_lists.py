@@ -98,6 +98,11 @@ class DecisionList:
             "d": self.d,
         }
 
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row per rule in order; the last is the default, without a condition."""
+        rules: list[dict[str, Any]] = [rule._asdict() for rule in self.rules]
+        return [*rules, {"variable": None, "value": None, "label": self.default}]
+
     @classmethod
     def from_json(cls, data: Any) -> DecisionList:
         """The list that `to_json` wrote.
@@ -158,6 +163,12 @@ def decision_lists(
         InvalidAnswer: while running: no decision list of that length has such answers.
 
     Source: notes, section 1.2; Rivest 1987, Kearns 1998; deviation: many literals a round.
+
+    Example:
+        >>> people = ask.Population.generated("decision-lists", users=2_000, d=4)
+        >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
+        >>> ask.learn(ask.learners.decision_lists(people.schema), oracle).d
+        4
     """
     made = _decision_lists(schema, allowed_error(accuracy), length)
     rehearsal = _Rehearsal(bits_width(schema, made.name), length)

@@ -224,6 +224,12 @@ def decision_tree(
 
     Source: Quinlan 1986 (ID3); notes, section 1.2; Blum et al. 2005 ("SuLQ"). Deviations: splits
         are in two, and all but the screens are read from one joint table.
+
+    Example:
+        >>> people = ask.Population.generated("traits", users=2_000)
+        >>> learner = ask.learners.decision_tree(people.schema, columns=["age"])
+        >>> len(ask.Study(learner, people.schema, epsilon=4).plan().rounds) >= 1
+        True
     """
     arguments = {
         "schema": schema,

@@ -184,6 +184,13 @@ def difference(
     Raises:
         InvalidParameter: no such field or value, one of an unfitting type, or a parameter out of
             range.
+
+    Example:
+        >>> people = ask.read("census")
+        >>> learner = ask.learners.difference(people.schema, "hours", "sex")
+        >>> study = ask.Study(learner, people.schema, epsilon=4)
+        >>> study
+        <Study: difference of census, epsilon 4, schema census>
     """
     kind = field_of(schema, column)
     if not isinstance(kind, Integer | Real | Bit) or column == group:

@@ -116,6 +116,12 @@ def frequency(
 
     Raises:
         InvalidQuery: it is not a category.
+
+    Example:
+        >>> schema = ask.Schema("people", colour=ask.Category(["red", "green"]))
+        >>> oracle = ask.ExactOracle(schema, {"colour": ["red", "green", "red", "red"]})
+        >>> ask.learn(ask.learners.frequency(schema.colour), oracle).answer.values
+        (0.75, 0.25)
     """
     asked = as_query(query)
     if asked.kind is not QueryKind.CATEGORY:

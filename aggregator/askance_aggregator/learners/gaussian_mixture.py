@@ -173,6 +173,14 @@ class GaussianMixture:
             "schema": schema_to_json(self.schema),
         }
 
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row per component: weight, variance (scaled), means in fields' units."""
+        columns = zip(self.weights, self.variances, in_units(self.schema, self.means), strict=True)
+        return [
+            {"weight": weight, "variance": variance, "mean": mean}
+            for weight, variance, mean in columns
+        ]
+
     @classmethod
     def from_json(cls, data: Any) -> GaussianMixture:
         """The mixture that `to_json` wrote.
@@ -268,6 +276,13 @@ def gaussian_mixture(
     Source: notes, section 1.2; Chu et al. 2007 (EM by sums); Dempster, Laird and Rubin 1977.
         Deviations: components are round, variances are shrunk to the common one as far as they are
         noise, and to that of the first round.
+
+    Example:
+        >>> people = ask.Population.generated("clusters", users=2_000, clumps=2, d=2)
+        >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
+        >>> learner = ask.learners.gaussian_mixture(people.schema, k=2, rounds=2, tau="1/100")
+        >>> len(ask.learn(learner, oracle).weights)
+        2
     """
     features = number_schema("gaussian-mixture", schema, columns)
     check_count("gaussian-mixture", k, MAX_COMPONENTS)

@@ -147,6 +147,15 @@ def logistic_regression(
 
     Source: Chu et al. 2007 (learning by sums of gradients); Duchi, Jordan and Wainwright 2018
         (locally private stochastic gradients).
+
+    Example:
+        >>> people = ask.Population.generated("halfspaces", users=2_000, d=2)
+        >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
+        >>> learner = ask.learners.logistic_regression(
+        ...     people.schema, rounds=2, tau="1/100", rate="1/2", clip=1
+        ... )
+        >>> [row["feature"] for row in ask.learn(learner, oracle).to_rows()]
+        ['(intercept)', 'x0', 'x1']
     """
     given = DescentSettings(rounds, rate, clip, decide, tau)
     task = _Task.of({"schema": schema, "label": label, "columns": columns}, _LOGISTIC)
@@ -186,6 +195,15 @@ def linear_svm(
         InvalidParameter: an argument is out of range, or the label has not two classes.
 
     Source: Rennie and Srebro 2005 (the smooth hinge).
+
+    Example:
+        >>> people = ask.Population.generated("halfspaces", users=2_000, d=2)
+        >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
+        >>> learner = ask.learners.linear_svm(
+        ...     people.schema, rounds=2, tau="1/100", rate="1/2", clip=1
+        ... )
+        >>> [row["feature"] for row in ask.learn(learner, oracle).to_rows()]
+        ['(intercept)', 'x0', 'x1']
     """
     given = DescentSettings(rounds, rate, clip, decide, tau)
     task = _Task.of({"schema": schema, "label": label, "columns": columns}, _HINGE)

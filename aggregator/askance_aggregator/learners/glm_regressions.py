@@ -171,6 +171,15 @@ def linear_regression(
         InvalidParameter: no such field, or a number out of range.
 
     Source: as `ridge_regression`.
+
+    Example:
+        >>> people = ask.Population.generated("plane", users=2_000, d=2)
+        >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
+        >>> learner = ask.learners.linear_regression(
+        ...     people.schema, rounds=2, tau="1/100", rate="1/2", clip=1
+        ... )
+        >>> [row["feature"] for row in ask.learn(learner, oracle).to_rows()]
+        ['(intercept)', 'x0', 'x1']
     """
     given = DescentSettings(rounds, rate, clip, decide, tau)
     return _learn(_Task.of(schema, target, columns, Squared), given)
@@ -211,6 +220,15 @@ def ridge_regression(
         InvalidParameter: no such field, or a number out of range.
 
     Source: Duchi, Jordan and Wainwright 2018 (locally private stochastic gradients).
+
+    Example:
+        >>> people = ask.Population.generated("plane", users=2_000, d=2)
+        >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
+        >>> learner = ask.learners.ridge_regression(
+        ...     people.schema, rounds=2, tau="1/100", rate="1/2", clip=1
+        ... )
+        >>> [row["feature"] for row in ask.learn(learner, oracle).to_rows()]
+        ['(intercept)', 'x0', 'x1']
     """
     given = DescentSettings(rounds, rate, clip, decide, tau)
     return _learn(_Task.of(schema, target, columns, Squared, penalty), given)
@@ -249,6 +267,15 @@ def huber_regression(
         InvalidParameter: no such field, or a number out of range.
 
     Source: Huber 1964 (robust estimation of a location parameter).
+
+    Example:
+        >>> people = ask.Population.generated("plane", users=2_000, d=2)
+        >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
+        >>> learner = ask.learners.huber_regression(
+        ...     people.schema, rounds=2, tau="1/100", rate="1/2", clip=1
+        ... )
+        >>> [row["feature"] for row in ask.learn(learner, oracle).to_rows()]
+        ['(intercept)', 'x0', 'x1']
     """
     given = DescentSettings(rounds, rate, clip, decide, tau)
     return _learn(_Task.of(schema, target, columns, _huber(width)), given)

@@ -115,6 +115,10 @@ class HeavyHitters:
         found = tuple(HeavyHitter.read(part) for part in document.parts("found"))
         return cls(document.text("column"), threshold, found, share_from(document))
 
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row per value; none if no value is frequent."""
+        return [item.to_json() for item in self.found]
+
     def present(self) -> Presentation:
         """Return a row per value that was found frequent."""
         rows = tuple(
@@ -170,6 +174,15 @@ def heavy_hitters(
         InvalidParameter: no such field, a parameter out of range, or too many cells.
 
     Source: prefix trees over statistical queries: the interactive local model of KLNRS08 section 5.
+
+    Example:
+        >>> people = ask.Population.generated("words", users=2_000, width=8, words=4)
+        >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
+        >>> found = ask.learn(
+        ...     ask.learners.heavy_hitters(people.schema, "word", threshold="1/10"), oracle
+        ... )
+        >>> len(found.found) > 0
+        True
     """
     share, off = rational(threshold, "threshold"), rational(tau, "tau")
     made = _heavy_hitters(schema, column, share, bits, off)

@@ -132,6 +132,11 @@ class Clusters:
             "schema": schema_to_json(self.schema),
         }
 
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row per centre: its share of users, and its place in fields' units."""
+        pairs = zip(self.shares, in_units(self.schema, self.centres), strict=True)
+        return [{"share": share, "centre": centre} for share, centre in pairs]
+
     @classmethod
     def from_json(cls, data: Any) -> Clusters:
         """The clusters that `to_json` wrote.
@@ -213,6 +218,13 @@ def k_means(
         InvalidParameter: an argument is out of range.
 
     Source: Blum et al. 2005 ("SuLQ"), k-means; Lloyd 1982.
+
+    Example:
+        >>> people = ask.Population.generated("clusters", users=2_000, clumps=2, d=2)
+        >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
+        >>> learner = ask.learners.k_means(people.schema, k=2, rounds=2, tau="1/100")
+        >>> ask.learn(learner, oracle).cluster_centers_.shape
+        (2, 2)
     """
     features = number_schema("k-means", schema, columns)
     check_count("k-means", k)

@@ -56,6 +56,12 @@ class Learner(ABC, Generic[T_co]):
             catalogue lists it; empty for a built-in one and for a function that was called.
         settling: makes the learner with settings for given conditions, None where they set nothing;
             None: it has no such rule.
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
+        >>> learner = ask.learners.mean(schema.age)
+        >>> isinstance(learner, ask.Learner), learner.name, learner.version
+        (True, 'mean', 2)
     """
 
     name: str
@@ -101,6 +107,11 @@ class Adaptive(Learner[T_co]):
 
     Args:
         factory: makes the generator of one run.
+
+    Example:
+        >>> schema = ask.learners.masked_parity_schema(4)
+        >>> isinstance(ask.learners.masked_parity(schema), ask.Adaptive)
+        True
     """
 
     factory: Callable[[], Learning[T_co]]
@@ -124,6 +135,11 @@ class NonAdaptive(Learner[T_co]):
     Args:
         batch: all that it asks.
         conclude: from the answers to the hypothesis; it asks no more.
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
+        >>> isinstance(ask.learners.mean(schema.age), ask.NonAdaptive)
+        True
     """
 
     batch: Batch
@@ -164,6 +180,19 @@ def adaptive(
     The function may also check its arguments and return a generator: it is called once, and the
     generator closed, when the learner is made, so that a bad argument is refused there and not in
     the middle of a study.
+
+    Example:
+        >>> @ask.adaptive("older")
+        ... def older(age: ask.Expression) -> ask.Learning[int]:
+        ...     low, high = 0, 120
+        ...     while low < high:
+        ...         middle = (low + high) // 2
+        ...         (share,) = yield ask.Batch([ask.Question(ask.predicate(age <= middle))])
+        ...         low, high = (low, middle) if share.value >= 0.5 else (middle + 1, high)
+        ...     return low
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
+        >>> ask.learn(older(schema.age), ask.ExactOracle(schema, {"age": [18, 40, 71]}))
+        40
     """
 
     def decorate(function: Callable[P, Learning[T]]) -> Callable[P, Adaptive[T]]:
@@ -204,6 +233,17 @@ def non_adaptive(
         name: the learner's name in the registry.
         version: changes when the questions change.
         settle: sets arguments that were not given, as of `adaptive`; None: there is no such rule.
+
+    Example:
+        >>> @ask.non_adaptive("share-above")
+        ... def share_above(age: ask.Expression, limit: int):
+        ...     batch = ask.Batch([ask.Question(ask.predicate(age > limit))])
+        ...     return batch, lambda answers: answers[0].value
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
+        >>> ask.learn(
+        ...     share_above(schema.age, 40), ask.ExactOracle(schema, {"age": [18, 40, 71, 80]})
+        ... )
+        0.5
     """
 
     def decorate(

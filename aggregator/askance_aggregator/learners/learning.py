@@ -38,7 +38,12 @@ and the share of those users .1 (`estimation.present`)."""
 
 
 class Allocation(StrEnum):
-    """Division of users over the questions of a batch."""
+    """Division of users over the questions of a batch.
+
+    Example:
+        >>> [str(allocation.value) for allocation in ask.Allocation]
+        ['fresh', 'split', 'grouped']
+    """
 
     FRESH = "fresh"  # a fresh group of users a question; each answers one, at its full epsilon
     SPLIT = "split"  # every user answers every question, each with a part of epsilon
@@ -74,6 +79,12 @@ class Question:
         InvalidParameter: tau or length is not positive, or cell_mass or present is not in (0, 1].
         InvalidQuery: another aim than the population's for what is no number; a length of what is
             no vector; or the query has no value that could say "missing".
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
+        >>> question = ask.Question(ask.predicate(schema.age > 40), tau="0.05")
+        >>> question.tau, question.values
+        (Fraction(1, 20), 1)
     """
 
     query: Query
@@ -170,6 +181,14 @@ class Batch:
 
     Raises:
         InvalidQuery: there is no question.
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
+        >>> batch = ask.Batch(
+        ...     [ask.Question(ask.predicate(schema.age > limit)) for limit in (20, 40, 60)]
+        ... )
+        >>> len(batch.questions)
+        3
     """
 
     questions: tuple[Question, ...]
@@ -251,6 +270,11 @@ class Answer:
     the mean over those users who have the number, and `present` is the share who have it; both
     intervals hold together. `law` is that of all of them; None where the answer is not made of
     reports.
+
+    Example:
+        >>> answer = ask.Answer((0.25,), (0.2,), (0.3,))
+        >>> answer.value, answer.lows, answer.highs
+        (0.25, (0.2,), (0.3,))
     """
 
     values: tuple[float, ...]

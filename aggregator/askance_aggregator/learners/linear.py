@@ -127,6 +127,13 @@ class LinearModel:
             "encodings": [str(number) for number in (*self.columns, self.scaled)],
         }
 
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row per feature, the intercept first, in the fields' own units."""
+        names = ("(intercept)", *self.feature_names_in_.tolist())
+        values = (self.intercept_, *self.coef_.tolist())
+        pairs = zip(names, values, strict=True)
+        return [{"feature": name, "coefficient": value} for name, value in pairs]
+
     @classmethod
     def from_json(cls, data: Any) -> LinearModel:
         """The hypothesis that `to_json` wrote.

@@ -209,6 +209,12 @@ class LinearClassifier:
             "encodings": [str(item.part) for item in self.coordinates],
         }
 
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row per feature, the intercept first; features are scaled."""
+        names = ("(intercept)", *self.feature_names_in_.tolist())
+        pairs = zip(names, self.weights, strict=True)
+        return [{"feature": name, "weight": float(weight)} for name, weight in pairs]
+
     @classmethod
     def from_json(cls, data: Any) -> Self:
         """The classifier that `to_json` wrote.

@@ -79,6 +79,11 @@ class Literals:
             "d": self.d,
         }
 
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row per literal: the bit's number, and whether it is negated."""
+        signs = {**dict.fromkeys(self.variables, False), **dict.fromkeys(self.negated, True)}
+        return [{"variable": j, "negated": signs[j]} for j in sorted(signs)]
+
     @classmethod
     def from_json(cls, data: Any) -> Self:
         """The literals that `to_json` wrote.
@@ -178,6 +183,12 @@ def literal_conjunctions(
         InvalidParameter: accuracy or the schema is not of that form.
 
     Source: notes, Theorem 5; deviation: negations, two literals a question.
+
+    Example:
+        >>> people = ask.Population.generated("literal-conjunctions", users=2_000, d=4)
+        >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
+        >>> ask.learn(ask.learners.literal_conjunctions(people.schema), oracle).d
+        4
     """
     d = bits_width(schema, "literal-conjunctions")
     batch, tau = _violations(schema, d, accuracy, label="1")
@@ -205,6 +216,12 @@ def disjunctions(
         InvalidParameter: accuracy or the schema is not of that form.
 
     Source: notes, Theorem 5; deviation: disjunctions, negations, two literals a question.
+
+    Example:
+        >>> people = ask.Population.generated("disjunctions", users=2_000, d=4)
+        >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
+        >>> ask.learn(ask.learners.disjunctions(people.schema), oracle).d
+        4
     """
     d = bits_width(schema, "disjunctions")
     batch, tau = _violations(schema, d, accuracy, label="0")

@@ -221,6 +221,15 @@ def marginals(
         InvalidQuery: a table of more than 2^20 cells.
 
     Source: notes, section 1.2; KLNRS08 section 4 (histograms).
+
+    Example:
+        >>> schema = ask.Schema("people", colour=ask.Category(["red", "green"]), smokes=ask.Bit())
+        >>> oracle = ask.ExactOracle(
+        ...     schema, {"colour": ["red", "green", "red"], "smokes": [1, 0, 1]}
+        ... )
+        >>> found = ask.learn(ask.learners.marginals(schema), oracle)
+        >>> [(row.name, round(row.estimate, 3)) for row in found.present().rows][:2]
+        [('red, 0', 0.0), ('red, 1', 0.667)]
     """
     parts = columns_of(some_fields(schema, schema.fields if columns is None else columns), bins)
     if isinstance(way, bool) or not 1 <= way <= len(parts):

@@ -175,6 +175,12 @@ def masked_parity(
 
     Source: KLNRS08 section 5; deviations: the text's E[g_j] = "1/2^d" is 1/(2d); d need not be a
         power of two; the list.
+
+    Example:
+        >>> people = ask.Population.generated("masked-parity", users=4_000, d=4)
+        >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
+        >>> ask.learn(ask.learners.masked_parity(people.schema), oracle) == people.target
+        True
     """
     if variant not in VARIANTS:
         raise InvalidParameter(f"variant: {unknown_text(variant, VARIANTS)}")

@@ -149,6 +149,12 @@ def mean(
         InvalidQuery: it is neither a number nor a predicate, or an objective meets a predicate.
         InvalidParameter: there is no such objective, or a prior without its objective, or missing
             is neither word, or goes with a query.
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
+        >>> oracle = ask.ExactOracle(schema, {"age": [20, 40, 60]})
+        >>> ask.learn(ask.learners.mean(schema.age), oracle).estimate
+        40.0
     """
     excluded = excludes_missing("mean", query, missing)
     asked = _asked(query, objective or "minimax") if excluded else as_query(query)

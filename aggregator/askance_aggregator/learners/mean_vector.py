@@ -175,6 +175,12 @@ def mean_vector(
         InvalidParameter: no such field, or a parameter out of range.
 
     Source: Duchi, Jordan and Wainwright 2018; Bhowmick et al. 2018 (PrivUnit).
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120), height=ask.Integer(0, 250))
+        >>> oracle = ask.ExactOracle(schema, {"age": [20, 40], "height": [160, 180]})
+        >>> len(ask.learn(ask.learners.mean_vector(schema), oracle).present().rows)
+        2
     """
     fields = _number_fields(schema, columns)
     if norm not in NORMS:

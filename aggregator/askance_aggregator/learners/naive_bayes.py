@@ -148,6 +148,15 @@ class NaiveBayes:
             "encodings": [str(part) for part in self.columns],
         }
 
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row per field, cell and class: P[cell | class]."""
+        return [
+            {"field": part.name, "cell": cell, "class": label, "probability": float(share)}
+            for part, table in zip(self.columns, self.tables, strict=True)
+            for label, row in zip(self.classes, table, strict=True)
+            for cell, share in zip(part.labels, row, strict=True)
+        ]
+
     @classmethod
     def from_json(cls, data: Any) -> NaiveBayes:
         """The hypothesis that `to_json` wrote.
@@ -278,6 +287,12 @@ def naive_bayes(
         InvalidParameter: no such field, or a number out of range.
 
     Source: notes, section 1.2 (SuLQ); the cells come from the schema, never from the data.
+
+    Example:
+        >>> people = ask.Population.generated("traits", users=2_000)
+        >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
+        >>> ask.learn(ask.learners.naive_bayes(people.schema, columns=["age"]), oracle).label
+        'y'
     """
     target = label_of(schema, label)
     features = features_of(schema, target, columns)

@@ -148,6 +148,14 @@ class PrincipalComponents:
             "encodings": [str(number) for number in self.columns],
         }
 
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row per component: its variance, and its weights by field."""
+        names = self.feature_names_in_.tolist()
+        return [
+            {"variance": variance, "weight": dict(zip(names, component, strict=True))}
+            for variance, component in zip(self.variances, self.components, strict=True)
+        ]
+
     @classmethod
     def from_json(cls, data: Any) -> PrincipalComponents:
         """The hypothesis that `to_json` wrote.
@@ -233,6 +241,13 @@ def principal_components(
         InvalidParameter: no such field, or a number out of range.
 
     Source: notes, section 1.2 (Blum et al. 2005, SuLQ); the scales come from the schema.
+
+    Example:
+        >>> people = ask.Population.generated("plane", users=2_000, d=2)
+        >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
+        >>> learner = ask.learners.principal_components(people.schema, components=1, tau="1/100")
+        >>> ask.learn(learner, oracle).components_.shape
+        (1, 3)
     """
     kept = _kept(schema, columns)
     numbers = numbers_of(kept)

@@ -138,6 +138,12 @@ def perceptron(
 
     Source: Blum, Frieze, Kannan and Vempala 1998 (the perceptron by averages), simplified to data
         with a margin; Blum et al. 2005 ("SuLQ").
+
+    Example:
+        >>> people = ask.Population.generated("halfspaces", users=2_000, d=2)
+        >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
+        >>> len(ask.learn(ask.learners.perceptron(people.schema), oracle).weights)
+        3
     """
     target = label_of(schema, label)
     features = features_of(schema, target, columns)

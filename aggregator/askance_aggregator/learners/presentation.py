@@ -8,6 +8,7 @@ Terminals, notebooks and reports decide on format and length; a presentation has
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -95,6 +96,44 @@ def presentation_of_json(learner: str, data: Any) -> Presentation:
     with suppress(InvalidParameter):
         return presentation_of(hypothesis_from_json(learner, data))
     return _of_json(data)
+
+
+def table_of(hypothesis: Any, truth: Sequence[float], learner: str) -> list[dict[str, Any]]:
+    """Return a hypothesis as rows of a table.
+
+    Estimates have a row each: its group and name, the raw estimate, the ends of its interval, the
+    value for readers within it, and the truth. Other hypotheses state their rows by a method
+    `to_rows()`.
+
+    Args:
+        hypothesis: conclusion of a run.
+        truth: of the estimates, in their order; empty: not known.
+        learner: name of the learner, for the error.
+
+    Raises:
+        InvalidParameter: the hypothesis has neither estimates nor a table.
+    """
+    rows = presentation_of(hypothesis).rows
+    if not rows and hasattr(hypothesis, "to_rows"):
+        return list(hypothesis.to_rows())
+    if not rows:
+        raise InvalidParameter(
+            f"to_pandas: expected a hypothesis with estimates or a table, got that of {learner};"
+            " trials_to_pandas() has it as JSON"
+        )
+    known = truth if len(truth) == len(rows) else [None] * len(rows)
+    return [
+        {
+            "group": row.group,
+            "name": row.name,
+            "estimate": row.estimate,
+            "low": row.low,
+            "high": row.high,
+            "shown": row.shown,
+            "truth": true,
+        }
+        for row, true in zip(rows, known, strict=True)
+    ]
 
 
 def _of_json(data: Any) -> Presentation:

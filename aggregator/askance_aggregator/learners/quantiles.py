@@ -85,6 +85,12 @@ class Quantiles:
             "missing": None if self.missing is None else self.missing.to_json(),
         }
 
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row per quantile: its level, value and interval."""
+        return [
+            {**quantile.to_json(), "level": float(quantile.level)} for quantile in self.quantiles
+        ]
+
     @classmethod
     def from_json(cls, data: Any) -> Quantiles:
         """The quantiles that `to_json` wrote.
@@ -168,6 +174,12 @@ def quantiles(
         InvalidParameter: no such number, or a parameter out of range.
 
     Source: notes, section 1.2; binary search over statistical queries.
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 127))
+        >>> oracle = ask.ExactOracle(schema, {"age": list(range(100))})
+        >>> print(ask.learn(ask.learners.quantiles(schema, "age", levels=["1/2"]), oracle))
+        quantiles of age: 1/2: 48 .. 49; 0.0% of users without a value (0.0% .. 0.0%)
     """
     asked = sorted({rational(level, "levels") for level in levels})
     made = _quantiles(schema, column, asked, steps, rational(tau, "tau"), missing, present)

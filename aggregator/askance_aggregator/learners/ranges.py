@@ -274,6 +274,12 @@ def ranges(
 
     Source: hierarchical histograms (Hay et al. 2010), in the local model with a group of users
         a level.
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 127))
+        >>> oracle = ask.ExactOracle(schema, {"age": [10, 40, 80, 90]})
+        >>> len(ask.learn(ask.learners.ranges(schema, "age", steps=4), oracle).present().rows)
+        4
     """
     kind = field_of(schema, column)
     if not isinstance(kind, Integer | Real):

@@ -126,6 +126,19 @@ class DecisionTree:
             "missing": share_json(self.missing),
         }
 
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row per node: its split, or of a leaf the class and the shares."""
+        return [
+            {
+                "node": node.place,
+                "field": None if node.split is None else node.split.part,
+                "cells": None if node.split is None else self._names(node.split),
+                "class": None if node.split else self.classes[int(np.argmax(node.shares))],
+                "share": dict(zip(self.classes, node.shares, strict=True)) if node.shares else {},
+            }
+            for node in self.nodes
+        ]
+
     @classmethod
     def from_json(cls, data: Any) -> DecisionTree:
         """The tree that `to_json` wrote.
@@ -172,12 +185,14 @@ class DecisionTree:
             share, users = _normal(node.shares)[best], min(max(sum(node.shares), 0.0), 1.0)
             yield f"{indent}{self.classes[best]} ({share:.0%} of this leaf, {users:.1%} of users)"
             return
-        part = self._parts[node.split.part]
-        names = " | ".join(part.labels[cell] for cell in node.split.cells)
-        yield f"{indent}if {part.name} is {names}:"
+        yield f"{indent}if {node.split.part} is {self._names(node.split)}:"
         yield from self._lines(2 * place, indent + "  ")
         yield f"{indent}else:"
         yield from self._lines(2 * place + 1, indent + "  ")
+
+    def _names(self, split: Split) -> str:
+        labels = self._parts[split.part].labels
+        return " | ".join(labels[cell] for cell in split.cells)
 
 
 def parts_of(schema: Schema, bins: int) -> dict[str, Cells]:

@@ -64,6 +64,13 @@ class LazyOracle(Adversary):
             with labels that mean nothing), or `CentreOracle`.
 
     Source: KLNRS08, proof of Theorem 5.1; deviation: see above.
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
+        >>> truth = ask.ExactOracle(schema, {"age": [20, 40, 60, 80]})
+        >>> question = ask.Question(ask.predicate(schema.age > 70), tau="0.3")
+        >>> ask.LazyOracle(truth, ask.CentreOracle()).answer(ask.Batch([question]))[0].value
+        0.5
     """
 
     def __init__(self, truth: Oracle, default: Oracle) -> None:
@@ -92,6 +99,14 @@ class WrongSideOracle(Adversary):
     Args:
         truth: answers exactly.
         thresholds: by default `usual_thresholds`.
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
+        >>> truth = ask.ExactOracle(schema, {"age": [20, 40, 60, 80]})
+        >>> question = ask.Question(ask.predicate(schema.age > 50), tau="0.1")
+        >>> (answer,) = ask.WrongSideOracle(truth).answer(ask.Batch([question]))
+        >>> abs(answer.value - 0.5) < 0.1
+        True
     """
 
     def __init__(self, truth: Oracle, thresholds: Thresholds | None = None) -> None:
@@ -118,6 +133,15 @@ class RandomSignOracle(Adversary):
     Args:
         truth: answers exactly.
         words: the coins; asked twice, a question has other answers.
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
+        >>> truth = ask.ExactOracle(schema, {"age": [20, 40, 60, 80]})
+        >>> question = ask.Question(ask.predicate(schema.age > 50), tau="0.1")
+        >>> oracle = ask.RandomSignOracle(truth, ask.SystemWords())
+        >>> (answer,) = oracle.answer(ask.Batch([question]))
+        >>> 0.39 < abs(answer.value - 0.5) + 0.3 < 0.4
+        True
     """
 
     def __init__(self, truth: Oracle, words: Words) -> None:
@@ -141,6 +165,12 @@ class CentreOracle:
     """Knows nothing: the middle of the range, the even share of a cell, no sign.
 
     Valid for no distribution in particular; a `LazyOracle`'s default.
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
+        >>> question = ask.Question(ask.predicate(schema.age > 40), tau="0.1")
+        >>> ask.CentreOracle().answer(ask.Batch([question]))[0].value
+        0.5
     """
 
     def answer(self, batch: Batch) -> Answers:

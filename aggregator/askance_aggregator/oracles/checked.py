@@ -26,6 +26,13 @@ class CheckedOracle:
 
     Args:
         oracle: what answers.
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
+        >>> oracle = ask.CheckedOracle(ask.ExactOracle(schema, {"age": [20, 40, 60, 80]}))
+        >>> question = ask.Question(ask.predicate(schema.age > 50), tau="0.1")
+        >>> oracle.answer(ask.Batch([question]))[0].value
+        0.5
     """
 
     def __init__(self, oracle: Oracle) -> None:

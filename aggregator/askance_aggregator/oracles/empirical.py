@@ -35,6 +35,13 @@ class EmpiricalOracle:
         values: how many values will be asked for in all, if it is known.
 
     Source: notes, Theorem 6, which assumes values in [0, 1]: otherwise x range^2.
+
+    Example:
+        >>> people = ask.Population.generated("categories", users=10_000, cells=4)
+        >>> oracle = ask.EmpiricalOracle(lambda count: people.columns(0, count), beta=0.01)
+        >>> question = ask.Question(ask.category(people.schema["category"]), tau="0.1")
+        >>> len(oracle.answer(ask.Batch([question]))[0].values)
+        4
     """
 
     def __init__(self, sampler: Sampler, beta: float | Fraction, values: int | None = None) -> None:

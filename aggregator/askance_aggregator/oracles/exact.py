@@ -21,6 +21,13 @@ class ExactOracle:
         schema: of the records.
         columns: the population: raw columns, or encoded ones.
         weights: integers >= 0, one a row: the distribution; None: every row counts once.
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
+        >>> oracle = ask.ExactOracle(schema, {"age": [20, 40, 60, 80]})
+        >>> (answer,) = oracle.answer(ask.Batch([ask.Question(ask.predicate(schema.age > 50))]))
+        >>> answer.value
+        0.5
     """
 
     def __init__(

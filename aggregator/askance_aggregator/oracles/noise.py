@@ -57,6 +57,16 @@ class ClassificationNoiseOracle:
 
     Source: notes, Theorem 8; deviation: both halves from one sample at tau, not from two at tau/2,
     which takes a quarter of the rows or less.
+
+    Example:
+        >>> people = ask.Population.generated("halfspaces", users=20_000, d=2)
+        >>> oracle = ask.ClassificationNoiseOracle(
+        ...     lambda count: people.columns(0, count),
+        ...     people.schema, "y", eta=0, beta=0.01, values=1,
+        ... )
+        >>> question = ask.Question(ask.predicate(people.schema["x0"] > 0), tau="0.1")
+        >>> len(oracle.answer(ask.Batch([question]))[0].values)
+        1
     """
 
     def __init__(

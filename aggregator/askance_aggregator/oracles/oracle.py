@@ -13,7 +13,14 @@ T = TypeVar("T")
 
 
 class Oracle(Protocol):
-    """Answers statistical queries."""
+    """Answers statistical queries.
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
+        >>> oracle: ask.Oracle = ask.ExactOracle(schema, {"age": [20, 40, 60, 80]})
+        >>> oracle.answer(ask.Batch([ask.Question(ask.predicate(schema.age > 70))]))[0].value
+        0.25
+    """
 
     def answer(self, batch: Batch) -> Answers:
         """Answer each question, in order."""
@@ -28,6 +35,12 @@ def learn(learner: Learner[T], oracle: Oracle) -> T:
         InvalidAnswer: an answer cannot be valid: it is no number, or a `CheckedOracle` has seen it,
             or the learner itself has, from what it knows of its concepts; the error names the
             round.
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
+        >>> oracle = ask.ExactOracle(schema, {"age": [20, 40, 60]})
+        >>> ask.learn(ask.learners.mean(schema.age), oracle).estimate
+        40.0
     """
     run = learner.run()
     number = 0

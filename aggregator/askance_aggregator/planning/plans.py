@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from askance_aggregator.estimation import Decode
 from askance_aggregator.learners import Allocation, Question
 from askance_aggregator.planning.precision import randomizer_text
+from askance_aggregator.reports.html import html_of, line_of
+from askance_aggregator.reports.plans import plan_report
+from askance_aggregator.reports.texts import counted
 from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.queries import Query
 from askance_client.randomizers import Randomizer
@@ -166,6 +169,15 @@ class StudyPlan:
         fields: names of the fields that its questions may use, sorted.
         settings: parameters that the learner was not given and that follow from the number of users
             and the budget, as text by name.
+
+    Example:
+        >>> people = ask.read("census")
+        >>> learner = ask.learners.frequency(people.schema.education, tau="0.05")
+        >>> plan = ask.Study(learner, people.schema, epsilon=1).plan(n_users=people.size)
+        >>> plan
+        <StudyPlan: 13,650 users needed of 20,000, 1 round, epsilon 1, feasible>
+        >>> [planned.users for planned in plan.rounds]
+        [13650]
     """
 
     feasible: bool
@@ -179,6 +191,20 @@ class StudyPlan:
     values: int
     fields: tuple[str, ...]
     settings: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        users = counted(self.users_needed, "user")
+        there = "" if self.n_users is None else f" of {self.n_users:,}"
+        needed = f"{users} needed{there}, {counted(len(self.rounds), 'round')}"
+        epsilon = f"epsilon {self.nano_nats / NANO_NATS_PER_NAT:.9g}"
+        state = "feasible" if self.feasible else f"not feasible: {self.reason}"
+        return line_of("StudyPlan", f"{needed}, {epsilon}, {state}")
+
+    def _repr_html_(self) -> str:
+        """Show users, questions and tolerance by round in a notebook."""
+        report = plan_report("", self.to_json(), every=False, verbose=False)
+        reasons = () if self.reason is None else (self.reason,)
+        return html_of(replace(report, warnings=(*report.warnings, *reasons)))
 
     @property
     def hoeffding_users(self) -> int:

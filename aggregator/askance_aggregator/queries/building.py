@@ -16,7 +16,13 @@ from askance_client.queries.query import typed_expression
 
 
 def predicate(expression: Expression, default: int = 0) -> Query:
-    """Query the expression's truth: 0 or 1."""
+    """Query the expression's truth: 0 or 1.
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
+        >>> ask.predicate(schema.age > 40)
+        Query(kind=<QueryKind.PREDICATE: 1>, expression=(40 < age), low=0, high=1, default=0)
+    """
     return Query(QueryKind.PREDICATE, expression, 0, 1, _public(default))
 
 
@@ -34,6 +40,11 @@ def real(
     Raises:
         InvalidQuery: not a number, low >= high, 2^31 grid units or more between them, or the
             default is not between them.
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
+        >>> ask.real(schema.age, 18, 65)
+        Query(kind=<QueryKind.REAL: 2>, expression=age, low=18, high=65, default=41)
     """
     return _bounded(QueryKind.REAL, typed_expression(expression), low, high, default)
 
@@ -47,6 +58,11 @@ def category(expression: Expression, default: int = 0) -> Query:
 
     Raises:
         InvalidQuery: not integers from 0, or not 2..2^20 cells.
+
+    Example:
+        >>> schema = ask.Schema("people", colour=ask.Category(["red", "green"]))
+        >>> ask.category(schema.colour)
+        Query(kind=<QueryKind.CATEGORY: 3>, expression=colour, low=0, high=1, default=0)
     """
     return Query(
         QueryKind.CATEGORY, expression, 0, typed_expression(expression).high, _public(default)
@@ -62,6 +78,11 @@ def signed(expression: Expression, default: int | None = None) -> Query:
 
     Raises:
         InvalidQuery: not integers from 0, or their bound is not even and at least 2.
+
+    Example:
+        >>> schema = ask.Schema("people", vote=ask.Integer(0, 8))
+        >>> ask.signed(schema.vote).high
+        8
     """
     high = typed_expression(expression).high
     cell = high if default is None else _public(default)
@@ -87,6 +108,11 @@ def vector(
     Raises:
         InvalidQuery: not numbers, low >= high, 2^31 grid units or more between them, or the
             default is not between them.
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120), height=ask.Integer(0, 250))
+        >>> ask.vector([schema.age, schema.height], 0, 250).expression
+        vector(age, height)
     """
     expression = of if isinstance(of, Expression) else vector_of(of, frac_bits)
     return _bounded(QueryKind.VECTOR, expression, low, high, default)
@@ -109,6 +135,11 @@ def merge_disjoint(predicates: Sequence[Expression]) -> Query:
 
     Utility: saves about d/4 in users over d queries (8.6 x at d = 32, 65 x at d = 256, eps = 1).
     Predicates that are not disjoint count for the first that holds.
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
+        >>> ask.merge_disjoint([schema.age < 18, schema.age >= 65]).high
+        2
     """
     expression = first(predicates)
     return category(expression, default=expression.high)

@@ -14,19 +14,37 @@ from askance_client.queries.kinds import Kind, Op
 
 
 def where(condition: object, a: object, b: object) -> Expression:
-    """`a` where the condition holds, else `b`."""
+    """`a` where the condition holds, else `b`.
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
+        >>> ask.where(schema.age > 40, 1, 0)
+        where((40 < age), 1, 0)
+    """
     left = operand(a, b if isinstance(b, Expression) else None)
     return build(Op.WHERE, (operand(condition), left, operand(b, left)))
 
 
 def clip(x: object, low: object, high: object) -> Expression:
-    """`x` moved into [low, high]; the value's grid is the finer of `x`'s and the constants'."""
+    """`x` moved into [low, high]; the value's grid is the finer of `x`'s and the constants'.
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
+        >>> ask.clip(schema.age, 18, 65)
+        clip(age, [18, 65])
+    """
     constants, grid = on_grid([low, high])
     return build(Op.CLIP, (operand(x),), constants=constants, grid=grid)
 
 
 def round_to(x: object, frac_bits: int) -> Expression:
-    """`x` on the coarser grid 2^-frac_bits, rounded half up; a coarse `x` stays as it is."""
+    """`x` on the coarser grid 2^-frac_bits, rounded half up; a coarse `x` stays as it is.
+
+    Example:
+        >>> schema = ask.Schema("people", height=ask.Real("0.5", "2.5", frac_bits=10))
+        >>> ask.round_to(schema.height, 2)
+        round(height, 2)
+    """
     if not is_integral(frac_bits):
         raise InvalidQuery(f"round_to expects integer frac_bits, found {type(frac_bits).__name__}")
     inner = operand(x)
@@ -36,22 +54,46 @@ def round_to(x: object, frac_bits: int) -> Expression:
 
 
 def sigmoid(x: object) -> Expression:
-    """The logistic function by its stated integer table (see `sigmoid.py`), over 2^16."""
+    """The logistic function by its stated integer table (see `sigmoid.py`), over 2^16.
+
+    Example:
+        >>> schema = ask.Schema("people", change=ask.Integer(-10, 10))
+        >>> ask.sigmoid(schema.change)
+        sigmoid(change)
+    """
     return build(Op.SIGMOID, (operand(x),))
 
 
 def minimum(a: object, b: object) -> Expression:
-    """The smaller of two numbers."""
+    """The smaller of two numbers.
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
+        >>> ask.minimum(schema.age, 65)
+        minimum(age, 65)
+    """
     return build(Op.MINIMUM, (operand(a), operand(b)))
 
 
 def maximum(a: object, b: object) -> Expression:
-    """The larger of two numbers."""
+    """The larger of two numbers.
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
+        >>> ask.maximum(schema.age, 18)
+        maximum(age, 18)
+    """
     return build(Op.MAXIMUM, (operand(a), operand(b)))
 
 
 def absolute(x: object) -> Expression:
-    """The magnitude of a number."""
+    """The magnitude of a number.
+
+    Example:
+        >>> schema = ask.Schema("people", change=ask.Integer(-10, 10))
+        >>> ask.absolute(schema.change)
+        absolute(change)
+    """
     return build(Op.ABSOLUTE, (operand(x),))
 
 
@@ -61,6 +103,11 @@ def parity(bits: Expression, mask: Sequence[int] | str) -> Expression:
     Args:
         bits: a Bits field.
         mask: one 0/1 a component, as a sequence or as text "0110"; leftmost is component 0.
+
+    Example:
+        >>> schema = ask.Schema("people", answers=ask.Bits(3))
+        >>> ask.parity(schema.answers, "101")
+        parity(answers, [5])
     """
     if not isinstance(bits, Expression) or bits.kind != Kind.BITS:
         raise InvalidQuery("PARITY expects BITS as argument 1")
@@ -79,6 +126,11 @@ def dot(
         coefficients: numbers; if any is not of an integer type all are rounded to 2^-16.
         of: a Bits field, or as many expressions.
         frac_bits: another grid for the coefficients.
+
+    Example:
+        >>> schema = ask.Schema("people", answers=ask.Bits(3))
+        >>> ask.dot([1, 2, 4], schema.answers)
+        dot(answers, [1, 2, 4])
     """
     constants, grid = on_grid(list(coefficients), frac_bits)
     if isinstance(of, Expression):
@@ -98,23 +150,46 @@ def bucketize(x: object, edges: Iterable[Any]) -> Expression:
     Args:
         x: a number.
         edges: strictly increasing numbers; all integers, or all rounded to 2^-16.
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
+        >>> ask.bucketize(schema.age, [18, 40, 65])
+        bucketize(age, [18, 40, 65])
     """
     constants, grid = on_grid(list(edges))
     return build(Op.BUCKETIZE, (operand(x),), constants=constants, grid=grid)
 
 
 def first(predicates: Iterable[Any]) -> Expression:
-    """The index of the first predicate that holds, or their number if none does: a category."""
+    """The index of the first predicate that holds, or their number if none does: a category.
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
+        >>> ask.first([schema.age < 18, schema.age < 65])
+        first((age < 18), (age < 65))
+    """
     return build(Op.FIRST, tuple(operand(predicate) for predicate in predicates))
 
 
 def index_of(category: Expression) -> Expression:
-    """A category's index as a number, for arithmetic such as joint indices."""
+    """A category's index as a number, for arithmetic such as joint indices.
+
+    Example:
+        >>> schema = ask.Schema("people", colour=ask.Category(["red", "green"]))
+        >>> ask.index_of(schema.colour) + 1
+        (index(colour) + 1)
+    """
     return build(Op.INDEX, (operand(category),))
 
 
 def cross(*categories: Expression) -> Expression:
-    """The joint index of several categories or predicates, the last varying fastest: a number."""
+    """The joint index of several categories or predicates, the last varying fastest: a number.
+
+    Example:
+        >>> schema = ask.Schema("people", colour=ask.Category(["red", "green"]), smokes=ask.Bit())
+        >>> ask.category(ask.cross(schema.colour, schema.smokes)).high
+        3
+    """
     if not categories:
         raise InvalidQuery("cross expects at least one category")
     return reduce(lambda joint, index: joint * (index.high + 1) + index, map(_cell, categories))

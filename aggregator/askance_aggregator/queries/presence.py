@@ -52,6 +52,13 @@ def among_present(expression: Expression, steps: int = 1) -> PresentQuery:
     Raises:
         InvalidQuery: neither a number nor a boolean, it has one possible value only, or its range
             and the additional step are 2^31 whole numbers or more.
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
+        >>> oracle = ask.ExactOracle(schema, {"age": [20, 40, None]})
+        >>> (answer,) = oracle.answer(ask.Batch([ask.Question(ask.among_present(schema.age))]))
+        >>> len(answer.values)
+        1
     """
     number = _fitting(expression, steps)
     missing = number.low + (steps + 1) * _step(number, steps)

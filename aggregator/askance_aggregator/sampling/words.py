@@ -18,7 +18,12 @@ class Words(Protocol):
 
 
 class SystemWords:
-    """The operating system's randomness: what every release uses."""
+    """The operating system's randomness: what every release uses.
+
+    Example:
+        >>> ask.SystemWords().take(3).dtype
+        dtype('uint64')
+    """
 
     __slots__ = ()
 

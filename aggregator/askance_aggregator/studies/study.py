@@ -16,12 +16,21 @@ from askance_aggregator.learners import Learner
 from askance_aggregator.names import unknown_column
 from askance_aggregator.numbers import rational
 from askance_aggregator.planning import Design, StudyPlan, fields_needed, plan, settled
+from askance_aggregator.reports.html import html_of, line_of
+from askance_aggregator.reports.report import (
+    CommandReport,
+    Grid,
+    Part,
+    more_rows,
+    shown_rows,
+)
+from askance_aggregator.reports.schemas import Schema
 from askance_client.accounting import parse_epsilon
 from askance_client.errors import InvalidParameter
 from askance_client.messages import Conduct, SignedStudy, StudyTerms
 from askance_client.printable import value_text
-from askance_client.queries import Schema
 
+_MAX_FIELDS = 3  # that a line names; of more it has the schema
 Epsilon = str | int | float | Decimal | Fraction
 
 
@@ -52,6 +61,17 @@ class Study:
 
     Raises:
       InvalidParameter: a number out of range, or a learner that has no schema.
+
+    Example:
+      >>> people = ask.read("census")
+      >>> learner = ask.learners.frequency(people.schema.education)
+      >>> study = ask.Study(learner, people.schema, epsilon=1)
+      >>> study
+      <Study: frequency of education, epsilon 1, schema census>
+      >>> study.plan(n_users=people.size).feasible
+      True
+      >>> study.fields
+      ('education',)
     """
 
     learner: Learner[Any]
@@ -141,6 +161,38 @@ class Study:
     def confidence(self) -> Fraction:
         """Confidence of intervals, jointly over the cells shown."""
         return self.conduct.confidence
+
+    @property
+    def subject(self) -> str:
+        """Learner and the fields that it was given, or else the schema: "frequency of age"."""
+        named = self.learner.argument_fields
+        fields = sorted(named) if self.given_fields is None else self.given_fields
+        few = 0 < len(fields) <= _MAX_FIELDS
+        return f"{self.learner.name} of {', '.join(fields) if few else self.schema.name}"
+
+    def __repr__(self) -> str:
+        return line_of(
+            "Study", f"{self.subject}, epsilon {self.epsilon:.9g}, schema {self.schema.name}"
+        )
+
+    def _repr_html_(self) -> str:
+        """Show the decisions of the study in a notebook; nothing is planned or asked."""
+        given = {
+            "purpose": self.purpose,
+            "epsilon": f"{self.epsilon:.9g} nats per user",
+            "beta": f"{float(self.beta):g}",
+            "confidence": f"{float(self.confidence):g}",
+            "delta": "" if self.delta is None else f"{float(self.delta):g}",
+            "waves": str(self.conduct.waves) if self.conduct.waves > 1 else "",
+            "schema": f"{self.schema.name}, version {self.schema.version}",
+            **self.learner.parameters,
+        }
+        heads = ("setting", "value")
+        rows: list[tuple[str, ...]] = [(name, text) for name, text in given.items() if text]
+        shown = [rows[place] for place in shown_rows(len(rows), every=False)]
+        table = Grid(heads, left=heads, long=heads, rows=shown)
+        body: list[Part] = [table, *more_rows(len(rows), len(shown))]
+        return html_of(CommandReport(f"study: {self.subject}", body))
 
     def plan(self, n_users: int | None = None) -> StudyPlan:
         """Plan the users of each round and their randomizers; no user is asked."""

@@ -10,11 +10,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
+from askance_aggregator.reports.html import html_of, line_of
+from askance_aggregator.reports.report import (
+    CommandReport,
+    Grid,
+    Part,
+    more_rows,
+    shown_rows,
+)
+from askance_aggregator.reports.texts import counted
 from askance_aggregator.studies.tallies import Tally
 from askance_client.errors import StoreError
 from askance_client.messages import Reason
@@ -139,6 +149,42 @@ class Transcript:
     def digest(self) -> str:
         """`sha256:` and the hash over all lines so far."""
         return "sha256:" + self._hash.hexdigest()
+
+    def __repr__(self) -> str:
+        rounds = [event for event in self._recorded if isinstance(event, Closed)]
+        answers = sum(tally.answered for round_ in rounds for tally in round_.tallies)
+        figures = [counted(len(rounds), "round"), counted(answers, "answer"), self.digest[:23]]
+        return line_of("Transcript", ", ".join([self._name, *figures]))
+
+    def _repr_html_(self) -> str:
+        """Show users, answers and charges by round in a notebook."""
+        grid = Grid(("round", "questions", "users", "answers", "refusals", "nats at most"))
+        closed = {event.round: event for event in self._recorded if isinstance(event, Closed)}
+        asked = [event for event in self._recorded if isinstance(event, Asked)]
+        for place in shown_rows(len(asked), every=False):
+            event = asked[place]
+            done = closed.get(event.round)
+            tallies = () if done is None else done.tallies
+            charged: Counter[tuple[int, int]] = Counter()  # of the users of one cohort
+            for group in event.groups:
+                charged[group.start, group.stop] += group.nano_nats
+            grid.add_row(
+                str(event.round + 1),
+                str(len(event.questions)),
+                f"{sum(stop - start for start, stop in charged):,}",
+                "open" if done is None else f"{sum(tally.answered for tally in tallies):,}",
+                f"{sum(count for tally in tallies for _, count in tally.refusals):,}",
+                f"{max(charged.values(), default=0) / 10**9:.9g}",
+            )
+        stopped = [event.message for event in self._recorded if isinstance(event, Stopped)]
+        body: list[Part] = [grid, *more_rows(len(asked), len(grid.rows))]
+        return html_of(CommandReport(f"transcript of {self._name}", body, self.digest, "", stopped))
+
+    @property
+    def _name(self) -> str:
+        """Learner that the header names; a transcript without events has none."""
+        first = self._recorded[0] if self._recorded else None
+        return first.learner if isinstance(first, Header) else "no study"
 
     def append(self, event: Event) -> None:
         """Record an event; durable when this returns."""

@@ -52,6 +52,11 @@ class Expression:
         weight: not less than their nodes, arguments and constants together.
         digest: of the structure and of the types of the fields in it.
         around: the bytes that a program has of it, before and after those of its arguments.
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120), smokes=ask.Bit())
+        >>> (schema.age > 40) & schema.smokes
+        ((40 < age) & smokes)
     """
 
     op: Op
@@ -272,6 +277,10 @@ def constant(value: object, frac_bits: int | None = None) -> Expression:
 
     Raises:
         InvalidQuery: not a finite number, or 2^62 grid units or more.
+
+    Example:
+        >>> ask.constant("0.25", frac_bits=4)
+        1/4
     """
     mantissas, grid = on_grid([value], frac_bits)
     return build(Op.CONSTANT, constants=mantissas, grid=grid)

@@ -63,7 +63,14 @@ class ValueType:
 
 @dataclass(frozen=True, slots=True)
 class Bit:
-    """A single 0 or 1."""
+    """A single 0 or 1.
+
+    Example:
+        >>> ask.Schema("people", smokes=ask.Bit()).smokes
+        smokes
+        >>> ask.Bit().encode("1")
+        1
+    """
 
     @property
     def type(self) -> ValueType:
@@ -85,7 +92,12 @@ class Bit:
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """A vector of `width` bits. On the grid: words of 32 bits, component c is bit c%32 of c//32."""
+    """A vector of `width` bits. On the grid: words of 32 bits, component c is bit c%32 of c//32.
+
+    Example:
+        >>> ask.Bits(3).encode("101")
+        (5,)
+    """
 
     width: int
 
@@ -138,7 +150,12 @@ class Bits:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Category:
-    """Label from a finite list; integers may be given and are kept as text."""
+    """Label from a finite list; integers may be given and are kept as text.
+
+    Example:
+        >>> ask.Category(["red", "green", "blue"]).encode("green")
+        1
+    """
 
     labels: tuple[str, ...]
     indices: dict[str, int] = field(init=False, repr=False, compare=False)
@@ -184,14 +201,26 @@ class Category:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Label(Category):
-    """A Category that is the thing to be predicted."""
+    """A Category that is the thing to be predicted.
+
+    Example:
+        >>> ask.Label(["<=50K", ">50K"]).encode(">50K")
+        1
+    """
 
     _tag: ClassVar[int] = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Integer:
-    """A whole number in [low, high]; numbers with a fraction are rounded, half to even."""
+    """A whole number in [low, high]; numbers with a fraction are rounded, half to even.
+
+    Example:
+        >>> ask.Integer(0, 120).encode("41")
+        41
+        >>> ask.Integer(0, 120).encode("none") is None
+        True
+    """
 
     low: int
     high: int
@@ -222,6 +251,11 @@ class Real:
 
     The bounds may be given as any exact number (a float counts as exactly what it is); they are
     rounded outward to the grid and kept as Fractions, so that every value asked for is inside.
+
+    Example:
+        >>> field = ask.Real("0.5", "2.5", frac_bits=10)
+        >>> field.encode("1.75") / 2**10
+        1.75
     """
 
     low: Exact

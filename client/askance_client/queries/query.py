@@ -48,6 +48,12 @@ class Query:
 
     Raises:
         InvalidQuery: the parts do not fit together.
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
+        >>> query = ask.predicate(schema.age > 40)
+        >>> query.expression, query.default
+        ((40 < age), 0)
     """
 
     kind: QueryKind

@@ -18,6 +18,7 @@ _FORMAT = b"askance/schema/1"
 _MAX_VERSION = (1 << 32) - 1
 _MAX_NAME = 128
 _NAMES_SHOWN = 20
+_NAME_SHOWN, _LINE = 40, 120  # characters of the name, and of all, in one line
 
 
 class UnknownField(InvalidQuery, AttributeError):
@@ -54,6 +55,15 @@ class Schema:
 
     Raises:
         InvalidParameter: a name, version or field is not what is documented.
+
+    Example:
+        >>> schema = ask.Schema("people", 1, age=ask.Integer(0, 120), smokes=ask.Bit())
+        >>> schema
+        Schema('people', 1, age=Integer, smokes=Bit)
+        >>> schema.age > 40
+        (40 < age)
+        >>> list(schema.fields)
+        ['age', 'smokes']
     """
 
     __slots__ = ("__weakref__", "_expressions", "canonical", "digest", "fields", "name", "version")
@@ -129,7 +139,8 @@ class Schema:
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{key}={type(kind).__name__}" for key, kind in self.fields.items())
-        return f"Schema({self.name!r}, {self.version}, {fields})"
+        shown = f"Schema({self.name[:_NAME_SHOWN]!r}, {self.version}, {fields})"
+        return shown if len(shown) <= _LINE else f"{shown[: _LINE - 4]}...)"
 
     def encode(self, record: Mapping[str, object]) -> EncodedRecord:
         """Encode one record on the grid; missing or unreadable values are not present.

@@ -40,6 +40,11 @@ class Channel(NumberedRandomizer):
     Raises:
         InvalidParameter: it is no such table; a zero beside a non-zero in a column is an infinite
             loss, and a column of zeros an unused symbol.
+
+    Example:
+        >>> channel = ask.randomized_response(10**9)
+        >>> channel.levels, channel.symbols
+        (2, 2)
     """
 
     name: ClassVar[str] = "channel"

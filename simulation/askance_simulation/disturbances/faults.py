@@ -53,6 +53,10 @@ class Faults:
 
     Raises:
       InvalidParameter: a chance outside [0, 1]; or fewer than a tenth of all exchanges would pass.
+
+    Example:
+      >>> ask.Faults(lost="1/10", crash="1/100").lost
+      Fraction(1, 10)
     """
 
     lost: Rational = 0

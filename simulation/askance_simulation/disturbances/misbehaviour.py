@@ -38,6 +38,15 @@ class Misbehaviour:
 
     Raises:
       InvalidParameter: a chance outside [0, 1], no such attack, or targets that are no levels.
+
+    Example:
+      >>> people = ask.Population.generated("categories", users=3_000, cells=4)
+      >>> learner = ask.learners.frequency(people.schema["category"])
+      >>> study = ask.Study(learner, people.schema, epsilon=2)
+      >>> away = ask.Misbehaviour(absent="1/10")
+      >>> result = ask.simulate(study, people, fleet="columns", behaviour=away)
+      >>> result.to_json()["answers"] < 3_000
+      True
     """
 
     absent: Rational = 0

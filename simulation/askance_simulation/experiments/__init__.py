@@ -3,14 +3,9 @@
 from askance_aggregator.learners.assessments import Assessment, assess
 from askance_simulation.experiments.catalogue import Named, named
 from askance_simulation.experiments.designs import DESIGNS, design
+from askance_simulation.experiments.simulations import Simulation, Trial
 from askance_simulation.experiments.sweeps import Sweep, sweep
-from askance_simulation.experiments.trials import (
-    Simulation,
-    Trial,
-    local_oracle,
-    run_trial,
-    simulate,
-)
+from askance_simulation.experiments.trials import local_oracle, run_trial, simulate
 from askance_simulation.experiments.verification import Check, verify
 
 __all__ = [

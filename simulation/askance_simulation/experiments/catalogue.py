@@ -23,7 +23,14 @@ _HELD_OUT = Fraction(1, 5)  # of a file's rows, for learners that are judged by 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A study that is made for a population, and how to make the population from a seed."""
+    """A study that is made for a population, and how to make the population from a seed.
+
+    Example:
+        >>> made = ask.named("frequency", epsilon=2, users=3_000)
+        >>> people = made.people(ask.Seed.of(0))
+        >>> made.study(people)
+        <Study: frequency of category, epsilon 2, schema categories>
+    """
 
     study: Callable[[Population], Study]
     people: Callable[[Seed], Population]
@@ -66,6 +73,10 @@ def named(
 
     Raises:
       InvalidParameter: a name or a setting that there is none of, or no users.
+
+    Example:
+      >>> ask.named("mean", epsilon=2, users=3_000).people(ask.Seed.of(0)).size
+      3000
     """
     chosen, designed = find(learner), design(randomizer)
     given = dict(settings or {})

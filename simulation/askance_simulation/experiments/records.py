@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from askance_aggregator.learners import hypothesis_json
+from askance_aggregator.learners import hypothesis_json, table_of
 from askance_aggregator.planning import RoundPlan
 from askance_aggregator.studies import Tally
 from askance_client.errors import InvalidParameter
 from askance_simulation.output_files import replaced, write_whole
 
 if TYPE_CHECKING:
-    from askance_simulation.experiments.trials import Simulation
+    from askance_simulation.experiments.simulations import Simulation
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,21 @@ def rows_of(simulation: Simulation) -> list[dict[str, Any]]:
             "seconds": trial.seconds,
         }
         for number, trial in enumerate(simulation.trials)
+    ]
+
+
+def estimate_rows(simulation: Simulation) -> list[dict[str, Any]]:
+    """Return a row per estimate and trial, or per row of the hypothesis's own table.
+
+    Raises:
+      InvalidParameter: the hypothesis has no table.
+    """
+    return [
+        {"trial": number, **row}
+        for number, trial in enumerate(simulation.trials)
+        for row in table_of(
+            trial.outcome.hypothesis, trial.assessment.truth, simulation.study.learner.name
+        )
     ]
 
 

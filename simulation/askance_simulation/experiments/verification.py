@@ -65,7 +65,13 @@ class Check:
 
 
 def verify(epsilons: Iterable[Epsilon] = DEFAULT_EPSILONS) -> Iterator[Check]:
-    """Check every family at every epsilon."""
+    """Check every family at every epsilon.
+
+    Example:
+        >>> check = next(ask.verify(["1"]))
+        >>> check.holds, check.tight
+        (True, True)
+    """
     for epsilon in epsilons:
         nano = parse_epsilon(epsilon if not isinstance(epsilon, float) else str(epsilon))
         for name, make in FAMILIES.items():

@@ -21,7 +21,7 @@ from askance_simulation.plots.spending import spending
 from askance_simulation.plots.trials import beside_guess, trials
 
 if TYPE_CHECKING:
-    from askance_simulation.experiments.trials import Simulation
+    from askance_simulation.experiments.simulations import Simulation
 
 _TESTED_ROWS = 20_000  # at most: a share of them is off by 0.004, one standard error
 

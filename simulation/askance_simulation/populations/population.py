@@ -10,8 +10,12 @@ from typing import Any
 
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import EncodedColumns, encode_columns
+from askance_aggregator.reports.html import html_of, line_of
+from askance_aggregator.reports.report import CommandReport
+from askance_aggregator.reports.schemas import Schema, fields_body
+from askance_aggregator.reports.texts import counted
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Bits, Schema
+from askance_client.queries import Bits
 from askance_client.records import Table
 from askance_simulation.populations.arrow_tables import arrow_of, table_of
 from askance_simulation.populations.changes import label_noise, moving
@@ -46,6 +50,13 @@ class Population:
       warnings: by field, a defect of the data that puts a result about it in doubt.
       column_types: by column of the file that the schema was inferred from, what it is, or why it
         is no field; empty for other populations.
+
+    Example:
+      >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
+      >>> ask.Population.from_columns(schema, {"age": [31, 45, 62]})
+      <Population: columns, 3 users, 1 field: age>
+      >>> ask.Population.generated("categories", users=100, cells=4)
+      <Population: categories, 100 users, 1 field: category>
     """
 
     name: str
@@ -64,6 +75,17 @@ class Population:
             raise InvalidParameter(
                 f"population: expected 1 to {MAX_USERS} users, found {self.size}"
             )
+
+    def __repr__(self) -> str:
+        fields = f"{counted(len(self.schema.fields), 'field')}: {', '.join(self.schema.fields)}"
+        return line_of("Population", f"{self.name}, {counted(self.size, 'user')}, {fields}")
+
+    def _repr_html_(self) -> str:
+        """Show the fields and the notes on the data in a notebook; no record is shown."""
+        remarks = {**self.column_types, **self.warnings}
+        title = f"{self.name}, {counted(self.size, 'user')}, schema {self.schema.name}"
+        body = fields_body(self.schema, remarks)
+        return html_of(CommandReport(title, body, warnings=self.notes))
 
     def stretch(self, coins: int = 0) -> int:
         """Return the number of users whose records are processed together, a power of two.

@@ -12,6 +12,13 @@ class Seed:
 
     Args:
       key: 32 bytes.
+
+    Example:
+      >>> root = ask.Seed.of(7)
+      >>> (root / "population").key == (root / "coins").key
+      False
+      >>> (root / "population").key == (ask.Seed.of(7) / "population").key
+      True
     """
 
     __slots__ = ("key",)

@@ -7,7 +7,6 @@ from fractions import Fraction
 
 import pytest
 
-from askance.cli.figures import estimate_texts, nats_text
 from askance_aggregator.learners import (
     EstimateRow,
     FrequencyEstimate,
@@ -21,6 +20,7 @@ from askance_aggregator.learners import (
 )
 from askance_aggregator.learners.learning import Answer
 from askance_aggregator.oracles import learn
+from askance_aggregator.reports.figures import estimate_texts, nats_text
 from askance_simulation.experiments.worlds import ORACLES, world
 
 NAMES = [entry.name for entry in learners()]

@@ -70,6 +70,13 @@ class Sweep:
 
     Args:
       rows: as `sweep` writes them, in any order.
+
+    Example:
+      >>> found = ask.sweep("frequency", {"epsilon": [1, 4], "users": 3_000}, trials=2)
+      >>> found.axes
+      ('epsilon',)
+      >>> [row["epsilon"] for row in found.where(epsilon=4).rows]
+      [4.0, 4.0]
     """
 
     def __init__(self, rows: tuple[Row, ...]) -> None:

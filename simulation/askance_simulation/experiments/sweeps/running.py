@@ -88,6 +88,10 @@ def sweep(
       InvalidParameter: a name or value that there is none of, or a file with rows of another
         sweep; nothing was run.
       InvalidRecord: a file of data that is not there or cannot be read; nothing was run.
+
+    Example:
+      >>> len(ask.sweep("frequency", {"epsilon": [1, 4], "users": 3_000}, trials=2).rows)
+      4
     """
     if fleet not in FLEETS:
         raise unknown_name("fleet", fleet, FLEETS)
@@ -105,13 +109,16 @@ def sweep(
         _check_own(rows, expected, seed, path)
         done = {(row["cell"], row["trial"]) for row in rows}
         missing = [(key, cell) for key, cell in expected.items() if key not in done]
-        # Ray's workers share each trial; else a worker is a process, with a fleet as it comes.
         processes, shared = (1, workers) if fleet == "ray" else (workers or 1, None)
         jobs = _jobs(missing, makings, fleet, shared, seed)
         counted = _Counted(len(expected), len(rows), jobs, progress)
         with kept_ready(fleet, shared, cluster):
             rows += _run(jobs, processes, file, counted)
-    found = Sweep(tuple(rows))
+    return _written(Sweep(tuple(rows)), out, path)
+
+
+def _written(found: Sweep, out: Path | str | None, path: Path | None) -> Sweep:
+    """Write the rows to a file of another format than that of the running sweep."""
     if out is not None and Path(out) != path:
         write_rows(found.flat(), Path(out))
     return found

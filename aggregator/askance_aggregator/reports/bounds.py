@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from askance.cli.output import counted
+from askance_aggregator.reports.texts import counted
 
 _MAX_SHOWN = 8  # of more answers, the one that matters most stands for all
 

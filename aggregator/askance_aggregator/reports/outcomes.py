@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from askance.cli.bounds import bounds_lines, influence_lines
-from askance.cli.figures import nats_text, number_text, share_text
-from askance.cli.output import counted, settings_line
-from askance.cli.report import CommandReport, presentation_body
+from askance_aggregator.reports.bounds import bounds_lines, influence_lines
+from askance_aggregator.reports.figures import nats_text, number_text, share_text
+from askance_aggregator.reports.report import CommandReport, Part, presentation_body
+from askance_aggregator.reports.texts import counted, settings_line
 
 if TYPE_CHECKING:
     from askance_aggregator.learners import EstimateRow, Presentation
@@ -80,7 +80,7 @@ def study_report(
         warnings.append(
             "the spending that devices report differs from the charges they were asked for"
         )
-    body = (
+    body: list[Part] = (
         []
         if presentation is None
         else presentation_body(presentation, (), every=every, verbose=verbose)
@@ -105,7 +105,7 @@ def study_report(
 
 def verification_report(found: dict[str, Any]) -> CommandReport:
     """Make the report of an export that was verified: what was checked, what has to be believed."""
-    body: list[str] = []
+    body: list[Part] = []
     for head, lines in (("checked", found["checked"]), ("to be believed", found["believed"])):
         body += [f"{head}:", *(f"  {line}" for line in lines)]
     return CommandReport(

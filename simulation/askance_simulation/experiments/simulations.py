@@ -1,0 +1,321 @@
+"""Results of a study on simulated users: its trials, their cost and their worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from askance_aggregator.composition import ZeroConcentrated
+from askance_aggregator.learners import hypothesis_json, presentation_of
+from askance_aggregator.learners.assessments import Assessment
+from askance_aggregator.learners.worth import Worth, mean_of
+from askance_aggregator.reports.html import html_of, line_of
+from askance_aggregator.reports.outcomes import simulation_report
+from askance_aggregator.reports.texts import counted
+from askance_aggregator.studies import Outcome, Transcript, composed
+from askance_aggregator.studies.results import bounds_json
+from askance_aggregator.studies.study import Study
+from askance_simulation.experiments.absences import absences
+from askance_simulation.experiments.advice import advice
+from askance_simulation.experiments.frames import to_arrow, to_pandas
+from askance_simulation.experiments.records import (
+    RoundTaken,
+    estimate_rows,
+    estimates,
+    rows_of,
+    write_rows,
+)
+from askance_simulation.experiments.references import reference_of
+from askance_simulation.plots import Picture, picture
+from askance_simulation.populations import Population
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Run of a study and its outcome.
+
+    Example:
+        >>> people = ask.Population.generated("categories", users=3_000, cells=4)
+        >>> learner = ask.learners.frequency(people.schema["category"])
+        >>> study = ask.Study(learner, people.schema, epsilon=2)
+        >>> trial = ask.simulate(study, people, fleet="columns").trials[0]
+        >>> trial.outcome.answers, trial.assessment.success
+        (3000, True)
+    """
+
+    outcome: Outcome[Any]
+    assessment: Assessment
+    population: Population
+    transcript: Transcript
+    seconds: float
+    rounds: tuple[RoundTaken, ...]
+    notes: tuple[str, ...] = ()  # users who stayed away, users who lied, faults
+
+
+@dataclass(frozen=True, slots=True)
+class EpsilonSpent:
+    """Nats spent per user: the maximum, and the mean over all users.
+
+    Args:
+      delta: as the study states it, or None.
+      at_delta: what the worst user's charges compose to at that delta; never more than `max`.
+    """
+
+    max: float
+    mean: float
+    delta: float | None = None
+    at_delta: float | None = None
+
+    def to_json(self) -> dict[str, float]:
+        """Return the available figures as JSON."""
+        found = {"max": self.max, "mean": self.mean}
+        if self.delta is not None and self.at_delta is not None:
+            found |= {"delta": self.delta, "at_delta": self.at_delta}
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """A study's trials; the first is shown in detail, all are counted.
+
+    Example:
+        >>> people = ask.read("census")
+        >>> learner = ask.learners.frequency(people.schema.education)
+        >>> study = ask.Study(learner, people.schema, epsilon=1)
+        >>> result = ask.simulate(study, people, fleet="columns", seed=7)
+        >>> result.error < result.baseline
+        True
+        >>> result.to_pandas()[["name", "truth"]].head(2)
+               name    truth
+        0  Bachelor  0.14305
+        1   College  0.12400
+        >>> result.epsilon_spent.max
+        1.0
+    """
+
+    study: Study
+    fleet: str
+    trials: tuple[Trial, ...]
+    seconds: float
+    peak_memory_mb: float
+
+    @property
+    def hypothesis(self) -> Any:
+        """Hypothesis of trial 0."""
+        return self.trials[0].outcome.hypothesis
+
+    @property
+    def estimates(self) -> dict[str, Any] | None:
+        """Estimates of trial 0's hypothesis by cell; None: it has none."""
+        return estimates(hypothesis_json(self.hypothesis), self.study.learner.name)
+
+    @property
+    def transcript(self) -> Transcript:
+        """Trial 0's transcript."""
+        return self.trials[0].transcript
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Settings of trial 0 that were not given and follow from users and noise, as text."""
+        given = self.study.learner.parameters
+        chosen = self.study.settled(self.trials[0].population.size).parameters
+        return {name: text for name, text in chosen.items() if given.get(name) != text}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes that a reader of trial 0 must know besides its numbers."""
+        first = self.trials[0]
+        silent = ("no user answered: the hypothesis is empty",) if not first.outcome.answers else ()
+        people = first.population
+        return (
+            *silent,
+            *first.notes,
+            *people.notes,
+            *absences(first.transcript, people, first.outcome.hypothesis),
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Defects of the data in the fields that the study asks about; `verdict` repeats them."""
+        found = self.trials[0].population.warnings
+        return tuple(found[name] for name in self.study.fields if name in found)
+
+    @property
+    def epsilon_spent(self) -> EpsilonSpent:
+        """Epsilon that the devices' ledgers record, over all users and trials.
+
+        At a delta, it is the sum of what was asked, if that is less.
+        """
+        spent = [trial.outcome.spending for trial in self.trials]
+        users = self.trials[0].population.size
+        return EpsilonSpent(
+            max=max(item.max_spent for item in spent) / 10**9,
+            mean=sum(item.total_spent for item in spent) / len(spent) / users / 10**9,
+            delta=None if self.study.delta is None else float(self.study.delta),
+            at_delta=None if self.study.delta is None else self._at_delta(self.study.delta),
+        )
+
+    def _at_delta(self, delta: Fraction) -> float:
+        return max(
+            min(
+                composed(trial.transcript, delta, ZeroConcentrated()),
+                trial.outcome.spending.max_spent / 10**9,
+            )
+            for trial in self.trials
+        )
+
+    @property
+    def successes(self) -> int | None:
+        """Number of trials that found the target; None if there is no target."""
+        assessments = [trial.assessment.success for trial in self.trials]
+        return None if None in assessments else sum(bool(assessment) for assessment in assessments)
+
+    @property
+    def worth(self) -> Worth:
+        """Error beside the constant guess's and the same learner's with exact answers.
+
+        The last is computed when it is asked for; None where that would cost more than the study.
+        Of several trials each figure is a mean; users that all trials share are met once.
+        """
+        learner, found = self.study.learner, {}
+        for trial in self.trials:
+            people = trial.population
+            if id(people) not in found:
+                found[id(people)] = reference_of(learner, people, trial.outcome.answers)
+        return Worth(
+            tuple(trial.assessment for trial in self.trials),
+            mean_of([found[id(trial.population)] for trial in self.trials]),
+            answered=any(trial.outcome.answers for trial in self.trials),
+        )
+
+    @property
+    def error(self) -> float | None:
+        """Error by the learner's measure, the mean over trials; None: it cannot be measured."""
+        return self._judged.error
+
+    @property
+    def baseline(self) -> float | None:
+        """Error of the learner's constant guess, the mean over trials; None: it is not known."""
+        return self._judged.baseline
+
+    @property
+    def verdict(self) -> str:
+        """Worth of the result in a sentence, with what would help (`worth` says at what cost)."""
+        return self._verdict(self.worth)
+
+    @property
+    def _judged(self) -> Worth:
+        """Worth without the same learner on exact answers, so at no cost."""
+        return Worth(tuple(trial.assessment for trial in self.trials))
+
+    def __repr__(self) -> str:
+        users = counted(self.trials[0].population.size, "user")
+        figures = (("error", self.error), ("baseline", self.baseline))
+        known = [f"{name} {number:.3g}" for name, number in figures if number is not None]
+        trials = [counted(len(self.trials), "trial")] if len(self.trials) > 1 else []
+        epsilon = f"epsilon {self.study.epsilon:.9g}"
+        return line_of(
+            "Simulation", ", ".join([self.study.subject, users, epsilon, *known, *trials])
+        )
+
+    def _repr_html_(self) -> str:
+        """Show in a notebook what the command line prints."""
+        shown = presentation_of(self.hypothesis)
+        return html_of(simulation_report(self.to_json(), shown, every=False, verbose=False))
+
+    def _verdict(self, worth: Worth) -> str:
+        """Return the worth in words, with what would help where answers are too inexact."""
+        first = self.trials[0]
+        told = (
+            advice(
+                self.study,
+                first.population.size,
+                max((round_.tau for round_ in first.rounds), default=0.0),
+                first.outcome.hypothesis,
+            )
+            if worth.helped_by_users
+            else None
+        )
+        found = str(worth) if told is None else f"{worth}; {told}"
+        return "; but ".join((found, *self.warnings))
+
+    def write(self, path: str | Path) -> None:
+        """Write one row per trial to a .jsonl or .parquet file."""
+        write_rows(rows_of(self), Path(path))
+
+    def to_arrow(self) -> Any:
+        """Return the hypotheses' estimates as a `pyarrow.Table`, as `to_pandas` has them."""
+        return to_arrow(estimate_rows(self))
+
+    def to_pandas(self) -> Any:
+        """Return the hypotheses as a `pandas.DataFrame`, one row per estimate and trial.
+
+        Columns are `trial`; then for estimates `group`, `name`, `estimate` (raw), `low`, `high`,
+        `shown` (in the interval) and `truth`, and for others those of the hypothesis's `to_rows()`.
+
+        Raises:
+          InvalidParameter: the hypothesis has no table, or pandas or pyarrow is not installed.
+        """
+        return to_pandas(estimate_rows(self))
+
+    def trials_to_arrow(self) -> Any:
+        """Return a `pyarrow.Table`, one row per trial."""
+        return to_arrow(rows_of(self))
+
+    def trials_to_pandas(self) -> Any:
+        """Return a `pandas.DataFrame`, one row per trial: error, cost and hypothesis as JSON."""
+        return to_pandas(rows_of(self))
+
+    def picture(self, kind: str | None = None) -> Picture:
+        """Draw the "result", "trials", users' "spending", or "rounds" (see `plots.picture`)."""
+        return picture(self, kind)
+
+    def plot(self, path: str | Path, kind: str | None = None) -> None:
+        """Write `picture` to a .png or .svg file."""
+        self.picture(kind).save(path)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as the command line prints it; counts and details are trial 0's."""
+        first = self.trials[0].outcome
+        errors = [t.assessment.error for t in self.trials if t.assessment.error is not None]
+        users, worth = self.trials[0].population.size, self.worth
+        return {
+            "learner": self.study.learner.name,
+            "fields": list(self.study.fields),
+            "fleet": self.fleet,
+            "users": users,
+            "users_used": first.users_used,
+            "users_saved": first.users_saved,
+            "waves": self.study.conduct.waves,
+            "epsilon": self.study.epsilon,
+            "settings": self.settings,
+            "trials": len(self.trials),
+            "successes": self.successes,
+            "error": {
+                "mean": sum(errors) / len(errors) if errors else None,
+                "max": max(errors, default=None),
+            },
+            "rounds": first.rounds,
+            "baseline": worth.baseline,
+            "reference": worth.reference,
+            "placement": worth.placement.name.lower(),
+            "verdict": self._verdict(worth),
+            "details": dict(self.trials[0].assessment.details),
+            "queries": first.queries,
+            "hypothesis": hypothesis_json(first.hypothesis),
+            "bounds": bounds_json(self.trials[0].outcome),
+            "truth": list(self.trials[0].assessment.truth) or None,
+            "confidence": float(self.study.confidence),
+            "answers": first.answers,
+            "refusals": first.refusals,
+            "epsilon_spent": self.epsilon_spent.to_json(),
+            "transcript": first.transcript,
+            "warnings": list(self.warnings),
+            "notes": list(self.notes),
+            "seconds": self.seconds,
+            "answers_per_second": sum(t.outcome.answers for t in self.trials)
+            / max(sum(t.seconds for t in self.trials), 1e-9),
+            "peak_memory_mb": self.peak_memory_mb,
+        }

@@ -29,7 +29,8 @@ from askance_simulation.randomness.seeds import Seed
 EPSILON = "8"
 LEARNERS = [entry.name for entry in learners()]
 HERE = FLEETS.keys() - {"ray"}  # which is optional: see tests/cluster
-# Over gRPC every learner is tried once by default, and these in all ways; the others too if slow.
+# Over gRPC every learner is tried by test_recorded_digests.py and at another seed here (the others
+# if slow). A connection carries frames and knows no learner, so these try how many there are.
 SAMPLE = ("k-means", "masked-parity", "mean")
 
 
@@ -115,7 +116,7 @@ def test_whose_questions_depend_on_answers_asks_such_a_question(learner: str) ->
 
 
 @pytest.mark.parametrize("connections", [1, 3])
-@pytest.mark.parametrize("learner", [sampled(learner) for learner in LEARNERS])
+@pytest.mark.parametrize("learner", SAMPLE)
 def test_how_many_connections_they_share_changes_nothing(learner: str, connections: int) -> None:
     assert_same(trial(learner, over_grpc(connections)), by_objects(learner, 0))
 

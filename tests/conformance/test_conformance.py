@@ -145,7 +145,8 @@ class TestRunner:
             "import json, sys\n"
             "for line in sys.stdin:\n"
             "    q = json.loads(line)\n"
-            "    print(json.dumps({'id': q['id'], 'answer': {'unsupported': q['kind']}}), flush=True)"
+            "    a = {'unsupported': q['kind']}\n"
+            "    print(json.dumps({'id': q['id'], 'answer': a}), flush=True)"
         )
         assert run.main(["--sample", "1", "--", sys.executable, "-c", code]) == 0
         assert capsys.readouterr().out.split()[-3:] == ["0", "0", "16"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import struct
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
@@ -24,9 +25,10 @@ from tests.conformance.verifier import (
     vector_families,
     wire,
 )
-from tests.conformance.verifier.families import M, floyd, respond
+from tests.conformance.verifier.families import M, floyd
 
 Patch = pytest.MonkeyPatch
+RESPOND = cell_families.respond
 DEFECTS: dict[str, tuple[str, Callable[[Patch], None]]] = {}
 """Name of a defect: the kind of case that finds it, and the function that plants it."""
 
@@ -202,7 +204,7 @@ def other_cells_start_one_late(patch: Patch) -> None:
     patch.setattr(
         cell_families,
         "respond",
-        lambda own, value, other, coin: respond(own, value, other, max(coin - 1, 0)),
+        lambda own, value, other, coin: RESPOND(own, value, other, max(coin - 1, 0)),
     )
 
 
@@ -284,6 +286,24 @@ def a_signature_is_not_checked(patch: Patch) -> None:
 @defect("study")
 def fields_of_a_study_need_no_order(patch: Patch) -> None:
     patch.setattr(studies, "sorted", list, raising=False)
+
+
+@defect("schema")
+def texts_are_preceded_by_their_characters(patch: Patch) -> None:
+    def text(value: str) -> bytes:
+        return struct.pack(">I", len(value)) + value.encode()
+
+    patch.setattr(schemas, "text", text)
+
+
+@defect("report")
+def a_reason_may_be_unknown(patch: Patch) -> None:
+    patch.setattr(studies, "REASONS", (*studies.REASONS, *["NEW"] * 1000))
+
+
+@defect("response")
+def a_message_has_any_length(patch: Patch) -> None:
+    patch.setattr(studies, "max", lambda lengths: 0, raising=False)
 
 
 @defect("ledger")

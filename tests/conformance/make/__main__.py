@@ -22,6 +22,7 @@ from tests.conformance.make.draws import (
     loss_cases,
     randomizer_cases,
     record_cases,
+    tie_cases,
 )
 from tests.conformance.make.from_vectors import Json, vector_cases
 from tests.conformance.make.programs import changed_cases, program_cases
@@ -54,6 +55,7 @@ def randomizers() -> Iterator[Json]:
     """Yield losses, randomizers, draws, alphabets and roundings."""
     yield from loss_cases(Random(SEED + 3), LOSSES)
     yield from randomizer_cases(Random(SEED + 4), RANDOMIZERS)
+    yield from tie_cases()
     yield from level_cases(Random(SEED + 5), LEVELS)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from itertools import accumulate
 from random import Random
 
+import numpy as np
+
 from askance_aggregator.encoding import encode_randomizer, encode_schema
 from askance_client.accounting import exp_bounds
 from askance_client.errors import InvalidParameter
@@ -20,6 +22,7 @@ from askance_client.randomizers import (
     SignedSubsetSelection,
     SubsetSelection,
 )
+from askance_client.randomizers.public_rotations import turned
 from tests.conformance.make.from_vectors import Json, case
 from tests.conformance.make.programs import SCHEMAS
 
@@ -171,6 +174,25 @@ def _report(random: Random, randomizer: Randomizer) -> str:
     return data.hex()
 
 
+def tie_cases() -> Iterator[Json]:
+    """Yield draws of both of two codes whose inner products are equal."""
+    for components in (1, 17):
+        codebook = RandomCodebook(components, 8, 20, 600, M // 2, 0)
+        level = codebook.vector_level([0] * components, -8, 8, [])
+        points = np.array([codebook.point(level)], dtype=np.int64)
+        rows = turned(points, [0], codebook.bases)[0].tolist()
+        ranked = codebook.ranked(level, 0)
+        scores = [-rows[code // 2] if code % 2 else rows[code // 2] for code in ranked]
+        ranks = [r for r in range(599) if scores[r] == scores[r + 1]][:4]
+        coins = [["0", "0", str(-(-r * M // 600))] for rank in ranks for r in (rank, rank + 1)]
+        yield case(
+            "draw",
+            f"equal inner products {components}",
+            randomizer=encode_randomizer(codebook).SerializeToString(deterministic=True).hex(),
+            draws=[{"level": f"{level:x}", "coins": words} for words in coins],
+        )
+
+
 def level_cases(random: Random, count: int) -> Iterator[Json]:
     """Yield numbers and vectors with the coins that round them, at the threshold and beside it."""
     for number in range(count):
@@ -203,25 +225,10 @@ def level_cases(random: Random, count: int) -> Iterator[Json]:
 
 TEXTS = (
     *("0", "1", "-1", "+1", "1.0", "1.", ".5", "0.5", "-0.5", "1.5", "2.5", "1e0", "1E2", "12e-1"),
-    *(
-        "1/1",
-        "3/2",
-        "-7/2",
-        "1/0",
-        "0/5",
-        "1/-2",
-        "",
-        "?",
-        " ",
-        " 1 ",
-        "\t1\n",
-        "1 2",
-        "one",
-        "nan",
-    ),
-    *("inf", "-inf", "0x1", "1_000", "1e400", "-1e400", "1e-400", "0e400", "1e", ".", "-", "+.5"),
-    *("9" * 128, "9" * 129, "0." + "0" * 120 + "1", "1,5", "true", "True", "red", " red", "Red"),
-    *("yes", "no", "119.5", "120.5", "0.5000000001", "1.25", "0.0000152587890625"),
+    *("1/1", "3/2", "-7/2", "1/0", "0/5", "1/-2", "", "?", " ", " 1 ", "\t1\n", "1 2", "one"),
+    *("nan", "inf", "-inf", "0x1", "1_000", "1e400", "-1e400", "1e-400", "0e400", "1e", ".", "-"),
+    *("+.5", "9" * 128, "9" * 129, "0." + "0" * 120 + "1", "1,5", "true", "True", "red", " red"),
+    *("Red", "yes", "no", "119.5", "120.5", "0.5000000001", "1.25", "0.0000152587890625"),
     *("0.00000762939453125", "0.000007629394531250001", "\u0661", "\uff11", "1e+2", "1e-2"),
     *("0" * 35, "1" * 35, "01" * 17 + "2", " " + "1" * 35 + " ", "1" * 34, "1" * 64),
 )

@@ -45,11 +45,26 @@ RANDOMIZERS = {
     "an unknown family": "4a00",
     "cells past 32 bits": "1208" + "0883808080" + "10" + "1001",
 }
+# Version 1 and one field, a bit "b" or a category "c".
+BIT_B, C = "10011a050a01621200", "10011a{:02x}0a016322{:02x}"
+SCHEMAS = {
+    "a name of letters beyond ASCII": "0a05" + "636166c3a9" + BIT_B,
+    "a name with a space": "0a03" + "612062" + BIT_B,
+    "a name with a line break": "0a03" + "610a62" + BIT_B,
+    "a name with an invisible space": "0a05" + "61e2808b62" + BIT_B,
+    "a name of a private character": "0a03" + "ee8080" + BIT_B,
+    "labels beyond ASCII": "0a0161" + C.format(16, 11) + "0a05" + "6772c3bc6e" + "0a02" + "c3a9",
+    "a label that stands for nothing": "0a0161" + C.format(9, 4) + "0a02" + "203f",
+    "a label of another kind of space": "0a0161" + C.format(10, 5) + "0a03" + "e28083",
+    "a name of a field beyond ASCII": "0a0161" + "10011a060a02c3a91200",
+}
 
 
 def form_cases() -> Iterator[Json]:
-    """Yield each form as a query or a randomizer."""
+    """Yield each form of a query, a schema or a randomizer."""
     for name, data in QUERIES.items():
         yield case("query", f"form: {name}", schema=schema_hex(), bytes=data)
+    for name, data in SCHEMAS.items():
+        yield case("schema", f"form: {name}", bytes=data)
     for name, data in RANDOMIZERS.items():
         yield case("randomizer", f"form: {name}", bytes=data)

@@ -319,6 +319,8 @@ def _refusals() -> Iterator[Script]:
         .ask(T, (request(query=PAIR, randomizer=hypercube_response(3, ONE)), "LEVELS_MISMATCH"))
         .ask(T, (request(query=HEIGHT, randomizer=hypercube_response(1, ONE)), "LEVELS_MISMATCH"))
         .ask(T, (request(query=HEIGHT, randomizer=three), "charged"))
+        .ask(T, (request(query=HEIGHT, randomizer=KaryResponse(1 << 16, 1)), "charged"))
+        .ask(T, (request(query=HEIGHT, randomizer=KaryResponse(65_537, 1)), "LEVELS_MISMATCH"))
     )
     even = Channel(((1 << 63, 1 << 63), (1 << 63, 1 << 63)))
     broken = exchange_pb2.Request.FromString(a)

@@ -11,6 +11,7 @@ from tests.conformance.verifier.losses import charge
 from tests.conformance.verifier.wire import Message
 
 M = 1 << 64
+MAX_ROUNDING_LEVELS = 1 << 16
 
 
 class InvalidRandomizer(Exception):
@@ -120,7 +121,5 @@ def floyd(items: int, size: int, coins: Sequence[int]) -> set[int]:
 
 def round_to(value: int, low: int, high: int, levels: int, coin: int) -> int:
     """The level below the value's position, or the one above with the chance of its fraction."""
-    if levels > 1 << 16:
-        raise InvalidRandomizer("expected at most 65,536 levels")
     below, rest = divmod((value - low) * (levels - 1), high - low)
     return below + (coin < (rest << 64) // (high - low))

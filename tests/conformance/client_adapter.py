@@ -257,15 +257,16 @@ class Script:
 
     def _started(self) -> Device:
         given, policy = self._given, self._given["policy"]
-        limits = [None if policy[n] is None else int(policy[n]) for n in ("life", "day", "study")]
+        day, study = (None if policy[n] is None else int(policy[n]) for n in ("day", "study"))
         schema = _schema_in(given)
         return Device(
             schema=schema,
             record=schema.encode(given["record"]),
             policy=Policy(
                 frozenset(map(bytes.fromhex, policy["analysts"])),
-                limits[0] or 0,
-                *limits[1:],
+                int(policy["life"]),
+                day,
+                study,
                 None if policy["fields"] is None else frozenset(policy["fields"]),
             ),
             ledger=self._ledger,

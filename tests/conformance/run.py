@@ -83,7 +83,7 @@ class Tally:
 
     def __str__(self) -> str:
         kinds = sorted({*self.passed, *self.failed, *self.unsupported})
-        rows = [("kind", "passed", "failed", "unsupported")]
+        rows: list[tuple[str, ...]] = [("kind", "passed", "failed", "unsupported")]
         counts = (self.passed, self.failed, self.unsupported)
         rows += [(kind, *(str(count[kind]) for count in counts)) for kind in kinds]
         rows.append(("all", *(str(count.total()) for count in counts)))

@@ -113,8 +113,8 @@ def test_the_generator_gives_these_cases(name: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.conformance.make", "--folder", str(tmp_path), name]
     subprocess.run(command, check=True)
     made = gzip.decompress((tmp_path / f"{name}.jsonl.gz").read_bytes())
-    sums = dict(reversed(line.split()) for line in (run.CASES / "SHA256SUMS").open())
-    assert hashlib.sha256(made).hexdigest() == sums[f"{name}.jsonl"]
+    sums = (run.CASES / "SHA256SUMS").read_text("ascii")
+    assert f"{hashlib.sha256(made).hexdigest()}  {name}.jsonl\n" in sums
 
 
 class TestRunner:

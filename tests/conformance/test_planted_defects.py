@@ -18,6 +18,7 @@ from tests.conformance.verifier import (
     device,
     inference,
     kinds,
+    losses,
     queries,
     schemas,
     set_families,
@@ -25,7 +26,7 @@ from tests.conformance.verifier import (
     vector_families,
     wire,
 )
-from tests.conformance.verifier.families import M, floyd
+from tests.conformance.verifier.families import M, floyd, round_to
 
 Patch = pytest.MonkeyPatch
 RESPOND = cell_families.respond
@@ -168,8 +169,7 @@ def a_loss_is_a_float(patch: Patch) -> None:
 
 @defect("loss")
 def a_loss_is_rounded_down(patch: Patch) -> None:
-    exact = kinds.charge
-    patch.setattr(kinds, "charge", lambda a, b: max(exact(a, b) - 1, 0))
+    patch.setattr(kinds, "charge", lambda a, b: max(losses.charge(a, b) - 1, 0))
 
 
 @defect("randomizer")
@@ -274,7 +274,6 @@ def unused_bits_may_be_set(patch: Patch) -> None:
 
 @defect("level")
 def a_number_at_its_threshold_is_rounded_up(patch: Patch) -> None:
-    round_to = kinds.round_to
     patch.setattr(kinds, "round_to", lambda v, lo, hi, n, coin: round_to(v, lo, hi, n, coin - 1))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import accumulate
 from random import Random
+from typing import Any
 
 import numpy as np
 
@@ -232,8 +233,10 @@ TEXTS = (
     *("0.00000762939453125", "0.000007629394531250001", "\u0661", "\uff11", "1e+2", "1e-2"),
     *("0" * 35, "1" * 35, "01" * 17 + "2", " " + "1" * 35 + " ", "1" * 34, "1" * 64),
 )
-VALUES = (None, True, False, 0, 1, -1, 2, 3, 120, 121, 4_000, -4_000, [], [1], [0] * 35, [1] * 35,
-          ["1"] * 35, [True] * 35, ["1.0"] * 35, [2] * 35, [None] * 35, ["0"] * 64)  # fmt: skip
+VALUES: tuple[Any, ...] = (
+    *(None, True, False, 0, 1, -1, 2, 3, 120, 121, 4_000, -4_000, [], [1], [0] * 35, [1] * 35),
+    *(["1"] * 35, [True] * 35, ["1.0"] * 35, [2] * 35, [None] * 35, ["0"] * 64),
+)
 
 
 def record_cases() -> Iterator[Json]:

@@ -396,9 +396,9 @@ def random_scripts(random: Random, count: int) -> Iterator[Json]:
     ]
     pool += [request(S0, COLOUR, k_ary_response(3, ONE)), request(S0, COLOUR), b"\xff"]
     for number in range(count):
-        limits = {name: random.choice([None, ONE, 2 * ONE, 3 * HALF]) for name in ("day", "study")}
+        day, most = (random.choice([None, ONE, 2 * ONE, 3 * HALF]) for _ in range(2))
         life = random.choice([2 * ONE, 5 * HALF, 4 * ONE, LIFE])
-        script = Script(f"random {number}", life=life, **limits)
+        script = Script(f"random {number}", life=life, day=day, study=most)
         for signed_study in random.sample(studies, 2):
             script.introduce(signed_study)
         now_s = T

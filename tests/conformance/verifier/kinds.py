@@ -202,11 +202,9 @@ def _response(given: Json) -> Json:
 
 def _ledger(given: Json) -> Json:
     policy = given["policy"]
-    limits = [None if policy[n] is None else int(policy[n]) for n in ("life", "day", "study")]
-    life = limits[0] or 0
-    owner = Policy(
-        [bytes.fromhex(key) for key in policy["analysts"]], life, *limits[1:], policy["fields"]
-    )
+    day, study = (None if policy[n] is None else int(policy[n]) for n in ("day", "study"))
+    keys = [bytes.fromhex(key) for key in policy["analysts"]]
+    owner = Policy(keys, int(policy["life"]), day, study, policy["fields"])
     device = Device(_schema_in(given), given["record"], owner)
     return {"steps": [STEPS[step["do"]](device, step) for step in given["steps"]]}
 

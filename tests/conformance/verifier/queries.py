@@ -198,7 +198,8 @@ def _value(node: Node, real: list[Any], record: Message, schema: Schema) -> Any:
 
 
 def _parity_of(node: Node, a: list[Any], k: list[Fraction]) -> int:
-    return sum(bit & node.constants[i // 32] >> i % 32 for i, bit in enumerate(a[0])) % 2
+    bits: list[int] = a[0]
+    return sum(bit & node.constants[i // 32] >> i % 32 for i, bit in enumerate(bits)) % 2
 
 
 def _dot_of(node: Node, a: list[Any], k: list[Fraction]) -> Any:

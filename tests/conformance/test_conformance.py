@@ -83,7 +83,7 @@ def test_every_rule_of_the_ledger_occurs() -> None:
 
 
 def test_the_verifier_shares_no_code_with_the_client() -> None:
-    """Its imports are the standard library, `cryptography` and itself."""
+    """Allowed imports: the standard library, `cryptography`, and the verifier itself."""
     for path in sorted((HERE / "verifier").glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             names = []

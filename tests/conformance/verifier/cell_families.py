@@ -77,7 +77,7 @@ class Kary(Numbered):
         return max(self.own, self.other), min(self.own, self.other)
 
     def draw(self, level: int, coins: Sequence[int]) -> bytes:
-        """One coin."""
+        """Respond by the one coin."""
         return self.encode(respond(self.own, level, self.other, coins[0]))
 
 

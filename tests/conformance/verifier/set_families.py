@@ -85,7 +85,7 @@ class Subset(Sets):
         return max(inside, outside) * M, min(inside, outside) * (M - bias)
 
     def draw(self, level: int, coins: Sequence[int]) -> bytes:
-        """One coin for the own cell, one per member."""
+        """Draw by a coin for the own cell and one per member."""
         return self.encode(favoured(self.cells, self.size, self.threshold, level, coins))
 
 
@@ -116,7 +116,7 @@ class SignedSubset(Sets):
         return max(chances) * M, min(chances) * (M - w * (2 * d - w - 1))
 
     def draw(self, level: int, coins: Sequence[int]) -> bytes:
-        """One coin for the own value, one per member, and a bit per value for its sign."""
+        """Draw by a coin for the own value, one per member, and a bit per value for its sign."""
         d, w = self.values, self.size
         if level == 2 * d:
             own, plus, either = 0, self.even, 2 * self.even

@@ -35,11 +35,11 @@ class Hypercube(Numbered):
         return -(-most >> excess), least >> excess
 
     def rounding_coins(self) -> int:
-        """One per component."""
+        """A coin per component."""
         return self.components
 
     def vector_level(self, values: list[int], low: int, high: int, coins: list[int]) -> int:
-        """Each component rounded to one of the two ends; the first is the leading bit."""
+        """Round each component to one of the two ends; the first is the leading bit."""
         level = 0
         for value, coin in zip(values, coins, strict=True):
             level = 2 * level + round_to(value, low, high, 2, coin)
@@ -65,7 +65,7 @@ class Hypercube(Numbered):
 
 
 class Codebook(Numbered):
-    """One of the directions that a public seed expands to, near the own vector by preference."""
+    """A random one of the directions that a public seed expands to, near the own vector by preference."""
 
     name = "codebook"
     radius: int

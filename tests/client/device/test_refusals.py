@@ -195,7 +195,7 @@ class TestRequests:
     def test_a_number_on_more_levels_than_rounding_has(
         self, setup: DeviceSetup, device: Device, study: SignedStudy
     ) -> None:
-        """Rounding raised after the request was settled, so the error ended the device's service."""
+        """Rounding raised once the request was settled: the error ended the device's service."""
         height = real(setup.schema.height)
         most, more = KaryResponse(1 << 16, 1 << 48), KaryResponse((1 << 16) + 1, 1 << 47)
         refusal = setup.refusal(device, setup.payload(study, height, more))

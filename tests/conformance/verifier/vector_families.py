@@ -65,7 +65,7 @@ class Hypercube(Numbered):
 
 
 class Codebook(Numbered):
-    """A random one of the directions that a public seed expands to, near the own vector by preference."""
+    """A direction, out of those that a seed expands to, near the own vector by preference."""
 
     name = "codebook"
     radius: int

@@ -36,6 +36,9 @@ PRINTED = {
         "askance study submit examples/masked_parity.toml": "1,869 of 4,000 users answered",
     },
     "docs/curator.md": {"askance curate --list": "parity"},
+    "docs/reference/conformance.md": {
+        "python tests/conformance/run.py": "all                5       0"
+    },
 }
 
 

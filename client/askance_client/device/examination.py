@@ -17,6 +17,7 @@ from askance_client.errors import AskanceError, InvalidParameter, InvalidQuery
 from askance_client.messages import Reason, Refusal, Request, SignedStudy, StudyTerms
 from askance_client.queries import Query, QueryKind
 from askance_client.randomizers import Randomizer
+from askance_client.randomizers.rounding import MAX_ROUNDING_LEVELS
 
 MEMORY_PER_BYTE = 128
 """Peak of Python's memory while a request is examined, per byte of it, beside 128 KiB. Measured:
@@ -201,6 +202,9 @@ def _mismatch(query: Query, randomizer: Randomizer) -> str | None:
             return f"expected {query.components} components, found {randomizer.vector_components}"
     elif randomizer.vector_components:
         return f"expected a randomizer of levels, found {randomizer.name}, of vectors"
-    elif query.kind is not QueryKind.REAL and randomizer.levels != query.cells:
+    elif query.kind is QueryKind.REAL:
+        if randomizer.levels > MAX_ROUNDING_LEVELS:
+            return f"expected at most {MAX_ROUNDING_LEVELS} levels, found {randomizer.levels}"
+    elif randomizer.levels != query.cells:
         return f"expected a randomizer of {query.cells} levels, found {randomizer.levels}"
     return None

@@ -18,6 +18,7 @@ from askance_client.codec import MAX_MESSAGE_BYTES, decode_report, digest_of
 from askance_client.device import Device
 from askance_client.messages import Reason, Refusal, SignedStudy
 from askance_client.queries import Bit, Schema
+from askance_client.randomizers import KaryResponse
 from askance_protos.v1 import exchange_pb2 as pb
 
 if TYPE_CHECKING:
@@ -190,6 +191,18 @@ class TestRequests:
                 assert isinstance(setup.answer(device, payload).outcome, bytes)
             else:
                 assert setup.refusal(device, payload).reason is Reason.LEVELS_MISMATCH
+
+    def test_a_number_on_more_levels_than_rounding_has(
+        self, setup: DeviceSetup, device: Device, study: SignedStudy
+    ) -> None:
+        """Rounding raised once the request was settled: the error ended the device's service."""
+        height = real(setup.schema.height)
+        most, more = KaryResponse(1 << 16, 1 << 48), KaryResponse((1 << 16) + 1, 1 << 47)
+        refusal = setup.refusal(device, setup.payload(study, height, more))
+        assert refusal.reason is Reason.LEVELS_MISMATCH
+        assert refusal.message == "expected at most 65536 levels, found 65537"
+        outcome = setup.answer(device, setup.payload(study, height, most)).outcome
+        assert not isinstance(outcome, Refusal) or outcome.reason is not Reason.LEVELS_MISMATCH
 
     @pytest.mark.parametrize("components", [1, 2, 4, 5])
     def test_a_randomizer_of_other_components_than_the_query_has(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 NAME = "device"
-SUMMARY = "run a device or a gateway of your own: init, enroll, run, status, history, verify"
+SUMMARY = "run a device or a gateway of your own: init, enroll, run, approve, history"
 DESCRIPTION = "The commands of a device's owner; `python -m askance_client` has them alone."
 
 

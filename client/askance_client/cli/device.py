@@ -93,6 +93,14 @@ def _verify(arguments: argparse.Namespace) -> int:
     return 1 if result["violations"] else 0
 
 
+def _doctor(arguments: argparse.Namespace) -> int:
+    from askance_client.cli.doctor import examine, tell_examination
+
+    result = examine(*_home_and_configuration(arguments))
+    _show(arguments, result, tell_examination)
+    return 0 if result["ok"] else 1
+
+
 def _accept_loss(arguments: argparse.Namespace) -> int:
     _silence_grpc()
     from askance_client.cli.repairing import accept, tell_accept
@@ -232,6 +240,7 @@ COMMANDS = (
     ),
     Command("approve", "let a study be answered", _add_approve, _approve),
     Command("deny", "refuse a study from now on", _add_deny, _deny),
+    Command("doctor", "check folder, clock, records, network", _add_place, _doctor),
     Command("verify", "check the ledger and recompute every charge", _add_place, _verify),
     Command(
         "accept-loss",

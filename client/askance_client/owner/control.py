@@ -158,7 +158,7 @@ def ask_running(path: Path, name: str, arguments: Mapping[str, Any]) -> list[dic
 def _read(lines: Any, path: Path) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for _ in range(MAX_LINES):
-        line = lines.readline(MAX_LINE_BYTES + 1)
+        line = lines.readline(MAX_LINE_BYTES)
         if not line.endswith(b"\n"):
             break
         try:

@@ -11,9 +11,9 @@ import pytest
 from askance_client.codec import decode_report, digest_of
 from askance_client.device import Device, TooManyRefusals
 from askance_client.errors import InvalidParameter, StoreFailed
-from askance_client.messages import Reason, SignedStudy
+from askance_client.messages import Reason, Refusal, SignedStudy
 from askance_client.owner import MAX_WAITING, Consents, Rule, Verdict
-from askance_client.owner.consents import MAX_QUESTION_BYTES, MAX_QUESTIONS
+from askance_client.owner.consents import MAX_DAYS, MAX_QUESTION_BYTES, MAX_QUESTIONS, MAX_WHY
 from askance_client.queries import EncodedRecord
 from tests.client.device.conftest import DAY, KEY, NOW, RECORD, SCHEMA, STRANGER, DeviceSetup
 
@@ -201,10 +201,10 @@ def test_an_approval_never_outlasts_its_study(
 ) -> None:
     consents, study = opened(), setup.study(expires=NOW + DAY)
     asked(setup, asking(setup, consents, study), setup.payload(study))
-    decision = consents.approve(consents.waiting(NOW)[0], NOW, 3_660).decision
+    decision = consents.approve(consents.waiting(NOW)[0], NOW, MAX_DAYS).decision
     assert decision is not None
     assert decision.until_s == NOW + DAY
-    for days in (0, 3_661):
+    for days in (0, MAX_DAYS + 1):
         with pytest.raises(InvalidParameter, match="days"):
             consents.approve(consents.studies()[0], NOW, days)
 
@@ -239,7 +239,17 @@ def test_no_flood_of_studies_grows_the_file_past_its_bounds(
     consents = opened()
     asked(setup, asking(setup, consents, fresh), setup.payload(fresh))
     assert [known.digest for known in consents.waiting(setup.now_s)] == [digest_of(fresh.study)]
-    assert MAX_QUESTIONS * MAX_QUESTION_BYTES * MAX_WAITING <= 32 << 20
+
+
+def test_a_question_is_kept_up_to_its_size(
+    setup: DeviceSetup, opened: Callable[..., Consents]
+) -> None:
+    consents = opened()
+    for nonce, size in enumerate((MAX_QUESTION_BYTES, MAX_QUESTION_BYTES + 1)):
+        examined = setup.examiner.study(setup.study(nonce))
+        assert not isinstance(examined, Refusal)
+        assert consents(examined, bytes(size), NOW) is not None  # held in both cases
+    assert [len(known.questions) for known in consents.studies()] == [1, 0]
 
 
 def test_a_decision_that_is_not_durable_is_not_in_force(
@@ -265,7 +275,10 @@ def test_a_name_that_fits_no_study_is_one_clear_error(
 def test_a_reason_is_one_short_line(setup: DeviceSetup, opened: Callable[..., Consents]) -> None:
     consents, study = opened(), setup.study()
     asked(setup, asking(setup, consents, study), setup.payload(study))
-    for why in ("x" * 201, "two\nlines", "\x1b[2J"):
+    for why in ("x" * (MAX_WHY + 1), "two\nlines", "\x1b[2J"):
         with pytest.raises(InvalidParameter, match="why"):
             consents.deny(consents.studies()[0], NOW, why)
     assert consents.studies()[0].decision is None
+    decided = consents.deny(consents.studies()[0], NOW, "x" * MAX_WHY).decision
+    assert decided is not None
+    assert decided.why == "x" * MAX_WHY

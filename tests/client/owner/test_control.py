@@ -9,6 +9,7 @@ import socket
 import stat
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ from askance_client.errors import InvalidParameter, StoreError
 from askance_client.owner import control
 from askance_client.owner.control import (
     MAX_AT_ONCE,
+    MAX_LINE_BYTES,
     MAX_REQUEST_BYTES,
     SOCKET,
     ControlServer,
@@ -315,13 +317,43 @@ def test_a_path_that_is_replaced_while_served_is_not_removed(served: Served) -> 
 
 
 def test_a_path_that_is_too_long_is_one_clear_error(tmp_path: Path) -> None:
-    folder = tmp_path / ("x" * 100)
-    folder.mkdir()
+    short = control._MAX_PATH - len(str(tmp_path)) - len(SOCKET) - 2
+    folders = [tmp_path / ("x" * (short + more)) for more in (0, 1)]
+    for folder in folders:
+        folder.mkdir()
+    Served(folders[0]).during(lambda: None)
     with pytest.raises(StoreError, match="at most 100 bytes"):
-        Served(folder).during(lambda: None)
+        Served(folders[1]).during(lambda: None)
 
 
-@pytest.mark.parametrize("answer", [b"", b"{", b"[]\n", b'{"a": 1}\n', b"x" * (1 << 21)])
+def padded(size: int) -> bytes:
+    """A whole answer whose first line has so many bytes, its end included."""
+    line = b'{"a": "' + b"x" * (size - 10) + b'"}\n'
+    assert len(line) == size
+    return line + b'{"end": true}\n'
+
+
+def test_a_line_of_the_greatest_size_is_read(tmp_path: Path) -> None:
+    (found,) = control._read(BytesIO(padded(MAX_LINE_BYTES)), tmp_path)
+    assert len(found["a"]) == MAX_LINE_BYTES - 10
+
+
+def test_a_request_of_the_greatest_size_is_read(served: Served) -> None:
+    def ask(size: int) -> bytes:
+        line = b'{"do": "count"' + b" " * (size - 16) + b"}\n"
+        assert len(line) == size
+        with served.connected() as connected:
+            connected.sendall(line)
+            return read_all(connected)
+
+    assert served.during(lambda: ask(MAX_REQUEST_BYTES)).endswith(b'{"end": true}\n')
+    assert served.during(lambda: ask(MAX_REQUEST_BYTES + 2)) == b""
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"", b"{", b"[]\n", b'{"a": 1}\n', b"x" * (1 << 21), padded(MAX_LINE_BYTES + 1)],
+)
 def test_a_server_that_answers_something_else_is_one_error(tmp_path: Path, answer: bytes) -> None:
     path = tmp_path / SOCKET
 

@@ -16,7 +16,7 @@ from askance_client.addresses import Address
 from askance_client.cli.naming import ByColumn, ByNumber, Naming, OneRow
 from askance_client.device import Policy
 from askance_client.errors import InvalidParameter
-from askance_client.owner.consents import MAX_DAYS, Rule
+from askance_client.owner.consents import MAX_DAYS, ConsentRule
 from askance_client.printable import unknown_text, value_text
 from askance_client.toml_tables import TomlTable, a_text, texts, true_or_false
 
@@ -72,7 +72,7 @@ class DeviceConfiguration:
     release_ms: int = _RELEASE_MS
     connections: int = _CONNECTIONS
     longest_wait_s: int = _LONGEST_WAIT_S
-    rule: Rule = Rule.PINNED
+    rule: ConsentRule = ConsentRule.PINNED
     consent_days: int | None = None
 
 
@@ -99,7 +99,7 @@ def configuration_in(given: TomlTable, path: Path) -> DeviceConfiguration:
     plaintext = given.get("plaintext", true_or_false) or False
     policy = given.need_table("policy")
     allowed = _policy(policy)
-    rule = policy.get("consent", _rule) or Rule.PINNED
+    rule = policy.get("consent", _rule) or ConsentRule.PINNED
     consent_days = policy.get("consent_days", _within(1, MAX_DAYS))
     source = _records(given.need_table("records"), folder)
     run = given.table("run") or TomlTable({}, "")
@@ -186,11 +186,11 @@ def _policy(table: TomlTable) -> Policy:
     )
 
 
-def _rule(value: object) -> Rule:
+def _rule(value: object) -> ConsentRule:
     try:
-        return Rule(value)
+        return ConsentRule(value)
     except ValueError:
-        raise InvalidParameter(unknown_text(value, [rule.value for rule in Rule])) from None
+        raise InvalidParameter(unknown_text(value, [rule.value for rule in ConsentRule])) from None
 
 
 def _analysts(value: object) -> list[bytes]:

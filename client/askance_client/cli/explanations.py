@@ -21,6 +21,7 @@ from askance_client.service.clock import utc_text
 
 _BITS = 64  # binary places of the odds
 _HUNDREDTHS = 100
+_MOST_DECIMALS = 12  # of a percentage
 _MOST_EXPONENT = 40 * NANO_NATS_PER_NAT  # of more nats the odds have no use: 10^17 times
 
 
@@ -38,33 +39,31 @@ def percent(chance: Fraction) -> str:
     """Return a probability as a percentage: two decimals, or two digits of a small one."""
     if not chance:
         return "0 %"
-    decimals, scaled = 2, 100 * chance
-    while scaled * 10**decimals < 10 and decimals < 12:
-        decimals += 1
-    unit = 10**decimals
-    whole, rest = divmod(
-        (2 * scaled.numerator * unit + scaled.denominator) // (2 * scaled.denominator), unit
-    )
+    decimals, unit = 2, 100
+    while 100 * chance * unit < 10 and decimals < _MOST_DECIMALS:
+        decimals, unit = decimals + 1, 10 * unit
+    rounded = (200 * chance.numerator * unit + chance.denominator) // (2 * chance.denominator)
+    whole, rest = divmod(rounded, unit)
     return f"{whole}.{rest:0{decimals}} %"
 
 
 def explained_request(request: Request, payload: bytes) -> dict[str, Any]:
     """Return a request as a JSON object: question, answers, probabilities and loss."""
-    loss = request.randomizer.loss
     return {
         "request": digest_of(payload).hex(),
         "round": request.round,
         **explained_question(request),
-        "nano_nats": loss.nano_nats,
-        "odds": odds(loss.nano_nats),
     }
 
 
 def explained_question(request: Request) -> dict[str, Any]:
     """Return a question with its possible answers and their probabilities for each truth."""
     query, randomizer = request.query, request.randomizer
+    nano_nats = randomizer.loss.nano_nats
     return {
         "question": question(query),
+        "nano_nats": nano_nats,
+        "odds": odds(nano_nats),
         "randomizer": randomizer.name,
         "rounded": query.kind in (QueryKind.REAL, QueryKind.VECTOR),
         **_law(request, query, randomizer),
@@ -164,9 +163,10 @@ def tell_explanation(entry: Mapping[str, Any]) -> str:
 
 
 def _lines(entry: Mapping[str, Any]) -> Iterator[str]:
-    if "study" in entry:
+    if "fields" in entry:
         purpose = entry["purpose"] or "no purpose"
-        yield f"study {entry['study'][:16]}: {purpose} ({entry['learner']})"
+        name = entry.get("file") or entry["study"][:16]
+        yield f"study {name}: {purpose} ({entry['learner']})"
         if "analyst" in entry:
             yield f"  analyst        {entry['analyst']}"
         yield f"  may ask about  {', '.join(entry['fields']) or 'no field'}"

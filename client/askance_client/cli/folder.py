@@ -22,7 +22,7 @@ from askance_client.codec import digest_of
 from askance_client.errors import InvalidParameter
 from askance_client.ledger import LedgerFile, PostingKind
 from askance_client.messages import StudyTerms
-from askance_client.owner import Consents, KnownStudy, Operation, Rule, ask_running
+from askance_client.owner import ConsentRule, Consents, KnownStudy, Operation, ask_running
 from askance_client.printable import value_text
 from askance_client.service.clock import system_now_s
 
@@ -192,7 +192,9 @@ def _key(arguments: Mapping[str, Any]) -> bytes | None:
     try:
         return bytes.fromhex(text) if text else None
     except ValueError:
-        raise InvalidParameter("analyst: expected hexadecimal digits, got another text") from None
+        raise InvalidParameter(
+            f"analyst: expected hexadecimal digits, got {value_text(text)}"
+        ) from None
 
 
 def ask(
@@ -219,7 +221,7 @@ def opened(home: DeviceHome, path: Path) -> Iterator[OpenFolder]:
         if not os.path.lexists(home.consents_path):
             yield OpenFolder(home, ledgers, None, lambda: read_configuration(path))
             return
-        rule = read_configuration(path).rule if path.is_file() else Rule.ASK
+        rule = read_configuration(path).rule if path.is_file() else ConsentRule.ASK
         consents = Consents.open(home.consents_path, rule)
         try:
             yield OpenFolder(home, ledgers, consents, lambda: read_configuration(path))

@@ -10,10 +10,10 @@ holds or refuses the request if not.
 
 from askance_client.owner.consents import (
     MAX_WAITING,
+    ConsentDecision,
+    ConsentRule,
     Consents,
-    Decision,
     KnownStudy,
-    Rule,
     Verdict,
 )
 from askance_client.owner.control import (
@@ -27,12 +27,12 @@ from askance_client.owner.control import (
 __all__ = [
     "MAX_WAITING",
     "SOCKET",
+    "ConsentDecision",
+    "ConsentRule",
     "Consents",
     "ControlServer",
-    "Decision",
     "KnownStudy",
     "Operation",
-    "Rule",
     "Verdict",
     "ask_running",
     "is_running",

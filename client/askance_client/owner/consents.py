@@ -32,7 +32,7 @@ StudyKey = tuple[bytes, bytes]
 """Digest of a study's bytes, and the analyst's public key."""
 
 
-class Rule(Enum):
+class ConsentRule(Enum):
     """Rule for a study on which the owner has not decided."""
 
     PINNED = "pinned"
@@ -47,7 +47,7 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ConsentDecision:
     """Decision on one study.
 
     Args:
@@ -88,7 +88,7 @@ class KnownStudy:
     first_s: int
     expires_s: int
     questions: tuple[bytes, ...] = ()
-    decision: Decision | None = None
+    decision: ConsentDecision | None = None
 
     def waits(self, now_s: int) -> bool:
         """Return whether the owner can still decide, and has not."""
@@ -146,7 +146,7 @@ class Consents:
       rule: what holds for a study without a decision.
     """
 
-    def __init__(self, file: SqliteFile, rule: Rule) -> None:
+    def __init__(self, file: SqliteFile, rule: ConsentRule) -> None:
         """Use `open`."""
         self._file = file
         self._rule = rule
@@ -156,7 +156,7 @@ class Consents:
             self._load(connection)
 
     @classmethod
-    def open(cls, path: Path, rule: Rule) -> Consents:
+    def open(cls, path: Path, rule: ConsentRule) -> Consents:
         """Open the file at `path`, which is made if it is not there.
 
         Raises:
@@ -184,7 +184,7 @@ class Consents:
             if decision.verdict is Verdict.APPROVED:
                 return None
             return Refusal(Reason.NOT_APPROVED, f"study {name}: expected one that is not denied")
-        if self._rule is Rule.PINNED:
+        if self._rule is ConsentRule.PINNED:
             return None
         if known is None:
             return Refusal(
@@ -200,7 +200,7 @@ class Consents:
 
     def waiting(self, now_s: int) -> tuple[KnownStudy, ...]:
         """Return the studies that wait for a decision; none by the rule `PINNED`."""
-        if self._rule is Rule.PINNED:
+        if self._rule is ConsentRule.PINNED:
             return ()
         return tuple(known for known in self.studies() if known.waits(now_s))
 
@@ -257,7 +257,7 @@ class Consents:
         until_s = known.expires_s
         if days is not None:
             until_s = min(until_s, now_s + days * SECONDS_PER_DAY)
-        return self._decide(known, Decision(Verdict.APPROVED, now_s, until_s, _reason(why)))
+        return self._decide(known, ConsentDecision(Verdict.APPROVED, now_s, until_s, _reason(why)))
 
     def deny(self, known: KnownStudy, now_s: int, why: str = "") -> KnownStudy:
         """Deny a study, durably when this returns; what was answered before stays charged.
@@ -266,9 +266,9 @@ class Consents:
           InvalidParameter: the reason is too long.
           StoreError: it was not made durable; nothing was decided.
         """
-        return self._decide(known, Decision(Verdict.DENIED, now_s, 0, _reason(why)))
+        return self._decide(known, ConsentDecision(Verdict.DENIED, now_s, 0, _reason(why)))
 
-    def _decide(self, known: KnownStudy, decision: Decision) -> KnownStudy:
+    def _decide(self, known: KnownStudy, decision: ConsentDecision) -> KnownStudy:
         key = (known.digest, known.analyst)
         row = (*key, decision.verdict.value, decision.at_s, decision.until_s, decision.why)
         with self._lock:
@@ -314,7 +314,7 @@ class Consents:
 
     def _replaceable(self, undecided: list[KnownStudy], at_s: int) -> KnownStudy | None:
         """The oldest study that no decision is waited for; None if all wait."""
-        if self._rule is Rule.PINNED:
+        if self._rule is ConsentRule.PINNED:
             return undecided[0]
         return next((known for known in undecided if not known.waits(at_s)), None)
 
@@ -331,7 +331,7 @@ class Consents:
             "SELECT study, analyst, verdict, at_s, until_s, why FROM decisions ORDER BY place"
         )
         for digest, analyst, verdict, at_s, until_s, why in decided.fetchall():
-            decision = Decision(Verdict(verdict), at_s, until_s, why)
+            decision = ConsentDecision(Verdict(verdict), at_s, until_s, why)
             known = self._studies[digest, analyst]
             self._studies[digest, analyst] = replace(known, decision=decision)
 

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from askance_client.errors import AskanceError, InvalidParameter, StoreError
+from askance_client.printable import value_text
 
 SOCKET = "control.sock"
 MAX_REQUEST_BYTES = 4096
@@ -119,11 +120,13 @@ class ControlServer:
             found = json.loads(line)
             name, arguments = found["do"], found.get("with", {})
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise InvalidParameter("control: expected a line of JSON, got another one") from None
+            raise InvalidParameter(
+                f"control: expected a line of JSON, got {len(line)} bytes"
+            ) from None
         operation = self._operations.get(name) if isinstance(name, str) else None
         if operation is None or not isinstance(arguments, dict):
             known = ", ".join(sorted(self._operations))
-            raise InvalidParameter(f"control: expected one of {known}, got another name")
+            raise InvalidParameter(f"control: expected one of {known}, got {value_text(name)}")
         return name, operation, arguments
 
 
@@ -191,7 +194,9 @@ def _connected(path: Path) -> socket.socket | None:
     try:
         made.connect(str(path))
         if not _is_own(made):
-            raise StoreError(f"device at {path}: expected a socket of this user, got another's")
+            raise StoreError(
+                f"device at {path}: expected a socket of user {os.geteuid()}, got one of another"
+            )
     except OSError as error:
         made.close()
         if error.errno in (errno.ECONNREFUSED, errno.ENOENT):
@@ -216,7 +221,7 @@ def _bind(path: Path) -> socket.socket:
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         made.bind(str(path))
-        os.chmod(path, 0o600)  # before it listens: nobody has connected
+        os.chmod(path, 0o600)  # before it listens, so before any connection
     except OSError as error:
         made.close()
         raise StoreError(f"{path}: expected to make a socket, got {_text(error)}") from None

@@ -18,7 +18,7 @@ from askance_client.codec import digest_of
 from askance_client.device import Examiner
 from askance_client.device.settling import Due, Settling
 from askance_client.ledger import Charge, Limits
-from askance_client.owner import Consents, Rule
+from askance_client.owner import ConsentRule, Consents
 from askance_client.service import system_now_s
 from tests.client.device.conftest import KEY, STRANGER, DeviceSetup
 
@@ -49,7 +49,7 @@ class Folder:
 
     def meet(self, *, answer: bool = False, twice: bool = False) -> None:
         """Let the device be asked; the ledger gets the answer if one is due."""
-        consents = Consents.open(self.home.consents_path, Rule.ASK)
+        consents = Consents.open(self.home.consents_path, ConsentRule.ASK)
         studies = [self.study]
         if twice:
             studies.append(self.setup.study(expires=self.setup.now_s + 7 * 86_400, key=STRANGER))

@@ -12,7 +12,7 @@ from askance_client.codec import decode_report, digest_of
 from askance_client.device import Device, TooManyRefusals
 from askance_client.errors import InvalidParameter, StoreFailed
 from askance_client.messages import Reason, Refusal, SignedStudy
-from askance_client.owner import MAX_WAITING, Consents, Rule, Verdict
+from askance_client.owner import MAX_WAITING, ConsentRule, Consents, Verdict
 from askance_client.owner.consents import MAX_DAYS, MAX_QUESTION_BYTES, MAX_QUESTIONS, MAX_WHY
 from askance_client.queries import EncodedRecord
 from tests.client.device.conftest import DAY, KEY, NOW, RECORD, SCHEMA, STRANGER, DeviceSetup
@@ -44,7 +44,7 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., Consents]]:
     """Opens the file, after closing it as another process would."""
     files: list[Consents] = []
 
-    def reopen(rule: Rule = Rule.ASK) -> Consents:
+    def reopen(rule: ConsentRule = ConsentRule.ASK) -> Consents:
         while files:
             files.pop().close()
         files.append(Consents.open(tmp_path / "consents.sqlite", rule))
@@ -212,7 +212,7 @@ def test_an_approval_never_outlasts_its_study(
 def test_by_default_pinned_studies_are_answered_and_a_denied_one_is_not(
     setup: DeviceSetup, opened: Callable[..., Consents]
 ) -> None:
-    consents, study = opened(Rule.PINNED), setup.study()
+    consents, study = opened(ConsentRule.PINNED), setup.study()
     device = asking(setup, consents, study)
     assert asked(setup, device, setup.payload(study))[0] == "answered"
     assert consents.waiting(NOW) == ()

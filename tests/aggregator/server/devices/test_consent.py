@@ -22,7 +22,7 @@ from askance_client.device import Policy
 from askance_client.errors import InvalidParameter
 from askance_client.ledger import LedgerFile
 from askance_client.messages import Reason, Refusal
-from askance_client.owner import Consents, ControlServer, Rule, ask_running
+from askance_client.owner import ConsentRule, Consents, ControlServer, ask_running
 from askance_client.service import Gateway, Member, channel_options
 
 if TYPE_CHECKING:
@@ -49,13 +49,13 @@ class Log:
         self.failures.append(failure)
 
     def connection(self, number: int, *, up: bool) -> None:
-        """It is of no interest."""
+        """Connections are of no interest."""
 
 
 class Owned:
     """A folder with a gateway in it, its socket, and what its owner asks."""
 
-    def __init__(self, world: World, folder: Path, rule: Rule = Rule.ASK) -> None:
+    def __init__(self, world: World, folder: Path, rule: ConsentRule = ConsentRule.ASK) -> None:
         self.home = DeviceHome.create(folder, "")
         self.world, self.rule, self.log = world, rule, Log()
         key = world.key.public_key().public_bytes_raw()
@@ -92,7 +92,7 @@ class Owned:
             ledgers.close()
 
     def _configuration(self) -> Any:
-        """What the operations need of a configuration; there is no file."""
+        """Return the part of a configuration that the operations need; there is no file."""
         return SimpleNamespace(policy=self.policy, consent_days=None)
 
     def _gateway(self, address: str, ledgers: LedgerFile, consents: Consents) -> Gateway:

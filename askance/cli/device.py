@@ -57,7 +57,7 @@ def explain_definition(path: Path) -> dict[str, Any]:
     study = definition.study
     expires_unix_s = system_now_s() + definition.days * _SECONDS_PER_DAY
     terms = study.terms(nonce=bytes(16), expires_unix_s=expires_unix_s)
-    asked = {}
+    asked: dict[tuple[bytes, bytes], Request] = {}
     for number, planned in enumerate(study.plan().rounds):
         for place, group in enumerate(planned.groups):
             key = (group.query.digest(study.schema), group.randomizer.canonical)

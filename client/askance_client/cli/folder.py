@@ -103,8 +103,8 @@ class OpenFolder:
                 yield self._explained(known, now_s, whole=True)
             return
         wanted = name.lower()
-        known = () if self.consents is None else self.consents.studies()
-        fits = [study for study in known if study.digest.hex().startswith(wanted)]
+        met = () if self.consents is None else self.consents.studies()
+        fits = [study for study in met if study.digest.hex().startswith(wanted)]
         if fits and len(name) >= _LEAST_DIGITS:
             found = self._consents().named(name, _key(arguments))
             yield self._explained(found, now_s, whole=True)

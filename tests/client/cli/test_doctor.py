@@ -21,7 +21,6 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from askance_client.cli import doctor
 from askance_client.cli.device import main
 from askance_client.cli.doctor import examine
 from askance_client.cli.home import DeviceHome
@@ -179,7 +178,7 @@ def test_a_folder_that_is_not_there_is_found(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_found(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = shutil.disk_usage(folder.path)._replace(free=1 << 20)
-    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _: usage)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
     assert folder.failures()["disk"][0] == "expected 64 MiB free, got 1 MiB"
 
 

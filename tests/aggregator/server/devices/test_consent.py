@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -254,13 +255,14 @@ def test_a_bad_name_over_the_socket_changes_nothing(
 ) -> None:
     async def serve() -> None:
         async with owned.running(server.address):
-            for arguments in (
+            wrong: list[dict[str, Any]] = [
                 {"study": "ffffffff"},
                 {"study": 5},
                 {},
                 {"study": "00", "analyst": "zz"},
-            ):
+            ]
+            for arguments in wrong:
                 with pytest.raises(InvalidParameter):
-                    await asyncio.to_thread(lambda given=arguments: owned.ask("approve", **given))
+                    await asyncio.to_thread(partial(owned.ask, "approve", **arguments))
 
     run(serve())

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+from typing import Any
 
 NAME = "device"
-SUMMARY = "run a device or a gateway of your own: init, enroll, run, status, history, verify"
+SUMMARY = "run a device or a gateway of your own: init, enroll, run, approve, history"
 DESCRIPTION = "The commands of a device's owner; `python -m askance_client` has them alone."
+_SECONDS_PER_DAY = 86_400
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,7 +20,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run one of them."""
+    """Run one of them; `explain` takes a study's file too, which learners are needed for."""
+    from askance.cli.output import print_json
     from askance_client.cli.device import run_command
 
-    return run_command(arguments)
+    path: Path | None = getattr(arguments, "folder", None)
+    if arguments.device.name != "explain" or path is None or not path.is_file():
+        return run_command(arguments)
+    from askance_client.cli.explanations import tell_explanation
+
+    entry = explain_definition(path)
+    if arguments.json:
+        print_json({"explained": [entry]})
+    else:
+        print(tell_explanation(entry))
+    return 0
+
+
+def explain_definition(path: Path) -> dict[str, Any]:
+    """Explain a study that was written down: what it would ask, by which randomizers.
+
+    The questions are those of a plan for the users that it needs; each kind is shown once. A
+    learner whose rounds depend on answers may ask others, about the same fields and within the
+    same budget.
+
+    Raises:
+        InvalidParameter, InvalidRecord: not a study (`read_definition`).
+        PlanRefused: no plan can be made for it.
+    """
+    from askance_aggregator.analyst.definitions import read_definition
+    from askance_client.cli.explanations import explained_question, explained_terms
+    from askance_client.messages import Request
+    from askance_client.service import system_now_s
+
+    definition = read_definition(path)
+    study = definition.study
+    expires_unix_s = system_now_s() + definition.days * _SECONDS_PER_DAY
+    terms = study.terms(nonce=bytes(16), expires_unix_s=expires_unix_s)
+    asked: dict[tuple[bytes, bytes], Request] = {}
+    for number, planned in enumerate(study.plan().rounds):
+        for place, group in enumerate(planned.groups):
+            key = (group.query.digest(study.schema), group.randomizer.canonical)
+            asked.setdefault(key, Request(bytes(32), number, place, group.query, group.randomizer))
+    return {
+        "file": str(path),
+        **explained_terms(terms),
+        "questions": [
+            {"round": request.round, **explained_question(request)} for request in asked.values()
+        ],
+    }

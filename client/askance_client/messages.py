@@ -34,6 +34,8 @@ class Reason(IntEnum):
     OVER_DAY_BUDGET = 12
     OVER_LIFE_BUDGET = 13
     CLOCK_MOVED_BACK = 14
+    NOT_APPROVED = 17
+    WAITING = 18  # stays on the device: no report leaves while the owner has not decided
 
 
 class AckStatus(IntEnum):

@@ -243,6 +243,7 @@ LIMITS: dict[str, Limit] = {
 }
 
 HERE = "tests/trusted_base/test_limits.py"
+OWNER = "tests/client/owner"
 DEVICES = "tests/aggregator/server/devices"
 BOUNDS = "tests/client/device/test_remembered_bounds.py"
 # What no number can be passed to: its value, and the file of a test at the limit and past it.
@@ -253,6 +254,15 @@ ELSEWHERE: dict[str, tuple[int, str]] = {
     "device/settling.py MAX_REFUSALS": (256, BOUNDS),
     "device/settling.py _MAX_COUNTED": (256, BOUNDS),
     "ledger/contract.py MAX_ANSWERS": (1 << 16, "tests/attacks/test_trusted_base.py"),
+    "owner/consents.py MAX_WAITING": (64, f"{OWNER}/test_consents.py"),
+    "owner/consents.py MAX_QUESTIONS": (8, f"{OWNER}/test_consents.py"),
+    "owner/consents.py MAX_QUESTION_BYTES": (1 << 16, f"{OWNER}/test_consents.py"),
+    "owner/consents.py MAX_DAYS": (3_660, f"{OWNER}/test_consents.py"),
+    "owner/consents.py MAX_WHY": (200, f"{OWNER}/test_consents.py"),
+    "owner/control.py MAX_AT_ONCE": (8, f"{OWNER}/test_control.py"),
+    "owner/control.py MAX_REQUEST_BYTES": (4096, f"{OWNER}/test_control.py"),
+    "owner/control.py MAX_LINE_BYTES": (1 << 20, f"{OWNER}/test_control.py"),
+    "owner/control.py _MAX_PATH": (100, f"{OWNER}/test_control.py"),
     "records/tables.py MAX_CELL_CHARACTERS": (1 << 17, "tests/client/records/test_tables.py"),
     "records/tables.py MAX_DIGITS": (640, "tests/client/records/test_tables.py"),
     "service/observable.py MAX_EXCHANGES": (64, HERE),
@@ -269,6 +279,7 @@ ELSEWHERE: dict[str, tuple[int, str]] = {
 
 # Constants that cut a text or bound a configuration, and refuse no record and no peer.
 NOT_LIMITS = {
+    "owner/control.py MAX_LINES": "lines of an answer; a test of 2^26 would take minutes",
     "queries/rendering.py _MAX_DEPTH": "cuts the text of an expression in an error",
     "queries/rendering.py _MAX_ITEMS": "cuts the text of an expression in an error",
     "records/tables.py _MAX_NAME": "cuts a column's name to a field's",

@@ -16,7 +16,8 @@ from askance_client.addresses import Address
 from askance_client.cli.naming import ByColumn, ByNumber, Naming, OneRow
 from askance_client.device import Policy
 from askance_client.errors import InvalidParameter
-from askance_client.printable import value_text
+from askance_client.owner.consents import MAX_DAYS, ConsentRule
+from askance_client.printable import unknown_text, value_text
 from askance_client.toml_tables import TomlTable, a_text, texts, true_or_false
 
 _KEY_BYTES = 32
@@ -59,6 +60,8 @@ class DeviceConfiguration:
         half of it is the time limit of reading and evaluating a record.
       connections: over how many connections a gateway's streams are spread.
       longest_wait_s: between two tries to reach the aggregator.
+      rule: what holds for a study on which the owner has not decided.
+      consent_days: an approval holds for so many days; None: until the study expires.
     """
 
     path: Path
@@ -69,6 +72,8 @@ class DeviceConfiguration:
     release_ms: int = _RELEASE_MS
     connections: int = _CONNECTIONS
     longest_wait_s: int = _LONGEST_WAIT_S
+    rule: ConsentRule = ConsentRule.PINNED
+    consent_days: int | None = None
 
 
 def read_configuration(path: Path) -> DeviceConfiguration:
@@ -92,7 +97,10 @@ def configuration_in(given: TomlTable, path: Path) -> DeviceConfiguration:
     address = given.need("aggregator", an_address)
     ca = given.get("ca", a_text)
     plaintext = given.get("plaintext", true_or_false) or False
-    allowed = _policy(given.need_table("policy"))
+    policy = given.need_table("policy")
+    allowed = _policy(policy)
+    rule = policy.get("consent", _rule) or ConsentRule.PINNED
+    consent_days = policy.get("consent_days", _within(1, MAX_DAYS))
     source = _records(given.need_table("records"), folder)
     run = given.table("run") or TomlTable({}, "")
     release_ms = run.get("release_ms", _within(_LEAST_RELEASE_MS, _MAX_RELEASE_MS))
@@ -109,6 +117,8 @@ def configuration_in(given: TomlTable, path: Path) -> DeviceConfiguration:
         _RELEASE_MS if release_ms is None else release_ms,
         connections,
         longest,
+        rule,
+        consent_days,
     )
 
 
@@ -174,6 +184,13 @@ def _policy(table: TomlTable) -> Policy:
         table.get("study_epsilon", a_budget),
         None if fields is None else frozenset(fields),
     )
+
+
+def _rule(value: object) -> ConsentRule:
+    try:
+        return ConsentRule(value)
+    except ValueError:
+        raise InvalidParameter(unknown_text(value, [rule.value for rule in ConsentRule])) from None
 
 
 def _analysts(value: object) -> list[bytes]:

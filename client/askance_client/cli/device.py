@@ -60,9 +60,29 @@ def _status(arguments: argparse.Namespace) -> int:
 
 
 def _history(arguments: argparse.Namespace) -> int:
-    from askance_client.cli.report import history, tell_history
+    from askance_client.cli.report import csv_history, history, tell_history
 
-    return _show(arguments, history(*_home_and_configuration(arguments)), tell_history)
+    tell = csv_history if arguments.csv else tell_history
+    return _show(arguments, history(*_home_and_configuration(arguments)), tell)
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    from askance_client.cli.deciding import explanations, tell_explanations
+
+    result = explanations(*_home_and_configuration(arguments), arguments)
+    return _show(arguments, result, tell_explanations)
+
+
+def _approve(arguments: argparse.Namespace) -> int:
+    from askance_client.cli.deciding import approve, tell_decision
+
+    return _show(arguments, approve(*_home_and_configuration(arguments), arguments), tell_decision)
+
+
+def _deny(arguments: argparse.Namespace) -> int:
+    from askance_client.cli.deciding import deny, tell_decision
+
+    return _show(arguments, deny(*_home_and_configuration(arguments), arguments), tell_decision)
 
 
 def _verify(arguments: argparse.Namespace) -> int:
@@ -71,6 +91,14 @@ def _verify(arguments: argparse.Namespace) -> int:
     result = verify(*_home_and_configuration(arguments))
     _show(arguments, result, tell_verify)
     return 1 if result["violations"] else 0
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    from askance_client.cli.doctor import examine, tell_examination
+
+    result = examine(*_home_and_configuration(arguments))
+    _show(arguments, result, tell_examination)
+    return 0 if result["ok"] else 1
 
 
 def _accept_loss(arguments: argparse.Namespace) -> int:
@@ -144,6 +172,48 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_history(parser: argparse.ArgumentParser) -> None:
+    _add_place(parser)
+    parser.add_argument("--csv", action="store_true", help="print a line of CSV per row")
+
+
+def _add_analyst(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--analyst",
+        type=_reads("an_analyst"),
+        metavar="HEX",
+        help="the study's analyst, where two analysts have signed the same study",
+    )
+
+
+def _add_explain(parser: argparse.ArgumentParser) -> None:
+    _add_place(parser)
+    parser.add_argument(
+        "name",
+        nargs="?",
+        metavar="STUDY",
+        help="the first digits of a study, or of a request; default: all studies that wait",
+    )
+    _add_analyst(parser)
+
+
+def _add_deny(parser: argparse.ArgumentParser) -> None:
+    _add_place(parser)
+    parser.add_argument("study", metavar="STUDY", help="the first digits of the study, 8 or more")
+    _add_analyst(parser)
+    parser.add_argument("--why", default="", metavar="TEXT", help="a note that stays on the device")
+
+
+def _add_approve(parser: argparse.ArgumentParser) -> None:
+    _add_deny(parser)
+    parser.add_argument(
+        "--days",
+        type=_row,
+        metavar="N",
+        help="the approval holds for so many days; default: consent_days, or the study's expiry",
+    )
+
+
 def _add_repair(parser: argparse.ArgumentParser) -> None:
     _add_place(parser)
     parser.add_argument("--yes", action="store_true", help="go on: the printed risk was read")
@@ -164,7 +234,13 @@ COMMANDS = (
     Command("enroll", "make its people known to the aggregator", _add_enroll, _enroll),
     Command("run", "answer the aggregator's questions until a signal", _add_run, _run),
     Command("status", "what the device has spent in its life", _add_place, _status),
-    Command("history", "every question and answer in plain words", _add_place, _history),
+    Command("history", "every question and answer in plain words", _add_history, _history),
+    Command(
+        "explain", "a study or request: possible answers, loss, budgets", _add_explain, _explain
+    ),
+    Command("approve", "let a study be answered", _add_approve, _approve),
+    Command("deny", "refuse a study from now on", _add_deny, _deny),
+    Command("doctor", "check folder, clock, records, network", _add_place, _doctor),
     Command("verify", "check the ledger and recompute every charge", _add_place, _verify),
     Command(
         "accept-loss",

@@ -38,8 +38,8 @@ def explain(posting: Posting) -> dict[str, object]:
     if posting.kind is not PostingKind.ANSWER:
         return entry | {"event": _EVENTS[posting.kind]}
     entry |= {"study": charge.study_digest.hex(), "request": charge.request_digest.hex()}
-    request = _request(charge.payload, charge.study)
-    terms = _study(charge.study)
+    request = kept_request(charge.payload, charge.study)
+    terms = kept_study(charge.study)
     return entry | {
         "purpose": None if terms is None else printable(terms.purpose),
         "learner": None if terms is None else printable(terms.learner),
@@ -71,16 +71,25 @@ def question(query: Query) -> str:
 
 def answer(request: Request, symbol: bytes) -> str:
     """Return a randomized answer in plain words: the values that it makes likeliest."""
+    likeliest = likeliest_levels(request, symbol)
+    if likeliest is None:
+        return f"{symbol.hex()} (randomized, {request.randomizer.name})"
+    return f"{likeliest} (randomized)"
+
+
+def likeliest_levels(request: Request, symbol: bytes) -> str | None:
+    """Return the values that an answer is likeliest for; None if there are too many to compare."""
     randomizer, query = request.randomizer, request.query
     if randomizer.levels > _MOST_LEVELS:
-        return f"{symbol.hex()} (randomized, {randomizer.name})"
+        return None
     chances = [randomizer.probability(level, symbol) for level in range(randomizer.levels)]
     likeliest = [level for level, chance in enumerate(chances) if chance == max(chances)]
-    names = [_level(query, level, randomizer.levels) for level in likeliest]
-    return f"{_listed(tuple(names))} (randomized)"
+    names = [level_name(query, level, randomizer.levels) for level in likeliest]
+    return _listed(tuple(names))
 
 
-def _level(query: Query, level: int, levels: int) -> str:
+def level_name(query: Query, level: int, levels: int) -> str:
+    """Return a level of a randomizer in plain words: the value of the query that it stands for."""
     match query.kind:
         case QueryKind.PREDICATE:
             return ("no", "yes")[level]
@@ -117,7 +126,7 @@ def _decimal(value: Fraction) -> str:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _study(data: bytes) -> StudyTerms | None:
+def kept_study(data: bytes) -> StudyTerms | None:
     """Return the study's terms; None if its bytes were not kept."""
     try:
         return decode_study(data) if data else None
@@ -126,9 +135,9 @@ def _study(data: bytes) -> StudyTerms | None:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _request(payload: bytes, study: bytes) -> Request | None:
+def kept_request(payload: bytes, study: bytes) -> Request | None:
     """Return the request that was answered; None if its bytes were not kept."""
-    terms = _study(study)
+    terms = kept_study(study)
     if terms is None or not payload:
         return None
     try:

@@ -11,10 +11,12 @@ from pathlib import Path
 from askance_client.durable_files import write_new
 from askance_client.errors import StoreError
 from askance_client.ledger import LedgerFile
+from askance_client.owner.control import SOCKET
 from askance_client.service.identity import SECRET_BYTES, Secret
 
 _IDENTITY = "identity.json"
 _LEDGER = "ledger.sqlite"
+_CONSENTS = "consents.sqlite"
 CONFIGURATION = "device.toml"
 _ANOTHER_FOLDER = (
     "set that again in device.toml, or make another folder (init), whose ledger does not know what"
@@ -29,7 +31,8 @@ class DeviceHome:
     Args:
       folder: holds `identity.json` (the secret that identities are derived from), `ledger.sqlite`
         (its own ledger, or all of a gateway's members'), `ledger.sqlite.mark` (its high-water mark)
-        and `device.toml`.
+        and `device.toml`. A device that runs adds `consents.sqlite`, the owner's decisions on
+        studies, and, while it runs, the socket `control.sock`.
     """
 
     folder: Path
@@ -129,6 +132,16 @@ class DeviceHome:
     @property
     def _identity(self) -> Path:
         return self.folder / _IDENTITY
+
+    @property
+    def consents_path(self) -> Path:
+        """The path of the owner's decisions on studies."""
+        return self.folder / _CONSENTS
+
+    @property
+    def control_path(self) -> Path:
+        """The path of the socket of a running device."""
+        return self.folder / SOCKET
 
     @property
     def ledger_path(self) -> Path:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import csv
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from askance_client.accounting import format_nats
 from askance_client.cli.configuration import read_configuration
-from askance_client.cli.explaining import explain
+from askance_client.cli.folder import ask
 from askance_client.cli.home import DeviceHome, mismatches
 from askance_client.cli.ledger_audit import LedgerAudit
 from askance_client.cli.members import read_schema
@@ -18,58 +19,80 @@ from askance_client.ledger import PostingKind
 from askance_client.printable import printable
 
 
-def status(home: DeviceHome, _: Path) -> dict[str, Any]:
-    """Return sums; `members` counts members with a row, `spent_nano_nats` is the most of one."""
-    file = home.ledgers()
-    spent: Counter[str] = Counter()
-    studies: set[bytes] = set()
-    answers = 0
-    try:
-        identity = home.secret().device()
-        for posting in file.postings():
-            spent[posting.member] += posting.charge.nano_nats
-            if posting.kind is PostingKind.ANSWER:
-                studies.add(posting.charge.study_digest)
-                answers += 1
-    finally:
-        file.close()
-    return {
-        "device_id": identity.device_id.hex(),
-        "members": len(spent),
-        "spent_nano_nats": max(spent.values(), default=0),
-        "answers": answers,
-        "studies": len(studies),
-    }
+def status(home: DeviceHome, path: Path) -> dict[str, Any]:
+    """Return sums, and the studies that wait for the owner; of a running device too."""
+    return ask(home, path, "status", {})[0]
 
 
 def tell_status(result: dict[str, Any]) -> str:
-    """Return the sums in a line."""
+    """Return the sums in a line, and a line per study that waits."""
     spent = f"{format_nats(result['spent_nano_nats'])} nats spent"
     if result["members"] > 1:
         spent = f"at most {spent} by one of {result['members']} members"
-    return (
+    lines = [
         f"device {result['device_id']}: {spent} on"
         f" {result['answers']} {_plural(result['answers'], 'answer', 'answers')} to"
         f" {result['studies']} {_plural(result['studies'], 'study', 'studies')}"
-    )
+    ]
+    lines += [
+        f"waiting: study {known['study'][:16]}: {known['purpose'] or 'no purpose'},"
+        f" at most {format_nats(known['budget_nano_nats'])} nats, until {known['expires']}"
+        for known in result["waiting"]
+    ]
+    return "\n".join(lines)
 
 
 def _plural(number: int, singular: str, plural: str) -> str:
     return singular if number == 1 else plural
 
 
-def history(home: DeviceHome, _: Path) -> dict[str, Any]:
+def history(home: DeviceHome, path: Path) -> dict[str, Any]:
     """Return every row in plain words; a gateway's with the member's name."""
-    file = home.ledgers()
-    try:
-        return {"entries": [explain(posting) for posting in file.postings()]}
-    finally:
-        file.close()
+    return {"entries": ask(home, path, "history", {})}
 
 
 def tell_history(result: dict[str, Any]) -> str:
     """Format a paragraph per row: time, cost and study, then the question and the answer."""
     return "\n".join(line for entry in result["entries"] for line in _paragraph(entry))
+
+
+def csv_history(result: dict[str, Any]) -> str:
+    """Format a line of CSV per row, under a header; printable characters only."""
+    written = StringIO()
+    writer = csv.DictWriter(written, _COLUMNS, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    for entry in result["entries"]:
+        cells = {name: _cell(entry.get(name)) for name in _COLUMNS}
+        writer.writerow(cells | {"nats": format_nats(entry["nano_nats"])})
+    return written.getvalue().rstrip("\n")
+
+
+_COLUMNS = (
+    "time",
+    "day",
+    "member",
+    "kind",
+    "sequence",
+    "nats",
+    "study",
+    "analysts",
+    "purpose",
+    "learner",
+    "request",
+    "question",
+    "answer",
+    "event",
+)
+_FORMULA = ("=", "+", "-", "@")  # a spreadsheet would compute a cell that begins with one
+
+
+def _cell(found: object) -> object:
+    if isinstance(found, list):
+        return " ".join(str(item) for item in found)
+    if not isinstance(found, str):
+        return found
+    text = printable(found)
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _paragraph(entry: dict[str, Any]) -> Iterator[str]:
@@ -82,6 +105,8 @@ def _paragraph(entry: dict[str, Any]) -> Iterator[str]:
     why = f": {entry['purpose']} ({entry['learner']})" if entry["purpose"] is not None else ""
     yield f"{entry['time']}  {cost}{member}"
     yield f"  study     {entry['study'][:16]}{why}"
+    for analyst in entry["analysts"]:
+        yield f"  signed by {analyst}"
     yield f"  asked     {entry['question']}"
     yield f"  answered  {entry['answer']}"
 

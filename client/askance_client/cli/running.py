@@ -7,8 +7,9 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,13 @@ from grpc import aio
 
 from askance_client.cli.configuration import DeviceConfiguration, read_configuration
 from askance_client.cli.event_log import Journal, log_to_stderr, warn
+from askance_client.cli.folder import OpenFolder
 from askance_client.cli.home import DeviceHome
 from askance_client.cli.members import MemberRoster, read_people
 from askance_client.cli.naming import ALONE
 from askance_client.errors import AskanceError, InvalidParameter, RemoteProtocolError
 from askance_client.ledger import LedgerFile
+from askance_client.owner import Consents, ControlServer
 from askance_client.randomizers import SystemCoins
 from askance_client.service import (
     CheckInOutcome,
@@ -78,7 +81,7 @@ def run_once(home: DeviceHome, path: Path) -> dict[str, Any]:
     """Check in once for each member."""
     log_to_stderr()
     configuration = read_configuration(path)
-    with _gateway(home, configuration, Journal()) as gateway:
+    with _gateway(home, configuration, Journal()) as (gateway, _):
         outcome = asyncio.run(gateway.check_in_once())
     for failure, count in outcome.failures.most_common():
         explained = _explained(configuration, failure)
@@ -99,19 +102,26 @@ def run_on(home: DeviceHome, path: Path, *, as_json: bool) -> None:
     log_to_stderr()
     configuration = read_configuration(path)
     journal = Journal()
-    with _gateway(home, configuration, journal) as gateway:
+    with _gateway(home, configuration, journal) as (gateway, folder):
         start = {"members": gateway.members, "aggregator": str(configuration.aggregator)}
         if as_json:
             print(json.dumps(start), flush=True)
         journal.say("started members={members} aggregator={aggregator}".format(**start))
         with rare_collections():
-            asyncio.run(_until_signalled(gateway))
+            asyncio.run(_until_signalled(gateway, folder))
     journal.flush()
     journal.say("stopped")
 
 
-async def _until_signalled(gateway: Gateway) -> None:
-    """Run a gateway until SIGTERM or SIGINT, then hang up in order."""
+async def _until_signalled(gateway: Gateway, folder: OpenFolder) -> None:
+    """Run a gateway and its socket until SIGTERM or SIGINT, then hang up in order."""
+    after = {"approve": gateway.reopen, "deny": gateway.reopen}
+    control = ControlServer(folder.home.control_path, folder.operations(), after)
+    async with control.serving():
+        await _run_until_signalled(gateway)
+
+
+async def _run_until_signalled(gateway: Gateway) -> None:
     loop, told = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told.set)
@@ -127,8 +137,8 @@ async def _until_signalled(gateway: Gateway) -> None:
 @contextmanager
 def _gateway(
     home: DeviceHome, configuration: DeviceConfiguration, journal: Journal
-) -> Iterator[Gateway]:
-    """The gateway of a folder, its ledgers open for the length of the block."""
+) -> Iterator[tuple[Gateway, OpenFolder]]:
+    """The gateway of a folder, whose files are open for the length of the block."""
     people, secret = read_people(configuration), home.secret()
     warn(people.warnings)
     channel = partial(
@@ -138,12 +148,11 @@ def _gateway(
         longest_wait_ms=1000 * configuration.longest_wait_s,
     )
     coins = SystemCoins()
-    file = home.bound(people.binding)
-    try:
-        yield Gateway(
-            list(_members(secret, people, file)),
+    with _files(home, people.binding, configuration) as folder:
+        gateway = Gateway(
+            list(_members(secret, people, folder.ledgers)),
             schema=people.schema,
-            policy=configuration.policy,
+            policy=replace(configuration.policy, consent=folder.consents),
             coins_for=lambda _: coins,
             now_s=system_now_s,
             channel=channel,
@@ -152,8 +161,23 @@ def _gateway(
             longest_wait_ms=1000 * configuration.longest_wait_s,
             release_ms=configuration.release_ms,
         )
+        yield gateway, folder
+
+
+@contextmanager
+def _files(
+    home: DeviceHome, binding: Mapping[str, str], configuration: DeviceConfiguration
+) -> Iterator[OpenFolder]:
+    """The ledgers and the owner's decisions, held for the length of a block."""
+    ledgers = home.bound(binding)
+    try:
+        consents = Consents.open(home.consents_path, configuration.rule)
+        try:
+            yield OpenFolder(home, ledgers, consents, lambda: configuration, running=True)
+        finally:
+            consents.close()
     finally:
-        file.close()
+        ledgers.close()
 
 
 def _members(secret: Secret, people: MemberRoster, file: LedgerFile) -> Iterator[Member]:

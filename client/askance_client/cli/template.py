@@ -87,6 +87,11 @@ def _policy(given: Given) -> list[str]:
         _optional("study_epsilon", _nats(given.study), '"1"'),
         "# The fields that may be asked about; without it: all of the schema.",
         '# fields = ["age"]',
+        "# Studies on which the owner has not decided: answered if an analyst above signed them",
+        '# ("pinned"), or held until `device approve FOLDER STUDY` ("ask").',
+        '# consent = "ask"',
+        "# An approval holds for so many days; without it: until the study expires.",
+        "# consent_days = 30",
     ]
 
 

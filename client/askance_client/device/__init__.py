@@ -12,11 +12,12 @@ no access to records or coins; `core` evaluates what is to be charged, and commi
 
 from askance_client.device.core import Device, RecordSource, TooManyRefusals, Turn, Value
 from askance_client.device.examination import ExaminedRequest, ExaminedStudy, Examiner
-from askance_client.device.policy import Policy
+from askance_client.device.policy import Consent, Policy
 from askance_client.device.settling import MAX_REFUSALS, RefusalCounts
 
 __all__ = [
     "MAX_REFUSALS",
+    "Consent",
     "Device",
     "ExaminedRequest",
     "ExaminedStudy",

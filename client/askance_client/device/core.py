@@ -41,7 +41,7 @@ class RecordSource(Protocol):
 
 
 class TooManyRefusals(RemoteProtocolError):
-    """Refused requests of this study and hour are past their limit; no report leaves."""
+    """No report leaves: refusals of this study and hour are past their limit, or it is held."""
 
 
 class Device:
@@ -142,7 +142,8 @@ class Device:
 
         Raises:
           StoreError: the ledger could not make it durable; nothing was spent, nothing may be sent.
-          TooManyRefusals: it is refused, and so were too many before it; nothing may be sent.
+          TooManyRefusals: it is refused, and so were too many before it, or its study waits for the
+            owner; nothing may be sent.
         """
         turn = self.begin((payload,))
         try:
@@ -152,7 +153,7 @@ class Device:
             raise
         report = turn.finish().get(digest_of(payload))
         if report is None:
-            raise TooManyRefusals("request: expected fewer refused requests of its study this hour")
+            raise TooManyRefusals("request: expected a decided study, and fewer refusals this hour")
         return report
 
     def begin(self, payloads: Sequence[bytes]) -> Turn:
@@ -189,7 +190,7 @@ class Device:
             study, settlement = settling.settle(payload, digest)
             if isinstance(settlement, Refusal):
                 refusals.append(settlement)
-                if not self._refusals.admit(study, now_s):
+                if settlement.reason is Reason.WAITING or not self._refusals.admit(study, now_s):
                     continue
             settled[digest] = settlement
         return settled, tuple(refusals)

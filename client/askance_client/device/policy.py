@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from askance_client.device.examination import ExaminedStudy
 from askance_client.errors import InvalidParameter
 from askance_client.ledger import Limits
 from askance_client.messages import Reason, Refusal, StudyTerms
+
+# (study, a request's payload, the time in Unix seconds) -> None if the study may be answered. A
+# refusal for `Reason.WAITING` holds the request: no report leaves for it. It is a function of the
+# study, the clock and the owner's decisions; nothing that it is given depends on a record.
+Consent = Callable[[ExaminedStudy, bytes, int], Refusal | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +26,7 @@ class Policy:
       day_nano_nats: the most that one UTC day may cost; None for no limit but the life's.
       study_nano_nats: the most that one study may cost, whatever it asks for; None likewise.
       fields: the fields that may be asked about; None for all of the schema.
+      consent: the owner's decisions on studies; None to answer all that the analysts sign.
     """
 
     analysts: frozenset[bytes]
@@ -26,6 +34,7 @@ class Policy:
     day_nano_nats: int | None = None
     study_nano_nats: int | None = None
     fields: frozenset[str] | None = None
+    consent: Consent | None = None
 
     def __post_init__(self) -> None:
         for key in self.analysts:

@@ -131,6 +131,8 @@ class Settling:
         at_s = self._time(standing.totals.last_s)
         objection = self._policy.objection(asked.request.query.fields_used)
         objection = objection or _untimely(study, at_s, self._now_s, standing.totals.last_s)
+        if objection is None and self._policy.consent is not None:
+            objection = self._policy.consent(study, payload, at_s)
         if objection is not None:
             return objection
         if standing.frozen is not None:

@@ -144,6 +144,7 @@ class Gateway:
         self._longest_wait_ms = longest_wait_ms
         self._release_ms = release_ms
         self._evaluate: Evaluate = evaluate_at_once
+        self._runners: list[DeviceRunner] = []
 
     @property
     def members(self) -> int:
@@ -160,9 +161,18 @@ class Gateway:
                 tasks.create_task(self._watch(number, channel))
             for place in range(len(self._members)):
                 runner = self._runner(place, channels, executor, self._report)
+                self._runners.append(runner)
                 tasks.create_task(self._participate(runner))
                 if place % DIALS_PER_TURN == 0:
                     await asyncio.sleep(0)  # so that who answers, or hangs up, is heard meanwhile
+
+    def reopen(self) -> None:
+        """Open all streams anew, so that the aggregator sends the requests that were held.
+
+        For use in the event loop, after the owner has decided on a study.
+        """
+        for runner in self._runners:
+            runner.reopen()
 
     async def check_in_once(self) -> CheckInOutcome:
         """Let each member fetch, answer and deliver once; failures are counted, not retried."""

@@ -133,6 +133,7 @@ class DeviceRunner:
         self._on_default = on_default
         self._evaluating: asyncio.Future[None] | None = None  # perhaps one that is late
         self._outbox = Outbox()
+        self._call: aio.StreamStreamCall[bytes, bytes] | None = None
 
     @property
     def device(self) -> Device:
@@ -202,6 +203,14 @@ class DeviceRunner:
                 wait_ms = self._after(failure)
             await self._sleep(wait_ms)
 
+    def reopen(self) -> None:
+        """End the open stream: the next one brings the requests that were held.
+
+        For use in the event loop. What is being answered is answered and delivered.
+        """
+        if self._call is not None:
+            self._call.cancel()
+
     def _after(self, failure: Failure) -> int:
         if self._on_failure is not None:
             self._on_failure(failure)
@@ -214,7 +223,19 @@ class DeviceRunner:
         return asked_wait_ms(asked_ms, self._longest_wait_ms, self._jitter)
 
     async def _hold_stream(self) -> None:
-        call = self._participate(metadata=self._metadata)
+        call = self._call = self._participate(metadata=self._metadata)
+        try:
+            await self._exchange_on(call)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling() or not call.cancelled():
+                raise
+            # `reopen` has ended the stream, and nothing else was cancelled.
+        finally:
+            self._call = None
+            call.cancel()
+
+    async def _exchange_on(self, call: aio.StreamStreamCall[bytes, bytes]) -> None:
         try:
             # A write to a stream that was refused would lose its status, and the wait asked for.
             if protocol_of(await call.initial_metadata()) != PROTOCOL:
@@ -231,8 +252,6 @@ class DeviceRunner:
                     await call.write(encode_check_in(CheckIn(reports=batch)))
         except asyncio.InvalidStateError:
             await call.read()  # written to a stream that has ended: this raises its status
-        finally:
-            call.cancel()
 
     def _greeting(self, reports: tuple[bytes, ...]) -> bytes:
         known = self._device.known_studies[-MAX_KNOWN_STUDIES:]

@@ -43,6 +43,10 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     REASON_OVER_DAY_BUDGET: _Reason.ValueType  # 12
     REASON_OVER_LIFE_BUDGET: _Reason.ValueType  # 13
     REASON_CLOCK_MOVED_BACK: _Reason.ValueType  # 14
+    REASON_NOT_APPROVED: _Reason.ValueType  # 17
+    """the owner denied the study"""
+    REASON_WAITING: _Reason.ValueType  # 18
+    """on the device only: nothing leaves while its owner has not decided"""
 
 class Reason(_Reason, metaclass=_ReasonEnumTypeWrapper): ...
 
@@ -61,6 +65,10 @@ REASON_OVER_STUDY_BUDGET: Reason.ValueType  # 11
 REASON_OVER_DAY_BUDGET: Reason.ValueType  # 12
 REASON_OVER_LIFE_BUDGET: Reason.ValueType  # 13
 REASON_CLOCK_MOVED_BACK: Reason.ValueType  # 14
+REASON_NOT_APPROVED: Reason.ValueType  # 17
+"""the owner denied the study"""
+REASON_WAITING: Reason.ValueType  # 18
+"""on the device only: nothing leaves while its owner has not decided"""
 Global___Reason: _TypeAlias = Reason  # noqa: Y015
 
 class _Status:

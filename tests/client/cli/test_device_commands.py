@@ -34,6 +34,8 @@ def test_a_new_device_has_an_identity_of_its_own_and_an_empty_ledger(
         "spent_nano_nats": 0,
         "answers": 0,
         "studies": 0,
+        "running": False,
+        "waiting": [],
     }
 
 
@@ -42,7 +44,7 @@ def test_a_new_device_has_an_identity_of_its_own_and_an_empty_ledger(
     [(1, 1, "1 answer to 1 study"), (500, 1, "500 answers to 1 study"), (0, 0, "0 studies")],
 )
 def test_a_status_counts_in_plain_words(answers: int, studies: int, told: str) -> None:
-    result = {"device_id": "ab", "members": 1, "spent_nano_nats": 0}
+    result = {"device_id": "ab", "members": 1, "spent_nano_nats": 0, "waiting": []}
     assert tell_status(result | {"answers": answers, "studies": studies}).endswith(told)
 
 
@@ -103,6 +105,7 @@ def test_status_and_history_tell_what_was_spent(
             "learner": None,
             "question": "not kept (answered before payloads were kept)",
             "answer": "01",
+            "analysts": [],
         }
     ]
     assert main(["history", str(tmp_path)]) == 0

@@ -1,0 +1,238 @@
+"""Studies and requests in plain words: possible answers, exact loss, and what is left to spend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+from askance_client.accounting import NANO_NATS_PER_NAT, exp_bounds, format_nats
+from askance_client.cli.explaining import kept_study, level_name, likeliest_levels, question
+from askance_client.codec import digest_of
+from askance_client.device import Policy
+from askance_client.ledger import SECONDS_PER_DAY, LedgerFile
+from askance_client.messages import Request, StudyTerms
+from askance_client.owner import KnownStudy
+from askance_client.owner.laws import classes, table, truths
+from askance_client.printable import printable
+from askance_client.queries import Query, QueryKind
+from askance_client.randomizers import Randomizer
+from askance_client.service.clock import utc_text
+
+_BITS = 64  # binary places of the odds
+_HUNDREDTHS = 100
+_MOST_DECIMALS = 12  # of a percentage
+_MOST_EXPONENT = 40 * NANO_NATS_PER_NAT  # of more nats the odds have no use: 10^17 times
+
+
+def odds(nano_nats: int) -> str:
+    """Return e^(nano_nats / 10^9), rounded up to two decimals, as text."""
+    if nano_nats > _MOST_EXPONENT:
+        return "more than 10^17"
+    _, high = exp_bounds(nano_nats, _BITS)
+    hundredths = -(-high * _HUNDREDTHS >> _BITS)
+    whole, rest = divmod(hundredths, _HUNDREDTHS)
+    return f"{whole:,}.{rest:02}" if rest else f"{whole:,}"
+
+
+def percent(chance: Fraction) -> str:
+    """Return a probability as a percentage: two decimals, or two digits of a small one."""
+    if not chance:
+        return "0 %"
+    decimals, unit = 2, 100
+    while 100 * chance * unit < 10 and decimals < _MOST_DECIMALS:
+        decimals, unit = decimals + 1, 10 * unit
+    rounded = (200 * chance.numerator * unit + chance.denominator) // (2 * chance.denominator)
+    whole, rest = divmod(rounded, unit)
+    return f"{whole}.{rest:0{decimals}} %"
+
+
+def explained_request(request: Request, payload: bytes) -> dict[str, Any]:
+    """Return a request as a JSON object: question, answers, probabilities and loss."""
+    return {
+        "request": digest_of(payload).hex(),
+        "round": request.round,
+        **explained_question(request),
+    }
+
+
+def explained_question(request: Request) -> dict[str, Any]:
+    """Return a question with its possible answers and their probabilities for each truth."""
+    query, randomizer = request.query, request.randomizer
+    nano_nats = randomizer.loss.nano_nats
+    return {
+        "question": question(query),
+        "nano_nats": nano_nats,
+        "odds": odds(nano_nats),
+        "randomizer": randomizer.name,
+        "rounded": query.kind in (QueryKind.REAL, QueryKind.VECTOR),
+        **_law(request, query, randomizer),
+    }
+
+
+def _law(request: Request, query: Query, randomizer: Randomizer) -> dict[str, Any]:
+    found = table(randomizer)
+    if found is None:
+        return _classes(query, randomizer)
+    names = [likeliest_levels(request, answer) or answer.hex() for answer, _ in found]
+    if len(set(names)) < len(names):
+        names = [f"answer {place}, likeliest for {name}" for place, name in enumerate(names)]
+    return {
+        "truths": [
+            level_name(query, level, randomizer.levels) for level in range(randomizer.levels)
+        ],
+        "answers": [
+            {"answer": name, "count": 1, "chances": [str(chance) for chance in chances]}
+            for name, (_, chances) in zip(names, found, strict=True)
+        ],
+    }
+
+
+def _classes(query: Query, randomizer: Randomizer) -> dict[str, Any]:
+    """Classes of answers, a truth's after another's: their names may differ by truth."""
+    levels = truths(randomizer)
+    names = [level_name(query, level, randomizer.levels) for level in levels]
+    if len(levels) == 1:
+        names = ["any value"]
+    rows: dict[tuple[str, int], list[str]] = {}
+    for place, level in enumerate(levels):
+        for found in classes(randomizer, level):
+            row = rows.setdefault((found.name, found.answers), ["0"] * len(levels))
+            row[place] = str(found.chance)
+    return {
+        "truths": names,
+        "answers": [
+            {"answer": name, "count": count, "chances": chances}
+            for (name, count), chances in rows.items()
+        ],
+    }
+
+
+def explained_study(known: KnownStudy, terms: StudyTerms, now_s: int) -> dict[str, Any]:
+    """Return a study as a JSON object: terms, the owner's decision, and the most it may cost."""
+    decision = known.decision
+    state = "waiting" if known.waits(now_s) else "expired"
+    entry: dict[str, Any] = {
+        "study": known.digest.hex(),
+        "analyst": known.analyst.hex(),
+        **explained_terms(terms),
+        "first_asked": utc_text(known.first_s),
+    }
+    if decision is not None and decision.holds(now_s):
+        state = decision.verdict.value
+        entry |= {"decided": utc_text(decision.at_s), "why": decision.why}
+        if decision.until_s:
+            entry["until"] = utc_text(decision.until_s)
+    return entry | {"state": state}
+
+
+def explained_terms(terms: StudyTerms) -> dict[str, Any]:
+    """Return what an analyst signed, in plain words."""
+    return {
+        "purpose": printable(terms.purpose),
+        "learner": printable(terms.learner),
+        "parameters": {printable(name): printable(value) for name, value in terms.parameters},
+        "fields": [printable(name) for name in terms.fields],
+        "budget_nano_nats": terms.budget_nano_nats,
+        "budget_odds": odds(terms.budget_nano_nats),
+        "expires": utc_text(terms.expires_unix_s),
+    }
+
+
+def left(
+    ledgers: LedgerFile, policy: Policy, study: bytes, terms: StudyTerms, now_s: int
+) -> dict[str, Any]:
+    """Return what is left of each budget, in nano-nats: of the member who has the least left."""
+    limits = policy.limits(terms)
+    day = now_s // SECONDS_PER_DAY
+    totals = [ledgers.ledger(name).totals(study, day) for name in ledgers.members()]
+    spent = {
+        "life": (limits.life, max((found.life for found in totals), default=0)),
+        "day": (limits.day, max((found.day for found in totals), default=0)),
+        "study": (limits.study, max((found.study for found in totals), default=0)),
+    }
+    return {
+        name: {"left_nano_nats": max(limit - most, 0), "of_nano_nats": limit}
+        for name, (limit, most) in spent.items()
+    }
+
+
+def tell_explanation(entry: Mapping[str, Any]) -> str:
+    """Format an explained study, with its questions, or a question alone."""
+    return "\n".join(_lines(entry))
+
+
+def _lines(entry: Mapping[str, Any]) -> Iterator[str]:
+    if "fields" in entry:
+        purpose = entry["purpose"] or "no purpose"
+        name = entry.get("file") or entry["study"][:16]
+        yield f"study {name}: {purpose} ({entry['learner']})"
+        if "analyst" in entry:
+            yield f"  analyst        {entry['analyst']}"
+        yield f"  may ask about  {', '.join(entry['fields']) or 'no field'}"
+        yield f"  costs at most  {_cost(entry['budget_nano_nats'], entry['budget_odds'])}"
+        yield f"  ends           {entry['expires']}"
+        yield from _state(entry)
+        yield from _left(entry)
+    for asked in entry.get("questions", ()):
+        yield from _question(asked)
+
+
+def _state(entry: Mapping[str, Any]) -> Iterator[str]:
+    if entry.get("state") == "waiting":
+        yield f"  waits for the owner: device approve FOLDER {entry['study'][:16]}, or deny"
+    elif "state" in entry:
+        until = f" until {entry['until']}" if "until" in entry else ""
+        why = f": {printable(entry['why'])}" if entry.get("why") else ""
+        yield f"  {entry['state']}{until}{why}"
+
+
+def _left(entry: Mapping[str, Any]) -> Iterator[str]:
+    parts = [
+        f"{format_nats(found['left_nano_nats'])} of {format_nats(found['of_nano_nats'])} nats"
+        f" ({name})"
+        for name, found in entry.get("left", {}).items()
+    ]
+    if parts:
+        yield f"  left           {', '.join(parts)}"
+
+
+def _question(asked: Mapping[str, Any]) -> Iterator[str]:
+    number = f" {asked['request'][:16]}" if "request" in asked else ""
+    yield f"question{number}: {asked['question']}"
+    yield f"  an answer costs {_cost(asked['nano_nats'], asked['odds'])}"
+    if asked["rounded"]:
+        yield "  a number between two of these values is rounded to one of them at random"
+    yield from _chances(asked)
+
+
+def _chances(asked: Mapping[str, Any]) -> Iterator[str]:
+    rows = [["possible answer", *(f"if {truth}" for truth in asked["truths"])]]
+    for row in asked["answers"]:
+        count = f" ({_counted(row['count'])})" if row["count"] > 1 else ""
+        chances = [percent(Fraction(chance)) for chance in row["chances"]]
+        rows.append([f"{row['answer']}{count}", *chances])
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    for row in rows:
+        first, *others = [
+            cell.rjust(width) if place else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(["", first, *others])
+
+
+def _counted(number: int) -> str:
+    text = f"{number:,}"
+    return f"{text} of them" if len(text) < 14 else f"about 10^{len(str(number)) - 1} of them"
+
+
+def _cost(nano_nats: int, times: str) -> str:
+    nats = format_nats(nano_nats)
+    return (
+        f"{nats} nats: at most e^{nats} = {times} times as likely under one record as under another"
+    )
+
+
+def study_of(known: KnownStudy) -> StudyTerms | None:
+    """Return the terms of a known study; None if its bytes cannot be read."""
+    return kept_study(known.study)

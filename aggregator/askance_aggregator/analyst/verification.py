@@ -377,6 +377,11 @@ def _check_closed(asked: Asked, closed: Closed) -> None:
                 f"{place}: expected at most {members} answers and refusals in group {number},"
                 f" found {heard} of {tally.asked}"
             )
+        if not 0 <= tally.reused <= tally.answered:
+            raise VerificationFailed(
+                f"{place}: expected at most {tally.answered} reused answers in group {number},"
+                f" found {tally.reused}"
+            )
 
 
 def _check_result(

@@ -26,9 +26,10 @@ T = TypeVar("T")
 class Outcome(Generic[T]):
     """Outcome of a study: its hypothesis and its cost.
 
-    `answers` counts the reports received, `users_used` the users asked, `rounds` and `queries` what
-    were asked of them, a wave counting for itself; `users_saved` were planned for, and not asked
-    because earlier waves were enough; `transcript` is the digest.
+    `answers` counts the reports received, `reused` those of them that were given before, to another
+    request (they describe their users as of then), `users_used` the users asked, `rounds` and
+    `queries` what were asked of them, a wave counting for itself; `users_saved` were planned for,
+    and not asked because earlier waves were enough; `transcript` is the digest.
     """
 
     hypothesis: T
@@ -36,6 +37,7 @@ class Outcome(Generic[T]):
     queries: int
     answers: int
     refusals: int
+    reused: int
     users_used: int
     users_saved: int
     spending: Spending
@@ -142,6 +144,7 @@ class Session(Generic[T]):
             queries=oracle.queries,
             answers=sum(tally.answered for tally in tallies),
             refusals=sum(count for tally in tallies for _, count in tally.refusals),
+            reused=sum(tally.reused for tally in tallies),
             users_used=oracle.users_used,
             users_saved=oracle.users_saved,
             spending=self._accounts.spending(),

@@ -174,16 +174,7 @@ def _plain(event: Event) -> dict[str, Any]:
             return {
                 "kind": "closed",
                 "round": event.round,
-                "tallies": [
-                    {
-                        "counts": list(tally.counts),
-                        "answered": tally.answered,
-                        "asked": tally.asked,
-                        "root": tally.root.hex(),
-                        "refusals": {str(int(why)): count for why, count in tally.refusals},
-                    }
-                    for tally in event.tallies
-                ],
+                "tallies": [_plain_tally(tally) for tally in event.tallies],
             }
         case Stopped():
             return {
@@ -204,6 +195,19 @@ def _plain_group(group: AskedGroup) -> dict[str, Any]:
     }
     if group.decode is not None:
         plain["decode"] = [str(value) for value in group.decode]
+    return plain
+
+
+def _plain_tally(tally: Tally) -> dict[str, Any]:
+    plain: dict[str, Any] = {
+        "counts": list(tally.counts),
+        "answered": tally.answered,
+        "asked": tally.asked,
+        "root": tally.root.hex(),
+        "refusals": {str(int(why)): count for why, count in tally.refusals},
+    }
+    if tally.reused:
+        plain["reused"] = tally.reused
     return plain
 
 
@@ -283,6 +287,7 @@ def _parse_closed(item: dict[str, Any]) -> Closed:
                 refusals=tuple(
                     sorted((Reason(int(why)), count) for why, count in tally["refusals"].items())
                 ),
+                reused=tally.get("reused", 0),
             )
             for tally in item["tallies"]
         ),

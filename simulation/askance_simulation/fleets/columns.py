@@ -157,8 +157,11 @@ class _Folded:
 
     def tally(self, users: _Users, place: int) -> Tally:
         reasons: Counter[Reason | None] = Counter()
+        reused = 0
         for said, count in users.items():
-            reasons.update({one.refused: count for one in said if one.group == place})
+            ours = [one for one in said if one.group == place]
+            reasons.update({one.refused: count for one in ours})
+            reused += count * sum(one.refused is None and not one.charged for one in ours)
         answered = reasons.pop(None, 0)
         randomizer, counts = self._group.randomizer, self._counts
         if counts is None:  # no user was asked
@@ -169,6 +172,7 @@ class _Folded:
             asked=self._group.cohort.size,
             root=self._tree.root,
             refusals=tuple(sorted((why, count) for why, count in reasons.items() if why)),
+            reused=reused,
         )
 
 

@@ -151,3 +151,18 @@ def _mapping(value: object) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise InvalidParameter(f"expected a table, got {value_text(value)}")
     return value
+
+
+def a_number_of_days(value: object) -> int:
+    """Return a whole number of days that is written as "7d".
+
+    Raises:
+      InvalidParameter: another text, or no text.
+    """
+    text = a_text(value)
+    digits = text.removesuffix("d")
+    if digits == text or not digits.isascii() or not digits.isdigit() or not 1 <= len(digits) <= 4:
+        raise InvalidParameter(f'expected days as "7d", got {value_text(text)}')
+    if int(digits) < 1:
+        raise InvalidParameter(f"expected 1 day or more, got {value_text(text)}")
+    return int(digits)

@@ -86,6 +86,7 @@ class LocalOracle:
     ) -> None:
         self._study = study
         self._digest = header.study_digest
+        self._epoch = header.epoch
         self._terms = decode_study(study.study)
         self._plan = study_plan
         self._fleet = fleet
@@ -274,7 +275,9 @@ class LocalOracle:
             if group.cohort not in starts:
                 starts[group.cohort] = cursor
                 cursor += group.users
-            request = Request(self._digest, number, index, group.query, group.randomizer)
+            request = Request(
+                self._digest, number, index, group.query, group.randomizer, self._epoch
+            )
             groups.append(
                 AskedGroup(
                     payload=encode_request(request),

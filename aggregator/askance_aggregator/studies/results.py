@@ -22,12 +22,14 @@ from askance_client.queries import Schema
 _NANO = 10**9
 
 
-def cohort_seed(study_digest: bytes) -> bytes:
-    """Return the seed of a deployed study's cohorts: its digest.
+def cohort_seed(study_digest: bytes, epoch: int = 0) -> bytes:
+    """Return the seed of a deployed study's cohorts: its digest, and the epoch's index.
 
-    The analyst's nonce decides it, and neither the aggregator nor a device.
+    The analyst's nonce decides it, and neither the aggregator nor a device. Epochs have cohorts of
+    their own, so that a study of a part of the users asks each of them in few epochs.
     """
-    return hashlib.sha256(b"askance cohorts v1\0" + study_digest).digest()
+    period = epoch.to_bytes(8, "big") if epoch else b""
+    return hashlib.sha256(b"askance cohorts v1\0" + study_digest + period).digest()
 
 
 @dataclass(frozen=True, slots=True)

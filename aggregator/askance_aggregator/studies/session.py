@@ -16,7 +16,7 @@ from askance_aggregator.studies.local import LocalOracle, Watch
 from askance_aggregator.studies.tallies import Tally
 from askance_aggregator.studies.transcript import Asked, Header, Transcript, TranscriptLog
 from askance_client.codec import decode_study, digest_of
-from askance_client.errors import NondeterminismError, PlanRefused
+from askance_client.errors import InvalidParameter, NondeterminismError, PlanRefused
 from askance_client.messages import SignedStudy
 
 T = TypeVar("T")
@@ -59,6 +59,10 @@ class Session(Generic[T]):
       design: which randomizer for how many levels and nano-nats.
       watch: called with a round's number and plan once its users are allocated and recorded, before
         any is asked; not for rounds that the log holds already.
+      epoch: index of the epoch that it collects; 0: the study collects once.
+
+    Raises:
+      InvalidParameter: an epoch that the study does not sign.
     """
 
     def __init__(
@@ -71,9 +75,13 @@ class Session(Generic[T]):
         cohort_seed: bytes,
         design: Design = best_for,
         watch: Watch | None = None,
+        epoch: int = 0,
     ) -> None:
         self._study = study
         self._terms = decode_study(study.study)
+        repeat = self._terms.repeat
+        if epoch not in ((0,) if repeat is None else repeat.indices):
+            raise InvalidParameter(f"epoch: expected one that the study signs, got {epoch}")
         self._learner = learner
         self._fleet = fleet
         self._transcript = Transcript(log)
@@ -85,6 +93,7 @@ class Session(Generic[T]):
             cohort_seed,
             self._terms.conduct.beta,
             self._terms.conduct.confidence,
+            epoch,
         )
         self._design = design
         self._watch = watch

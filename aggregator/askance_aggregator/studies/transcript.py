@@ -51,7 +51,8 @@ class MemoryLog:
 class Header:
     """Facts fixed before the first question.
 
-    beta sizes every round, and the intervals that a learner sees have this confidence.
+    beta sizes every round, and the intervals that a learner sees have this confidence. `epoch` is
+    the index of the epoch; 0: the study collects once.
     """
 
     study_digest: bytes
@@ -61,6 +62,7 @@ class Header:
     cohort_seed: bytes
     beta: Fraction
     confidence: Fraction
+    epoch: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,7 @@ class Transcript:
 def _plain(event: Event) -> dict[str, Any]:
     match event:
         case Header():
-            return {
+            header = {
                 "kind": "header",
                 "format": FORMAT,
                 "study": event.study_digest.hex(),
@@ -162,6 +164,7 @@ def _plain(event: Event) -> dict[str, Any]:
                 "beta": str(event.beta),
                 "confidence": str(event.confidence),
             }
+            return header | ({"epoch": event.epoch} if event.epoch else {})
         case Asked():
             return {
                 "kind": "asked",
@@ -246,6 +249,7 @@ def _parse_header(item: dict[str, Any], number: int) -> Header:
         cohort_seed=bytes.fromhex(item["cohort_seed"]),
         beta=Fraction(item["beta"]),
         confidence=Fraction(item["confidence"]),
+        epoch=item.get("epoch", 0),
     )
 
 

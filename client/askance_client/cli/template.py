@@ -85,6 +85,11 @@ def _policy(given: Given) -> list[str]:
         "# The most that one UTC day, or one study, may cost.",
         _optional("day_epsilon", _nats(given.day), '"2"'),
         _optional("study_epsilon", _nats(given.study), '"1"'),
+        "# The most that the last 30 days, this one included, may cost.",
+        '# window_epsilon = "4"',
+        "# window_days = 30",
+        '# How often answers may be given anew: "never", or the least epoch of a repeated study.',
+        '# refresh = "30d"',
         "# The fields that may be asked about; without it: all of the schema.",
         '# fields = ["age"]',
     ]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from askance.cli.arguments import add_learner, add_text, chosen, required
+from askance.cli.course import add_course, course_lines, course_of
 from askance.cli.figures import nats_text
 from askance.cli.output import Failure, counted, fail, print_json, settings_line
 from askance.cli.parameters import add_learner_parameters
@@ -29,6 +30,7 @@ DESCRIPTION = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the learner, its budget and its failure chance."""
     add_learner(parser)
+    add_course(parser)
     add_text(parser)
 
 
@@ -45,6 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
     with working("planning"):
         planned = ask.plan(arguments.learner, **chosen(arguments))
     result = planned.to_json()
+    course = course_of(arguments, planned)
+    if course is not None:
+        result["course"] = course.to_json()
     if planned.feasible:
         refusal = None
     else:
@@ -88,7 +93,11 @@ def plan_report(
         warnings.append("in waves: fewer users where the first waves are exact enough")
     return CommandReport(
         title=f"plan of {learner}, epsilon {result['epsilon']:.9g}, beta {result['beta']:g}",
-        body=[(_details if verbose else _rounds)(shown), *more_rows(len(rows), len(shown))],
+        body=[
+            (_details if verbose else _rounds)(shown),
+            *more_rows(len(rows), len(shown)),
+            *(f"  {line}" for line in course_lines(result.get("course"))),
+        ],
         verdict=f"{needed} in all{'' if users is None else f'; there are {users:,}'}.",
         cost=f"Each user who is asked spends {nats_text(most, result['epsilon'])}.",
         warnings=warnings,

@@ -62,4 +62,4 @@ def test_they_fail_when_they_are_called(without: None) -> None:
 
 def given(*, good: bool) -> list[tuple[str, dict[str, Any]]]:
     """Return the golden vectors as (kind, case)."""
-    return [tuple(getattr(one, "values", one)) for one in vectors.cases(good=good)]  # type: ignore[misc]
+    return [tuple(getattr(one, "values", one)) for one in vectors.cases(good=good)]

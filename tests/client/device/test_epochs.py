@@ -86,7 +86,7 @@ class TestAnswers:
         coins = chosen_coins([1 << 63] * 3)  # so that the answer follows the record
         device = own.device(ledger=ledger, studies=[study], coins=coins, refresh_days=7)
         device._record = Source()
-        outcomes = []
+        outcomes: list[bytes | Refusal] = []
         for epoch in (WEEKLY.first, WEEKLY.first, WEEKLY.first + 1):
             own.now_s = epoch * 7 * DAY
             payload = own.payload(study, epoch=epoch, round_=len(outcomes))
@@ -180,7 +180,7 @@ class TestHostileAggregator:
         self, own: DeviceSetup, ledger: Ledger
     ) -> None:
         study = weekly(own, budget=2 * own.epsilon)
-        owner = {"refresh_days": 7, "study_nano_nats": 5 * own.epsilon}
+        owner: dict[str, Any] = {"refresh_days": 7, "study_nano_nats": 5 * own.epsilon}
         device = own.device(ledger=ledger, studies=[study], **owner)
         schema = own.schema
         questions = [schema.smoker == 1, schema.height < 1, schema.colour == "red"]
@@ -202,7 +202,11 @@ class TestWindows:
     ) -> None:
         daily = Repeat(1, 1_000, 20_000)
         study = weekly(own, repeat=daily, budget=own.epsilon)
-        owner = {"refresh_days": 1, "window_days": 3, "window_nano_nats": 2 * own.epsilon}
+        owner: dict[str, Any] = {
+            "refresh_days": 1,
+            "window_days": 3,
+            "window_nano_nats": 2 * own.epsilon,
+        }
         device = own.device(ledger=ledger, studies=[study], **owner)
         answered = []
         for day in range(20_000, 20_007):
@@ -222,7 +226,11 @@ class TestWindows:
         jumps, days, most = random.Random(seed), 4, 3
         daily = Repeat(1, 1_000, 19_900)
         study = weekly(own, repeat=daily, budget=own.epsilon)
-        owner = {"refresh_days": 1, "window_days": days, "window_nano_nats": most * own.epsilon}
+        owner: dict[str, Any] = {
+            "refresh_days": 1,
+            "window_days": days,
+            "window_nano_nats": most * own.epsilon,
+        }
         device = own.device(ledger=ledger, studies=[study], **owner)
         reasons = set()
         for number in range(60):
@@ -245,7 +253,7 @@ class TestWindows:
         self, own: DeviceSetup, ledger: Ledger
     ) -> None:
         study = own.study()
-        owner = {"window_days": 30, "window_nano_nats": 2 * own.epsilon}
+        owner: dict[str, Any] = {"window_days": 30, "window_nano_nats": 2 * own.epsilon}
         device = own.device(ledger=ledger, studies=[study], **owner)
         schema = own.schema
         payloads = [

@@ -81,7 +81,7 @@ class Conduct:
 
     Args:
       beta: the chance, over all answers, that one is off by its tolerance or more.
-      confidence: of intervals, jointly over a round.
+      confidence: of intervals, jointly over a round; of a repeated study: over all epochs.
       round_deadline_s: a round closes so long after it opened; 0: when all have answered.
       least_answers: in every group of a round; fewer end the study.
       waves: in how many parts, fixed in advance, a round's users are asked; it ends when a part is

@@ -92,7 +92,9 @@ class LocalOracle:
         self._fleet = fleet
         self._transcript = transcript
         self._accounts = accounts
-        self._alpha = float(1 - header.confidence)
+        repeat = self._terms.repeat
+        # Joint over all epochs that are signed, whichever of them are run (union bound).
+        self._alpha = float((1 - header.confidence) / (1 if repeat is None else repeat.epochs))
         self._design = design
         self._watch = watch
         self._permutation = Permutation(header.cohort_seed, header.population)

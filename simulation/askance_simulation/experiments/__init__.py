@@ -3,6 +3,7 @@
 from askance_aggregator.learners.assessments import Assessment, assess
 from askance_simulation.experiments.catalogue import Named, named
 from askance_simulation.experiments.designs import DESIGNS, design
+from askance_simulation.experiments.epochs import Epoch, EpochSeries, simulate_epochs
 from askance_simulation.experiments.sweeps import Sweep, sweep
 from askance_simulation.experiments.trials import (
     Simulation,
@@ -17,6 +18,8 @@ __all__ = [
     "DESIGNS",
     "Assessment",
     "Check",
+    "Epoch",
+    "EpochSeries",
     "Named",
     "Simulation",
     "Sweep",
@@ -27,6 +30,7 @@ __all__ = [
     "named",
     "run_trial",
     "simulate",
+    "simulate_epochs",
     "sweep",
     "verify",
 ]

@@ -25,7 +25,7 @@ from askance_client.queries.limits import (
     MAX_NODES,
     MAX_WEIGHT,
 )
-from askance_client.queries.operators import Operators
+from askance_client.queries.operators import Operators, build_by
 
 _NODE = b"askance/node/1"
 
@@ -153,6 +153,9 @@ def build(
     return Expression(
         op, args, name, constants, grid, inferred, depth, size, weight, digest, (before, after)
     )
+
+
+build_by(build)
 
 
 def field_expression(name: str, field: Field) -> Expression:

@@ -10,7 +10,7 @@ otherwise.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, SupportsIndex, cast
+from typing import TYPE_CHECKING, Protocol, SupportsIndex, cast
 
 from askance_client.errors import InvalidQuery
 from askance_client.queries.exact import exact_ratio, is_integral, to_grid
@@ -22,6 +22,29 @@ if TYPE_CHECKING:
     from askance_client.queries.expressions import Expression
 
 _LABELS_SHOWN = 20
+
+
+class Builder(Protocol):
+    """Type of `expressions.build`."""
+
+    def __call__(
+        self,
+        op: Op,
+        args: tuple[Expression, ...] = (),
+        *,
+        constants: tuple[int, ...] = (),
+        grid: int = 0,
+    ) -> Expression:
+        """Build a node."""
+        ...
+
+
+_BUILDERS: list[Builder] = []
+
+
+def build_by(builder: Builder) -> None:
+    """Set the function that makes nodes; called by the module that defines expressions."""
+    _BUILDERS[:] = [builder]
 
 
 class Operators:
@@ -186,6 +209,5 @@ def _label_index(value: object, beside: Expression) -> int:
 
 
 def _node(op: Op, *values: object, constants: tuple[int, ...] = (), grid: int = 0) -> Expression:
-    from askance_client.queries.expressions import build  # it knows this module
-
+    (build,) = _BUILDERS
     return build(op, tuple(map(operand, values)), constants=constants, grid=grid)

@@ -31,7 +31,7 @@ _FIRST_DAY = 20_454  # 2026-01-01
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """One collection of a repeated study.
+    """Collection of a repeated study in one epoch.
 
     Args:
       index: of the epoch, as requests name it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
@@ -13,6 +14,8 @@ from askance_client.printable import unknown_text, value_text
 
 T = TypeVar("T")
 _NEAR = 0.8  # share of letters in common; related keys, as day_epsilon and life_epsilon, have less
+
+_DAYS = re.compile(r"([0-9]{1,4})d", re.ASCII)
 
 
 class TomlTable:
@@ -160,9 +163,9 @@ def a_number_of_days(value: object) -> int:
       InvalidParameter: another text, or no text.
     """
     text = a_text(value)
-    digits = text.removesuffix("d")
-    if digits == text or not digits.isascii() or not digits.isdigit() or not 1 <= len(digits) <= 4:
+    found = _DAYS.fullmatch(text)
+    if found is None:
         raise InvalidParameter(f'expected days as "7d", got {value_text(text)}')
-    if int(digits) < 1:
+    if int(found[1]) < 1:
         raise InvalidParameter(f"expected 1 day or more, got {value_text(text)}")
-    return int(digits)
+    return int(found[1])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from askance_aggregator.encoding import encode_request
 from askance_aggregator.learners import mean
-from askance_aggregator.studies import Group, Round
+from askance_aggregator.studies import Group, Round, Tally
 from askance_aggregator.studies.study import Study
 from askance_client.codec import digest_of
 from askance_client.device import Policy
@@ -112,7 +113,7 @@ def test_the_courses_meet_what_they_are_for() -> None:
         round_ = round_of(number, daily, 0, START + day + forged, USERS)
         one, other = pair.asked(round_)
         assert one == other
-        ((tally,), _, _) = one  # type: ignore[misc]
+        (tally,) = cast("tuple[tuple[Tally, ...], object, object]", one)[0]
         found.append((tally.answered, tally.reused, dict(tally.refusals)))
     assert found == [
         (USERS, 0, {}),

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from askance_client.codec import MAX_MESSAGE_BYTES, decode_query, parse
 from askance_client.codec.studies import STUDY_CONTEXT
 from askance_client.errors import LocalProtocolError
-from askance_client.messages import Conduct, Request, SignedStudy, StudyTerms
+from askance_client.messages import Conduct, Repeat, Request, SignedStudy, StudyTerms
 from askance_client.queries import Bit, Bits, Category, Field, Integer, Label, Query, Real, Schema
 from askance_client.randomizers import (
     Channel,
@@ -40,6 +40,7 @@ def encode_request(request: Request) -> bytes:
         group=request.group,
         query=encode_query(request.query),
         randomizer=encode_randomizer(request.randomizer),
+        epoch=request.epoch,
     ).SerializeToString(deterministic=True)
 
 
@@ -189,12 +190,19 @@ def encode_study(terms: StudyTerms) -> bytes:
         conduct=_encode_conduct(terms.conduct),
         fields=sorted(terms.fields),
         distribution=terms.distribution,
+        repeat=_encode_repeat(terms.repeat),
     ).SerializeToString(deterministic=True)
     if len(data) > MAX_MESSAGE_BYTES:
         raise LocalProtocolError(
             f"study: expected at most {MAX_MESSAGE_BYTES} bytes, found {len(data)}"
         )
     return data
+
+
+def _encode_repeat(repeat: Repeat | None) -> study_pb2.Repeat | None:
+    if repeat is None:
+        return None
+    return study_pb2.Repeat(every_days=repeat.every_days, epochs=repeat.epochs, first=repeat.first)
 
 
 def _encode_conduct(conduct: Conduct) -> study_pb2.Conduct | None:

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from askance.cli.arguments import add_learner, add_text, chosen, required
+from askance.cli.course import add_course, course_of
 from askance.cli.output import Failure, fail, print_json
 from askance.cli.parameters import add_learner_parameters
 from askance.cli.progress import working
@@ -23,6 +24,7 @@ DESCRIPTION = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the learner, its budget and its failure chance."""
     add_learner(parser)
+    add_course(parser)
     add_text(parser)
 
 
@@ -39,6 +41,9 @@ def run(arguments: argparse.Namespace) -> int:
     with working("planning"):
         planned = ask.plan(arguments.learner, **chosen(arguments))
     result = planned.to_json()
+    course = course_of(arguments, planned)
+    if course is not None:
+        result["course"] = course.to_json()
     if planned.feasible:
         refusal = None
     else:

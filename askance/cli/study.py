@@ -140,7 +140,7 @@ def _submit(arguments: argparse.Namespace) -> int:
     definition = ask.study_from_toml(arguments.file)
     study = definition.study
     with _connected(arguments) as aggregator:
-        handle = aggregator.submit(study, days=definition.days)
+        handle = aggregator.submit(study, days=definition.days, every=definition.every)
         if arguments.wait:
             # At once: a caller who stops waiting needs the study's name to ask for it later.
             opened = f"study {handle.id} is open, {_may_ask(study)}"

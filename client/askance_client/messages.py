@@ -15,6 +15,8 @@ from askance_client.queries import Query, QueryKind, Schema
 from askance_client.randomizers import Randomizer
 
 MAX_WAVES = 16
+MAX_EVERY_DAYS = 3_660  # ten years
+MAX_EPOCHS = 1_024
 
 
 class Reason(IntEnum):
@@ -34,8 +36,11 @@ class Reason(IntEnum):
     OVER_DAY_BUDGET = 12
     OVER_LIFE_BUDGET = 13
     CLOCK_MOVED_BACK = 14
-    NOT_APPROVED = 17
-    WAITING = 18  # stays on the device: no report leaves while the owner has not decided
+    WRONG_EPOCH = 15
+    REFRESH_TOO_EARLY = 16
+    OVER_WINDOW_BUDGET = 17
+    NOT_APPROVED = 18
+    WAITING = 19  # stays on the device: no report leaves while the owner has not decided
 
 
 class AckStatus(IntEnum):
@@ -78,7 +83,7 @@ class Conduct:
 
     Args:
       beta: the chance, over all answers, that one is off by its tolerance or more.
-      confidence: of intervals, jointly over a round.
+      confidence: of intervals, jointly over a round; of a repeated study: over all epochs.
       round_deadline_s: a round closes so long after it opened; 0: when all have answered.
       least_answers: in every group of a round; fewer end the study.
       waves: in how many parts, fixed in advance, a round's users are asked; it ends when a part is
@@ -107,6 +112,40 @@ class Conduct:
 
 
 @dataclass(frozen=True, slots=True)
+class Repeat:
+    """Epochs of a study; each is a collection of its own.
+
+    Args:
+      every_days: days of an epoch, 1 or more.
+      epochs: their number, 1 or more.
+      first: index of the first, 1 or more. The index of a day since 1970, UTC, is
+        day // every_days, for every study of this `every_days`.
+    """
+
+    every_days: int
+    epochs: int
+    first: int
+
+    def __post_init__(self) -> None:
+        for name, value, most in (
+            ("every", self.every_days, MAX_EVERY_DAYS),
+            ("epochs", self.epochs, MAX_EPOCHS),
+            ("first epoch", self.first, 1 << 31),
+        ):
+            if not 1 <= value <= most:
+                raise InvalidParameter(f"repeat: expected {name} of 1 to {most}, got {value}")
+
+    @property
+    def indices(self) -> range:
+        """Indices of the study's epochs."""
+        return range(self.first, self.first + self.epochs)
+
+    def index(self, day: int) -> int:
+        """Return the index of a day."""
+        return day // self.every_days
+
+
+@dataclass(frozen=True, slots=True)
 class StudyTerms:
     """The terms that an analyst signs and a device holds the aggregator to.
 
@@ -115,6 +154,7 @@ class StudyTerms:
         A request that uses any other field is refused.
       distribution: "name==version" of the installed distribution that has the learner; empty for
         a built-in learner.
+      repeat: the study's epochs; None: it collects once. The budget holds per epoch.
     """
 
     nonce: bytes
@@ -128,17 +168,22 @@ class StudyTerms:
     conduct: Conduct = field(default_factory=Conduct)
     fields: tuple[str, ...] = field(kw_only=True)
     distribution: str = field(default="", kw_only=True)
+    repeat: Repeat | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Question to one device: the query to evaluate and the randomizer of its answer."""
+    """Question to one device: the query to evaluate and the randomizer of its answer.
+
+    `epoch` is the index of the epoch; 0: the study collects once.
+    """
 
     study_digest: bytes
     round: int
     group: int
     query: Query
     randomizer: Randomizer
+    epoch: int = 0
 
     @property
     def coins(self) -> int:
@@ -162,7 +207,8 @@ class Report:
     """A device's answer to one request.
 
     `outcome` is the randomized symbol's bytes or a refusal; `charged_nano_nats` what this answer
-    cost and `spent_nano_nats` what the study has cost the device so far. `sequence` is the number
+    cost and `spent_nano_nats` what the study has cost the device so far (of a repeated study: its
+    epoch). `sequence` is the number
     of this charged answer in the device's ledger, from 1; 0 for a refusal or a reused answer.
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
@@ -13,6 +14,8 @@ from askance_client.printable import unknown_text, value_text
 
 T = TypeVar("T")
 _NEAR = 0.8  # share of letters in common; related keys, as day_epsilon and life_epsilon, have less
+
+_DAYS = re.compile(r"([0-9]{1,4})d", re.ASCII)
 
 
 class TomlTable:
@@ -151,3 +154,18 @@ def _mapping(value: object) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise InvalidParameter(f"expected a table, got {value_text(value)}")
     return value
+
+
+def a_number_of_days(value: object) -> int:
+    """Return a whole number of days that is written as "7d".
+
+    Raises:
+      InvalidParameter: another text, or no text.
+    """
+    text = a_text(value)
+    found = _DAYS.fullmatch(text)
+    if found is None:
+        raise InvalidParameter(f'expected days as "7d", got {value_text(text)}')
+    if int(found[1]) < 1:
+        raise InvalidParameter(f"expected 1 day or more, got {value_text(text)}")
+    return int(found[1])

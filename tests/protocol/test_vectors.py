@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -199,7 +200,9 @@ def describe_study(value: StudyTerms) -> dict[str, Any]:
         "least_answers": told.least_answers,
         "waves": told.waves,
     }
-    said = {"distribution": value.distribution} if value.distribution else {}
+    said: dict[str, Any] = {"distribution": value.distribution} if value.distribution else {}
+    if value.repeat is not None:
+        said["repeat"] = asdict(value.repeat)
     return (
         said
         | ({} if told == Conduct() else {"conduct": conduct})

@@ -38,7 +38,7 @@ from askance_client.codec.parsing import parse
 from askance_client.codec.queries import decode_query
 from askance_client.errors import AskanceError
 from askance_client.ledger import LedgerFile
-from askance_client.messages import AckStatus, Conduct
+from askance_client.messages import AckStatus, Conduct, Repeat
 from askance_client.queries import (
     Bit,
     Bits,
@@ -222,6 +222,8 @@ LIMITS: dict[str, Limit] = {
     "randomizers/rounding.py MAX_ROUNDING_LEVELS": Limit(
         1 << 16, lambda n: round_to_levels(0, 0, 1, n, 0)
     ),
+    "messages.py MAX_EVERY_DAYS": Limit(3_660, lambda n: Repeat(n, 1, 1)),
+    "messages.py MAX_EPOCHS": Limit(1_024, lambda n: Repeat(1, n, 1)),
     "randomizers/signed_levels.py MAX_VALUES": Limit(32767, lambda n: HadamardSign(n, 1)),
     "randomizers/subset_selection.py MAX_MEMBERS": Limit(
         8192, lambda n: SubsetSelection(20_000, n, 1)

@@ -33,6 +33,9 @@ def studies() -> Cases:
     def too_many_waves(message: Any) -> None:
         message.conduct.CopyFrom(study_pb2.Conduct(beta="1/2", confidence="1/2", waves=17))
 
+    def repeating(given: dict[str, int]) -> Change:
+        return lambda message: message.repeat.CopyFrom(study_pb2.Repeat(**given))
+
     def unsorted(message: Any) -> None:
         message.parameters.reverse()
 
@@ -92,6 +95,25 @@ def studies() -> Cases:
             altered(too_many_waves),
             PARAMETER,
             "waves: expected 1 to 16, found 17",
+        ),
+        *(
+            case(
+                name,
+                altered(repeating(given)),
+                PARAMETER,
+                f"repeat: expected {what}, got {found}",
+            )
+            for name, given, what, found in (
+                ("epochs of no day", {"epochs": 2, "first": 9}, "every of 1 to 3660", 0),
+                ("no epochs", {"every_days": 7, "first": 9}, "epochs of 1 to 1024", 0),
+                ("epoch 0", {"every_days": 7, "epochs": 2}, "first epoch of 1 to 2147483648", 0),
+                (
+                    "too many epochs",
+                    {"every_days": 7, "epochs": 1_025, "first": 9},
+                    "epochs of 1 to 1024",
+                    1_025,
+                ),
+            )
         ),
         case("no schema", altered(lambda m: m.ClearField("schema")), PARAMETER, "a printable name"),
         case(

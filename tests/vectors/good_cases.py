@@ -46,6 +46,7 @@ from askance_client.messages import (
     Conduct,
     Reason,
     Refusal,
+    Repeat,
     Report,
     Request,
     SignedStudy,
@@ -377,6 +378,11 @@ def studies() -> Cases:
             "a study whose learner is of a distribution of its own",
             encode_study(replace(terms(), distribution="askance-median==0.3.1")),
             fields | {"distribution": "askance-median==0.3.1"},
+        ),
+        (
+            "a study of twelve epochs of seven days",
+            encode_study(replace(terms(), repeat=Repeat(7, 12, 2_922))),
+            fields | {"repeat": {"every_days": 7, "epochs": 12, "first": 2_922}},
         ),
     ]
     return [

@@ -31,7 +31,7 @@ from askance_aggregator.analyst.channels import open_channel, unreachable
 from askance_aggregator.analyst.export import StudyExport, result_of
 from askance_aggregator.analyst.keys import AnalystKey, load_key
 from askance_aggregator.analyst.results import StudyResult
-from askance_aggregator.analyst.submission import DEFAULT_DAYS, sign_submission
+from askance_aggregator.analyst.submission import DEFAULT_DAYS, Every, sign_submission
 from askance_aggregator.analyst.wire import StudyEvent, StudySummary
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.reports.html import html_of, line_of
@@ -99,19 +99,23 @@ class Aggregator:
         self._now_s = now_s
         self.sleep_s = sleep_s
 
-    def submit(self, study: Study, *, days: int = DEFAULT_DAYS) -> StudyHandle:
+    def submit(
+        self, study: Study, *, days: int = DEFAULT_DAYS, every: Every | None = None
+    ) -> StudyHandle:
         """Sign a study and submit it; each call submits another study.
 
         Args:
           study: learner, schema and budget; this call signs it.
           days: number of days after which devices refuse the study.
+          every: how often it collects again; None: it collects once.
 
         Raises:
           InvalidParameter: its learner is not one that an aggregator has.
           PlanRefused: it cannot work with the devices there are, or the budget that users have
             left; no user was asked. CallRefused: it was refused for another reason.
         """
-        return self.submit_signed(sign_submission(study, self._key, days=days, now_s=self._now_s))
+        signed = sign_submission(study, self._key, days=days, now_s=self._now_s, every=every)
+        return self.submit_signed(signed)
 
     def submit_signed(self, signed: SignedStudy) -> StudyHandle:
         """Hands in a study that is signed; the same again is no harm.

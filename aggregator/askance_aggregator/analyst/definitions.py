@@ -17,6 +17,10 @@ column = "education"
 deadline_s = 86400              # a round closes so long after it opened; 0: when all have answered
 least_answers = 1               # in every group of a round; fewer end the study
 waves = 1                       # parts in which a round's users are asked, while it needs them
+
+[repeat]                        # left out: the study collects once
+every = "7d"                    # an epoch; the first is that of the day of signing
+epochs = 12                     # epsilon is per epoch
 """
 
 from __future__ import annotations
@@ -27,14 +31,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
-from askance_aggregator.analyst.submission import DEFAULT_DAYS
+from askance_aggregator.analyst.submission import DEFAULT_DAYS, Every
 from askance_aggregator.learners import Learner, find
 from askance_aggregator.studies.study import Epsilon, Study
 from askance_client.errors import AskanceError, InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Schema
 from askance_client.records import schema_from_table, schema_from_toml
-from askance_client.toml_tables import TomlTable, a_text, at_least_one
+from askance_client.toml_tables import TomlTable, a_number_of_days, a_text, at_least_one
 
 _BETA: Epsilon = "0.01"
 _CONFIDENCE: Epsilon = "0.95"
@@ -50,10 +54,12 @@ class StudyDefinition:
     Args:
       study: the questions, the users and the budget.
       days: number of days after which devices refuse it.
+      every: how often it collects again; None: it collects once.
     """
 
     study: Study
     days: int
+    every: Every | None = None
 
 
 def read_definition(path: Path) -> StudyDefinition:
@@ -76,6 +82,9 @@ def read_definition(path: Path) -> StudyDefinition:
         deadline_s = _first(rounds.get("deadline_s", _not_negative), deadline_s)
         least_answers = _first(rounds.get("least_answers", _not_negative), least_answers)
         waves = _first(rounds.get("waves", at_least_one), waves)
+    every = None
+    if (repeat := table.table("repeat")) is not None:
+        every = Every(repeat.need("every", a_number_of_days), repeat.need("epochs", at_least_one))
     table.finish()
     try:
         study = Study(
@@ -92,7 +101,7 @@ def read_definition(path: Path) -> StudyDefinition:
         )
     except AskanceError as error:
         raise InvalidParameter(f"{path}: {error}") from None
-    return StudyDefinition(study, _first(days, DEFAULT_DAYS))
+    return StudyDefinition(study, _first(days, DEFAULT_DAYS), every)
 
 
 def _learner(table: TomlTable, schema: Schema) -> Learner[Any]:

@@ -43,6 +43,24 @@ class StudyResult:
         return found
 
     @property
+    def reused(self) -> int:
+        """Number of answers that were given before, to the same question, at no charge.
+
+        They describe their users at the time of that first answer (see `time`).
+        """
+        return int(self.content.get("reused", 0))
+
+    @property
+    def fresh(self) -> int:
+        """Number of answers that were given to this study first."""
+        return int(self.content.get("fresh", 0))
+
+    @property
+    def time(self) -> str:
+        """The time that the result describes, in words."""
+        return str(self.content.get("time", ""))
+
+    @property
     def transcript(self) -> str:
         """The transcript's digest."""
         return str(self.content.get("transcript", ""))

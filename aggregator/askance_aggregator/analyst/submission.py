@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -14,11 +14,28 @@ from askance_aggregator.families import best_for
 from askance_aggregator.learners import find
 from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidParameter
-from askance_client.messages import SignedStudy
+from askance_client.messages import Repeat, SignedStudy
 
 _NONCE_BYTES = 16
 _DAY_S = 86_400
 DEFAULT_DAYS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """Wish of an analyst to collect again: the first epoch is that of the day of signing.
+
+    Args:
+      days: of an epoch, 1 or more.
+      epochs: their number, 1 or more.
+    """
+
+    days: int
+    epochs: int
+
+    def from_day(self, day: int) -> Repeat:
+        """Return the epochs that begin with that of a day, since 1970, UTC."""
+        return Repeat(self.days, self.epochs, day // self.days)
 
 
 def sign_submission(
@@ -28,15 +45,18 @@ def sign_submission(
     days: int = DEFAULT_DAYS,
     now_s: Callable[[], int] = system_now_s,
     nonce: Callable[[int], bytes] = secrets.token_bytes,
+    every: Every | None = None,
 ) -> SignedStudy:
     """The study as it is submitted; each signing makes a study of its own.
 
     Args:
       study: learner, schema and budget.
       key: the analyst's signing key.
-      days: number of days after which devices refuse the study.
+      days: number of days after which devices refuse the study; one that repeats ends with its
+        last epoch.
       now_s: clock, whole seconds since 1970, UTC.
       nonce: returns a given number of random bytes.
+      every: how often it collects again; None: it collects once.
 
     Raises:
       InvalidParameter: a study that an aggregator could not run from what is signed: a learner that
@@ -49,7 +69,12 @@ def sign_submission(
             "study: expected the usual choice of randomizers, found a design of its own, which an"
             " aggregator does not have"
         )
-    terms = study.terms(nonce=nonce(_NONCE_BYTES), expires_unix_s=now_s() + days * _DAY_S)
+    now = now_s()
+    repeat = None if every is None else every.from_day(now // _DAY_S)
+    end_s = now + days * _DAY_S
+    if repeat is not None:
+        end_s = repeat.indices.stop * repeat.every_days * _DAY_S
+    terms = study.terms(nonce=nonce(_NONCE_BYTES), expires_unix_s=end_s, repeat=repeat)
     entry = find(study.learner.name)
     parameters = tuple(sorted(entry.spell(study.learner, study.schema).items()))
     signed = replace(terms, parameters=parameters, distribution=entry.distribution)

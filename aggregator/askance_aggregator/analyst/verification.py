@@ -246,18 +246,19 @@ class _Replay:
         self.end: AskanceError | None = None
         self.max_asked = 0
         match transcript.recorded:
-            case (Header(population=users), *_):
-                self._run(export, terms, users)
+            case (Header(population=users, epoch=epoch), *_):
+                self._run(export, terms, users, epoch)
             case _:
                 self.end = _NotRecorded("transcript: expected a header, found no line")
 
-    def _run(self, export: StudyExport, terms: StudyTerms, users: int) -> None:
+    def _run(self, export: StudyExport, terms: StudyTerms, users: int, epoch: int) -> None:
         session: Session[Any] = Session(
             study=export.signed,
             learner=learner_of(terms),
             fleet=RecordedFleet(users),
             log=_ReadLog(export.lines),
-            cohort_seed=cohort_seed(export.digest),
+            cohort_seed=cohort_seed(export.digest, epoch),
+            epoch=epoch,
         )
         try:
             self.outcome = session.run()
@@ -291,13 +292,14 @@ def _check_record(transcript: Transcript, terms: StudyTerms, digest: bytes) -> N
                 f" {place + 2}, found another event"
             )
         if isinstance(event, Asked):
-            used = _check_asked(event, terms, digest, range(used, header.population))
+            free = range(used, header.population)
+            used = _check_asked(event, terms, digest, free, header.epoch)
     for asked, closed in pairwise(rounds):
         if isinstance(asked, Asked) and isinstance(closed, Closed):
             _check_closed(asked, closed)
 
 
-def _check_asked(asked: Asked, terms: StudyTerms, digest: bytes, free: range) -> int:
+def _check_asked(asked: Asked, terms: StudyTerms, digest: bytes, free: range, epoch: int) -> int:
     """Check a round's requests and the users they went to; return the first position not used."""
     place = f"transcript: round {asked.round + 1}"
     if {group.question for group in asked.groups} != set(range(len(asked.questions))):
@@ -311,8 +313,8 @@ def _check_asked(asked: Asked, terms: StudyTerms, digest: bytes, free: range) ->
                 f"{place}: expected fields that the study signs, found {', '.join(unsigned)}"
             )
         part = next(unasked[group.question], None)
-        stated = (request.study_digest, request.round, request.group, request.query)
-        if stated != (digest, asked.round, number, part):
+        stated = (request.study_digest, request.round, request.group, request.query, request.epoch)
+        if stated != (digest, asked.round, number, part, epoch):
             raise VerificationFailed(
                 f"{place}: expected group {number}'s own request, found another"
             )
@@ -376,6 +378,11 @@ def _check_closed(asked: Asked, closed: Closed) -> None:
             raise VerificationFailed(
                 f"{place}: expected at most {members} answers and refusals in group {number},"
                 f" found {heard} of {tally.asked}"
+            )
+        if not 0 <= tally.reused <= tally.answered:
+            raise VerificationFailed(
+                f"{place}: expected at most {tally.answered} reused answers in group {number},"
+                f" found {tally.reused}"
             )
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from askance_client.errors import InvalidQuery
 from askance_client.queries.exact import is_integral
-from askance_client.queries.expressions import Expression, build, on_grid, operand
+from askance_client.queries.expressions import Expression, build
 from askance_client.queries.fields import Bits
 from askance_client.queries.kinds import Kind, Op
+from askance_client.queries.operators import on_grid, operand
 
 
 def where(condition: object, a: object, b: object) -> Expression:

@@ -74,6 +74,8 @@ def study_report(
     if refused:
         reasons = (f"{why.replace('_', '-')} {n:,}" for why, n in content["refusals"].items())
         warnings.append(f"{counted(refused, 'refusal')}: {', '.join(reasons)}")
+    if content.get("reused"):
+        warnings.insert(0, content["time"])
     if presentation is not None and not content["answers"]:
         warnings.insert(0, "no user answered: the hypothesis says nothing about the users")
     if not content["reconciled"]:
@@ -241,11 +243,22 @@ def _simulation_details(result: dict[str, Any]) -> list[str]:
     return [*lines, f"transcript {result['transcript']}"]
 
 
+def _reuse_lines(content: dict[str, Any]) -> list[str]:
+    """Format the fresh and reused answers of each round; none for a result without reuse."""
+    if not content.get("reused"):
+        return []
+    return [
+        f"round {number}: {one['fresh']:,} fresh, {one['reused']:,} reused"
+        for number, one in enumerate(content["answers_by_round"], start=1)
+    ]
+
+
 def _study_details(content: dict[str, Any]) -> list[str]:
     lines = [
         f"asked about: {', '.join(content['fields']) or 'no field'}",
         f"closed: {counted(content['rounds'], 'round')} of {counted(content['queries'], 'query')},"
         f" {counted(content['answers'], 'answer')}",
+        *_reuse_lines(content),
         f"{content['privacy']}",
     ]
     if content["bounds"]:

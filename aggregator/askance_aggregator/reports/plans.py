@@ -41,12 +41,37 @@ def plan_report(
     name = f"plan of {learner}" if learner else "plan"
     return CommandReport(
         title=f"{name}, epsilon {result['epsilon']:.9g}, beta {result['beta']:g}",
-        body=[(_details if verbose else _rounds)(shown), *more_rows(len(rows), len(shown))],
+        body=[
+            (_details if verbose else _rounds)(shown),
+            *more_rows(len(rows), len(shown)),
+            *(f"  {line}" for line in course_lines(result.get("course"))),
+        ],
         verdict=f"{needed} in all{'' if users is None else f'; there are {users:,}'}.",
         cost=f"Each user who is asked spends {nats_text(most, result['epsilon'])}.",
         warnings=warnings,
         details=details,
     )
+
+
+def course_lines(course: dict[str, Any] | None) -> list[str]:
+    """Format a course, as `Course.to_json` has it; no lines for None."""
+    if course is None:
+        return []
+    lines = [
+        f"course: {counted(course['epochs'], 'epoch')} of {counted(course['every_days'], 'day')},"
+        f" {counted(course['users_per_epoch'], 'user')} and {course['epsilon_per_epoch']:.9g} nats"
+        " per user in each",
+    ]
+    for budget, epoch in course["first_refused"].items():
+        lines.append(f"the {budget} budget refuses epoch {epoch} of a user who is always asked")
+    total = f"a user of all epochs answers {course['epochs_answered']:,} and spends"
+    total += f" {course['epsilon_total']:.9g} nats (pure, the sum of fresh answers)"
+    if course["delta"] is not None:
+        total += f"; {course['epsilon_at_delta']:.4g} at delta {course['delta']:g}"
+    lines.append(total)
+    if course["epochs_per_user"] is not None:
+        lines.append(f"a user is asked in {course['epochs_per_user']:.4g} epochs on average")
+    return lines
 
 
 def _equal_rounds(rounds: list[dict[str, Any]]) -> list[dict[str, Any]]:

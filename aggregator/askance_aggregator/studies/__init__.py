@@ -12,6 +12,7 @@ from askance_aggregator.studies.accounts import Accounts, Spending
 from askance_aggregator.studies.bounds import AnswerBounds
 from askance_aggregator.studies.cohorts import Cohort, Permutation
 from askance_aggregator.studies.composed import charges_asked, composed
+from askance_aggregator.studies.course import Course, OwnerBudgets
 from askance_aggregator.studies.fleet import Fleet
 from askance_aggregator.studies.intake import Intake
 from askance_aggregator.studies.local import LocalOracle
@@ -24,12 +25,14 @@ __all__ = [
     "Accounts",
     "AnswerBounds",
     "Cohort",
+    "Course",
     "Fleet",
     "Group",
     "Intake",
     "LocalOracle",
     "MemoryLog",
     "Outcome",
+    "OwnerBudgets",
     "Permutation",
     "Round",
     "Session",

@@ -94,7 +94,7 @@ class Intake:
         if isinstance(report.outcome, Refusal):
             table.refuse(arrival.place, report.outcome.reason)
         else:
-            table.write(arrival.place, report.outcome)
+            table.write(arrival.place, report.outcome, reused=not report.charged_nano_nats)
         self._open -= 1
         account = self._accounts[arrival.group]
         account.confirm(arrival.place, report.charged_nano_nats, report.spent_nano_nats)

@@ -86,12 +86,15 @@ class LocalOracle:
     ) -> None:
         self._study = study
         self._digest = header.study_digest
+        self._epoch = header.epoch
         self._terms = decode_study(study.study)
         self._plan = study_plan
         self._fleet = fleet
         self._transcript = transcript
         self._accounts = accounts
-        self._alpha = float(1 - header.confidence)
+        repeat = self._terms.repeat
+        # Joint over all epochs that are signed, whichever of them are run (union bound).
+        self._alpha = float((1 - header.confidence) / (1 if repeat is None else repeat.epochs))
         self._design = design
         self._watch = watch
         self._permutation = Permutation(header.cohort_seed, header.population)
@@ -274,7 +277,9 @@ class LocalOracle:
             if group.cohort not in starts:
                 starts[group.cohort] = cursor
                 cursor += group.users
-            request = Request(self._digest, number, index, group.query, group.randomizer)
+            request = Request(
+                self._digest, number, index, group.query, group.randomizer, self._epoch
+            )
             groups.append(
                 AskedGroup(
                     payload=encode_request(request),

@@ -22,12 +22,14 @@ from askance_client.queries import Schema
 _NANO = 10**9
 
 
-def cohort_seed(study_digest: bytes) -> bytes:
-    """Return the seed of a deployed study's cohorts: its digest.
+def cohort_seed(study_digest: bytes, epoch: int = 0) -> bytes:
+    """Return the seed of a deployed study's cohorts: its digest, and the epoch's index.
 
-    The analyst's nonce decides it, and neither the aggregator nor a device.
+    The analyst's nonce decides it, and neither the aggregator nor a device. Epochs have cohorts of
+    their own, so that a study of a part of the users asks each of them in few epochs.
     """
-    return hashlib.sha256(b"askance cohorts v1\0" + study_digest).digest()
+    period = epoch.to_bytes(8, "big") if epoch else b""
+    return hashlib.sha256(b"askance cohorts v1\0" + study_digest + period).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,7 @@ def figures(transcript: Transcript, schema: Schema) -> dict[str, Any]:
         "queries": sum(len(asked[event.round].questions) for event in closed),
         "answers": sum(tally.answered for tally in tallies),
         "refusals": dict(sorted(refusals.items())),
+        **reuse(closed),
         "users_asked": max((g.stop for event in asked.values() for g in event.groups), default=0),
         "influence": [
             item
@@ -116,6 +119,40 @@ def figures(transcript: Transcript, schema: Schema) -> dict[str, Any]:
             for item in _influences(asked[event.round], event.tallies, schema)
         ],
     }
+
+
+def reuse(rounds: Sequence[Closed]) -> dict[str, Any]:
+    """Return the fresh and the reused answers, in all and by round, and their time in words."""
+    by_round = [
+        {
+            "fresh": sum(tally.answered - tally.reused for tally in event.tallies),
+            "reused": sum(tally.reused for tally in event.tallies),
+        }
+        for event in rounds
+    ]
+    fresh, reused = (sum(one[kind] for one in by_round) for kind in ("fresh", "reused"))
+    return {
+        "fresh": fresh,
+        "reused": reused,
+        "answers_by_round": by_round,
+        "time": time_statement(fresh, reused),
+    }
+
+
+def time_statement(fresh: int, reused: int) -> str:
+    """State in words the time that a result describes.
+
+    Args:
+      fresh: number of answers that were given to this study first.
+      reused: number of answers that were given before, to the same question.
+    """
+    if not reused:
+        return "Every answer describes its user at the time of this study."
+    which = "All" if not fresh else f"{reused:,} of"
+    return (
+        f"{which} {fresh + reused:,} answers were reused, at no charge: each describes its user at"
+        " the time of the first answer to the same question, not at the time of this study."
+    )
 
 
 def most_asked(transcript: Transcript) -> int:

@@ -16,7 +16,7 @@ from askance_aggregator.studies.local import LocalOracle, Watch
 from askance_aggregator.studies.tallies import Tally
 from askance_aggregator.studies.transcript import Asked, Header, Transcript, TranscriptLog
 from askance_client.codec import decode_study, digest_of
-from askance_client.errors import NondeterminismError, PlanRefused
+from askance_client.errors import InvalidParameter, NondeterminismError, PlanRefused
 from askance_client.messages import SignedStudy
 
 T = TypeVar("T")
@@ -26,9 +26,10 @@ T = TypeVar("T")
 class Outcome(Generic[T]):
     """Outcome of a study: its hypothesis and its cost.
 
-    `answers` counts the reports received, `users_used` the users asked, `rounds` and `queries` what
-    were asked of them, a wave counting for itself; `users_saved` were planned for, and not asked
-    because earlier waves were enough; `transcript` is the digest.
+    `answers` counts the reports received, `reused` those of them that were given before, to another
+    request (they describe their users as of then), `users_used` the users asked, `rounds` and
+    `queries` what were asked of them, a wave counting for itself; `users_saved` were planned for,
+    and not asked because earlier waves were enough; `transcript` is the digest.
     """
 
     hypothesis: T
@@ -36,6 +37,7 @@ class Outcome(Generic[T]):
     queries: int
     answers: int
     refusals: int
+    reused: int
     users_used: int
     users_saved: int
     spending: Spending
@@ -57,6 +59,10 @@ class Session(Generic[T]):
       design: which randomizer for how many levels and nano-nats.
       watch: called with a round's number and plan once its users are allocated and recorded, before
         any is asked; not for rounds that the log holds already.
+      epoch: index of the epoch that it collects; 0: the study collects once.
+
+    Raises:
+      InvalidParameter: an epoch that the study does not sign.
     """
 
     def __init__(
@@ -69,9 +75,13 @@ class Session(Generic[T]):
         cohort_seed: bytes,
         design: Design = best_for,
         watch: Watch | None = None,
+        epoch: int = 0,
     ) -> None:
         self._study = study
         self._terms = decode_study(study.study)
+        repeat = self._terms.repeat
+        if epoch not in ((0,) if repeat is None else repeat.indices):
+            raise InvalidParameter(f"epoch: expected one that the study signs, got {epoch}")
         self._learner = learner
         self._fleet = fleet
         self._transcript = Transcript(log)
@@ -83,6 +93,7 @@ class Session(Generic[T]):
             cohort_seed,
             self._terms.conduct.beta,
             self._terms.conduct.confidence,
+            epoch,
         )
         self._design = design
         self._watch = watch
@@ -142,6 +153,7 @@ class Session(Generic[T]):
             queries=oracle.queries,
             answers=sum(tally.answered for tally in tallies),
             refusals=sum(count for tally in tallies for _, count in tally.refusals),
+            reused=sum(tally.reused for tally in tallies),
             users_used=oracle.users_used,
             users_saved=oracle.users_saved,
             spending=self._accounts.spending(),

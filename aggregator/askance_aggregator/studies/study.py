@@ -27,7 +27,7 @@ from askance_aggregator.reports.report import (
 from askance_aggregator.reports.schemas import Schema
 from askance_client.accounting import parse_epsilon
 from askance_client.errors import InvalidParameter
-from askance_client.messages import Conduct, SignedStudy, StudyTerms
+from askance_client.messages import Conduct, Repeat, SignedStudy, StudyTerms
 from askance_client.printable import value_text
 
 _MAX_FIELDS = 3  # that a line names; of more it has the schema
@@ -236,12 +236,15 @@ class Study:
             )
         return self.given_fields
 
-    def terms(self, *, nonce: bytes, expires_unix_s: int) -> StudyTerms:
+    def terms(
+        self, *, nonce: bytes, expires_unix_s: int, repeat: Repeat | None = None
+    ) -> StudyTerms:
         """Make the signed terms of the study.
 
         Args:
           nonce: 16 bytes that distinguish this study from any other.
           expires_unix_s: devices refuse it from then on.
+          repeat: its epochs; None: it collects once.
         """
         return StudyTerms(
             nonce=nonce,
@@ -255,11 +258,20 @@ class Study:
             conduct=self.conduct,
             fields=self.fields,
             distribution=self.learner.distribution,
+            repeat=repeat,
         )
 
-    def sign(self, key: Ed25519PrivateKey, *, nonce: bytes, expires_unix_s: int) -> SignedStudy:
+    def sign(
+        self,
+        key: Ed25519PrivateKey,
+        *,
+        nonce: bytes,
+        expires_unix_s: int,
+        repeat: Repeat | None = None,
+    ) -> SignedStudy:
         """The study as devices meet it (see `terms`)."""
-        return sign_study(self.terms(nonce=nonce, expires_unix_s=expires_unix_s), key)
+        terms = self.terms(nonce=nonce, expires_unix_s=expires_unix_s, repeat=repeat)
+        return sign_study(terms, key)
 
 
 def _field_names(fields: Collection[str], schema: Schema) -> tuple[str, ...]:

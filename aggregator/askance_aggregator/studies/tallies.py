@@ -32,6 +32,8 @@ class Tally:
       asked: how many were asked.
       root: the Merkle root over chunks of 2^16 ordinals and their reports (`leaf`).
       refusals: how many refused, by reason.
+      reused: how many of the answers were given before, to another request, and charged then: they
+        describe their users as of that time. As devices report it.
     """
 
     counts: tuple[int, ...]
@@ -39,6 +41,7 @@ class Tally:
     asked: int
     root: bytes
     refusals: tuple[tuple[Reason, int], ...] = ()
+    reused: int = 0
 
 
 class Places:
@@ -69,6 +72,7 @@ class SymbolTable:
         self._symbols = np.zeros((members, width), np.uint8)
         self._answered = np.zeros(members, np.bool_)
         self._refusals: dict[Reason, int] = {}
+        self._reused = 0
         self._settled = np.zeros(members, np.bool_)
         self._open = members
         self._width = width
@@ -86,11 +90,12 @@ class SymbolTable:
         """Return whether this member's answer or refusal has been entered."""
         return bool(self._each_settled[index])
 
-    def write(self, index: int, symbol: bytes) -> None:
+    def write(self, index: int, symbol: bytes, *, reused: bool = False) -> None:
         """Enter a member's symbol; the caller has checked it and that none is there."""
         start = index * self._width
         self._each_byte[start : start + self._width] = symbol
         self._each_answered[index] = True
+        self._reused += reused
         self._settle(index)
 
     def refuse(self, index: int, reason: Reason) -> None:
@@ -121,6 +126,7 @@ class SymbolTable:
             asked=group.cohort.size,
             root=merkle_root(self._leaves()),
             refusals=tuple(sorted(self._refusals.items())),
+            reused=self._reused,
         )
 
 

@@ -61,7 +61,8 @@ class MemoryLog:
 class Header:
     """Facts fixed before the first question.
 
-    beta sizes every round, and the intervals that a learner sees have this confidence.
+    beta sizes every round, and the intervals that a learner sees have this confidence. `epoch` is
+    the index of the epoch; 0: the study collects once.
     """
 
     study_digest: bytes
@@ -71,6 +72,7 @@ class Header:
     cohort_seed: bytes
     beta: Fraction
     confidence: Fraction
+    epoch: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +199,7 @@ class Transcript:
 def _plain(event: Event) -> dict[str, Any]:
     match event:
         case Header():
-            return {
+            header = {
                 "kind": "header",
                 "format": FORMAT,
                 "study": event.study_digest.hex(),
@@ -208,6 +210,7 @@ def _plain(event: Event) -> dict[str, Any]:
                 "beta": str(event.beta),
                 "confidence": str(event.confidence),
             }
+            return header | ({"epoch": event.epoch} if event.epoch else {})
         case Asked():
             return {
                 "kind": "asked",
@@ -220,16 +223,7 @@ def _plain(event: Event) -> dict[str, Any]:
             return {
                 "kind": "closed",
                 "round": event.round,
-                "tallies": [
-                    {
-                        "counts": list(tally.counts),
-                        "answered": tally.answered,
-                        "asked": tally.asked,
-                        "root": tally.root.hex(),
-                        "refusals": {str(int(why)): count for why, count in tally.refusals},
-                    }
-                    for tally in event.tallies
-                ],
+                "tallies": [_plain_tally(tally) for tally in event.tallies],
             }
         case Stopped():
             return {
@@ -250,6 +244,19 @@ def _plain_group(group: AskedGroup) -> dict[str, Any]:
     }
     if group.decode is not None:
         plain["decode"] = [str(value) for value in group.decode]
+    return plain
+
+
+def _plain_tally(tally: Tally) -> dict[str, Any]:
+    plain: dict[str, Any] = {
+        "counts": list(tally.counts),
+        "answered": tally.answered,
+        "asked": tally.asked,
+        "root": tally.root.hex(),
+        "refusals": {str(int(why)): count for why, count in tally.refusals},
+    }
+    if tally.reused:
+        plain["reused"] = tally.reused
     return plain
 
 
@@ -288,6 +295,7 @@ def _parse_header(item: dict[str, Any], number: int) -> Header:
         cohort_seed=bytes.fromhex(item["cohort_seed"]),
         beta=Fraction(item["beta"]),
         confidence=Fraction(item["confidence"]),
+        epoch=item.get("epoch", 0),
     )
 
 
@@ -329,6 +337,7 @@ def _parse_closed(item: dict[str, Any]) -> Closed:
                 refusals=tuple(
                     sorted((Reason(int(why)), count) for why, count in tally["refusals"].items())
                 ),
+                reused=tally.get("reused", 0),
             )
             for tally in item["tallies"]
         ),

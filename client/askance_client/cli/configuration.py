@@ -16,9 +16,10 @@ from askance_client.addresses import Address
 from askance_client.cli.naming import ByColumn, ByNumber, Naming, OneRow
 from askance_client.device import Policy
 from askance_client.errors import InvalidParameter
+from askance_client.messages import MAX_EVERY_DAYS
 from askance_client.owner.consents import MAX_DAYS, ConsentRule
 from askance_client.printable import unknown_text, value_text
-from askance_client.toml_tables import TomlTable, a_text, texts, true_or_false
+from askance_client.toml_tables import TomlTable, a_number_of_days, a_text, texts, true_or_false
 
 _KEY_BYTES = 32
 _MAX_CONNECTIONS = 256
@@ -26,6 +27,7 @@ _MAX_RELEASE_MS = 24 * 3_600_000
 _RELEASE_MS = 1000  # half of it is longer than an evaluation takes on a busy machine
 _LEAST_RELEASE_MS = 20  # of less, the half is no time limit that an evaluation keeps
 _CONNECTIONS = 8
+_WINDOW_DAYS = 30
 _LONGEST_WAIT_S = 60
 _MAX_WAIT_S = 3600
 _MAX_ROW = (1 << 31) - 1
@@ -165,6 +167,16 @@ def a_budget(value: object) -> int:
     )
 
 
+def a_refresh(value: object) -> int | None:
+    """The shortest epoch of studies that collect again, as "30d"; "never": none may.
+
+    Raises:
+      InvalidParameter: neither.
+    """
+    text = a_text(value)
+    return None if text == "never" else a_number_of_days(text)
+
+
 def a_row(value: object) -> int:
     """A row's number, from 0.
 
@@ -183,6 +195,9 @@ def _policy(table: TomlTable) -> Policy:
         table.get("day_epsilon", a_budget),
         table.get("study_epsilon", a_budget),
         None if fields is None else frozenset(fields),
+        table.get("refresh", a_refresh),
+        table.get("window_epsilon", a_budget),
+        table.get("window_days", _within(1, MAX_EVERY_DAYS)) or _WINDOW_DAYS,
     )
 
 

@@ -43,6 +43,7 @@ def decode_request(payload: bytes, schema: Schema) -> Request:
         group=message.group,
         query=decode_query(message.query, schema),
         randomizer=decode_randomizer(message.randomizer),
+        epoch=message.epoch,
     )
 
 

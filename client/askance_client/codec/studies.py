@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from askance_client.codec.parsing import parse
 from askance_client.codec.schemas import decode_schema
 from askance_client.errors import RemoteProtocolError
-from askance_client.messages import Conduct, SignedStudy, StudyTerms
+from askance_client.messages import Conduct, Repeat, SignedStudy, StudyTerms
 from askance_client.queries import Schema
 from askance_protos.v1 import study_pb2 as pb
 
@@ -28,7 +28,7 @@ def decode_study(data: bytes) -> StudyTerms:
     Raises:
       RemoteProtocolError: not a study, one without a nonce, a budget or an expiry, fields that
         are not its schema's, sorted, none twice, or a distribution that is not name==version.
-      InvalidParameter: its schema or its conduct is none.
+      InvalidParameter: its schema, its conduct or its epochs are none.
     """
     message = parse(pb.Study, data)
     if len(message.nonce) != _NONCE_BYTES:
@@ -55,7 +55,15 @@ def decode_study(data: bytes) -> StudyTerms:
         conduct=_decode_conduct(message),
         fields=_decode_fields(message, schema),
         distribution=_decode_distribution(message.distribution),
+        repeat=_decode_repeat(message),
     )
+
+
+def _decode_repeat(message: pb.Study) -> Repeat | None:
+    if not message.HasField("repeat"):
+        return None
+    found = message.repeat
+    return Repeat(found.every_days, found.epochs, found.first)
 
 
 def _decode_fields(message: pb.Study, schema: Schema) -> tuple[str, ...]:

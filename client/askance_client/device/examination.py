@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 from askance_client.codec import decode_request, decode_study, digest_of, study_of, verify_study
 from askance_client.errors import AskanceError, InvalidParameter, InvalidQuery
-from askance_client.messages import Reason, Refusal, Request, SignedStudy, StudyTerms
+from askance_client.messages import Reason, Refusal, Repeat, Request, SignedStudy, StudyTerms
 from askance_client.queries import Query, QueryKind
 from askance_client.randomizers import Randomizer
 from askance_client.randomizers.rounding import MAX_ROUNDING_LEVELS
@@ -53,7 +53,7 @@ class ExaminedRequest:
     """A request that can be answered, and what an answer costs.
 
     `nano_nats` is the exact privacy loss of its randomizer, rounded up; `question` names the query
-    and the randomizer together, under which an answer is frozen.
+    and the randomizer together, and the epoch, under which an answer is frozen.
     """
 
     digest: bytes
@@ -174,6 +174,9 @@ def _examine_request(
         return Refusal(Reason.MALFORMED, str(error))
     if request.study_digest != study.digest:
         return Refusal(Reason.UNKNOWN_STUDY, "expected a request of this study, found another's")
+    repeat = study.terms.repeat
+    if request.epoch not in ((0,) if repeat is None else repeat.indices):
+        return Refusal(Reason.WRONG_EPOCH, f"epoch: expected one signed, got {request.epoch}")
     query, randomizer = request.query, request.randomizer
     if not query.fields_used <= set(study.terms.fields):
         field = min(query.fields_used - set(study.terms.fields))
@@ -189,8 +192,17 @@ def _examine_request(
         digest=digest,
         request=request,
         nano_nats=randomizer.loss.nano_nats,
-        question=hashlib.sha256(query.digest(schema) + randomizer.canonical).digest(),
+        question=_question(query.digest(schema) + randomizer.canonical, repeat, request.epoch),
     )
+
+
+def _question(canonical: bytes, repeat: Repeat | None, epoch: int) -> bytes:
+    """The key of a frozen answer: of query and randomizer, and of `every` and the epoch's index."""
+    digest = hashlib.sha256(canonical).digest()
+    if repeat is None:
+        return digest
+    period = repeat.every_days.to_bytes(8, "big") + epoch.to_bytes(8, "big")
+    return hashlib.sha256(b"askance epoch v1\0" + digest + period).digest()
 
 
 def _mismatch(query: Query, randomizer: Randomizer) -> str | None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from askance_client.device.examination import ExaminedStudy
 from askance_client.errors import InvalidParameter
-from askance_client.ledger import Limits
-from askance_client.messages import Reason, Refusal, StudyTerms
+from askance_client.ledger import SECONDS_PER_DAY, Limits, Span
+from askance_client.messages import Reason, Refusal, Repeat, StudyTerms
 
 # (study, a request's payload, the time in Unix seconds) -> None if the study may be answered. A
 # refusal for `Reason.WAITING` holds the request: no report leaves for it. It is a function of the
@@ -27,6 +27,9 @@ class Policy:
       study_nano_nats: the most that one study may cost, whatever it asks for; None likewise.
       fields: the fields that may be asked about; None for all of the schema.
       consent: the owner's decisions on studies; None to answer all that the analysts sign.
+      refresh_days: the shortest epoch, in days, of studies that collect again; None: none may.
+      window_nano_nats: the most that `window_days` days in a row may cost; None likewise.
+      window_days: 1 or more.
     """
 
     analysts: frozenset[bytes]
@@ -35,6 +38,9 @@ class Policy:
     study_nano_nats: int | None = None
     fields: frozenset[str] | None = None
     consent: Consent | None = None
+    refresh_days: int | None = None
+    window_nano_nats: int | None = None
+    window_days: int = 30
 
     def __post_init__(self) -> None:
         for key in self.analysts:
@@ -42,16 +48,50 @@ class Policy:
                 raise InvalidParameter(
                     f"policy: expected analysts' keys of 32 bytes, found {len(key)}"
                 )
-        budgets = (self.life_nano_nats, self.day_nano_nats, self.study_nano_nats)
+        budgets = (
+            self.life_nano_nats,
+            self.day_nano_nats,
+            self.study_nano_nats,
+            self.window_nano_nats,
+        )
         if any(budget is not None and budget < 0 for budget in budgets):
             raise InvalidParameter("policy: expected budgets of 0 nano-nats or more")
+        if self.window_days < 1 or (self.refresh_days is not None and self.refresh_days < 1):
+            raise InvalidParameter("policy: expected windows and refreshes of 1 day or more")
 
-    def limits(self, terms: StudyTerms) -> Limits:
-        """The limits for one study: the owner's and the study's own promise, whichever is less."""
+    def limits(self, terms: StudyTerms, day: int = 0) -> Limits:
+        """The limits for one study: the owner's and the study's own promise, whichever is less.
+
+        Args:
+          terms: of the study. Its promise holds per epoch; the owner's limit over all of them.
+          day: of the charge, since 1970.
+        """
         life = self.life_nano_nats
-        day = life if self.day_nano_nats is None else self.day_nano_nats
         study = life if self.study_nano_nats is None else self.study_nano_nats
-        return Limits(study=min(study, terms.budget_nano_nats), day=day, life=life)
+        window = epoch = None
+        if self.window_nano_nats is not None:
+            from_s = (day - self.window_days + 1) * SECONDS_PER_DAY
+            window = Span(from_s, self.window_nano_nats)
+        if (repeat := terms.repeat) is not None:
+            from_s = repeat.index(day) * repeat.every_days * SECONDS_PER_DAY
+            epoch = Span(from_s, terms.budget_nano_nats)
+        return Limits(
+            study=min(study, terms.budget_nano_nats * (1 if repeat is None else repeat.epochs)),
+            day=life if self.day_nano_nats is None else self.day_nano_nats,
+            life=life,
+            window=window,
+            epoch=epoch,
+        )
+
+    def too_early(self, repeat: Repeat | None) -> Refusal | None:
+        """A refusal when a study would refresh answers more often than the owner allows."""
+        refresh = self.refresh_days
+        if repeat is None or (refresh is not None and refresh <= repeat.every_days):
+            return None
+        least = "no refresh" if refresh is None else f"{refresh} days or more"
+        return Refusal(
+            Reason.REFRESH_TOO_EARLY, f"expected {least}, got epochs of {repeat.every_days} days"
+        )
 
     def objection(self, asked: frozenset[str]) -> Refusal | None:
         """A refusal when a query asks about fields that the owner keeps out of it."""

@@ -23,16 +23,18 @@ from askance_client.ledger import (
     Totals,
 )
 from askance_client.ledger.contract import overrun
-from askance_client.messages import Reason, Refusal, Report
+from askance_client.messages import Reason, Refusal, Repeat, Report
 
 MAX_REFUSALS = 256  # that leave, per study and hour: four full messages
 _SECONDS_PER_HOUR = 3_600
 _MAX_COUNTED = 256  # studies with a count of their own; requests of others share one
 _CLOCK_SLACK_S = 60  # a clock that is corrected by so little is taken to stand still
 
-_OVERRUNS = {
+OVERRUNS = {
     Overrun.STUDY: Reason.OVER_STUDY_BUDGET,
+    Overrun.EPOCH: Reason.OVER_STUDY_BUDGET,
     Overrun.DAY: Reason.OVER_DAY_BUDGET,
+    Overrun.WINDOW: Reason.OVER_WINDOW_BUDGET,
     Overrun.LIFE: Reason.OVER_LIFE_BUDGET,
     Overrun.ANSWERS: Reason.OVER_LIFE_BUDGET,
     Overrun.SPACE: Reason.OVER_LIFE_BUDGET,
@@ -125,12 +127,15 @@ class Settling:
 
     def _decide(self, payload: bytes, asked: ExaminedRequest, study: ExaminedStudy) -> Settlement:
         day = self._now_s // SECONDS_PER_DAY
-        standing = self._ledger.standing(asked.digest, asked.question, study.digest, day)
+        limits = self._policy.limits(study.terms, day)
+        standing = self._ledger.standing(asked.digest, asked.question, study.digest, day, limits)
         if standing.report is not None:
             return standing.report
         at_s = self._time(standing.totals.last_s)
         objection = self._policy.objection(asked.request.query.fields_used)
+        objection = objection or self._policy.too_early(study.terms.repeat)
         objection = objection or _untimely(study, at_s, self._now_s, standing.totals.last_s)
+        objection = objection or off_epoch(study.terms.repeat, asked.request.epoch, day)
         if objection is None and self._policy.consent is not None:
             objection = self._policy.consent(study, payload, at_s)
         if objection is not None:
@@ -139,7 +144,6 @@ class Settling:
             return reused(asked.digest, standing.frozen)
         if asked.question in self._questions:
             return Repeated(asked.question)
-        limits = self._policy.limits(study.terms)
         past = self._past(standing, study, asked.nano_nats, limits)
         if past is not None:
             return over(past, asked.nano_nats, limits)
@@ -168,6 +172,8 @@ class Settling:
             day=totals.day + self._due,
             life=totals.life + self._due,
             last_s=totals.last_s,
+            window=totals.window + self._due,
+            epoch=totals.epoch + self._due_by_study[study.digest],
         )
         return overrun(so_far, nano_nats, limits)
 
@@ -216,15 +222,24 @@ def refused(digest: bytes, refusal: Refusal) -> bytes:
 def over(past: Overrun, nano_nats: int, limits: Limits) -> Refusal:
     """The refusal of a charge that would pass a limit."""
     if past is Overrun.ANSWERS:
-        return Refusal(_OVERRUNS[past], f"expected at most {MAX_ANSWERS} answers in all")
+        return Refusal(OVERRUNS[past], f"expected at most {MAX_ANSWERS} answers in all")
     if past is Overrun.SPACE:
-        return Refusal(_OVERRUNS[past], "expected requests that the ledger has room for")
+        return Refusal(OVERRUNS[past], "expected requests that the ledger has room for")
     allowed = {Overrun.STUDY: limits.study, Overrun.DAY: limits.day, Overrun.LIFE: limits.life}
+    for kind, span in ((Overrun.WINDOW, limits.window), (Overrun.EPOCH, limits.epoch)):
+        allowed[kind] = 0 if span is None else span.nano_nats
     return Refusal(
-        _OVERRUNS[past],
+        OVERRUNS[past],
         f"expected at most {allowed[past]} nano-nats per {past.value} in all,"
         f" got a request for {nano_nats} more",
     )
+
+
+def off_epoch(repeat: Repeat | None, epoch: int, day: int) -> Refusal | None:
+    """A refusal when a request is of another epoch than the device's day."""
+    if repeat is None or epoch == repeat.index(day):
+        return None
+    return Refusal(Reason.WRONG_EPOCH, f"epoch: expected {repeat.index(day)}, got {epoch}")
 
 
 def _untimely(study: ExaminedStudy, at_s: int, now_s: int, last_s: int) -> Refusal | None:

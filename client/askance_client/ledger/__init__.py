@@ -21,6 +21,7 @@ from askance_client.ledger.contract import (
     Ledger,
     Limits,
     Overrun,
+    Span,
     Standing,
     Totals,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "Overrun",
     "Posting",
     "PostingKind",
+    "Span",
     "SqliteLedger",
     "Standing",
     "Totals",

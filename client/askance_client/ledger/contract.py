@@ -17,12 +17,30 @@ SECONDS_PER_DAY = 86_400
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """Limit on the charges from a Unix second on, later ones than the present included."""
+
+    from_s: int
+    nano_nats: int
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
-    """The most that may be spent, in nano-nats: on one study, on one UTC day, ever."""
+    """The most that may be spent, in nano-nats.
+
+    Args:
+        study: on one study.
+        day: on one UTC day.
+        life: ever.
+        window: on the last days, by all studies; None: no limit but the others.
+        epoch: on an epoch of the study; None: it collects once.
+    """
 
     study: int
     day: int
     life: int
+    window: Span | None = None
+    epoch: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +53,20 @@ class Totals:
         life: spent ever.
         last_s: the latest Unix second at which anything was charged since the clock was last
             repaired; 0 when nothing was.
+        window: spent by all studies in the limits' window; 0 if they have none.
+        epoch: spent on the study in the limits' epoch; 0 if they have none.
     """
 
     study: int
     day: int
     life: int
     last_s: int
+    window: int = 0
+    epoch: int = 0
+
+    def spent(self, limits: Limits) -> int:
+        """Return the study's sum as a report states it: of the epoch, if there are epochs."""
+        return self.study if limits.epoch is None else self.epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +137,9 @@ class Overrun(Enum):
     """The limit that a charge would pass. Nothing was spent and nothing stored."""
 
     STUDY = "study"
+    EPOCH = "epoch"
     DAY = "day"
+    WINDOW = "window"
     LIFE = "life"
     ANSWERS = "answers"
     SPACE = "space"
@@ -138,9 +166,17 @@ class Ledger(Protocol):
         ...
 
     def standing(
-        self, request_digest: bytes, question: bytes, study_digest: bytes, day: int
+        self,
+        request_digest: bytes,
+        question: bytes,
+        study_digest: bytes,
+        day: int,
+        limits: Limits | None = None,
     ) -> Standing:
-        """Return all that bears on one request, from one consistent reading."""
+        """Return all that bears on one request, from one consistent reading.
+
+        `limits` say which window and which epoch are summed.
+        """
         ...
 
     def commit(self, charge: Charge, limits: Limits, compose: Compose) -> bytes | Overrun:
@@ -171,10 +207,14 @@ def overrun(totals: Totals, nano_nats: int, limits: Limits) -> Overrun | None:
     """Return the limit, the widest first, that a charge of `nano_nats` would pass, if any."""
     if totals.life + nano_nats > limits.life:
         return Overrun.LIFE
+    if limits.window is not None and totals.window + nano_nats > limits.window.nano_nats:
+        return Overrun.WINDOW
     if totals.day + nano_nats > limits.day:
         return Overrun.DAY
     if totals.study + nano_nats > limits.study:
         return Overrun.STUDY
+    if limits.epoch is not None and totals.epoch + nano_nats > limits.epoch.nano_nats:
+        return Overrun.EPOCH
     return None
 
 

@@ -32,6 +32,7 @@ from askance_client.ledger.postings import (
     read_page,
 )
 
+_NEVER = (1 << 63) - 1  # no charge is so late
 MAX_MEMBER_BYTES = 256
 MAX_ENROLMENT_BYTES = 64
 
@@ -204,13 +205,18 @@ class SqliteLedger:
             return self._totals(connection, study_digest, day)
 
     def standing(
-        self, request_digest: bytes, question: bytes, study_digest: bytes, day: int
+        self,
+        request_digest: bytes,
+        question: bytes,
+        study_digest: bytes,
+        day: int,
+        limits: Limits | None = None,
     ) -> Standing:
         with self._file.reading() as connection:
             return Standing(
                 self._stored(connection, request_digest),
                 self._frozen(connection, question),
-                self._totals(connection, study_digest, day),
+                self._totals(connection, study_digest, day, limits),
                 self._answers(connection),
             )
 
@@ -245,14 +251,14 @@ class SqliteLedger:
             return compose(frozen, 0, 0, 0)
         if self._answers(connection) >= MAX_ANSWERS:
             return Overrun.ANSWERS
-        totals = self._totals(connection, charge.study_digest, charge.day)
+        totals = self._totals(connection, charge.study_digest, charge.day, limits)
         past = overrun(totals, charge.nano_nats, limits)
         if past is not None:
             return past
         if not _has_room(connection, charge):
             return Overrun.SPACE
         last, before = last_of_chain(connection, self._member, self._enrolment)
-        spent = totals.study + charge.nano_nats
+        spent = totals.spent(limits) + charge.nano_nats
         report = compose(charge.symbol, charge.nano_nats, spent, last + 1)
         _keep(connection, charge)
         append(
@@ -287,7 +293,14 @@ class SqliteLedger:
         ).fetchone()
         return int(row[0])
 
-    def _totals(self, connection: sqlite3.Connection, study_digest: bytes, day: int) -> Totals:
+    def _totals(
+        self,
+        connection: sqlite3.Connection,
+        study_digest: bytes,
+        day: int,
+        limits: Limits | None = None,
+    ) -> Totals:
+        window, epoch = (None, None) if limits is None else (limits.window, limits.epoch)
         row = connection.execute(
             "SELECT coalesce((SELECT sum(nano_nats) FROM postings"
             "   WHERE member = :member AND study_digest = :study), 0),"
@@ -296,12 +309,18 @@ class SqliteLedger:
             " coalesce((SELECT sum(nano_nats) FROM postings WHERE member = :member), 0),"
             " coalesce((SELECT max(at_s) FROM postings WHERE member = :member AND place >="
             "   coalesce((SELECT max(place) FROM postings"
-            "     WHERE member = :member AND kind = 'clock'), 0)), 0)",
+            "     WHERE member = :member AND kind = 'clock'), 0)), 0),"
+            " coalesce((SELECT sum(nano_nats) FROM postings"
+            "   WHERE member = :member AND at_s >= :window), 0),"
+            " coalesce((SELECT sum(nano_nats) FROM postings"
+            "   WHERE member = :member AND study_digest = :study AND at_s >= :epoch), 0)",
             {
                 "member": self._member,
                 "study": study_digest,
                 "start": day * SECONDS_PER_DAY,
                 "end": (day + 1) * SECONDS_PER_DAY,
+                "window": _NEVER if window is None else window.from_s,
+                "epoch": _NEVER if epoch is None else epoch.from_s,
             },
         ).fetchone()
         return Totals(*row)

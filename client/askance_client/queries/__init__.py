@@ -13,13 +13,14 @@ Rules of the package:
 
 Theory of operation: `Schema` turns a record into integers (`fields`). Operators on its fields build
 an `Expression` (`expressions`; typing rules in `inference`). `Query` adds its kind, bounds and
-default. A `Program` is the expression as a canonical list of nodes, with bytes (`program`);
+default. `operators` and `rendering` are for those who write queries; a device that answers needs
+neither. A `Program` is the expression as a canonical list of nodes, with bytes (`program`);
 `evaluate` compiles it to steps over slots. Functions that build queries, and evaluation over
 columns, are an aggregator's: `askance_aggregator.queries`.
 """
 
 from askance_client.queries.exact import Exact
-from askance_client.queries.expressions import Expression, constant
+from askance_client.queries.expressions import Expression
 from askance_client.queries.fields import (
     Bit,
     Bits,
@@ -32,6 +33,7 @@ from askance_client.queries.fields import (
 )
 from askance_client.queries.kinds import Kind, Op
 from askance_client.queries.limits import MAX_COMPONENTS, MAX_NODES
+from askance_client.queries.operators import constant
 from askance_client.queries.program import Node, Program, flatten, rebuild
 from askance_client.queries.query import Query, QueryKind
 from askance_client.queries.schema import EncodedRecord, Schema, UnknownField

@@ -1,43 +1,37 @@
-"""Expressions: immutable trees over a record's fields, built by Python's operators.
+"""Expressions: immutable trees over a record's fields.
 
 Every node goes through `build`, from every origin: an operator, a function of `functions`, or a
 program that came over the wire. It infers the kind and the bounds and refuses what is ill-typed,
 could overflow, or is too large; so there is no expression that a device would refuse for its
-shape. A constant in an operator stays an integer if it is one and is rounded, half to even, to
-2^-16 otherwise.
+shape.
 
 Two expressions with the same `digest` are the same; that is how sharing is found. Python's `==`
-builds a comparison, so ask `a.same_as(b)`; hashing is by identity.
+builds a comparison (`operators`), so ask `a.same_as(b)`; hashing is by identity.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, SupportsIndex
+from typing import Any
 
 from askance_client.errors import InvalidQuery
 from askance_client.queries.canonical import i64s, text, u8, u32
-from askance_client.queries.exact import exact_ratio, is_integral, to_grid
 from askance_client.queries.fields import FIELD_NAME, Field, ValueType
 from askance_client.queries.inference import Parts, infer
 from askance_client.queries.kinds import Kind, Op
 from askance_client.queries.limits import (
-    CONSTANT_FRAC,
     MAX_DEPTH,
-    MAX_FRAC,
-    MAX_MAGNITUDE,
     MAX_NODES,
     MAX_WEIGHT,
 )
+from askance_client.queries.operators import Operators, build_by
 
 _NODE = b"askance/node/1"
-_LABELS_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
-class Expression:
+class Expression(Operators):
     """A typed value computed from a record.
 
     Args:
@@ -70,8 +64,6 @@ class Expression:
     weight: int
     digest: bytes
     around: tuple[bytes, bytes]
-
-    __array_ufunc__ = None  # numpy's numbers on the left leave the operator to us
 
     @property
     def kind(self) -> Kind:
@@ -106,101 +98,6 @@ class Expression:
     def same_as(self, other: Expression) -> bool:
         """Return whether the two are the same tree over fields of the same types."""
         return self.digest == other.digest
-
-    def __add__(self, other: object) -> Expression:
-        return build(Op.ADD, (self, operand(other)))
-
-    def __radd__(self, other: object) -> Expression:
-        return build(Op.ADD, (operand(other), self))
-
-    def __sub__(self, other: object) -> Expression:
-        return build(Op.SUBTRACT, (self, operand(other)))
-
-    def __rsub__(self, other: object) -> Expression:
-        return build(Op.SUBTRACT, (operand(other), self))
-
-    def __mul__(self, other: object) -> Expression:
-        return build(Op.MULTIPLY, (self, operand(other)))
-
-    def __rmul__(self, other: object) -> Expression:
-        return build(Op.MULTIPLY, (operand(other), self))
-
-    def __truediv__(self, other: object) -> Expression:
-        raise InvalidQuery("division is not exact on a grid: multiply by a constant instead")
-
-    __rtruediv__ = __floordiv__ = __rfloordiv__ = __truediv__
-
-    def __neg__(self) -> Expression:
-        return build(Op.NEGATE, (self,))
-
-    def __pos__(self) -> Expression:
-        return self
-
-    def __abs__(self) -> Expression:
-        return build(Op.ABSOLUTE, (self,))
-
-    def __lt__(self, other: object) -> Expression:
-        return build(Op.LESS, (self, operand(other)))
-
-    def __le__(self, other: object) -> Expression:
-        return build(Op.LESS_EQUAL, (self, operand(other)))
-
-    def __gt__(self, other: object) -> Expression:
-        return build(Op.LESS, (operand(other), self))
-
-    def __ge__(self, other: object) -> Expression:
-        return build(Op.LESS_EQUAL, (operand(other), self))
-
-    def __eq__(self, other: object) -> Expression:  # type: ignore[override]  # a query's ==, not Python's
-        return build(Op.EQUAL, (self, operand(other, self)))
-
-    def __ne__(self, other: object) -> Expression:  # type: ignore[override]  # a query's !=, not Python's
-        return build(Op.NOT, (build(Op.EQUAL, (self, operand(other, self))),))
-
-    __hash__ = object.__hash__
-
-    def __and__(self, other: object) -> Expression:
-        return build(Op.AND, (self, operand(other)))
-
-    def __rand__(self, other: object) -> Expression:
-        return build(Op.AND, (operand(other), self))
-
-    def __or__(self, other: object) -> Expression:
-        return build(Op.OR, (self, operand(other)))
-
-    def __ror__(self, other: object) -> Expression:
-        return build(Op.OR, (operand(other), self))
-
-    def __invert__(self) -> Expression:
-        return build(Op.NOT, (self,))
-
-    def __bool__(self) -> bool:
-        raise InvalidQuery(
-            "an expression has no truth value before a record is seen: write (a < b) & (b < c) for "
-            "a < b < c, &, |, ~ for and, or, not, and same_as to compare two expressions"
-        )
-
-    def __len__(self) -> int:
-        if self.kind != Kind.BITS:
-            raise InvalidQuery(f"only BITS have components, found {self.kind.name}")
-        return self.width
-
-    def __getitem__(self, component: SupportsIndex) -> Expression:
-        if not is_integral(component):
-            found = type(component).__name__
-            raise InvalidQuery(f"a component is asked for by an integer, found {found}")
-        return build(Op.COMPONENT, (self,), constants=(int(component),))
-
-    def __iter__(self) -> Iterator[Expression]:
-        return iter([self[component] for component in range(len(self))])
-
-    def __contains__(self, item: object) -> bool:
-        raise InvalidQuery("`in` cannot be asked of an expression: join comparisons by |")
-
-    def __repr__(self) -> str:
-        from askance_client.queries.rendering import render  # it knows this class
-
-        return render(self)
 
 
 def build(
@@ -263,72 +160,12 @@ def build(
     )
 
 
+build_by(build)
+
+
 def field_expression(name: str, field: Field) -> Expression:
     """A field's value."""
     return build(Op.FIELD, name=name, field=field)
-
-
-def constant(value: object, frac_bits: int | None = None) -> Expression:
-    """A constant, rounded half to even to a multiple of 2^-frac_bits.
-
-    Args:
-        value: int, Fraction, Decimal, decimal text, or a float (which is exactly what it is).
-        frac_bits: 0..40; if None, 0 for integers and 16 for all else.
-
-    Raises:
-        InvalidQuery: not a finite number, or 2^62 grid units or more.
-
-    Example:
-        >>> ask.constant("0.25", frac_bits=4)
-        1/4
-    """
-    mantissas, grid = on_grid([value], frac_bits)
-    return build(Op.CONSTANT, constants=mantissas, grid=grid)
-
-
-def on_grid(values: list[object], frac_bits: int | None = None) -> tuple[tuple[int, ...], int]:
-    """Several constants on one grid: the integers if all are of an integer type, else 2^-16.
-
-    Raises:
-        InvalidQuery: a value is not a finite number, or 2^62 grid units or more.
-    """
-    if frac_bits is None:
-        frac_bits = 0 if all(map(is_integral, values)) else CONSTANT_FRAC
-    if not is_integral(frac_bits) or not 0 <= frac_bits <= MAX_FRAC:
-        raise InvalidQuery(f"constants expect frac_bits in 0..{MAX_FRAC}")
-    mantissas = []
-    for position, value in enumerate(values):
-        ratio = exact_ratio(value)
-        if ratio is None:
-            found = type(value).__name__
-            raise InvalidQuery(f"constant {position} expects a finite number, found {found}")
-        mantissa = to_grid(ratio, int(frac_bits))
-        if abs(mantissa) >= MAX_MAGNITUDE:
-            raise InvalidQuery(f"constant {position} reaches 2^62 units of 2^-{frac_bits}")
-        mantissas.append(mantissa)
-    return tuple(mantissas), int(frac_bits)
-
-
-def operand(value: object, beside: Expression | None = None) -> Expression:
-    """An expression as it is; anything else as a constant, or a label of the category beside it.
-
-    Raises:
-        InvalidQuery: neither a finite number nor one of the labels.
-    """
-    if isinstance(value, Expression):
-        return value
-    if beside is not None and beside.labels is not None:
-        return build(Op.CONSTANT, constants=(_label_index(value, beside),))
-    return constant(value)
-
-
-def _label_index(value: object, beside: Expression) -> int:
-    labels = beside.labels or ()
-    key = value if isinstance(value, str) else str(value) if is_integral(value) else None
-    if key is None or key not in labels:
-        shown = ", ".join(labels[:_LABELS_SHOWN]) + (", ..." if len(labels) > _LABELS_SHOWN else "")
-        raise InvalidQuery(f"{beside!r} expects one of its labels: {shown}; found {value!r:.64}")
-    return labels.index(key)
 
 
 def _field_type(name: str, field: Field | None) -> tuple[ValueType, bytes]:

@@ -43,9 +43,14 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     REASON_OVER_DAY_BUDGET: _Reason.ValueType  # 12
     REASON_OVER_LIFE_BUDGET: _Reason.ValueType  # 13
     REASON_CLOCK_MOVED_BACK: _Reason.ValueType  # 14
-    REASON_NOT_APPROVED: _Reason.ValueType  # 17
+    REASON_WRONG_EPOCH: _Reason.ValueType  # 15
+    """not the epoch of the device's day, or none that is signed"""
+    REASON_REFRESH_TOO_EARLY: _Reason.ValueType  # 16
+    """the owner's policy: answers are not refreshed so often"""
+    REASON_OVER_WINDOW_BUDGET: _Reason.ValueType  # 17
+    REASON_NOT_APPROVED: _Reason.ValueType  # 18
     """the owner denied the study"""
-    REASON_WAITING: _Reason.ValueType  # 18
+    REASON_WAITING: _Reason.ValueType  # 19
     """on the device only: nothing leaves while its owner has not decided"""
 
 class Reason(_Reason, metaclass=_ReasonEnumTypeWrapper): ...
@@ -65,9 +70,14 @@ REASON_OVER_STUDY_BUDGET: Reason.ValueType  # 11
 REASON_OVER_DAY_BUDGET: Reason.ValueType  # 12
 REASON_OVER_LIFE_BUDGET: Reason.ValueType  # 13
 REASON_CLOCK_MOVED_BACK: Reason.ValueType  # 14
-REASON_NOT_APPROVED: Reason.ValueType  # 17
+REASON_WRONG_EPOCH: Reason.ValueType  # 15
+"""not the epoch of the device's day, or none that is signed"""
+REASON_REFRESH_TOO_EARLY: Reason.ValueType  # 16
+"""the owner's policy: answers are not refreshed so often"""
+REASON_OVER_WINDOW_BUDGET: Reason.ValueType  # 17
+REASON_NOT_APPROVED: Reason.ValueType  # 18
 """the owner denied the study"""
-REASON_WAITING: Reason.ValueType  # 18
+REASON_WAITING: Reason.ValueType  # 19
 """on the device only: nothing leaves while its owner has not decided"""
 Global___Reason: _TypeAlias = Reason  # noqa: Y015
 
@@ -121,9 +131,12 @@ class Request(_message.Message):
     GROUP_FIELD_NUMBER: _builtins.int
     QUERY_FIELD_NUMBER: _builtins.int
     RANDOMIZER_FIELD_NUMBER: _builtins.int
+    EPOCH_FIELD_NUMBER: _builtins.int
     study_digest: _builtins.bytes
     round: _builtins.int
     group: _builtins.int
+    epoch: _builtins.int
+    """index of the epoch; 0: of a study that collects once"""
     @_builtins.property
     def query(self) -> _query_pb2.Query: ...
     @_builtins.property
@@ -136,10 +149,11 @@ class Request(_message.Message):
         group: _builtins.int = ...,
         query: _query_pb2.Query | None = ...,
         randomizer: _randomizer_pb2.Randomizer | None = ...,
+        epoch: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["query", b"query", "randomizer", b"randomizer"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "query", b"query", "randomizer", b"randomizer", "round", b"round", "study_digest", b"study_digest"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "group", b"group", "query", b"query", "randomizer", b"randomizer", "round", b"round", "study_digest", b"study_digest"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -162,7 +176,9 @@ class Report(_message.Message):
     charged_nano_nats: _builtins.int
     """charge of this answer"""
     spent_nano_nats: _builtins.int
-    """charges of the study on this device so far, this answer included"""
+    """Charges of the study on this device so far, this answer included; of a repeated study: of the
+    epoch.
+    """
     sequence: _builtins.int
     """The number of this charged answer in the device's ledger, from 1; 0: nothing was charged."""
     @_builtins.property

@@ -36,6 +36,7 @@ class Study(_message.Message):
     CONDUCT_FIELD_NUMBER: _builtins.int
     FIELDS_FIELD_NUMBER: _builtins.int
     DISTRIBUTION_FIELD_NUMBER: _builtins.int
+    REPEAT_FIELD_NUMBER: _builtins.int
     nonce: _builtins.bytes
     """16 bytes; two studies that agree in all else are still two"""
     learner: _builtins.str
@@ -61,6 +62,10 @@ class Study(_message.Message):
         request that uses any other.
         """
 
+    @_builtins.property
+    def repeat(self) -> Global___Repeat:
+        """absent: the study collects once"""
+
     def __init__(
         self,
         *,
@@ -75,14 +80,45 @@ class Study(_message.Message):
         conduct: Global___Conduct | None = ...,
         fields: _abc.Iterable[_builtins.str] | None = ...,
         distribution: _builtins.str = ...,
+        repeat: Global___Repeat | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["conduct", b"conduct", "schema", b"schema"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["conduct", b"conduct", "repeat", b"repeat", "schema", b"schema"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget_nano_nats", b"budget_nano_nats", "conduct", b"conduct", "distribution", b"distribution", "expires_unix_s", b"expires_unix_s", "fields", b"fields", "learner", b"learner", "learner_version", b"learner_version", "nonce", b"nonce", "parameters", b"parameters", "purpose", b"purpose", "schema", b"schema"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget_nano_nats", b"budget_nano_nats", "conduct", b"conduct", "distribution", b"distribution", "expires_unix_s", b"expires_unix_s", "fields", b"fields", "learner", b"learner", "learner_version", b"learner_version", "nonce", b"nonce", "parameters", b"parameters", "purpose", b"purpose", "repeat", b"repeat", "schema", b"schema"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Study: _TypeAlias = Study  # noqa: Y015
+
+@_typing.final
+class Repeat(_message.Message):
+    """Collection in epochs. The index of a day (since 1970, UTC) is day / every_days, rounded down. The
+    budget of the study holds per epoch.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EVERY_DAYS_FIELD_NUMBER: _builtins.int
+    EPOCHS_FIELD_NUMBER: _builtins.int
+    FIRST_FIELD_NUMBER: _builtins.int
+    every_days: _builtins.int
+    epochs: _builtins.int
+    first: _builtins.int
+    """index of the first epoch, 1 or more"""
+    def __init__(
+        self,
+        *,
+        every_days: _builtins.int = ...,
+        epochs: _builtins.int = ...,
+        first: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epochs", b"epochs", "every_days", b"every_days", "first", b"first"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Repeat: _TypeAlias = Repeat  # noqa: Y015
 
 @_typing.final
 class Conduct(_message.Message):

@@ -3,6 +3,7 @@
 from askance_aggregator.learners.assessments import Assessment, assess
 from askance_simulation.experiments.catalogue import Named, named
 from askance_simulation.experiments.designs import DESIGNS, design
+from askance_simulation.experiments.epochs import Epoch, EpochSeries, simulate_epochs
 from askance_simulation.experiments.simulations import Simulation, Trial
 from askance_simulation.experiments.sweeps import Sweep, sweep
 from askance_simulation.experiments.trials import local_oracle, run_trial, simulate
@@ -12,6 +13,8 @@ __all__ = [
     "DESIGNS",
     "Assessment",
     "Check",
+    "Epoch",
+    "EpochSeries",
     "Named",
     "Simulation",
     "Sweep",
@@ -22,6 +25,7 @@ __all__ = [
     "named",
     "run_trial",
     "simulate",
+    "simulate_epochs",
     "sweep",
     "verify",
 ]

@@ -310,6 +310,7 @@ class Simulation:
             "confidence": float(self.study.confidence),
             "answers": first.answers,
             "refusals": first.refusals,
+            "reused": first.reused,
             "epsilon_spent": self.epsilon_spent.to_json(),
             "transcript": first.transcript,
             "warnings": list(self.warnings),

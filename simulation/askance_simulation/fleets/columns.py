@@ -17,7 +17,8 @@ from askance_aggregator.families import family_of
 from askance_aggregator.studies import Accounts, Cohort, Group, Round, Tally
 from askance_aggregator.studies.tallies import MerkleTree
 from askance_client.device import ExaminedRequest, ExaminedStudy, Examiner
-from askance_client.ledger import Limits
+from askance_client.device.settling import off_epoch
+from askance_client.ledger import SECONDS_PER_DAY, Limits
 from askance_client.messages import Reason, Refusal
 from askance_simulation.fleets.chunks import ChunkWork, Counts, ShardResult
 from askance_simulation.fleets.classes import Classes, ClassResponse
@@ -48,7 +49,7 @@ class ColumnFleet:
         self._runner = Threads() if runner is None else runner
         self._examiner = Examiner(capacity=4096)
         self._asks: list[Ask] = []
-        self._users: dict[tuple[bytes, int], _Users] = {}  # a round's latest responses
+        self._users: dict[tuple[bytes, ...], _Users] = {}  # a round's latest responses
 
     @property
     def population(self) -> int:
@@ -65,13 +66,13 @@ class ColumnFleet:
             users.update(result.users)
             if self._progress is not None:
                 self._progress(result.reports)
-        self._users[round_.study_digest, round_.number] = users
+        self._users[_digests(round_)] = users
         _confirm(round_, accounts, users)
         return tuple(one.tally(users, place) for place, one in enumerate(folded))
 
     def recall(self, round_: Round, accounts: Accounts) -> None:
         users: _Users = Counter()
-        known = self._users.get((round_.study_digest, round_.number), Counter())
+        known = self._users.get(_digests(round_), Counter())
         for said, count in known.items():  # a refusal spent nothing and is not kept
             users[tuple(one for one in said if one.refused is None)] += count
         _confirm(round_, accounts, users)
@@ -93,6 +94,7 @@ class ColumnFleet:
         """Compute the result of all devices' examination of a request (see `Device.answer`)."""
         question, nano_nats, limits = b"", 0, _NOTHING
         objection: Reason | None
+        now_s = self._devices.now_s()
         if isinstance(study, Refusal):  # whatever the reason: its requests are of no known study
             objection = Reason.UNKNOWN_STUDY
         else:
@@ -101,7 +103,7 @@ class ColumnFleet:
                 objection = asked.reason
             else:
                 objection, question, nano_nats = None, asked.question, asked.nano_nats
-                limits = self._devices.policy.limits(study.terms)
+                limits = self._devices.policy.limits(study.terms, now_s // SECONDS_PER_DAY)
         return Ask(
             cohort=group.cohort,
             study=round_.study_digest,
@@ -114,6 +116,7 @@ class ColumnFleet:
             nano_nats=nano_nats,
             limits=limits,
             objection=objection,
+            at_s=now_s,
         )
 
     def _study(self, round_: Round) -> ExaminedStudy | Refusal:
@@ -132,12 +135,18 @@ class ColumnFleet:
         asked = self._examiner.request(group.payload, group.digest, study)
         if isinstance(asked, Refusal):
             return asked
-        objection = self._devices.policy.objection(asked.request.query.fields_used)
+        policy, repeat, now_s = self._devices.policy, study.terms.repeat, self._devices.now_s()
+        objection = policy.objection(asked.request.query.fields_used) or policy.too_early(repeat)
         if objection is not None:
             return objection
-        if self._devices.now_s() >= study.terms.expires_unix_s:
+        if now_s >= study.terms.expires_unix_s:
             return Refusal(Reason.EXPIRED, "expected a study that has not expired")
-        return asked
+        return off_epoch(repeat, asked.request.epoch, now_s // SECONDS_PER_DAY) or asked
+
+
+def _digests(round_: Round) -> tuple[bytes, ...]:
+    """Return a round's name: other epochs of the study have rounds of the same number."""
+    return tuple(group.digest for group in round_.groups)
 
 
 class _Folded:
@@ -157,8 +166,11 @@ class _Folded:
 
     def tally(self, users: _Users, place: int) -> Tally:
         reasons: Counter[Reason | None] = Counter()
+        reused = 0
         for said, count in users.items():
-            reasons.update({one.refused: count for one in said if one.group == place})
+            ours = [one for one in said if one.group == place]
+            reasons.update({one.refused: count for one in ours})
+            reused += count * sum(one.refused is None and not one.charged for one in ours)
         answered = reasons.pop(None, 0)
         randomizer, counts = self._group.randomizer, self._counts
         if counts is None:  # no user was asked
@@ -169,6 +181,7 @@ class _Folded:
             asked=self._group.cohort.size,
             root=self._tree.root,
             refusals=tuple(sorted((why, count) for why, count in reasons.items() if why)),
+            reused=reused,
         )
 
 

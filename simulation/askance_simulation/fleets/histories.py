@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 
 from askance_aggregator.studies import Cohort
 from askance_client.device import RefusalCounts
-from askance_client.ledger import MAX_ANSWERS, Limits
+from askance_client.device.settling import OVERRUNS
+from askance_client.ledger import MAX_ANSWERS, SECONDS_PER_DAY, Limits, Totals
+from askance_client.ledger.contract import overrun
 from askance_client.messages import Reason
 from askance_client.queries import Query
 from askance_client.randomizers import Randomizer
@@ -34,6 +36,7 @@ class Ask:
       nano_nats: what an answer costs.
       limits: what may be spent.
       objection: why every device refuses it, whatever was spent; None: no device does.
+      at_s: the time, Unix seconds.
     """
 
     cohort: Cohort
@@ -47,6 +50,7 @@ class Ask:
     nano_nats: int
     limits: Limits
     objection: Reason | None
+    at_s: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,14 +78,12 @@ class _Replayed:
 
     stored: dict[bytes, AnsweredAsk] = field(default_factory=dict)
     frozen: dict[bytes, Ask] = field(default_factory=dict)
-    studies: dict[bytes, int] = field(default_factory=dict)
+    charges: list[tuple[int, bytes, int]] = field(default_factory=list)
+    """Time, study and nano-nats."""
     refusals: RefusalCounts = field(default_factory=RefusalCounts)
-    life: int = 0
 
     def answer(self, ask: Ask) -> Outcome | None:
         """Answer a request as `Device.answer` and `MemoryLedger.commit` do, step by step.
-
-        The clock stands still, so that a day's spending is the life's.
 
         Returns:
           None where no report leaves.
@@ -89,7 +91,6 @@ class _Replayed:
         stored = self.stored.get(ask.request)
         if stored is not None:
             return stored
-        spent = self.studies.get(ask.study, 0)
         if ask.objection is not None:
             return self._refuse(ask, ask.objection)
         first = self.frozen.get(ask.question)
@@ -97,31 +98,39 @@ class _Replayed:
             return AnsweredAsk(first, 0, 0)
         if len(self.stored) >= MAX_ANSWERS:
             return self._refuse(ask, Reason.OVER_LIFE_BUDGET)
+        totals = self._totals(ask)
+        past = overrun(totals, ask.nano_nats, ask.limits)
+        if past is not None:
+            return self._refuse(ask, OVERRUNS[past])
         cost = ask.nano_nats
-        reason = self._over(ask, spent, cost)
-        if reason is not None:
-            return self._refuse(ask, reason)
-        self.studies[ask.study] = spent + cost
-        self.life += cost
+        spent = totals.spent(ask.limits)
+        self.charges.append((ask.at_s, ask.study, cost))
         self.frozen[ask.question] = ask
         answered = AnsweredAsk(ask, cost, spent + cost)
         self.stored[ask.request] = answered
         return answered
 
     def _refuse(self, ask: Ask, reason: Reason) -> Outcome | None:
-        """Count a refusal as a device does, by a clock that stands still."""
+        """Count a refusal as a device does, as if all were of one hour."""
         study = None if reason is Reason.UNKNOWN_STUDY else ask.study
         return RefusedAsk(reason) if self.refusals.admit(study, now_s=0) else None
 
-    def _over(self, ask: Ask, spent: int, cost: int) -> Reason | None:
-        for reason, limit, so_far in (
-            (Reason.OVER_LIFE_BUDGET, ask.limits.life, self.life),
-            (Reason.OVER_DAY_BUDGET, ask.limits.day, self.life),
-            (Reason.OVER_STUDY_BUDGET, ask.limits.study, spent),
-        ):
-            if so_far + cost > limit:
-                return reason
-        return None
+    def _totals(self, ask: Ask) -> Totals:
+        """Return the sums that a ledger has."""
+        day, window, epoch = ask.at_s // SECONDS_PER_DAY, ask.limits.window, ask.limits.epoch
+        return Totals(
+            study=sum(cost for _, study, cost in self.charges if study == ask.study),
+            day=sum(cost for at_s, _, cost in self.charges if at_s // SECONDS_PER_DAY == day),
+            life=sum(cost for _, _, cost in self.charges),
+            last_s=0,
+            window=0 if window is None else self._since(window.from_s),
+            epoch=0 if epoch is None else self._since(epoch.from_s, ask.study),
+        )
+
+    def _since(self, from_s: int, study: bytes | None = None) -> int:
+        return sum(
+            cost for at_s, of, cost in self.charges if at_s >= from_s and study in (None, of)
+        )
 
 
 def replay(asks: Iterable[Ask]) -> list[Outcome | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from askance_client.ledger.contract import (
     MAX_ANSWERS,
@@ -47,12 +48,17 @@ class MemoryLedger:
         return Totals(study, self._days.get(day, 0), self._life, self._last_s)
 
     def standing(
-        self, request_digest: bytes, question: bytes, study_digest: bytes, day: int
+        self,
+        request_digest: bytes,
+        question: bytes,
+        study_digest: bytes,
+        day: int,
+        limits: Limits | None = None,
     ) -> Standing:
         return Standing(
             self._reports.get(request_digest),
             self._frozen.get(question),
-            self.totals(study_digest, day),
+            self._totals(study_digest, day, limits),
             len(self._entries),
         )
 
@@ -67,12 +73,12 @@ class MemoryLedger:
         if len(self._entries) >= MAX_ANSWERS:
             return Overrun.ANSWERS
         cost = charge.nano_nats
-        totals = self.totals(charge.study_digest, charge.day)
+        totals = self._totals(charge.study_digest, charge.day, limits)
         past = overrun(totals, cost, limits)
         if past is not None:
             return past
         sequence = len(self._entries) + 1
-        report = compose(charge.symbol, cost, totals.study + cost, sequence)
+        report = compose(charge.symbol, cost, totals.spent(limits) + cost, sequence)
         self._reports[charge.request_digest] = report
         self._frozen[charge.question] = charge.symbol
         self._entries.append(
@@ -83,6 +89,24 @@ class MemoryLedger:
         self._life += cost
         self._last_s = max(self._last_s, charge.at_s)
         return report
+
+    def _totals(self, study_digest: bytes, day: int, limits: Limits | None) -> Totals:
+        totals = self.totals(study_digest, day)
+        if limits is None or (limits.window is None and limits.epoch is None):
+            return totals
+        window, epoch = limits.window, limits.epoch
+        return replace(
+            totals,
+            window=0 if window is None else self._since(window.from_s),
+            epoch=0 if epoch is None else self._since(epoch.from_s, study_digest),
+        )
+
+    def _since(self, from_s: int, study_digest: bytes | None = None) -> int:
+        return sum(
+            entry.nano_nats
+            for entry in self._entries
+            if entry.at_s >= from_s and study_digest in (None, entry.study_digest)
+        )
 
     def history(self) -> Iterator[Entry]:
         return iter(tuple(self._entries))

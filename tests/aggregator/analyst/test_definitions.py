@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -9,7 +10,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance_aggregator.analyst import read_definition, sign_submission
-from askance_client.errors import AskanceError
+from askance_aggregator.analyst.submission import Every
+from askance_client.codec import decode_study
+from askance_client.errors import AskanceError, InvalidParameter
+from askance_client.messages import Repeat
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 SCHEMA = """
@@ -137,3 +141,34 @@ def test_the_examples_can_be_submitted(name: str) -> None:
     key = Ed25519PrivateKey.generate()
     signed = sign_submission(definition.study, key, days=definition.days)
     assert signed.public_key == key.public_key().public_bytes_raw()
+
+
+def test_a_study_that_repeats_signs_its_epochs(file: Path) -> None:
+    file.write_text(LEAST + '\n[repeat]\nevery = "7d"\nepochs = 12\n')
+    definition = read_definition(file)
+    assert definition.every == Every(7, 12)
+    key = Ed25519PrivateKey.from_private_bytes(bytes(32))
+    now_s = 20_456 * 86_400 + 5  # the third day of an epoch
+    signed = sign_submission(definition.study, key, every=definition.every, now_s=lambda: now_s)
+    terms = decode_study(signed.study)
+    assert terms.repeat == Repeat(7, 12, 20_456 // 7)
+    assert terms.expires_unix_s == (20_456 // 7 + 12) * 7 * 86_400
+    once = sign_submission(definition.study, key, now_s=lambda: now_s)
+    assert decode_study(once.study).repeat is None
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ('every = "7"\nepochs = 2', 'repeat.every: expected days as "7d", got'),
+        ("every = 7\nepochs = 2", "repeat.every: expected a text"),
+        ('every = "0d"\nepochs = 2', "repeat.every: expected 1 day or more"),
+        ('every = "7d"', "repeat.epochs: expected a value, got none"),
+        ('every = "7d"\nepochs = 0', "repeat.epochs: expected"),
+        ('every = "7d"\nepochs = 2\nepoch = 1', "repeat.epoch"),
+    ],
+)
+def test_epochs_that_cannot_be_are_refused(file: Path, table: str, message: str) -> None:
+    file.write_text(f"{LEAST}\n[repeat]\n{table}\n")
+    with pytest.raises(InvalidParameter, match=re.escape(message)):
+        read_definition(file)

@@ -167,3 +167,31 @@ def test_a_template_with_gaps_says_what_to_fill_in_and_is_refused(tmp_path: Path
         )
     with pytest.raises(InvalidParameter, match="aggregator: expected a value, got none"):
         read_configuration(written(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("lines", "refresh", "window", "days"),
+    [
+        ("", None, None, 30),
+        ('refresh = "never"', None, None, 30),
+        ('refresh = "30d"\nwindow_epsilon = "4"', 30, 4 * 10**9, 30),
+        ('refresh = "1d"\nwindow_epsilon = 2\nwindow_days = 90', 1, 2 * 10**9, 90),
+    ],
+)
+def test_refresh_and_window_are_the_owners(
+    tmp_path: Path, lines: str, refresh: int | None, window: int | None, days: int
+) -> None:
+    text = WHOLE.replace('study_epsilon = "0.5"', lines)
+    policy = read_configuration(written(tmp_path, text)).policy
+    assert (policy.refresh_days, policy.window_nano_nats, policy.window_days) == (
+        refresh,
+        window,
+        days,
+    )
+
+
+@pytest.mark.parametrize("text", ["30", "d", "0d", "1.5d", "-1d", "10000d", "weekly", "\u0663d"])
+def test_a_refresh_that_is_no_number_of_days_is_refused(tmp_path: Path, text: str) -> None:
+    path = written(tmp_path, WHOLE.replace('study_epsilon = "0.5"', f'refresh = "{text}"'))
+    with pytest.raises(InvalidParameter, match=r"policy\.refresh: expected"):
+        read_configuration(path)

@@ -16,7 +16,7 @@ from askance_client.accounting import parse_epsilon
 from askance_client.codec import decode_report, digest_of
 from askance_client.device import Device, Examiner, Policy
 from askance_client.ledger import Ledger
-from askance_client.messages import Refusal, Report, Request, SignedStudy, StudyTerms
+from askance_client.messages import Refusal, Repeat, Report, Request, SignedStudy, StudyTerms
 from askance_client.queries import (
     Bit,
     Category,
@@ -70,6 +70,7 @@ class DeviceSetup:
         schema: Schema = SCHEMA,
         key: Ed25519PrivateKey = KEY,
         fields: Iterable[str] | None = None,
+        repeat: Repeat | None = None,
     ) -> SignedStudy:
         """A study that signs all fields of its schema, or those that are given."""
         terms = StudyTerms(
@@ -82,6 +83,7 @@ class DeviceSetup:
             expires,
             "to be tested",
             fields=tuple(sorted(schema.fields if fields is None else fields)),
+            repeat=repeat,
         )
         return sign_study(terms, key)
 
@@ -91,6 +93,7 @@ class DeviceSetup:
         query: Query | None = None,
         randomizer: Randomizer | None = None,
         round_: int = 0,
+        epoch: int = 0,
     ) -> bytes:
         return encode_request(
             Request(
@@ -99,6 +102,7 @@ class DeviceSetup:
                 0,
                 query or predicate(SCHEMA.smoker == 1),
                 randomizer or randomized_response(EPSILON),
+                epoch,
             )
         )
 

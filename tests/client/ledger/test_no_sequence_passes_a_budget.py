@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from askance_client.ledger import (
     LedgerBehind,
     Limits,
     Overrun,
+    Span,
     SqliteLedger,
 )
 from askance_simulation.fleets.memory_ledger import MemoryLedger
@@ -59,9 +61,25 @@ class Spending(RuleBasedStateMachine):
     def make(self) -> Ledger:
         return MemoryLedger()
 
-    @initialize(study=st.integers(0, 40), day=st.integers(0, 60), life=st.integers(0, 90))
-    def begin(self, study: int, day: int, life: int) -> None:
+    @initialize(
+        study=st.integers(0, 40),
+        day=st.integers(0, 60),
+        life=st.integers(0, 90),
+        window=st.none() | st.integers(0, 60),
+        epoch=st.none() | st.integers(0, 40),
+        days=st.integers(1, 3),
+    )
+    def begin(
+        self,
+        study: int,
+        day: int,
+        life: int,
+        window: int | None,
+        epoch: int | None,
+        days: int,
+    ) -> None:
         self.limits = Limits(study, day, life)
+        self.window, self.epoch, self.days = window, epoch, days
         self.reports: dict[bytes, bytes] = {}
         self.frozen: dict[bytes, bytes] = {}
         self.entries: list[tuple[bytes, int, int]] = []  # study, day, nano-nats
@@ -81,7 +99,11 @@ class Spending(RuleBasedStateMachine):
         charge = Charge(
             name(b"r", request), study, name(b"q", question), day * DAY, nano_nats, symbol
         )
-        outcome = self.ledger.commit(charge, self.limits, self.compose)
+        limits = self.limits_on(day)
+        standing = self.ledger.standing(charge.request_digest, charge.question, study, day, limits)
+        assert standing.totals.window == self.in_window(day)
+        assert standing.totals.epoch == self.in_epoch(study, day)
+        outcome = self.ledger.commit(charge, limits, self.compose)
         if charge.request_digest in self.reports:
             assert outcome == self.reports[charge.request_digest]
             return
@@ -91,7 +113,8 @@ class Spending(RuleBasedStateMachine):
         if isinstance(outcome, Overrun):
             assert self.would_pass(study, day, nano_nats) is outcome
             return
-        spent = self.total(study=study) + nano_nats
+        spent = self.total(study=study) if self.epoch is None else self.in_epoch(study, day)
+        spent += nano_nats
         assert outcome == self.compose(symbol, nano_nats, spent, len(self.entries) + 1)
         self.reports[charge.request_digest] = outcome
         self.frozen[charge.question] = symbol
@@ -114,6 +137,22 @@ class Spending(RuleBasedStateMachine):
                 assert totals.life == self.total() <= self.limits.life
                 assert totals.last_s == DAY * max((entry[1] for entry in self.entries), default=0)
 
+    def limits_on(self, day: int) -> Limits:
+        """Windows of `days` days, and epochs of two."""
+        window = None if self.window is None else Span((day - self.days + 1) * DAY, self.window)
+        epoch = None if self.epoch is None else Span(day // 2 * 2 * DAY, self.epoch)
+        return replace(self.limits, window=window, epoch=epoch)
+
+    def in_window(self, day: int) -> int:
+        if self.window is None:
+            return 0
+        return sum(cost for _, on, cost in self.entries if on > day - self.days)
+
+    def in_epoch(self, study: bytes, day: int) -> int:
+        if self.epoch is None:
+            return 0
+        return sum(cost for of, on, cost in self.entries if of == study and on >= day // 2 * 2)
+
     @staticmethod
     def compose(symbol: bytes, charged: int, spent: int, sequence: int) -> bytes:
         return symbol + b"/%d/%d/%d" % (charged, spent, sequence)
@@ -126,9 +165,14 @@ class Spending(RuleBasedStateMachine):
     def would_pass(self, study: bytes, day: int, cost: int) -> Overrun | None:
         if self.total() + cost > self.limits.life:
             return Overrun.LIFE
+        if self.window is not None and self.in_window(day) + cost > self.window:
+            return Overrun.WINDOW
         if self.total(day=day) + cost > self.limits.day:
             return Overrun.DAY
-        return Overrun.STUDY if self.total(study=study) + cost > self.limits.study else None
+        if self.total(study=study) + cost > self.limits.study:
+            return Overrun.STUDY
+        past = self.epoch is not None and self.in_epoch(study, day) + cost > self.epoch
+        return Overrun.EPOCH if past else None
 
 
 class DurableSpending(Spending):

@@ -64,7 +64,7 @@ def understand(signed: SignedStudy, analysts: frozenset[bytes]) -> Submission:
 
     Raises:
       SubmissionRefused: the key is not one of `analysts`, the signature not the key's, the study
-        none, or its learner not one of the catalogue's in this version.
+        none, one of several epochs, or its learner not one of the catalogue's in this version.
     """
     if signed.public_key not in analysts:
         raise SubmissionRefused("untrusted-key", "study: expected a known analyst's key")
@@ -74,6 +74,12 @@ def understand(signed: SignedStudy, analysts: frozenset[bytes]) -> Submission:
         terms = decode_study(signed.study)
     except AskanceError as error:
         raise SubmissionRefused("malformed", str(error)) from None
+    if terms.repeat is not None:
+        raise SubmissionRefused(
+            "repeated",
+            f"repeat: expected a study that collects once, got {terms.repeat.epochs} epochs: this"
+            " aggregator runs no epochs",
+        )
     return Submission(digest_of(signed.study), signed, terms, learner_of(terms))
 
 

@@ -13,7 +13,7 @@ from askance_aggregator.server.studies.submissions import LEAST_DEADLINE_S
 from askance_aggregator.store import StudyState
 from askance_client.codec import digest_of
 from askance_client.errors import InvalidParameter
-from askance_client.messages import Conduct, SignedStudy
+from askance_client.messages import Conduct, Repeat, SignedStudy
 from tests.aggregator.server.studies.conftest import RunIn, study
 from tests.faults.deployment import Deployment
 from tests.faults.people import KEY, NOW_S, PEOPLE, PUBLIC
@@ -47,6 +47,11 @@ REFUSED: dict[str, tuple[Callable[[], SignedStudy], str, str]] = {
     ),
     "no study": (garbage, "malformed", "expected"),
     "one that has expired": (lambda: study(expires_unix_s=NOW_S), "expired", "not expired"),
+    "one of several epochs": (
+        lambda: study(repeat=Repeat(7, 12, 2_811)),
+        "repeated",
+        "expected a study that collects once, got 12 epochs",
+    ),
     "an unknown learner": (lambda: study(learner="oracle"), "unknown-learner", "no learner"),
     "a learner of another version": (
         lambda: study(learner_version=1),

@@ -1,0 +1,201 @@
+"""A repeated study on simulated users whose records change from epoch to epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from askance_aggregator.learners import hypothesis_json
+from askance_aggregator.learners.presentation import EstimateRow, presentation_of
+from askance_aggregator.studies import MemoryLog, Outcome, Session, Transcript
+from askance_aggregator.studies.results import cohort_seed, time_statement
+from askance_aggregator.studies.study import Study
+from askance_client.codec import digest_of
+from askance_client.device import Device, Policy
+from askance_client.errors import InvalidParameter
+from askance_client.ledger import SECONDS_PER_DAY, Ledger
+from askance_client.messages import Repeat
+from askance_simulation.fleets import Devices, ObjectFleet
+from askance_simulation.plots import Picture
+from askance_simulation.plots.epochs import epochs_picture
+from askance_simulation.populations import Population
+from askance_simulation.randomness.coins import SeededCoins
+from askance_simulation.randomness.seeds import Seed
+
+_FIRST_DAY = 20_454  # 2026-01-01
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """Collection of a repeated study in one epoch.
+
+    Args:
+      index: of the epoch, as requests name it.
+      day: its first day, since 1970, UTC.
+      outcome: hypothesis, tallies and cost of the epoch.
+      transcript: the epoch's own.
+    """
+
+    index: int
+    day: int
+    outcome: Outcome[Any]
+    transcript: Transcript
+
+    @property
+    def rows(self) -> tuple[EstimateRow, ...]:
+        """Estimates with their intervals; these hold jointly, over all epochs."""
+        return tuple(presentation_of(self.outcome.hypothesis).rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return one JSON object."""
+        outcome = self.outcome
+        fresh = outcome.answers - outcome.reused
+        return {
+            "epoch": self.index,
+            "day": self.day,
+            "hypothesis": hypothesis_json(outcome.hypothesis),
+            "answers": outcome.answers,
+            "fresh": fresh,
+            "reused": outcome.reused,
+            "refusals": outcome.refusals,
+            "time": time_statement(fresh, outcome.reused),
+            "max_spent_nano_nats": outcome.spending.max_spent,
+            "total_spent_nano_nats": outcome.spending.total_spent,
+            "transcript": outcome.transcript,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class EpochSeries:
+    """Results of a repeated study, in order of time.
+
+    Args:
+      study: what every epoch asked.
+      repeat: the epochs that were signed.
+      epochs: their results.
+      ledgers: of every user who was asked, by ordinal.
+    """
+
+    study: Study
+    repeat: Repeat
+    epochs: tuple[Epoch, ...]
+    ledgers: dict[int, Ledger]
+
+    @property
+    def max_spent(self) -> int:
+        """Most nano-nats that a user has spent in all epochs, by its own ledger."""
+        totals = [ledger.totals(bytes(32), 0).life for ledger in self.ledgers.values()]
+        return max(totals, default=0)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return one JSON object."""
+        return {
+            "learner": self.study.learner.name,
+            "epsilon_per_epoch": self.study.epsilon,
+            "every_days": self.repeat.every_days,
+            "confidence": float(self.study.confidence),
+            "epochs": [epoch.to_json() for epoch in self.epochs],
+            "max_spent_nano_nats": self.max_spent,
+        }
+
+    def picture(self) -> Picture:
+        """Draw the estimates over time with their joint intervals."""
+        title = f"{self.study.learner.name}, {len(self.epochs)} epochs, ε = {self.study.epsilon:g}"
+        return epochs_picture(
+            [epoch.day for epoch in self.epochs],
+            [epoch.rows for epoch in self.epochs],
+            [epoch.outcome.reused for epoch in self.epochs],
+            float(self.study.confidence),
+            title,
+        )
+
+    def plot(self, path: str | Path) -> None:
+        """Write `picture` to a .png or .svg file."""
+        self.picture().save(path)
+
+
+def simulate_epochs(
+    study: Study,
+    people: Callable[[int], Population],
+    *,
+    every_days: int,
+    epochs: int,
+    seed: int | Seed = 0,
+    policy: Policy | None = None,
+) -> EpochSeries:
+    """Run a repeated study on device objects, whose ledgers last from epoch to epoch.
+
+    Privacy: each device spends at most the study's epsilon per epoch, and its owner's budgets over
+      all of them, by its own ledger.
+
+    Args:
+      study: what every epoch asks; `epsilon` is per epoch, `confidence` joint over all epochs.
+      people: the same users' records in an epoch, by its number from 0.
+      every_days: days of an epoch, 1 or more.
+      epochs: their number, 1 or more.
+      seed: of keys, coins and cohorts.
+      policy: the owners'; its analysts are replaced by the study's. None: every refresh is allowed,
+        and budgets that hold all epochs.
+
+    Raises:
+      InvalidParameter: epochs that cannot be, or populations of different sizes.
+      PlanRefused: too few users or too little epsilon; no user was asked.
+    """
+    root = seed if isinstance(seed, Seed) else Seed.of(seed)
+    repeat = Repeat(every_days, epochs, -(-_FIRST_DAY // every_days))
+    key = Ed25519PrivateKey.from_private_bytes((root / "analyst").key)
+    end_s = (repeat.first + epochs) * every_days * SECONDS_PER_DAY
+    nonce = (root / "nonce").key[:16]
+    signed = study.sign(key, nonce=nonce, expires_unix_s=end_s, repeat=repeat)
+    owner = _owner(policy, signed.public_key, epochs * study.nano_nats)
+    ledgers: dict[int, Ledger] = {}
+    found: list[Epoch] = []
+    size = people(0).size
+    for place, index in enumerate(repeat.indices):
+        population = people(place)
+        if population.size != size:
+            raise InvalidParameter(
+                f"people: expected the {size} users of the first epoch, got {population.size}"
+            )
+        day = index * every_days
+        devices = _LastingDevices(population, owner, SeededCoins(root / "coins"), day, ledgers)
+        session: Session[Any] = Session(
+            study=signed,
+            learner=study.learner,
+            fleet=ObjectFleet(devices),
+            log=MemoryLog(),
+            cohort_seed=cohort_seed(digest_of(signed.study), index),
+            design=study.design,
+            epoch=index,
+        )
+        found.append(Epoch(index, day, session.run(), session.transcript))
+    return EpochSeries(study, repeat, tuple(found), ledgers)
+
+
+class _LastingDevices(Devices):
+    """Devices of one epoch, on the ledgers of the epochs before."""
+
+    def __init__(
+        self,
+        population: Population,
+        policy: Policy,
+        coins: SeededCoins,
+        day: int,
+        ledgers: dict[int, Ledger],
+    ) -> None:
+        super().__init__(population, policy, coins, lambda: day * SECONDS_PER_DAY)
+        self._ledgers = ledgers
+
+    def booted(self, ordinal: int, ledger: Ledger) -> Device:
+        return super().booted(ordinal, self._ledgers.setdefault(ordinal, ledger))
+
+
+def _owner(policy: Policy | None, analyst: bytes, life: int) -> Policy:
+    analysts = frozenset((analyst,))
+    if policy is None:
+        return Policy(analysts, life, refresh_days=1)
+    return replace(policy, analysts=analysts)

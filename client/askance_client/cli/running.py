@@ -19,17 +19,13 @@ from grpc import aio
 from askance_client.cli.configuration import DeviceConfiguration, read_configuration
 from askance_client.cli.event_log import Journal, log_to_stderr, warn
 from askance_client.cli.home import DeviceHome
-from askance_client.cli.members import MemberRoster, read_people
-from askance_client.cli.naming import ALONE
+from askance_client.cli.members import identities_of, read_people
 from askance_client.errors import AskanceError, InvalidParameter, RemoteProtocolError
-from askance_client.ledger import LedgerFile
 from askance_client.randomizers import SystemCoins
 from askance_client.service import (
     CheckInOutcome,
     Gateway,
     Identity,
-    Member,
-    Secret,
     describe,
     enrol,
     open_channel,
@@ -59,7 +55,7 @@ def enroll(home: DeviceHome, path: Path, arguments: argparse.Namespace) -> dict[
         "members": len(identities),
         "enrolled": new,
         "known": known,
-        "unfit": dict(people.unfit),
+        "unfit": dict(people.unfit()),
     }
 
 
@@ -141,7 +137,7 @@ def _gateway(
     file = home.bound(people.binding)
     try:
         yield Gateway(
-            list(_members(secret, people, file)),
+            people.at_work(secret, file, coins, journal.source_failed),
             schema=people.schema,
             policy=configuration.policy,
             coins_for=lambda _: coins,
@@ -154,18 +150,6 @@ def _gateway(
         )
     finally:
         file.close()
-
-
-def _members(secret: Secret, people: MemberRoster, file: LedgerFile) -> Iterator[Member]:
-    identities = identities_of(secret, people.names)
-    for place, (name, identity) in enumerate(zip(people.names, identities, strict=True)):
-        yield Member(name, identity, people.record(place), file.ledger(name, identity.device_id))
-
-
-def identities_of(secret: Secret, names: Sequence[str]) -> Iterator[Identity]:
-    """Derive the identities of members, or of a single device."""
-    for name in names:
-        yield secret.device() if name == ALONE else secret.member(name)
 
 
 async def _enrol(

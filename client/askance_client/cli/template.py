@@ -151,9 +151,10 @@ def _origin(given: Given) -> list[str]:
         else:
             words = [_quoted(word) for word in origin.where]
             lines.append(_line(key, f"[{', '.join(words)}]" if key == "command" else words[0], ""))
+    files = [word for word, kind in KINDS.items() if kind.key == "data"]
     told = origin is None or chosen != "data" or kind_of_path(origin.where[0]) == origin.kind
     lines += [
-        f"# The kind of data, if its suffix does not tell: {', '.join(KINDS)}.",
+        f"# The kind of data, if its suffix does not tell: {', '.join(files)}.",
         _optional("kind", None if told or origin is None else _quoted(origin.kind), '"sqlite"'),
         "# The query of a database; its columns are those of the records.",
     ]

@@ -12,8 +12,8 @@ Rules of the package:
   and warnings name the line and repeat no value.
 - A source (`RecordSource`) is read for every new question, after all is decided about it. Whatever
   it raises leaves the answer to the public default.
-- The package imports the standard library, `queries`, `randomizers` (coins), `addresses`,
-  `printable` and `errors`; pyarrow and duckdb where a configuration names such a file.
+- The package imports the standard library, `queries`, `addresses`, `printable` and
+  `errors`; pyarrow and duckdb where a configuration names such a file.
 
 Theory of operation: `read_csv` and its like give a `Table`, rows of raw cells under the columns'
 names; what a field's name cannot hold is "_" in it. `Table.encoder` puts rows on a schema's grid

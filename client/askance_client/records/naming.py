@@ -80,7 +80,7 @@ class OneRow:
 
 @dataclass(frozen=True, slots=True)
 class AllRows:
-    """One member, whose records are all rows."""
+    """Single member, whose records are all rows."""
 
     @property
     def text(self) -> str:

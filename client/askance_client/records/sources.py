@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from askance_client.errors import AskanceError, InvalidRecord
 from askance_client.queries import EncodedRecord, Schema
-from askance_client.randomizers import Coins
 from askance_client.records.tables import Table
+
+if TYPE_CHECKING:
+    from askance_client.randomizers import Coins
 
 _WORD_BITS = 64  # of a coin
 _START_MS = 60_000  # for the whole source, when a device starts
@@ -142,7 +144,7 @@ class RecordSource(Protocol):
 
     @property
     def naming(self) -> str:
-        """How members are named, in words: the ledger is bound to it."""
+        """Naming of the members in words, to which the ledger is bound."""
         ...
 
     def members(self) -> Members:

@@ -141,3 +141,9 @@ def test_applications_answer_from_their_rows_as_they_are(
     for name, (out, err) in zip(names, told, strict=True):
         assert f"spent_nano_nats={charged}" in out, (name, err)
         assert "smokes = 1" not in err
+
+
+def test_the_example_keeps_its_promise_of_few_lines() -> None:
+    code = [line for line in EXAMPLE.read_text().splitlines() if line.strip()]
+    start = next(number for number, line in enumerate(code) if line.startswith("import"))
+    assert len(code[start:]) <= 30

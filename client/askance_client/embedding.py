@@ -26,7 +26,7 @@ from askance_client.queries import Schema
 from askance_client.randomizers import SystemCoins
 from askance_client.records import (
     CallableSource,
-    Limits,
+    ReadLimits,
     RecordSource,
     Several,
     binding,
@@ -148,7 +148,7 @@ class DeviceClient:
         _check_secrecy(self._address, self._ca, plaintext)
         self._schema = schema if isinstance(schema, Schema) else schema_from_toml(Path(schema))
         _check_fields(self._schema, policy, columns or {})
-        limits = Limits(time_limit_ms(release_ms), steady_ms, system_now_ms)
+        limits = ReadLimits(time_limit_ms(release_ms), steady_ms, system_now_ms)
         self._source = _source_of(records, limits)
         self._columns = columns or {}
         self._several = several
@@ -425,7 +425,7 @@ async def _wait_for(stopped: asyncio.Event, most_s: int) -> None:
         await asyncio.wait_for(stopped.wait(), most_s)
 
 
-def _source_of(records: Any, limits: Limits) -> RecordSource:
+def _source_of(records: Any, limits: ReadLimits) -> RecordSource:
     """The source itself, or that of a function."""
     if hasattr(records, "load"):
         source: RecordSource = records

@@ -12,9 +12,9 @@ from askance_client.queries import Schema
 from askance_client.randomizers import Coins
 from askance_client.records import (
     ALONE,
-    Limits,
     LiveRecord,
     Members,
+    ReadLimits,
     RecordSource,
     Several,
     binding,
@@ -145,7 +145,7 @@ def read_people(configuration: DeviceConfiguration) -> MemberRoster:
 
 def open_records(configuration: DeviceConfiguration) -> RecordSource:
     """Make the source that a configuration names; nothing is read."""
-    limits = Limits(time_limit_ms(configuration.release_ms), steady_ms, system_now_ms)
+    limits = ReadLimits(time_limit_ms(configuration.release_ms), steady_ms, system_now_ms)
     return configuration.records.source(limits)
 
 

@@ -15,10 +15,10 @@ from askance_client.records import (
     AllRows,
     ByColumn,
     ByNumber,
-    Limits,
     Naming,
     OneRow,
     Origin,
+    ReadLimits,
     RecordSource,
     Several,
     SourceSettings,
@@ -54,7 +54,7 @@ class RecordSettings:
     several: Several
     columns: Mapping[str, str]
 
-    def source(self, limits: Limits) -> RecordSource:
+    def source(self, limits: ReadLimits) -> RecordSource:
         """Make the source; nothing is read.
 
         Args:

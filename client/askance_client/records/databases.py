@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_client.records.naming import ByColumn
-from askance_client.records.sources import Limits, Members, Several, SourceFailed
+from askance_client.records.sources import Members, ReadLimits, Several, SourceFailed
 from askance_client.records.tables import Table, field_name
 
 MAX_ROWS = 1 << 22  # of one result
@@ -21,12 +21,12 @@ _STEPS = 1 << 12  # of SQLite's machine between two looks at the clock: below 1 
 Result: TypeAlias = tuple[tuple[str, ...], list[Sequence[object]]]
 """Names of the columns, and the rows."""
 
-Select: TypeAlias = Callable[[Path, str, Sequence[object], Limits], Result]
+Select: TypeAlias = Callable[[Path, str, Sequence[object], ReadLimits], Result]
 """Runs a statement with its parameters on the database in a file."""
 
 
 def select_sqlite(
-    path: Path, statement: str, parameters: Sequence[object], limits: Limits
+    path: Path, statement: str, parameters: Sequence[object], limits: ReadLimits
 ) -> Result:
     """Run a statement on an SQLite file.
 
@@ -48,7 +48,7 @@ def select_sqlite(
 
 
 def select_duckdb(
-    path: Path, statement: str, parameters: Sequence[object], limits: Limits
+    path: Path, statement: str, parameters: Sequence[object], limits: ReadLimits
 ) -> Result:
     """Run a statement on a DuckDB file.
 
@@ -97,14 +97,14 @@ class Database:
     def version(self) -> None:
         """Return None: a database is asked anew for every question."""
 
-    def read(self, limits: Limits) -> Table:
+    def read(self, limits: ReadLimits) -> Table:
         return self._table("", (), limits)
 
-    def rows_of(self, column: str, cell: object, limits: Limits) -> Table:
+    def rows_of(self, column: str, cell: object, limits: ReadLimits) -> Table:
         """Read the rows with this cell in a column."""
         return self._table(f" WHERE {_quoted(column)} = ?", (cell,), limits)
 
-    def _table(self, where: str, parameters: Sequence[object], limits: Limits) -> Table:
+    def _table(self, where: str, parameters: Sequence[object], limits: ReadLimits) -> Table:
         query = self.query.strip().rstrip(";")  # a line of its own, since it may end with a comment
         statement = f"SELECT * FROM (\n{query}\n) AS people{where}"
         header, rows = self.select(self.path, statement, parameters, limits)
@@ -127,7 +127,7 @@ class KeyedDatabase:
     """
 
     def __init__(
-        self, database: Database, rule: ByColumn, several: Several, limits: Limits
+        self, database: Database, rule: ByColumn, several: Several, limits: ReadLimits
     ) -> None:
         self._database = database
         self._rule = rule

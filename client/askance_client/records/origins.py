@@ -17,7 +17,7 @@ from askance_client.records.databases import (
 )
 from askance_client.records.naming import AllRows, ByColumn, Naming
 from askance_client.records.processes import CommandReader, EndpointReader, EnvironmentReader
-from askance_client.records.sources import Limits, RecordSource, Several
+from askance_client.records.sources import ReadLimits, RecordSource, Several
 from askance_client.records.table_sources import (
     DirectorySource,
     FileReader,
@@ -63,7 +63,7 @@ class SourceSettings:
     folder: Path
     naming: Naming | None
     several: Several
-    limits: Limits
+    limits: ReadLimits
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from askance_client.addresses import Address
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
-from askance_client.records.sources import Deadline, Limits, SourceFailed
+from askance_client.records.sources import ReadDeadline, ReadLimits, SourceFailed
 from askance_client.records.tables import Table, json_table, table_of_items
 
 MAX_OUTPUT_BYTES = 1 << 24  # of a command or an endpoint
@@ -49,7 +49,7 @@ class CommandReader:
     def version(self) -> None:
         """Return None: the command runs anew for every question."""
 
-    def read(self, limits: Limits) -> Table:
+    def read(self, limits: ReadLimits) -> Table:
         deadline = limits.deadline()
         try:
             process = subprocess.Popen(
@@ -77,7 +77,7 @@ class CommandReader:
         return json_table(self.place, output)
 
     def _finished(
-        self, process: subprocess.Popen[bytes], limits: Limits, deadline: Deadline
+        self, process: subprocess.Popen[bytes], limits: ReadLimits, deadline: ReadDeadline
     ) -> tuple[bytes, int]:
         assert process.stdout is not None
         output = _read_all(process.stdout.fileno(), self.place, deadline)
@@ -111,7 +111,7 @@ class EndpointReader:
     def version(self) -> None:
         """Return None: the endpoint is asked anew for every question."""
 
-    def read(self, limits: Limits) -> Table:
+    def read(self, limits: ReadLimits) -> Table:
         """Send a GET request; redirections are not followed, and no proxy is used."""
         deadline = limits.deadline()
         hosts, port, target, name = _endpoint(self.url)
@@ -149,7 +149,7 @@ class EnvironmentReader:
     def version(self) -> None:
         """Return None: the variables are read anew for every question."""
 
-    def read(self, limits: Limits) -> Table:
+    def read(self, limits: ReadLimits) -> Table:
         row = {
             name.removeprefix(self.prefix).lower(): value
             for name, value in self.variables.items()
@@ -234,7 +234,7 @@ class _Received:
         return io.BytesIO(self._data)
 
 
-def _read_all(descriptor: int, place: str, deadline: Deadline) -> bytes:
+def _read_all(descriptor: int, place: str, deadline: ReadDeadline) -> bytes:
     """Read to the end, in time and no more than `MAX_OUTPUT_BYTES`.
 
     Raises:
@@ -254,7 +254,7 @@ def _read_all(descriptor: int, place: str, deadline: Deadline) -> bytes:
             raise SourceFailed(f"{place}: expected at most {MAX_OUTPUT_BYTES} bytes, got more")
 
 
-def _readable(descriptor: int, deadline: Deadline) -> bool:
+def _readable(descriptor: int, deadline: ReadDeadline) -> bool:
     """Wait until a descriptor can be read, or is at its end; False if it is not in time."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)

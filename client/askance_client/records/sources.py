@@ -32,7 +32,7 @@ class SourceFailed(AskanceError):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ReadLimits:
     """Limits of one read of a source, and the clock that they are measured with.
 
     Args:
@@ -45,13 +45,13 @@ class Limits:
     now_ms: Callable[[], int]
     wall_ms: Callable[[], int]
 
-    def patient(self) -> Limits:
+    def patient(self) -> ReadLimits:
         """Return the limits of a read at the start, for which no question waits."""
         return replace(self, time_ms=max(self.time_ms, _START_MS))
 
-    def deadline(self) -> Deadline:
+    def deadline(self) -> ReadDeadline:
         """Return the end of a read that begins now."""
-        return Deadline(self.now_ms() + self.time_ms, self.now_ms)
+        return ReadDeadline(self.now_ms() + self.time_ms, self.now_ms)
 
     @property
     def whole_s(self) -> int:
@@ -60,7 +60,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Deadline:
+class ReadDeadline:
     """Time at which a read is given up."""
 
     at_ms: int

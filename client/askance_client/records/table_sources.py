@@ -10,7 +10,7 @@ from typing import Protocol
 
 from askance_client.errors import InvalidRecord
 from askance_client.records.naming import ALONE, AllRows, Naming, name_in
-from askance_client.records.sources import Limits, Members, Several, SourceFailed
+from askance_client.records.sources import Members, ReadLimits, Several, SourceFailed
 from askance_client.records.tables import Table, table_of_items
 
 # A file that was changed so shortly before it was read may be changed once more without another
@@ -31,7 +31,7 @@ class TableReader(Protocol):
         """Return what differs if the table does; None if it has to be read to know."""
         ...
 
-    def read(self, limits: Limits) -> Table:
+    def read(self, limits: ReadLimits) -> Table:
         """Read the table now.
 
         Args:
@@ -66,7 +66,9 @@ class TableSource:
       limits: of a read; a caller waits no longer for another caller's read.
     """
 
-    def __init__(self, reader: TableReader, rule: Naming, several: Several, limits: Limits) -> None:
+    def __init__(
+        self, reader: TableReader, rule: Naming, several: Several, limits: ReadLimits
+    ) -> None:
         self._reader = reader
         self._rule = rule
         self._several = several
@@ -102,7 +104,7 @@ class TableSource:
             raise SourceFailed(f"{self._reader.place}: expected a row of each member, got none")
         return reading.table.choose(rows)
 
-    def _read(self, limits: Limits) -> _Reading:
+    def _read(self, limits: ReadLimits) -> _Reading:
         if not self._lock.acquire(timeout=limits.whole_s):
             raise SourceFailed(f"{self._reader.place}: expected the read before to end, got none")
         try:
@@ -152,7 +154,7 @@ class FileReader:
             return None
         return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
-    def read(self, limits: Limits) -> Table:
+    def read(self, limits: ReadLimits) -> Table:
         return self._parse(self._path)
 
 

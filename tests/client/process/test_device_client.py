@@ -25,7 +25,12 @@ WAIT_S = 60
 
 
 def client_of(folder: Path, **settings: Any) -> DeviceClient:
-    given = {"aggregator": NOWHERE, "records": dict, "schema": SCHEMA, "policy": POLICY}
+    given: dict[str, Any] = {
+        "aggregator": NOWHERE,
+        "records": dict,
+        "schema": SCHEMA,
+        "policy": POLICY,
+    }
     return DeviceClient(folder / "device", **(given | settings))
 
 
@@ -157,7 +162,12 @@ def test_a_forked_child_is_refused_and_its_parent_goes_on(client: DeviceClient) 
 class TestConditions:
     def test_one_that_says_no_keeps_the_device_from_connecting(self, tmp_path: Path) -> None:
         looked: list[int] = []
-        conditions = (lambda: bool(looked.append(1)), lambda: pytest.fail("not asked"))
+
+        def no() -> bool:
+            looked.append(1)
+            return False
+
+        conditions = (no, lambda: pytest.fail("not asked"))
         with client_of(tmp_path, conditions=conditions) as client:
             assert client.run_once() is None
         assert looked == [1]

@@ -29,11 +29,11 @@ from askance_client.records import (
     ByColumn,
     ByNumber,
     CallableSource,
-    Limits,
     LiveRecord,
     Naming,
     OneRow,
     Origin,
+    ReadLimits,
     RecordSource,
     Several,
     SourceFailed,
@@ -46,7 +46,7 @@ from askance_client.records.table_sources import FileReader
 from askance_client.service import steady_ms, system_now_ms
 
 SCHEMA = Schema("people", 1, age=Integer(0, 99))
-LIMITS = Limits(5_000, steady_ms, system_now_ms)
+LIMITS = ReadLimits(5_000, steady_ms, system_now_ms)
 BY_ID = ByColumn("id")
 
 
@@ -57,7 +57,7 @@ def source_of(
     naming: Naming | None = None,
     query: str | None = None,
     several: Several = Several.REFUSE,
-    limits: Limits = LIMITS,
+    limits: ReadLimits = LIMITS,
 ) -> RecordSource:
     return open_source(Origin(kind, where, query), SourceSettings(folder, naming, several, limits))
 
@@ -210,7 +210,7 @@ def test_the_field_map_names_the_sources_columns(tmp_path: Path) -> None:
 
 
 class TestCommand:
-    def source(self, tmp_path: Path, code: str, limits: Limits = LIMITS) -> RecordSource:
+    def source(self, tmp_path: Path, code: str, limits: ReadLimits = LIMITS) -> RecordSource:
         return source_of(tmp_path, "command", sys.executable, "-c", code, limits=limits)
 
     def test_its_output_is_json(self, tmp_path: Path) -> None:
@@ -496,7 +496,7 @@ def test_a_read_that_hangs_does_not_hold_other_members_for_ever(tmp_path: Path) 
         def version(self) -> None:
             return None
 
-        def read(self, limits: Limits) -> Any:
+        def read(self, limits: ReadLimits) -> Any:
             held.set()
             goes_on.wait(30)
             raise SourceFailed("late")

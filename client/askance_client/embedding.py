@@ -368,7 +368,7 @@ class DeviceClient:
     def _alone(self) -> Iterator[None]:
         self._check_process()
         if not self._running.acquire(blocking=False):
-            raise LocalProtocolError("client: expected one run at a time, got another one")
+            raise LocalProtocolError("client: expected one run at a time, got a second")
         try:
             yield
         finally:

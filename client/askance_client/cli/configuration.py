@@ -13,7 +13,7 @@ from pathlib import Path
 
 from askance_client.accounting import parse_epsilon
 from askance_client.addresses import Address
-from askance_client.cli.naming import ByColumn, ByNumber, Naming, OneRow
+from askance_client.cli.record_settings import RecordSettings, record_settings
 from askance_client.device import Policy
 from askance_client.errors import InvalidParameter
 from askance_client.messages import MAX_EVERY_DAYS
@@ -30,22 +30,6 @@ _CONNECTIONS = 8
 _WINDOW_DAYS = 30
 _LONGEST_WAIT_S = 60
 _MAX_WAIT_S = 3600
-_MAX_ROW = (1 << 31) - 1
-
-
-@dataclass(frozen=True, slots=True)
-class RecordsFile:
-    """Records file that a device answers from.
-
-    Args:
-      schema: the TOML file that says what a record is.
-      data: the CSV or JSON file of the records.
-      naming: which rows are answered for, under which names.
-    """
-
-    schema: Path
-    data: Path
-    naming: Naming
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +54,7 @@ class DeviceConfiguration:
     aggregator: Address
     ca: Path | None
     policy: Policy
-    records: RecordsFile
+    records: RecordSettings
     release_ms: int = _RELEASE_MS
     connections: int = _CONNECTIONS
     longest_wait_s: int = _LONGEST_WAIT_S
@@ -103,7 +87,7 @@ def configuration_in(given: TomlTable, path: Path) -> DeviceConfiguration:
     allowed = _policy(policy)
     rule = policy.get("consent", _rule) or ConsentRule.PINNED
     consent_days = policy.get("consent_days", _within(1, MAX_DAYS))
-    source = _records(given.need_table("records"), folder)
+    source = record_settings(given.need_table("records"), folder)
     run = given.table("run") or TomlTable({}, "")
     release_ms = run.get("release_ms", _within(_LEAST_RELEASE_MS, _MAX_RELEASE_MS))
     connections = run.get("connections", _within(1, _MAX_CONNECTIONS)) or _CONNECTIONS
@@ -177,15 +161,6 @@ def a_refresh(value: object) -> int | None:
     return None if text == "never" else a_number_of_days(text)
 
 
-def a_row(value: object) -> int:
-    """A row's number, from 0.
-
-    Raises:
-      InvalidParameter: it is none.
-    """
-    return _within(0, _MAX_ROW)(value)
-
-
 def _policy(table: TomlTable) -> Policy:
     analysts = frozenset(table.need("analysts", _analysts))
     fields = table.get("fields", texts)
@@ -213,26 +188,6 @@ def _analysts(value: object) -> list[bytes]:
     if not keys:
         raise InvalidParameter("expected the public key of one analyst or more, got none")
     return keys
-
-
-def _records(table: TomlTable, folder: Path) -> RecordsFile:
-    schema = folder.joinpath(table.need("schema", a_text))
-    data = folder.joinpath(table.need("data", a_text))
-    row, key = table.get("row", a_row), table.get("key", a_text)
-    given: list[Naming] = []
-    if row is not None:
-        given.append(OneRow(row))
-    if key is not None:
-        given.append(ByColumn(key))
-    if table.get("rows_may_only_be_appended", true_or_false):
-        given.append(ByNumber())
-    if len(given) != 1:
-        found = ", ".join(naming.text for naming in given) or "none"
-        raise InvalidParameter(
-            f"{table.place('key')}: expected one of row (one person), key (the column that names"
-            f" people) and rows_may_only_be_appended = true (rows are named by number), got {found}"
-        )
-    return RecordsFile(schema, data, given[0])
 
 
 def _check_secrecy(given: TomlTable, address: Address, ca: str | None, plaintext: bool) -> None:

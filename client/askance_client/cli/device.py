@@ -115,13 +115,22 @@ def _repair_clock(arguments: argparse.Namespace) -> int:
     return _show(arguments, repair(*_home_and_configuration(arguments), arguments), tell_repair)
 
 
+_RECORDS = (
+    "where the records are, in place of --data: csv, json, json-lines, parquet, sqlite, duckdb or"
+    " directory with a path; command with its words; http://127.0.0.1:PORT/PATH; environment with a"
+    " prefix"
+)
+
+
 def _add_init(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, help="the device's folder; made if need be")
     for option, read, metavar, what in (
         ("--aggregator", _reads("an_address"), "HOST:PORT", "the aggregator's address"),
         ("--ca", Path, "FILE", "the authority that signed its certificate (PEM)"),
         ("--schema", Path, "FILE", "the schema of a record (TOML)"),
-        ("--data", Path, "FILE", "the records (CSV or JSON)"),
+        ("--data", Path, "FILE", "the records, of the kind that the file's suffix tells"),
+        ("--records", _reads_record("an_origin"), "KIND:WHERE", _RECORDS),
+        ("--query", str, "SQL", "of sqlite and duckdb: a SELECT with the records' columns"),
         ("--row", _row, "N", "one member, by the row's number from 0"),
         ("--key", str, "COLUMN", "a gateway, for all rows: the column that names members"),
         ("--life-epsilon", _reads("a_budget"), "E", "the most all studies together may cost, nats"),
@@ -129,6 +138,15 @@ def _add_init(parser: argparse.ArgumentParser) -> None:
         ("--study-epsilon", _reads("a_budget"), "E", "the most one study may cost"),
     ):
         parser.add_argument(option, type=read, metavar=metavar, help=what)
+    parser.add_argument(
+        "--one-person", action="store_true", help="one member, whose records are all rows"
+    )
+    parser.add_argument(
+        "--several",
+        type=_reads_record("a_rule"),
+        metavar="RULE",
+        help="a member's several records: refuse (default), draw one per question, or first",
+    )
     parser.add_argument(
         "--rows-by-number",
         action="store_true",
@@ -354,6 +372,20 @@ def _reads(name: str) -> Callable[[str], object]:
 
         try:
             return getattr(configuration, name)(text)
+        except InvalidParameter as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return read
+
+
+def _reads_record(name: str) -> Callable[[str], object]:
+    """Return a parser of an option of the table `[records]`."""
+
+    def read(text: str) -> object:
+        from askance_client.cli import record_settings
+
+        try:
+            return getattr(record_settings, name)(text)
         except InvalidParameter as error:
             raise argparse.ArgumentTypeError(str(error)) from None
 

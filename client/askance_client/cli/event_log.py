@@ -6,15 +6,19 @@ import asyncio
 import logging
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from threading import Lock
 
+from askance_client.errors import AskanceError
 from askance_client.messages import Reason, Refusal
 from askance_client.printable import printable
-from askance_client.service.clock import utc
+from askance_client.service.clock import steady_ms, utc
 
 _EVERY_S = 2  # seconds whose events make one line of counts
 _MAX_WARNINGS = 20  # printed for one file
 _TEXTS = 8  # of refusals, within that time: a hostile aggregator could fill the log with them
+_SOURCE_EVERY_MS = 60_000  # between two lines of one text about a record source
+_SOURCE_TEXTS = 8  # of record sources, within that time
 _LOGGER = logging.getLogger("askance.device")
 
 
@@ -38,6 +42,36 @@ def warn(warnings: Sequence[str]) -> None:
         print(f"askance: {others} more rows with warnings", file=sys.stderr)
 
 
+class SourceLog:
+    """Failures of record sources, each text once per minute; safe to call from several threads.
+
+    Args:
+      now_ms: a clock that never goes back, in milliseconds.
+      write: writes a line.
+    """
+
+    def __init__(self, now_ms: Callable[[], int], write: Callable[[str], None]) -> None:
+        self._now_ms = now_ms
+        self._write = write
+        self._lock = Lock()
+        self._logged_ms: dict[str, int] = {}
+
+    def failed(self, failure: Exception) -> None:
+        """Log a failure: by its text if it is this project's, without a value, else by its type."""
+        known = isinstance(failure, AskanceError)
+        text = printable(str(failure)) if known else type(failure).__name__
+        now_ms = self._now_ms()
+        with self._lock:
+            recent = {
+                line: at for line, at in self._logged_ms.items() if now_ms - at < _SOURCE_EVERY_MS
+            }
+            self._logged_ms = recent
+            if text in recent or len(recent) >= _SOURCE_TEXTS:
+                return
+            recent[text] = now_ms
+        self._write(f"record source failed: {text}")
+
+
 class Journal:
     """Write events of a gateway to the log (see `Watcher`).
 
@@ -50,6 +84,7 @@ class Journal:
         self._failed: Counter[str] = Counter()
         self._texts: Counter[str] = Counter()
         self._due: asyncio.TimerHandle | None = None
+        self._sources = SourceLog(steady_ms, _LOGGER.warning)
 
     def say(self, message: str) -> None:
         """A line of its own."""
@@ -74,6 +109,10 @@ class Journal:
         """Count one more failure of an exchange, ledger or evaluation."""
         self._failed[failure] += 1
         self._soon()
+
+    def source_failed(self, failure: Exception) -> None:
+        """Log a record source's failure, in any thread."""
+        self._sources.failed(failure)
 
     def connection(self, number: int, *, up: bool) -> None:
         """A connection came to be, or was lost."""

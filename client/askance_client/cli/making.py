@@ -14,6 +14,7 @@ from askance_client.cli.home import DeviceHome
 from askance_client.cli.members import read_people
 from askance_client.cli.template import Given, device_toml
 from askance_client.errors import InvalidParameter
+from askance_client.records import KINDS, Origin, kind_of_path
 from askance_client.toml_tables import TomlTable
 
 
@@ -24,6 +25,7 @@ def init(arguments: argparse.Namespace) -> dict[str, Any]:
         "--row": arguments.row is not None,
         "--key": arguments.key is not None,
         "--rows-by-number": arguments.rows_by_number,
+        "--one-person": arguments.one_person,
     }
     if sum(named.values()) > 1:
         got = " and ".join(option for option, present in named.items() if present)
@@ -36,10 +38,12 @@ def init(arguments: argparse.Namespace) -> dict[str, Any]:
         day=arguments.day_epsilon,
         study=arguments.study_epsilon,
         schema=_beside(folder, arguments.schema),
-        data=_beside(folder, arguments.data),
+        origin=_origin(folder, arguments),
         row=arguments.row,
         key=arguments.key,
         by_number=arguments.rows_by_number,
+        one_person=arguments.one_person,
+        several=arguments.several,
     )
     text = device_toml(given)
     binding: Mapping[str, str] = {}
@@ -63,6 +67,24 @@ def tell_init(result: dict[str, Any]) -> str:
     if result["complete"]:
         return f"{made}\nnext: enroll, then run"
     return f"{made}\nnext: fill in {result['configuration']}, enroll, then run"
+
+
+def _origin(folder: Path, arguments: argparse.Namespace) -> Origin | None:
+    """The place of the records, by --records, or by --data, whose kind its suffix tells."""
+    if arguments.data is not None and arguments.records is not None:
+        raise InvalidParameter("expected one of --data and --records, got both")
+    origin: Origin | None = arguments.records
+    if arguments.data is not None:
+        path = str(arguments.data)
+        origin = Origin(kind_of_path(path), (path,))
+    if arguments.query is not None and (origin is None or not KINDS[origin.kind].queried):
+        raise InvalidParameter("--query: expected --records sqlite:FILE or duckdb:FILE, got none")
+    if origin is None:
+        return None
+    where = origin.where
+    if KINDS[origin.kind].key == "data":
+        where = (str(_beside(folder, Path(where[0]))),)
+    return Origin(origin.kind, where, arguments.query)
 
 
 def _beside(folder: Path, path: Path | None) -> Path | None:

@@ -1,62 +1,152 @@
-"""Members that a device stands for: their names and records, from a records file."""
+"""Members that a device stands for: their names, and their records at their source."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from askance_client.cli.configuration import DeviceConfiguration
-from askance_client.cli.naming import binding
-from askance_client.errors import InvalidParameter, InvalidRecord
-from askance_client.queries import EncodedRecord, Schema
-from askance_client.records import read_table, schema_from_toml
+from askance_client.errors import InvalidParameter
+from askance_client.ledger import LedgerFile
+from askance_client.queries import Schema
+from askance_client.randomizers import Coins
+from askance_client.records import (
+    ALONE,
+    LiveRecord,
+    Members,
+    ReadLimits,
+    RecordSource,
+    Several,
+    binding,
+    schema_from_toml,
+)
+from askance_client.service import (
+    Identity,
+    Member,
+    Secret,
+    steady_ms,
+    system_now_ms,
+    time_limit_ms,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MemberRoster:
-    """Members of a configuration, in the file's order.
+    """Members of a source, in its order.
 
     Args:
       schema: what a record is.
-      names: of the members; for a single device `naming.ALONE`.
-      record: the record of the member at a place in `names`.
-      unfit: how many of them have a value that fits nothing in the schema, by field.
-      binding: what the folder's ledger must be bound to (see `naming.binding`).
-      warnings: malformed rows and rows that are left out, by place in the file, without a value.
+      source: where the records are.
+      members: as the source named them.
+      columns: the source's columns, by field, where they have other names.
+      several: the rule for several records of one member.
     """
 
     schema: Schema
-    names: tuple[str, ...]
-    record: Callable[[int], EncodedRecord]
-    unfit: Mapping[str, int]
-    binding: Mapping[str, str]
-    warnings: tuple[str, ...]
+    source: RecordSource
+    members: Members
+    columns: Mapping[str, str]
+    several: Several
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the members; for a single device `ALONE`."""
+        return self.members.names
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Malformed rows and rows that are left out, by place in the source, without a value."""
+        return self.members.warnings
+
+    @property
+    def binding(self) -> Mapping[str, str]:
+        """Texts that the folder's ledger must be bound to."""
+        return binding(self.source.naming, self.schema)
+
+    def unfit(self) -> Mapping[str, int]:
+        """Count the records with a value that fits nothing in the schema, by field.
+
+        Empty where the source was not read as a whole.
+        """
+        table = self.members.table
+        return {} if table is None else table.unfit(self.schema, self.columns)
+
+    def record(
+        self, place: int, coins: Coins, on_failure: Callable[[Exception], None]
+    ) -> LiveRecord:
+        """Return the record of the member at a place in `names`, which is read when asked for.
+
+        Args:
+          place: from 0.
+          coins: the device's own randomness.
+          on_failure: given what the source raises, in the thread that reads.
+        """
+        return LiveRecord(
+            self.source,
+            self.names[place],
+            schema=self.schema,
+            columns=self.columns,
+            several=self.several,
+            coins=coins,
+            on_failure=on_failure,
+        )
+
+    def at_work(
+        self,
+        secret: Secret,
+        file: LedgerFile,
+        coins: Coins,
+        on_failure: Callable[[Exception], None],
+    ) -> list[Member]:
+        """Return the members of a gateway.
+
+        Args:
+          secret: of the folder.
+          file: the folder's ledgers, open.
+          coins: as of `record`.
+          on_failure: as of `record`.
+        """
+        return [
+            Member(
+                name,
+                identity,
+                self.record(place, coins, on_failure),
+                file.ledger(name, identity.device_id),
+            )
+            for place, (name, identity) in enumerate(
+                zip(self.names, identities_of(secret, self.names), strict=True)
+            )
+        ]
+
+
+def identities_of(secret: Secret, names: Sequence[str]) -> Iterator[Identity]:
+    """Derive the identities of members, or of a single device."""
+    for name in names:
+        yield secret.device() if name == ALONE else secret.member(name)
 
 
 def read_people(configuration: DeviceConfiguration) -> MemberRoster:
-    """Read the files that a configuration names.
+    """Name the members of the source that a configuration names.
 
     Raises:
-      InvalidRecord: a bad file, a row that is not there, a name that two rows have, or no name.
-      InvalidParameter: the policy names a field that the schema does not have.
+      InvalidRecord: a bad source, a row that is not there, a name that two rows have, no name, or
+        no column of a field.
+      InvalidParameter: the policy or the field map names a field that the schema does not have.
+      SourceFailed: the source failed, or was late.
     """
-    source = configuration.records
+    settings = configuration.records
     schema = read_schema(configuration)
-    table = read_table(source.data)
-    chosen = source.naming.choose(table)
-    if not chosen.rows:
-        raise InvalidRecord(f"{table.path}: expected a row with a usable name, got none")
-    theirs = table.choose(tuple(chosen.rows.values()))
-    warnings = [f"{problem}; values count as missing" for problem in theirs.malformed.values()]
-    warnings += [f"{problem}; left out, for want of a certain name" for problem in chosen.left_out]
-    return MemberRoster(
-        schema,
-        tuple(chosen.rows),
-        theirs.encoder(schema),
-        theirs.unfit(schema),
-        binding(source.naming, schema),
-        tuple(f"{table.path}: {warning}" for warning in warnings),
-    )
+    source = open_records(configuration)
+    roster = MemberRoster(schema, source, source.members(), settings.columns, settings.several)
+    if roster.members.table is not None:
+        roster.members.table.encoder(schema, settings.columns)  # a missing column is known at once
+    return roster
+
+
+def open_records(configuration: DeviceConfiguration) -> RecordSource:
+    """Make the source that a configuration names; nothing is read."""
+    limits = ReadLimits(time_limit_ms(configuration.release_ms), steady_ms, system_now_ms)
+    return configuration.records.source(limits)
 
 
 def read_schema(configuration: DeviceConfiguration) -> Schema:
@@ -64,13 +154,16 @@ def read_schema(configuration: DeviceConfiguration) -> Schema:
 
     Raises:
       InvalidRecord: not a schema.
-      InvalidParameter: the policy names a field that the schema does not have.
+      InvalidParameter: the policy or the field map names a field that the schema does not have.
     """
     schema = schema_from_toml(configuration.records.schema)
-    unknown = sorted((configuration.policy.fields or frozenset()) - schema.fields.keys())
-    if unknown:
-        raise InvalidParameter(
-            f"{configuration.path}: policy.fields: expected fields of the schema,"
-            f" found {unknown[0]!r}"
-        )
+    for key, names in (
+        ("policy.fields", configuration.policy.fields or frozenset()),
+        ("records.fields", configuration.records.columns.keys()),
+    ):
+        unknown = sorted(names - schema.fields.keys())
+        if unknown:
+            raise InvalidParameter(
+                f"{configuration.path}: {key}: expected fields of the schema, found {unknown[0]!r}"
+            )
     return schema

@@ -11,8 +11,7 @@ from askance_client.accounting import format_nats
 from askance_client.cli.configuration import read_configuration
 from askance_client.cli.home import DeviceHome
 from askance_client.cli.ledger_repairs import accept_loss, repair_clock
-from askance_client.cli.members import read_people
-from askance_client.cli.running import identities_of
+from askance_client.cli.members import identities_of, read_people
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.service import system_now_s

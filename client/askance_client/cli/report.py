@@ -13,10 +13,10 @@ from askance_client.cli.configuration import read_configuration
 from askance_client.cli.folder import ask
 from askance_client.cli.home import DeviceHome, mismatches
 from askance_client.cli.ledger_audit import LedgerAudit
-from askance_client.cli.members import read_schema
-from askance_client.cli.naming import binding
+from askance_client.cli.members import open_records, read_schema
 from askance_client.ledger import PostingKind
 from askance_client.printable import printable
+from askance_client.records import binding
 
 
 def status(home: DeviceHome, path: Path) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def verify(home: DeviceHome, configuration: Path) -> dict[str, Any]:
     The mark was checked when the file was opened.
     """
     configured = read_configuration(configuration)
-    expected = binding(configured.records.naming, read_schema(configured))
+    expected = binding(open_records(configured).naming, read_schema(configured))
     checked, violations = 0, []
     file = home.ledgers()
     try:

@@ -21,18 +21,14 @@ from askance_client.cli.configuration import DeviceConfiguration, read_configura
 from askance_client.cli.event_log import Journal, log_to_stderr, warn
 from askance_client.cli.folder import OpenFolder
 from askance_client.cli.home import DeviceHome
-from askance_client.cli.members import MemberRoster, read_people
-from askance_client.cli.naming import ALONE
+from askance_client.cli.members import identities_of, read_people
 from askance_client.errors import AskanceError, InvalidParameter, RemoteProtocolError
-from askance_client.ledger import LedgerFile
 from askance_client.owner import Consents, ControlServer
 from askance_client.randomizers import SystemCoins
 from askance_client.service import (
     CheckInOutcome,
     Gateway,
     Identity,
-    Member,
-    Secret,
     describe,
     enrol,
     open_channel,
@@ -62,7 +58,7 @@ def enroll(home: DeviceHome, path: Path, arguments: argparse.Namespace) -> dict[
         "members": len(identities),
         "enrolled": new,
         "known": known,
-        "unfit": dict(people.unfit),
+        "unfit": dict(people.unfit()),
     }
 
 
@@ -150,7 +146,7 @@ def _gateway(
     coins = SystemCoins()
     with _files(home, people.binding, configuration) as folder:
         gateway = Gateway(
-            list(_members(secret, people, folder.ledgers)),
+            people.at_work(secret, folder.ledgers, coins, journal.source_failed),
             schema=people.schema,
             policy=replace(configuration.policy, consent=folder.consents),
             coins_for=lambda _: coins,
@@ -178,18 +174,6 @@ def _files(
             consents.close()
     finally:
         ledgers.close()
-
-
-def _members(secret: Secret, people: MemberRoster, file: LedgerFile) -> Iterator[Member]:
-    identities = identities_of(secret, people.names)
-    for place, (name, identity) in enumerate(zip(people.names, identities, strict=True)):
-        yield Member(name, identity, people.record(place), file.ledger(name, identity.device_id))
-
-
-def identities_of(secret: Secret, names: Sequence[str]) -> Iterator[Identity]:
-    """Derive the identities of members, or of a single device."""
-    for name in names:
-        yield secret.device() if name == ALONE else secret.member(name)
 
 
 async def _enrol(

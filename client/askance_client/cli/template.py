@@ -9,6 +9,7 @@ from pathlib import Path
 
 from askance_client.accounting import format_nats
 from askance_client.addresses import Address
+from askance_client.records import KINDS, Origin, Several, kind_of_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,21 +26,30 @@ class Given:
     day: int | None = None
     study: int | None = None
     schema: Path | None = None
-    data: Path | None = None
+    origin: Origin | None = None
     row: int | None = None
     key: str | None = None
     by_number: bool = False
+    one_person: bool = False
+    several: Several | None = None
 
     @property
     def complete(self) -> bool:
         """True if every required value is known."""
-        needed = (self.aggregator, self.life, self.schema, self.data)
-        return None not in needed and bool(self.analysts) and self.named
+        needed = (self.aggregator, self.life, self.schema, self.origin)
+        return None not in needed and bool(self.analysts) and self.named and not self.lacks_query
 
     @property
     def named(self) -> bool:
         """True if the way to name members is known."""
-        return self.row is not None or self.key is not None or self.by_number
+        named = self.row is not None or self.key is not None or self.by_number or self.one_person
+        return named or (self.origin is not None and KINDS[self.origin.kind].names)
+
+    @property
+    def lacks_query(self) -> bool:
+        """True if the records are in a database and no query is known."""
+        origin = self.origin
+        return origin is not None and KINDS[origin.kind].queried and origin.query is None
 
 
 def device_toml(given: Given) -> str:
@@ -104,18 +114,64 @@ def _records(given: Given) -> list[str]:
     return [
         "",
         "[records]",
-        "# What a record is, and the file of records: CSV with a header line, or JSON.",
+        "# What a record is, and where records are. They are read anew for every new question.",
         _line("schema", _text(given.schema), '"people.toml"'),
-        _line("data", _text(given.data), '"people.csv"'),
-        "# One of three, and never another once the folder is in use: a person who is named in two",
+        *_origin(given),
+        "# One of four, and never another once the folder is in use: a person who is named in two",
         "# ways has two budgets. A gateway, for all rows: the column that names people.",
         _optional("key", _text(given.key), '"id"') if given.named else _line("key", None, '"id"'),
         "# One person, by the row's number from 0.",
         _optional("row", None if given.row is None else str(given.row), "0"),
+        "# One person, whose records are all rows.",
+        _optional("one_person", "true" if given.one_person else None, "true"),
         "# A gateway whose people are named by the row's number. Risk: if a row is ever inserted,",
         "# removed or moved, people answer from the budget of others, and are charged twice.",
         _optional("rows_may_only_be_appended", "true" if given.by_number else None, "true"),
+        "# A person's several records: a question is answered from one drawn at random (draw) or",
+        "# from the first; otherwise they are refused.",
+        _optional("several", _text(given.several and given.several.value), '"draw"'),
+        "# The source's columns, for fields of other names.",
+        '# fields = { age = "AGE IN YEARS" }',
     ]
+
+
+_PLACES = (
+    (
+        "data",
+        '"people.csv"',
+        "A file (CSV, JSON, Parquet, SQLite ...) or a folder.",
+    ),
+    ("command", '["/usr/bin/records"]', "A command that prints JSON; no shell."),
+    ("url", '"http://127.0.0.1:8080/records"', "An endpoint of this machine that serves JSON."),
+    ("environment", '"RECORD_"', "Variables of the environment, by their prefix."),
+)
+
+
+def _origin(given: Given) -> list[str]:
+    """The lines of the four places, of which one is chosen, and of what a file needs besides."""
+    origin = given.origin
+    chosen = "data" if origin is None else KINDS[origin.kind].key
+    lines = []
+    for key, example, comment in _PLACES:
+        lines.append(f"# {comment}")
+        if key != chosen:
+            lines.append(_optional(key, None, example))
+        elif origin is None:
+            lines.append(_line(key, None, example))
+        else:
+            words = [_quoted(word) for word in origin.where]
+            lines.append(_line(key, f"[{', '.join(words)}]" if key == "command" else words[0], ""))
+    files = [word for word, kind in KINDS.items() if kind.key == "data"]
+    told = origin is None or chosen != "data" or kind_of_path(origin.where[0]) == origin.kind
+    lines += [
+        f"# The kind of data, if its suffix does not tell: {', '.join(files)}.",
+        _optional("kind", None if told or origin is None else _quoted(origin.kind), '"sqlite"'),
+        "# The query of a database; its columns are those of the records.",
+    ]
+    example = '"SELECT id, age FROM people"'
+    if given.lacks_query:
+        return [*lines, _line("query", None, example)]
+    return [*lines, _optional("query", _text(origin and origin.query), example)]
 
 
 def _line(name: str, value: str | None, example: str) -> str:

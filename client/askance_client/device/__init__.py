@@ -10,7 +10,7 @@ the history of requests only.
 no access to records or coins; `core` evaluates what is to be charged, and commits it.
 """
 
-from askance_client.device.core import Device, RecordSource, TooManyRefusals, Turn, Value
+from askance_client.device.core import Device, MemberRecord, TooManyRefusals, Turn, Value
 from askance_client.device.examination import ExaminedRequest, ExaminedStudy, Examiner
 from askance_client.device.policy import Consent, Policy
 from askance_client.device.settling import MAX_REFUSALS, RefusalCounts
@@ -22,8 +22,8 @@ __all__ = [
     "ExaminedRequest",
     "ExaminedStudy",
     "Examiner",
+    "MemberRecord",
     "Policy",
-    "RecordSource",
     "RefusalCounts",
     "TooManyRefusals",
     "Turn",

@@ -32,8 +32,8 @@ Value = int | tuple[int, ...]
 """A query's value on its grid; of a VECTOR query the components."""
 
 
-class RecordSource(Protocol):
-    """Source of a user's record; an `EncodedRecord` is its own source."""
+class MemberRecord(Protocol):
+    """A user's record, read when it is needed; an `EncodedRecord` is one in memory."""
 
     def load(self) -> EncodedRecord:
         """Read the record. It may fail or hang: the answer is then the question's default."""
@@ -54,7 +54,7 @@ class Device:
 
     Args:
       schema: the shape of the record.
-      record: the user's record, encoded by `schema`, or its source.
+      record: the user's record, encoded by `schema`.
       policy: what the owner allows.
       ledger: what was spent; the authority.
       coins: where randomness comes from (`SystemCoins` on a real device).
@@ -80,7 +80,7 @@ class Device:
         self,
         *,
         schema: Schema,
-        record: RecordSource,
+        record: MemberRecord,
         policy: Policy,
         ledger: Ledger,
         coins: Coins,

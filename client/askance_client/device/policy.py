@@ -26,10 +26,10 @@ class Policy:
       day_nano_nats: the most that one UTC day may cost; None for no limit but the life's.
       study_nano_nats: the most that one study may cost, whatever it asks for; None likewise.
       fields: the fields that may be asked about; None for all of the schema.
-      consent: the owner's decisions on studies; None to answer all that the analysts sign.
       refresh_days: the shortest epoch, in days, of studies that collect again; None: none may.
       window_nano_nats: the most that `window_days` days in a row may cost; None likewise.
       window_days: 1 or more.
+      consent: the owner's decisions on studies; None to answer all that the analysts sign.
     """
 
     analysts: frozenset[bytes]
@@ -37,10 +37,10 @@ class Policy:
     day_nano_nats: int | None = None
     study_nano_nats: int | None = None
     fields: frozenset[str] | None = None
-    consent: Consent | None = None
     refresh_days: int | None = None
     window_nano_nats: int | None = None
     window_days: int = 30
+    consent: Consent | None = None
 
     def __post_init__(self) -> None:
         for key in self.analysts:

@@ -33,7 +33,7 @@ class Table:
     A malformed row keeps its number, and is a record without any value.
 
     Args:
-      path: where they were read.
+      path: where they were read: a file, or the name of another source.
       written: the columns' names as the file has them.
       names: the same as fields' names, distinct.
       rows: a cell a column: text in a CSV file, any value in a JSON file, None where it has none. A
@@ -45,7 +45,7 @@ class Table:
         all rows.
     """
 
-    path: Path
+    path: Path | str
     written: tuple[str, ...]
     names: tuple[str, ...]
     rows: Sequence[Sequence[object]]
@@ -87,15 +87,25 @@ class Table:
         place = self.column_index(name)
         return [_value(row[place], kind) for row in self._values()]
 
-    def encoder(self, schema: Schema) -> Callable[[int], EncodedRecord]:
+    def encoder(
+        self, schema: Schema, columns: Mapping[str, str] | None = None
+    ) -> Callable[[int], EncodedRecord]:
         """Return a function that puts a row, by its number from 0, on the schema's grid.
 
         Columns that the schema does not have are left out.
 
+        Args:
+          schema: the fields.
+          columns: column of a field whose name it does not have, by the field's name.
+
         Raises:
-          InvalidRecord: the file has no column of the name of one of the schema's fields.
+          InvalidRecord: the file has no column of one of the schema's fields.
         """
-        places = [(name, self.column_index(name), kind) for name, kind in schema.fields.items()]
+        named = columns or {}
+        places = [
+            (name, self.column_index(named.get(name, name)), kind)
+            for name, kind in schema.fields.items()
+        ]
 
         def record(row: int) -> EncodedRecord:
             cells = self._nothing() if row in self.malformed else self.rows[row]
@@ -103,18 +113,23 @@ class Table:
 
         return record
 
-    def unfit(self, schema: Schema) -> dict[str, int]:
+    def unfit(self, schema: Schema, columns: Mapping[str, str] | None = None) -> dict[str, int]:
         """Count the rows whose value fits nothing in a field, by the field's name.
 
         Such a value is answered by a query's public default, as a missing one is.
 
+        Args:
+          schema: the fields.
+          columns: as of `encoder`.
+
         Raises:
           InvalidRecord: as `encoder` does.
         """
+        named = columns or {}
         counts = {
             name: sum(
                 value is not None and field.encode(value) is None
-                for value in self.column(name, field)
+                for value in self.column(named.get(name, name), field)
             )
             for name, field in schema.fields.items()
         }
@@ -127,15 +142,6 @@ class Table:
 
     def _nothing(self) -> Sequence[object]:
         return (None,) * len(self.names)
-
-
-def read_table(path: Path) -> Table:
-    """Read the records of a file: .json for a list of objects (or one object), else CSV.
-
-    Raises:
-      InvalidRecord: see `read_csv` and `read_json`.
-    """
-    return read_json(path) if path.suffix.lower() == ".json" else read_csv(path)
 
 
 def read_csv(path: Path, delimiter: str = ",") -> Table:
@@ -191,24 +197,49 @@ def read_json(path: Path) -> Table:
     Raises:
       InvalidRecord: no file, not JSON, no record, or two keys that are one field.
     """
-    try:
-        content = json.loads(
-            path.read_text(encoding="utf-8-sig"),
-            parse_int=_whole,
-            parse_float=_exact,
-            parse_constant=lambda _: None,
-        )
-    except OSError as error:
-        raise InvalidRecord(f"{path}: cannot be read: {error.strerror}") from None
-    except json.JSONDecodeError as error:
-        raise InvalidRecord(
-            f"{path}: expected JSON, got other text at line {error.lineno}"
-        ) from None
-    except (ValueError, RecursionError):  # not UTF-8; a thousand [
-        raise InvalidRecord(f"{path}: expected JSON in UTF-8, got other bytes or nesting") from None
-    items: list[Any] = content if isinstance(content, list) else [content]
+    return json_table(path, _bytes(path))
+
+
+def json_table(path: Path | str, data: bytes) -> Table:
+    """Read the bytes of a JSON text as `read_json` does.
+
+    Raises:
+      InvalidRecord: as of `read_json`.
+    """
+    content = _json(path, data)
+    return table_of_items(path, content if isinstance(content, list) else [content])
+
+
+def read_json_lines(path: Path) -> Table:
+    """Read a file of one JSON object per line; an empty line is none.
+
+    A line that is no JSON is a malformed row, as an item is in `read_json`.
+
+    Raises:
+      InvalidRecord: no file, no record, or two keys that are one field.
+    """
+    items: list[object] = []
+    for line in _bytes(path).splitlines():
+        if line.strip():
+            try:
+                items.append(_json(path, line))
+            except InvalidRecord:
+                items.append(_UNREAD)
+    return table_of_items(path, items)
+
+
+def table_of_items(path: Path | str, items: Sequence[object]) -> Table:
+    """Return the table of mappings, one per row; a key is a column.
+
+    Args:
+      path: the source, in errors.
+      items: what is no mapping is a malformed row.
+
+    Raises:
+      InvalidRecord: no record, or two keys that are one field.
+    """
     header = tuple(
-        dict.fromkeys(name for item in items if isinstance(item, Mapping) for name in item)
+        dict.fromkeys(str(name) for item in items if isinstance(item, Mapping) for name in item)
     )
     if items and not header:
         raise InvalidRecord(f"{path}: expected objects with keys, got none")
@@ -279,6 +310,8 @@ def _problem(cells: Sequence[str] | None, width: int | None) -> str | None:
 
 def _problem_of_item(item: object) -> str | None:
     """Describe the problem of a JSON item without a value; None if there is none."""
+    if item is _UNREAD:
+        return "expected JSON, got other text"
     if not isinstance(item, Mapping):
         return f"expected an object, got a {type(item).__name__}"
     for cell in item.values():
@@ -315,7 +348,7 @@ def field_name(name: str) -> str:
 
 
 def _table(
-    path: Path,
+    path: Path | str,
     header: tuple[str, ...],
     rows: Sequence[Sequence[object]],
     malformed: Mapping[int, str],
@@ -334,6 +367,29 @@ def _value(cell: object, kind: Field) -> object:
     if not is_missing(cell):
         return cell
     return NOTHING if isinstance(kind, Category) and NOTHING in kind.labels else None
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InvalidRecord(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _json(path: Path | str, data: bytes) -> Any:
+    try:
+        return json.loads(
+            data.decode("utf-8-sig"),
+            parse_int=_whole,
+            parse_float=_exact,
+            parse_constant=lambda _: None,
+        )
+    except json.JSONDecodeError as error:
+        raise InvalidRecord(
+            f"{path}: expected JSON, got other text at line {error.lineno}"
+        ) from None
+    except (ValueError, RecursionError):  # not UTF-8; a thousand [
+        raise InvalidRecord(f"{path}: expected JSON in UTF-8, got other bytes or nesting") from None
 
 
 def _whole(text: str) -> object:

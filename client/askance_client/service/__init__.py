@@ -14,7 +14,7 @@ devices known, and `credentials` proves a device in the metadata of its calls.
 """
 
 from askance_client.service.channels import NO_PROXY, channel_options, open_channel
-from askance_client.service.clock import system_now_s
+from askance_client.service.clock import local_hour, steady_ms, system_now_ms, system_now_s
 from askance_client.service.credentials import (
     PROTOCOL_KEY,
     RETRY_KEY,
@@ -67,6 +67,7 @@ from askance_client.service.observable import (
     connections_for,
     sleep_ms,
     system_jitter,
+    time_limit_ms,
 )
 from askance_client.service.outbox import Outbox
 from askance_client.service.runtime import DeviceRunner, describe
@@ -120,6 +121,7 @@ __all__ = [
     "encode_response",
     "enrol",
     "enrolment_metadata",
+    "local_hour",
     "open_channel",
     "protocol_of",
     "rare_collections",
@@ -128,7 +130,10 @@ __all__ = [
     "read_retry_ms",
     "retry_metadata",
     "sleep_ms",
+    "steady_ms",
     "system_jitter",
+    "system_now_ms",
     "system_now_s",
+    "time_limit_ms",
     "token_digest",
 ]

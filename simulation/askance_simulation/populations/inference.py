@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
+from pathlib import Path
 
 import numpy as np
 
@@ -69,7 +70,7 @@ def infer(people: Table, label: str | None, keep: Collection[str]) -> InferredSc
     Raises:
       InvalidRecord: no column `label`, or no column that can be asked about.
     """
-    name, header = people.path.stem, people.names
+    name, header = Path(people.path).stem, people.names
     if label is not None and label not in header:
         raise InvalidRecord(f"label: {unknown_column(label, header)}")
     fields: dict[str, Field] = {}

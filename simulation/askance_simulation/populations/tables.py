@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,7 +105,7 @@ def users_of(
         notes.append(f"{len(kept)} rows were resampled with replacement to {count} users")
     chosen = _chosen(kept, count, seed)
     return TableUsers(
-        people.path.stem,
+        Path(people.path).stem,
         known.schema,
         count,
         lambda start, stop: known.table.take(chosen(start, stop)),

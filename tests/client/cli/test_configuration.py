@@ -9,10 +9,19 @@ import pytest
 
 from askance_client.addresses import Address
 from askance_client.cli.configuration import read_configuration
-from askance_client.cli.naming import ByColumn, ByNumber, Naming, OneRow
+from askance_client.cli.record_settings import an_origin
 from askance_client.cli.template import Given, device_toml
 from askance_client.device import Policy
 from askance_client.errors import InvalidParameter
+from askance_client.records import (
+    AllRows,
+    ByColumn,
+    ByNumber,
+    Naming,
+    OneRow,
+    Origin,
+    Several,
+)
 
 KEY = "ab" * 32
 WHOLE = f"""
@@ -48,9 +57,9 @@ def test_all_that_can_be_set(tmp_path: Path) -> None:
     assert found.policy == Policy(
         frozenset({bytes.fromhex(KEY)}), 8 * 10**9, 2 * 10**9, 5 * 10**8, frozenset({"age"})
     )
-    assert (found.records.schema, found.records.data) == (
+    assert (found.records.schema, found.records.origin) == (
         tmp_path / "people.toml",
-        tmp_path / "people.csv",
+        Origin("csv", ("people.csv",)),
     )
     assert found.records.naming == ByColumn("id")
     assert (found.release_ms, found.connections, found.longest_wait_s) == (250, 3, 5)
@@ -60,6 +69,7 @@ NAMINGS: list[tuple[str, dict[str, Any], Naming]] = [
     ("row = 3", {"row": 3}, OneRow(3)),
     ('key = "a \\"b\\""', {"key": 'a "b"'}, ByColumn('a "b"')),
     ("rows_may_only_be_appended = true", {"by_number": True}, ByNumber()),
+    ("one_person = true", {"one_person": True}, AllRows()),
 ]
 
 
@@ -77,6 +87,71 @@ def test_rows_are_named_by_number_only_if_the_owner_sets_it(tmp_path: Path, line
     path = written(tmp_path, WHOLE.replace('key = "id"', line))
     with pytest.raises(InvalidParameter, match=r"records.key: expected one of row .*, got none"):
         read_configuration(path)
+
+
+ORIGINS: list[tuple[str, Origin]] = [
+    ('data = "people.json"', Origin("json", ("people.json",))),
+    ('data = "people.txt"\nkind = "json-lines"', Origin("json-lines", ("people.txt",))),
+    ('data = "p.db"\nquery = "SELECT 1"', Origin("sqlite", ("p.db",), "SELECT 1")),
+    ('data = "p.duckdb"\nquery = "SELECT 1"', Origin("duckdb", ("p.duckdb",), "SELECT 1")),
+    ('command = ["list", "a \\"b\\""]', Origin("command", ("list", 'a "b"'))),
+    ('url = "http://127.0.0.1:1/"', Origin("http", ("http://127.0.0.1:1/",))),
+    ('environment = "RECORD_"', Origin("environment", ("RECORD_",))),
+]
+
+
+@pytest.mark.parametrize(("lines", "origin"), ORIGINS)
+def test_each_origin_is_written_and_read(tmp_path: Path, lines: str, origin: Origin) -> None:
+    written_lines = device_toml(Given(origin=origin)).split("\n")
+    assert set(lines.split("\n")) <= set(written_lines)
+    path = written(tmp_path, WHOLE.replace('data = "people.csv"', lines))
+    assert read_configuration(path).records.origin == origin
+
+
+def test_a_directory_names_its_members(tmp_path: Path) -> None:
+    lines = 'data = "people"\nkind = "directory"'
+    bare = WHOLE.replace('key = "id"\n', "").replace('data = "people.csv"', lines)
+    found = read_configuration(written(tmp_path, bare)).records
+    assert (found.origin, found.naming) == (Origin("directory", ("people",)), None)
+    both = WHOLE.replace('data = "people.csv"', lines)
+    with pytest.raises(InvalidParameter, match=r"records.key: expected none beside kind"):
+        read_configuration(written(tmp_path, both))
+
+
+def test_the_rule_and_the_field_map(tmp_path: Path) -> None:
+    found = read_configuration(written(tmp_path, WHOLE)).records
+    assert (found.several, found.columns) == (Several.REFUSE, {})
+    more = 'several = "draw"\nfields = { age = "AGE IN YEARS" }\n[run]'
+    found = read_configuration(written(tmp_path, WHOLE.replace("[run]", more))).records
+    assert (found.several, found.columns) == (Several.DRAW, {"age": "AGE IN YEARS"})
+
+
+@pytest.mark.parametrize(
+    ("text", "origin"),
+    [
+        ("sqlite:a:b.db", Origin("sqlite", ("a:b.db",))),
+        ("command:list 'a b'", Origin("command", ("list", "a b"))),
+        ("http://[::1]:8080/x", Origin("http", ("http://[::1]:8080/x",))),
+        ("environment:RECORD_", Origin("environment", ("RECORD_",))),
+    ],
+)
+def test_an_option_names_kind_and_place(text: str, origin: Origin) -> None:
+    assert an_origin(text) == origin
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("people.csv", "expected KIND:WHERE"),
+        ("sqlit:p.db", "did you mean sqlite"),
+        ("csv:", "expected KIND:WHERE"),
+        ("http://example.org/", "localhost or an address of loopback"),
+        ("command:'", "expected a command's words"),
+    ],
+)
+def test_an_option_that_names_no_place(text: str, message: str) -> None:
+    with pytest.raises(InvalidParameter, match=message):
+        an_origin(text)
 
 
 def test_plain_text_is_spoken_on_loopback_or_when_it_is_said_so(tmp_path: Path) -> None:
@@ -110,6 +185,27 @@ ERRORS = {
         'key = "id"\nrow = 0',
         "records.key: expected one of row .*, got row = 0, key =",
     ),
+    'data = "people.csv"': ("", "records.data: expected a value, got none"),
+    'data = "people.csv"\n': (
+        'data = "people.csv"\nurl = "http://localhost/"\n',
+        "records.data: expected one of data, command, url, environment, got data and url",
+    ),
+    '"people.csv"': ('"people.db"', "records.query: expected a value, got none"),
+    'a = "people.csv"': ('a = "people.csv"\nquery = "SELECT 1"', "expected no query of csv"),
+    'ta = "people.csv"': ('ta = "people.csv"\nkind = "xls"', "records.kind: expected one of csv"),
+    'ata = "people.csv"': ('ata = "people.csv"\nkind = "http"', "records.kind: expected one of"),
+    'data = "people.csv"\nkey': (
+        'url = "http://localhost/"\nkind = "csv"\nkey',
+        "records.kind: expected 'http' or nothing beside url, got 'csv'",
+    ),
+    'data = "people.csv"\nkey = "id"': (
+        'data = "p.db"\nquery = "SELECT 1"\nrow = 1',
+        "records.key: expected key or one_person = true, .* got row = 1",
+    ),
+    'data = "people.csv"\nkey = "id"\n': ("command = []\n", "records.command: expected the words"),
+    'key = "id"\n[run]': ('key = "id"\nseveral = "all"\n[run]', "records.several: expected one of"),
+    '"id"\n[run]': ('"id"\nfields = ["age"]\n[run]', "records.fields: expected a table"),
+    'people.csv"\nkey = "id"': ('x.csv"\nurl = "http://10.0.0.1/"', "records.url: expected http"),
     'key = "id"\n': ("row = -1\n", "records.row: expected a whole number of 0 to"),
     "release_ms = 250": ("release_ms = true", "run.release_ms: expected a whole number of 20 to"),
     "connections = 3": ("connections = 0", "run.connections: expected a whole number of 1 to 256"),
@@ -148,7 +244,7 @@ def test_what_init_writes_is_what_is_read(tmp_path: Path) -> None:
         day=1,
         study=5 * 10**8,
         schema=Path("people.toml"),
-        data=Path("people.csv"),
+        origin=Origin("csv", ("people.csv",)),
         row=3,
     )
     assert given.complete

@@ -21,7 +21,6 @@ from askance_client.records import (
     Table,
     read_csv,
     read_json,
-    read_table,
 )
 
 SCHEMA = Schema(
@@ -50,6 +49,10 @@ def records(table: Table, schema: Schema = SCHEMA) -> list[EncodedRecord]:
     return [encode(row) for row in range(len(table.rows))]
 
 
+def read_file(path: Path) -> Table:
+    return read_json(path) if path.suffix == ".json" else read_csv(path)
+
+
 def written(path: Path, content: str | bytes) -> Path:
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
@@ -75,7 +78,7 @@ def test_missing_is_a_label_where_the_schema_has_one_and_not_present_elsewhere(
     tmp_path: Path,
 ) -> None:
     path = written(tmp_path / "p.csv", "age,height,work,smokes,answers,income\n?,NA,,nan,?,\n")
-    (record,) = records(read_table(path))
+    (record,) = records(read_file(path))
     assert record.values["work"] == 0
     assert {name for name, there in record.present.items() if there} == {"work"}
 
@@ -86,8 +89,8 @@ def test_json_and_csv_give_the_same_records(tmp_path: Path) -> None:
         {"age": None, "height": "1.7", "smokes": 0, "answers": "010", "income": ">50K", "x": {}},
     ]
     text = "age,height,work,smokes,answers,income\n30,1.7,office,1,011,\n,1.7,,0,010,>50K\n"
-    from_json = records(read_table(written(tmp_path / "p.json", json.dumps(people))))
-    from_csv = records(read_table(written(tmp_path / "p.csv", text)))
+    from_json = records(read_file(written(tmp_path / "p.json", json.dumps(people))))
+    from_csv = records(read_file(written(tmp_path / "p.csv", text)))
     assert all(same(one, other) for one, other in zip(from_json, from_csv, strict=True))
 
 
@@ -147,7 +150,7 @@ def test_a_bad_file_is_one_clear_error(
     tmp_path: Path, name: str, content: Any, message: str
 ) -> None:
     with pytest.raises(InvalidRecord, match=message) as caught:
-        read_table(written(tmp_path / name, content))
+        read_file(written(tmp_path / name, content))
     assert "\n" not in str(caught.value)
     assert "secret" not in str(caught.value)
 
@@ -155,7 +158,7 @@ def test_a_bad_file_is_one_clear_error(
 @pytest.mark.parametrize("name", ["p.csv", "p.json"])
 def test_a_file_that_is_not_there(tmp_path: Path, name: str) -> None:
     with pytest.raises(InvalidRecord, match="cannot be read: No such file"):
-        read_table(tmp_path / name)
+        read_file(tmp_path / name)
 
 
 def test_a_field_without_a_column_is_named(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,8 +15,10 @@ from askance_aggregator.queries import predicate
 from askance_client.accounting import parse_epsilon
 from askance_client.codec import decode_report
 from askance_client.device import Device
-from askance_client.messages import AckStatus, Reason, Refusal
+from askance_client.messages import AckStatus, Reason, Refusal, SignedStudy
 from askance_client.queries import EncodedRecord
+from askance_client.randomizers import SystemCoins
+from askance_client.records import ALONE, CallableSource, LiveRecord, Several
 from askance_client.service import DeviceRunner, Response, decode_check_in, encode_response
 from askance_client.service.evaluation import TimedEvaluation
 from askance_protos.v1 import exchange_pb2
@@ -201,6 +204,82 @@ def test_a_report_leaves_at_the_same_time_whatever_the_record_source_does(
         "hangs": ["a record was not evaluated in time"],
     }
     assert scene.notes == expected[trouble]
+
+
+TROUBLES = ["raises", "hangs", "nonsense", "nothing", "two records", "a long text"]
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_nothing_that_a_live_source_does_shows_in_time_size_or_charge(
+    scenes: Callable[..., Scene], run: Run, trouble: str
+) -> None:
+    """Compare what leaves with what leaves where the source is sound."""
+    seen = []
+    for case in ("", trouble):
+        scene = scenes()
+        held, failures = scene.source.goes_on, list[Exception]()
+        scene.device._record = LiveRecord(
+            CallableSource(partial(live, case, held)),
+            ALONE,
+            schema=scene.world.schema,
+            columns=dict.fromkeys(scene.world.schema.fields, "smoker"),
+            several=Several.REFUSE,
+            coins=SystemCoins(),
+            on_failure=failures.append,
+        )
+        reports = scene.delivered(scene.requests(0, 1), run, evaluated=case != "hangs")
+        decoded = [decode_report(data) for _, data in reports]
+        assert not any(isinstance(report.outcome, Refusal) for report in decoded)
+        charges = [report.charged_nano_nats for report in decoded]
+        seen.append(([at for at, _ in reports], [len(data) for _, data in reports], charges))
+        assert bool(failures) == (case not in ("", "hangs", "a long text"))
+        assert bool(scene.notes) == (case not in ("", "a long text"))
+        assert "secret" not in " ".join(scene.notes)
+    assert seen[0] == seen[1]
+    assert seen[0][0] == [RELEASE_MS] * 2
+
+
+def live(case: str, goes_on: threading.Event) -> object:
+    """Return what an application's function returns, or do what a broken one does."""
+    if case == "raises":
+        raise ValueError("secret")
+    if case == "hangs":
+        goes_on.wait(30)
+    returned: dict[str, object] = {
+        "nonsense": object(),
+        "nothing": [],
+        "two records": [{"smoker": 1}, {"smoker": 0}],
+        "a long text": {"smoker": "secret" * 100_000},
+    }
+    return returned.get(case, {"smoker": 1})
+
+
+def test_a_study_without_consent_stays_unknown_until_there_is_one(
+    scenes: Callable[..., Scene], run: Run
+) -> None:
+    """Refusals without consent read no record, and consent is asked for again."""
+    scene, asked, agreed = scenes(), list[SignedStudy](), list[bool]()
+    scene.device._studies.clear()
+
+    def admit(study: SignedStudy) -> bool:
+        asked.append(study)
+        return bool(agreed)
+
+    async def scenario() -> list[object]:
+        outcomes: list[object] = []
+        for number in range(2):
+            response = Response(studies=(scene.world.study,), requests=scene.requests(number))
+            wire: Any = Wire(scene.time, response)
+            runner = DeviceRunner(scene.device, scene.world.identity(0), wire, admit=admit)
+            await runner.check_in_once()
+            outcomes += [decode_report(data).outcome for _, data in wire.reports]
+            agreed.append(True)
+        return outcomes
+
+    refused, answered = run(scenario())
+    assert refused == Refusal(Reason.UNKNOWN_STUDY)
+    assert isinstance(answered, bytes)
+    assert (len(asked), scene.source.loads) == (2, 1)
 
 
 def test_fresh_reused_and_refused_answers_of_one_message_leave_together(

@@ -1,4 +1,4 @@
-"""Naming of the members in a records file: rows that a device answers for, and their names.
+"""Naming of the members in a table: rows that a device answers for, and their names.
 
 A member's ledger and identity follow from its name, so that a user who gets another name gets a
 second budget, and a name that passes to another user passes that user's budget on. Therefore a
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from askance_client.errors import InvalidRecord
-from askance_client.ledger import MAX_MEMBER_BYTES
 from askance_client.queries import Schema
-from askance_client.records import Table, is_missing, is_utf_8
+from askance_client.records.tables import Table, is_missing, is_utf_8
 
 ALONE = ""  # the name of the one member of a single device
+MAX_NAME_BYTES = 256  # as many as a ledger keeps
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +24,11 @@ class Chosen:
     """The rows that a device answers for.
 
     Args:
-      rows: row, by its number from 0, of each name.
+      rows: rows, by their numbers from 0, of each name; one or more.
       left_out: problem, without a value, of each row that is left out: it has no certain name.
     """
 
-    rows: Mapping[str, int]
+    rows: Mapping[str, tuple[int, ...]]
     left_out: tuple[str, ...] = ()
 
 
@@ -40,11 +40,16 @@ class Naming(Protocol):
         """The rule in words, for errors and for `binding`; the same for equal rules only."""
         ...
 
+    @property
+    def orderless(self) -> bool:
+        """True if names do not depend on the order of rows."""
+        ...
+
     def choose(self, table: Table) -> Chosen:
         """Return the rows of a table that have a name.
 
         Raises:
-          InvalidRecord: no such row or column, or a name that two rows have.
+          InvalidRecord: no such row or column.
         """
         ...
 
@@ -59,14 +64,34 @@ class OneRow:
     def text(self) -> str:
         return f"row = {self.row}"
 
+    @property
+    def orderless(self) -> bool:
+        return False
+
     def choose(self, table: Table) -> Chosen:
-        certain = len(table.rows) if table.numbered is None else table.numbered
+        certain = _certain(table)
         if self.row >= certain:
             raise InvalidRecord(
                 f"{table.path}: expected one of {certain} rows from 0, got row {self.row}"
                 f"{_uncertain(table)}"
             )
-        return Chosen({ALONE: self.row})
+        return Chosen({ALONE: (self.row,)})
+
+
+@dataclass(frozen=True, slots=True)
+class AllRows:
+    """Single member, whose records are all rows."""
+
+    @property
+    def text(self) -> str:
+        return "one_person = true"
+
+    @property
+    def orderless(self) -> bool:
+        return True
+
+    def choose(self, table: Table) -> Chosen:
+        return Chosen({ALONE: tuple(range(len(table.rows)))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,21 +104,20 @@ class ByColumn:
     def text(self) -> str:
         return f"key = {self.column!r}"
 
+    @property
+    def orderless(self) -> bool:
+        return True
+
     def choose(self, table: Table) -> Chosen:
         place = table.column_index(self.column)
-        rows: dict[str, int] = {}
+        rows: dict[str, tuple[int, ...]] = {}
         left_out = []
         for row, cells in enumerate(table.rows):
-            name = _name(cells[place])
+            name = name_in(cells[place])
             if name is None:
                 left_out.append(table.malformed.get(row, f"row {row} from 0: no usable name"))
-            elif name in rows:
-                raise InvalidRecord(
-                    f"{table.path}: expected a name once in column {self.column!r}, got it in rows"
-                    f" {rows[name]} and {row} from 0 (two people would share a budget)"
-                )
             else:
-                rows[name] = row
+                rows[name] = (*rows.get(name, ()), row)
         return Chosen(rows, tuple(left_out))
 
 
@@ -105,28 +129,41 @@ class ByNumber:
     def text(self) -> str:
         return "rows_may_only_be_appended = true"
 
+    @property
+    def orderless(self) -> bool:
+        return False
+
     def choose(self, table: Table) -> Chosen:
-        certain = len(table.rows) if table.numbered is None else table.numbered
-        rows = {str(row): row for row in range(certain)}
+        certain = _certain(table)
+        rows = {str(row): (row,) for row in range(certain)}
         if certain == len(table.rows):
             return Chosen(rows)
         return Chosen(rows, (f"rows {certain} to {len(table.rows) - 1} from 0{_uncertain(table)}",))
 
 
-def binding(naming: Naming, schema: Schema) -> dict[str, str]:
-    """Return the texts that a folder's ledger is bound to, by name."""
-    return {"members": naming.text, "schema": f"{schema.name} {schema.digest.hex()}"}
+def binding(naming: str, schema: Schema) -> dict[str, str]:
+    """Return the texts that a folder's ledger is bound to, by name.
+
+    Args:
+      naming: how members are named (see `Naming.text`).
+      schema: the shape of a record.
+    """
+    return {"members": naming, "schema": f"{schema.name} {schema.digest.hex()}"}
+
+
+def name_in(cell: object) -> str | None:
+    """Return the name in a cell; None where there is none that a ledger can keep."""
+    if is_missing(cell) or isinstance(cell, bool) or not isinstance(cell, str | int):
+        return None
+    name = str(cell)
+    if "\0" in name or not is_utf_8(name) or len(name.encode("utf-8")) > MAX_NAME_BYTES:
+        return None
+    return name
+
+
+def _certain(table: Table) -> int:
+    return len(table.rows) if table.numbered is None else table.numbered
 
 
 def _uncertain(table: Table) -> str:
     return "" if table.numbered is None else ": a quote before them does not close"
-
-
-def _name(cell: object) -> str | None:
-    """The name in a cell; None where there is none that a ledger can keep."""
-    if is_missing(cell) or isinstance(cell, bool) or not isinstance(cell, str | int):
-        return None
-    name = str(cell)
-    if "\0" in name or not is_utf_8(name) or len(name.encode("utf-8")) > MAX_MEMBER_BYTES:
-        return None
-    return name

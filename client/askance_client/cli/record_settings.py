@@ -1,0 +1,249 @@
+"""Table `[records]` of a device's configuration: the schema, the source, and who is in it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from askance_client.errors import InvalidParameter
+from askance_client.printable import nearest_text, unknown_text, value_text
+from askance_client.records import (
+    KINDS,
+    AllRows,
+    ByColumn,
+    ByNumber,
+    Naming,
+    OneRow,
+    Origin,
+    ReadLimits,
+    RecordSource,
+    Several,
+    SourceSettings,
+    an_endpoint,
+    kind_of_path,
+    open_source,
+)
+from askance_client.toml_tables import TomlTable, a_text, texts, true_or_false
+
+T = TypeVar("T")
+_MAX_ROW = (1 << 31) - 1
+_FILES = [name for name, kind in KINDS.items() if kind.key == "data"]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSettings:
+    """Records that a device answers from.
+
+    Args:
+      folder: of the configuration; relative paths are relative to it, and commands run in it.
+      schema: the TOML file that says what a record is.
+      origin: where the records are.
+      naming: which of them are answered for, under which names; None: as the kind of source has
+        it.
+      several: the rule for several records of one member.
+      columns: the source's columns, by field; a field that is not here has its own name.
+    """
+
+    folder: Path
+    schema: Path
+    origin: Origin
+    naming: Naming | None
+    several: Several
+    columns: Mapping[str, str]
+
+    def source(self, limits: ReadLimits) -> RecordSource:
+        """Make the source; nothing is read.
+
+        Args:
+          limits: of each read.
+        """
+        return open_source(
+            self.origin, SourceSettings(self.folder, self.naming, self.several, limits)
+        )
+
+
+def record_settings(table: TomlTable, folder: Path) -> RecordSettings:
+    """Read the table `[records]`.
+
+    Raises:
+      InvalidParameter: something in it does not belong there.
+    """
+    schema = folder.joinpath(table.need("schema", a_text))
+    origin = _origin(table)
+    naming = _naming(table, origin)
+    several = table.get("several", a_rule) or Several.REFUSE
+    return RecordSettings(folder, schema, origin, naming, several, _columns(table))
+
+
+def an_origin(text: str) -> Origin:
+    """Read KIND:WHERE, as of the option `--records`; a query is set elsewhere.
+
+    Raises:
+      InvalidParameter: it is none.
+    """
+    word, separator, where = text.partition(":")
+    if word not in KINDS or not separator or not where:
+        raise InvalidParameter(
+            f"expected KIND:WHERE with one of {', '.join(KINDS)}, got {value_text(text)}"
+            f"{nearest_text(word, KINDS)}"
+        )
+    match KINDS[word].key:
+        case "url":
+            return Origin(word, (an_endpoint(text),))
+        case "command":
+            return Origin(word, _words(where))
+        case _:
+            return Origin(word, (where,))
+
+
+def a_rule(value: object) -> Several:
+    """Read the rule for several records of one member.
+
+    Raises:
+      InvalidParameter: it is none.
+    """
+    words = [rule.value for rule in Several]
+    if value not in words:
+        raise InvalidParameter(unknown_text(value, words))
+    return Several(value)
+
+
+def a_row(value: object) -> int:
+    """A row's number, from 0.
+
+    Raises:
+      InvalidParameter: it is none.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MAX_ROW:
+        raise InvalidParameter(
+            f"expected a whole number of 0 to {_MAX_ROW}, got {value_text(value)}"
+        )
+    return value
+
+
+def _words(text: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise InvalidParameter(
+            f"expected a command's words, got {value_text(text)}: {error}"
+        ) from None
+
+
+def _origin(table: TomlTable) -> Origin:
+    places: dict[str, tuple[str, ...]] = {}
+    readers: Mapping[str, Callable[[object], tuple[str, ...]]] = {
+        "data": _single(a_text),
+        "command": _a_command,
+        "url": _single(_an_endpoint),
+        "environment": _single(a_text),
+    }
+    for key, read in readers.items():
+        where = table.get(key, read)
+        if where is not None:
+            places[key] = where
+    if not places:
+        table.need("data", a_text)  # its error names a key that is perhaps misspelled
+    if len(places) > 1:
+        raise InvalidParameter(
+            f"{table.place('data')}: expected one of {', '.join(readers)},"
+            f" got {' and '.join(places)}"
+        )
+    ((key, where),) = places.items()
+    named = table.get("kind", _a_kind)
+    if key != "data":
+        kind = next(word for word, kind in KINDS.items() if kind.key == key)
+        if named not in (None, kind):
+            raise InvalidParameter(
+                f"{table.place('kind')}: expected {kind!r} or nothing beside {key}, got {named!r}"
+            )
+    else:
+        kind = named or kind_of_path(where[0])
+        if KINDS[kind].key != "data":
+            raise InvalidParameter(
+                f"{table.place('kind')}: expected one of {', '.join(_FILES)} beside data,"
+                f" got {kind!r}"
+            )
+    return Origin(kind, where, _query(table, kind))
+
+
+def _query(table: TomlTable, kind: str) -> str | None:
+    if KINDS[kind].queried:
+        return table.need("query", a_text)
+    if table.get("query", a_text) is not None:
+        databases = " and ".join(word for word, other in KINDS.items() if other.queried)
+        raise InvalidParameter(
+            f"{table.place('query')}: expected no query of {kind} (of {databases} only), got one"
+        )
+    return None
+
+
+def _naming(table: TomlTable, origin: Origin) -> Naming | None:
+    row, key = table.get("row", a_row), table.get("key", a_text)
+    given: list[Naming] = []
+    if row is not None:
+        given.append(OneRow(row))
+    if key is not None:
+        given.append(ByColumn(key))
+    if table.get("rows_may_only_be_appended", true_or_false):
+        given.append(ByNumber())
+    if table.get("one_person", true_or_false):
+        given.append(AllRows())
+    found = ", ".join(naming.text for naming in given) or "none"
+    if KINDS[origin.kind].names:
+        if given:
+            raise InvalidParameter(
+                f"{table.place('key')}: expected none beside kind = {origin.kind!r}, whose members"
+                f" are file names, got {found}"
+            )
+        return None
+    if len(given) != 1:
+        raise InvalidParameter(
+            f"{table.place('key')}: expected one of row (one person), key (the column that names"
+            " people), one_person = true (all records are one person's) and"
+            f" rows_may_only_be_appended = true (rows are named by number), got {found}"
+        )
+    if KINDS[origin.kind].queried and not given[0].orderless:
+        raise InvalidParameter(
+            f"{table.place('key')}: expected key or one_person = true, for the rows of a query have"
+            f" no order, got {found}"
+        )
+    return given[0]
+
+
+def _columns(table: TomlTable) -> Mapping[str, str]:
+    columns = table.get("fields", _a_field_map)
+    return {} if columns is None else columns
+
+
+def _a_field_map(value: object) -> Mapping[str, str]:
+    if not isinstance(value, dict):
+        raise InvalidParameter(
+            f"expected a table from fields to the source's columns, got {value_text(value)}"
+        )
+    content: dict[str, Any] = value
+    return {name: a_text(column) for name, column in content.items()}
+
+
+def _single(read: Callable[[object], str]) -> Callable[[object], tuple[str, ...]]:
+    return lambda value: (read(value),)
+
+
+def _an_endpoint(value: object) -> str:
+    return an_endpoint(a_text(value))
+
+
+def _a_command(value: object) -> tuple[str, ...]:
+    words = texts(value)
+    if not words:
+        raise InvalidParameter("expected the words of a command, got []")
+    return tuple(words)
+
+
+def _a_kind(value: object) -> str:
+    if value not in KINDS:
+        raise InvalidParameter(unknown_text(value, KINDS))
+    return str(value)

@@ -1,0 +1,246 @@
+"""A device within an application: threads, asyncio, fork, conditions and consent."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from askance_client import DeviceClient, Policy, outside_hours
+from askance_client.errors import InvalidParameter, LocalProtocolError, StoreError
+from askance_client.queries import Bit, Schema
+from tests.client.process.conftest import ENVIRONMENT, KEY
+
+SCHEMA = Schema("people", 1, smokes=Bit())
+POLICY = Policy(frozenset({KEY.public_key().public_bytes_raw()}), 8 * 10**9)
+NOWHERE = "127.0.0.1:1"  # refuses connections
+WAIT_S = 60
+
+
+def client_of(folder: Path, **settings: Any) -> DeviceClient:
+    given: dict[str, Any] = {
+        "aggregator": NOWHERE,
+        "records": dict,
+        "schema": SCHEMA,
+        "policy": POLICY,
+    }
+    return DeviceClient(folder / "device", **(given | settings))
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[DeviceClient]:
+    made = client_of(tmp_path)
+    yield made
+    made.close()
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    for _ in range(1000 * WAIT_S):
+        if condition():
+            return
+        threading.Event().wait(0.001)
+    pytest.fail("expected it within a minute")
+
+
+def test_the_import_is_light() -> None:
+    """An application that may not connect loads neither gRPC nor numpy."""
+    code = "import sys, askance_client; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=ENVIRONMENT
+    )
+    heavy = {"grpc", "numpy", "google.protobuf", "cryptography", "asyncio", "sqlite3"}
+    assert heavy & set(done.stdout.split()) == set()
+
+
+def test_a_name_that_is_not_there_is_none() -> None:
+    import askance_client
+
+    with pytest.raises(AttributeError, match="no attribute 'Device'"):
+        askance_client.Device  # noqa: B018
+
+
+def test_a_folder_is_made_once_and_kept(tmp_path: Path) -> None:
+    with client_of(tmp_path) as client:
+        status = client.status()
+        assert (status.spent_nano_nats, status.left_nano_nats) == (0, 8 * 10**9)
+        assert (status.answers, status.studies, status.running) == (0, 0, False)
+        assert client.history() == []
+    with client_of(tmp_path) as again:
+        assert again.status().device_id == status.device_id
+        with pytest.raises(StoreError), client_of(tmp_path) as second:
+            second.status()
+    other = Schema("others", 1, smokes=Bit())
+    with (
+        pytest.raises(StoreError, match="schema: expected"),
+        client_of(tmp_path, schema=other) as wrong,
+    ):
+        wrong.status()
+
+
+def test_a_run_in_a_thread_is_seen_and_stopped_from_another(client: DeviceClient) -> None:
+    thread = threading.Thread(target=client.run)
+    thread.start()
+    wait_until(lambda: client.status().running)
+    for call in (client.run, client.run_once, client.close):
+        with pytest.raises(LocalProtocolError, match="one run at a time"):
+            call()
+    assert client.history() == []
+    while thread.is_alive():
+        client.stop()
+        thread.join(0.01)
+    assert not client.status().running
+    client.stop()
+
+
+def test_many_threads_open_the_folder_once(client: DeviceClient) -> None:
+    ids: list[str] = []
+    threads = [
+        threading.Thread(target=lambda: ids.append(client.status().device_id)) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(ids) == 8
+    assert len(set(ids)) == 1
+
+
+def test_asyncio_runs_until_it_is_cancelled(client: DeviceClient) -> None:
+    async def scenario() -> None:
+        task = asyncio.ensure_future(client.run_async())
+        while not client.status().running:
+            await asyncio.sleep(0.001)
+        for call in (client.run, client.run_once):
+            with pytest.raises(LocalProtocolError, match="ends in _async"):
+                call()
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(scenario())
+    assert not client.status().running
+
+
+def test_an_aggregator_that_is_not_there_is_one_failure(client: DeviceClient) -> None:
+    outcome = client.run_once()
+    assert outcome is not None
+    assert (outcome.members, outcome.answered, outcome.failures.total()) == (1, 0, 1)
+
+
+def test_a_forked_child_is_refused_and_its_parent_goes_on(client: DeviceClient) -> None:
+    """A child that used the parent's connection could commit into the parent's ledger."""
+    assert client.status().answers == 0
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        refused = 0
+        for call in (client.status, client.history, client.run_once, client.run, client.stop):
+            try:
+                call()
+            except LocalProtocolError as error:
+                refused += "after the fork" in str(error)
+            except BaseException:
+                break
+        client.close()
+        os.write(writing, bytes([refused]))
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reading, 1) == b"\x05"
+    for descriptor in (reading, writing):
+        os.close(descriptor)
+    assert client.status().answers == 0
+
+
+class TestConditions:
+    def test_one_that_says_no_keeps_the_device_from_connecting(self, tmp_path: Path) -> None:
+        looked: list[int] = []
+
+        def no() -> bool:
+            looked.append(1)
+            return False
+
+        conditions = (no, lambda: pytest.fail("not asked"))
+        with client_of(tmp_path, conditions=conditions) as client:
+            assert client.run_once() is None
+        assert looked == [1]
+        assert not (tmp_path / "device").exists()
+
+    def test_one_that_raises_counts_as_no(self, tmp_path: Path) -> None:
+        with client_of(tmp_path, conditions=[lambda: 1 // 0 == 0]) as client:
+            assert client.run_once() is None
+
+    def test_a_run_looks_again_and_connects_and_hangs_up(self, tmp_path: Path) -> None:
+        allowed, runs = [False], []
+
+        class Gateway:
+            async def run(self) -> None:
+                runs.append("connected")
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    runs.append("hung up")
+
+        client = client_of(tmp_path, conditions=[lambda: allowed[0]], check_s=0)
+        gateway: Any = Gateway()
+        object.__setattr__(client._open_now(), "gateway", gateway)
+        thread = threading.Thread(target=client.run)
+        thread.start()
+        wait_until(lambda: client._stop is not None)
+        assert runs == []
+        allowed[0] = True
+        wait_until(lambda: runs == ["connected"])
+        allowed[0] = False
+        wait_until(lambda: runs == ["connected", "hung up"])
+        client.stop()
+        thread.join(WAIT_S)
+        client.close()
+
+    @pytest.mark.parametrize(
+        ("first", "last", "quiet"),
+        [(22, 7, {22, 23, 0, 1, 2, 3, 4, 5, 6}), (1, 3, {1, 2}), (5, 5, set())],
+    )
+    def test_quiet_hours(self, first: int, last: int, quiet: set[int]) -> None:
+        found = {hour for hour in range(24) if not outside_hours(first, last, lambda: hour)()}  # noqa: B023
+        assert found == quiet
+
+    def test_there_are_24_hours(self) -> None:
+        with pytest.raises(InvalidParameter, match="got 24"):
+            outside_hours(24, 7)
+
+
+class TestConsent:
+    @pytest.mark.parametrize(
+        ("answer", "agreed"),
+        [(lambda _: True, True), (lambda _: False, False), (lambda _: 1 // 0, False)],
+    )
+    def test_only_yes_is_yes(self, tmp_path: Path, answer: Any, agreed: bool) -> None:
+        terms: Any = None
+        assert client_of(tmp_path, consent=answer)._agreed(terms) is agreed
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "an address": ({"aggregator": "nowhere"}, "expected HOST:PORT, got 'nowhere'"),
+    "no secrecy": ({"aggregator": "example.org:1"}, "ca: expected the authority's certificate"),
+    "a field of the policy": (
+        {"policy": Policy(frozenset(), 1, fields=frozenset({"pay"}))},
+        "policy.fields: expected fields of the schema, got 'pay'",
+    ),
+    "a column's field": ({"columns": {"pay": "x"}}, "columns: expected fields of the schema"),
+    "no function": ({"records": 7}, "records: expected a function or a record source, got a int"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_setting_is_refused_before_anything_is_made(tmp_path: Path, case: str) -> None:
+    settings, message = BAD[case]
+    with pytest.raises(InvalidParameter, match=message):
+        client_of(tmp_path, **settings)
+    assert list(tmp_path.iterdir()) == []

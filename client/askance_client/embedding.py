@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -18,10 +18,10 @@ from askance_client.cli.event_log import Journal
 from askance_client.cli.explaining import explain
 from askance_client.cli.home import DeviceHome
 from askance_client.cli.members import MemberRoster, identities_of
-from askance_client.device import Policy
+from askance_client.device import ExaminedStudy, Policy
 from askance_client.errors import InvalidParameter, LocalProtocolError
 from askance_client.ledger import LedgerFile, PostingKind
-from askance_client.messages import StudyTerms
+from askance_client.messages import Reason, Refusal, StudyTerms
 from askance_client.queries import Schema
 from askance_client.randomizers import SystemCoins
 from askance_client.records import (
@@ -57,6 +57,7 @@ _RELEASE_MS = 1000
 _LONGEST_WAIT_S = 60
 _CHECK_S = 30  # between two looks at the conditions
 _HOURS = 24
+_MAX_AGREED = 1024  # studies; more are asked about again
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +113,11 @@ class DeviceClient:
       plaintext: plain text is accepted to another machine as well.
       columns: column of a field whose name the records do not have, by field.
       several: the rule for several records.
-      consent: asked about each study that the policy would accept; False, or an exception, leaves
-        its requests refused, and it is asked again when the study is offered again. None: yes.
+      consent: asked about each study that the policy would accept, until it returns True. False,
+        or an exception, holds the study: nothing leaves, and it is asked again after `check_s`
+        seconds, or by the next `run_once`. None: the policy's own, or yes.
       conditions: the device connects only while all return True; an exception counts as False.
-      check_s: seconds between two looks at the conditions, 1 or more.
+      check_s: seconds between two looks at the conditions and at held studies, 1 or more.
       release_ms: reports leave at a multiple of this many milliseconds after their requests.
       longest_wait_s: between two tries to reach the aggregator.
 
@@ -152,8 +154,8 @@ class DeviceClient:
         self._source = _source_of(records, limits)
         self._columns = columns or {}
         self._several = several
-        self._policy = policy
-        self._consent = consent
+        self._asked = None if consent is None else _Asked(consent)
+        self._policy = policy if consent is None else replace(policy, consent=self._asked)
         self._conditions = tuple(conditions)
         self._check_s = check_s
         self._release_ms = release_ms
@@ -299,6 +301,8 @@ class DeviceClient:
                 stopping.cancel()
                 if running.done():
                     running.result()
+                if self._asked is not None and self._asked.asks_again():
+                    gateway.reopen()
         finally:
             running.cancel()
             with suppress(asyncio.CancelledError):
@@ -309,13 +313,6 @@ class DeviceClient:
             return all(condition() for condition in self._conditions)
         except Exception as failure:
             _LOGGER.warning("condition failed: %s", type(failure).__name__)
-            return False
-
-    def _agreed(self, terms: StudyTerms) -> bool:
-        try:
-            return self._consent is None or self._consent(terms) is True
-        except Exception as failure:
-            _LOGGER.warning("consent failed: %s", type(failure).__name__)
             return False
 
     def _ledgers(self) -> LedgerFile:
@@ -353,7 +350,6 @@ class DeviceClient:
                 watcher=self._journal,
                 longest_wait_ms=self._longest_wait_ms,
                 release_ms=self._release_ms,
-                consent=None if self._consent is None else self._agreed,
             )
         except BaseException:
             file.close()
@@ -391,6 +387,37 @@ class DeviceClient:
             "client: expected a call outside a running event loop, got one within (use the method"
             " that ends in _async)"
         )
+
+
+class _Asked:
+    """Consent by an application's function (`Policy.consent`), which is asked until it agrees."""
+
+    def __init__(self, consent: Consent) -> None:
+        self._consent = consent
+        self._agreed: set[bytes] = set()  # digests of studies
+        self._held = False  # whether a study was held since `asks_again`
+
+    def __call__(self, study: ExaminedStudy, payload: bytes, at_s: int) -> Refusal | None:
+        if study.digest in self._agreed:
+            return None
+        try:
+            agreed = self._consent(study.terms) is True
+        except Exception as failure:
+            _LOGGER.warning("consent failed: %s", type(failure).__name__)
+            agreed = False
+        if not agreed:
+            self._held = True
+            name = study.digest.hex()[:16]
+            return Refusal(Reason.WAITING, f"study {name} waits for the application's consent")
+        if len(self._agreed) >= _MAX_AGREED:
+            self._agreed.clear()
+        self._agreed.add(study.digest)
+        return None
+
+    def asks_again(self) -> bool:
+        """Return whether a study was held since the last call: its requests must come again."""
+        held, self._held = self._held, False
+        return held
 
 
 @dataclass(frozen=True, slots=True)

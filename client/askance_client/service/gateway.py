@@ -16,7 +16,7 @@ from grpc import aio
 from askance_client.codec import decode_report
 from askance_client.device import Device, Examiner, MemberRecord, Policy
 from askance_client.ledger import Ledger
-from askance_client.messages import Reason, Refusal, SignedStudy, StudyTerms
+from askance_client.messages import Reason, Refusal
 from askance_client.queries import Schema
 from askance_client.randomizers import Coins
 from askance_client.service.evaluation import Evaluate, TimedEvaluation, evaluate_at_once
@@ -102,8 +102,6 @@ class Gateway:
       jitter, sleep: how waits are drawn and made.
       longest_wait_ms: between two tries of one member.
       release_ms: see `DeviceRunner`; half of it is the time limit of evaluation.
-      consent: asked in a thread about each study that the policy would accept, whenever it is
-        offered and not accepted yet; False leaves it unknown. It must not depend on a record.
     """
 
     def __init__(
@@ -121,11 +119,8 @@ class Gateway:
         sleep: Sleep = sleep_ms,
         longest_wait_ms: int = LONGEST_WAIT_MS,
         release_ms: int = 0,
-        consent: Callable[[StudyTerms], bool] | None = None,
     ) -> None:
-        self._examiner = examiner = Examiner(_EXAMINED)
-        self._analysts = policy.analysts
-        self._consent = consent
+        examiner = Examiner(_EXAMINED)
         self._members = [
             (
                 member.identity,
@@ -245,15 +240,7 @@ class Gateway:
             on_report=on_report,
             on_refusal=self._watcher.refused,
             on_default=self._watcher.failed,
-            admit=self._admit,
         )
-
-    def _admit(self, signed: SignedStudy) -> bool:
-        """Ask for consent to a study, unless it will be refused in any case."""
-        if self._consent is None or signed.public_key not in self._analysts:
-            return True
-        study = self._examiner.study(signed)
-        return isinstance(study, Refusal) or self._consent(study.terms)
 
     async def _participate(self, runner: DeviceRunner) -> None:
         """Hold one member's stream; any failure ends it alone, until the next try."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
-from functools import partial
 from typing import TypeAlias, TypeVar
 
 from grpc import aio
 
 from askance_client.device import Device, Turn
 from askance_client.errors import AskanceError, RemoteProtocolError
-from askance_client.messages import Refusal, SignedStudy
+from askance_client.messages import Refusal
 from askance_client.printable import printable
 from askance_client.service.credentials import device_metadata, protocol_of, read_retry_ms
 from askance_client.service.evaluation import Evaluate, evaluate_at_once
@@ -92,7 +91,6 @@ class DeviceRunner:
       on_report: given every report when the core has made it durable.
       on_refusal: given every refusal with its text, which does not leave.
       on_default: given a line on answers that were left to the public default, without a value.
-      admit: called where `offload` works, returns whether a study may be introduced now; None: all.
     """
 
     def __init__(
@@ -111,7 +109,6 @@ class DeviceRunner:
         on_report: Callable[[bytes], None] | None = None,
         on_refusal: Callable[[Refusal], None] | None = None,
         on_default: Callable[[str], None] | None = None,
-        admit: Callable[[SignedStudy], bool] | None = None,
     ) -> None:
         self._device = device
         self._identity = identity
@@ -134,7 +131,6 @@ class DeviceRunner:
         self._on_report = on_report
         self._on_refusal = on_refusal
         self._on_default = on_default
-        self._admit = admit
         self._evaluating: asyncio.Future[None] | None = None  # perhaps one that is late
         self._outbox = Outbox()
         self._call: aio.StreamStreamCall[bytes, bytes] | None = None
@@ -270,7 +266,7 @@ class DeviceRunner:
         """
         if not response.requests:
             await self._settle(response)
-            await self._meet(response)
+            self._meet(response)
             return ()
         return await on_grid(self._answer(response), self._release_ms, self._sleep)
 
@@ -292,10 +288,8 @@ class DeviceRunner:
                 " than it was, or the aggregator lies (see device accept-loss)"
             )
 
-    async def _meet(self, response: Response) -> None:
+    def _meet(self, response: Response) -> None:
         for study in response.studies:
-            if self._admit is not None and not await self._work(partial(self._admit, study)):
-                continue
             # A refusal is no failure: a request of such a study is refused one by one, with a
             # reason that the aggregator gets to see.
             self._refused(self._device.introduce(study))
@@ -303,7 +297,7 @@ class DeviceRunner:
     async def _answer(self, response: Response) -> tuple[bytes, ...]:
         """Settle all requests of a message, then evaluate, then commit; keep the reports."""
         await self._settle(response)
-        await self._meet(response)
+        self._meet(response)
         turn = await self._begin(response.requests)
         finishing = False
         try:

@@ -9,12 +9,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from askance_client import DeviceClient, Policy, outside_hours
 from askance_client.errors import InvalidParameter, LocalProtocolError, StoreError
+from askance_client.messages import Reason
 from askance_client.queries import Bit, Schema
 from tests.client.process.conftest import ENVIRONMENT, KEY
 
@@ -221,9 +223,28 @@ class TestConsent:
         ("answer", "agreed"),
         [(lambda _: True, True), (lambda _: False, False), (lambda _: 1 // 0, False)],
     )
-    def test_only_yes_is_yes(self, tmp_path: Path, answer: Any, agreed: bool) -> None:
-        terms: Any = None
-        assert client_of(tmp_path, consent=answer)._agreed(terms) is agreed
+    def test_only_yes_is_yes_and_all_else_holds_the_study(
+        self, tmp_path: Path, answer: Any, agreed: bool
+    ) -> None:
+        study: Any = SimpleNamespace(digest=bytes(32), terms=None)
+        consent = client_of(tmp_path, consent=answer)._policy.consent
+        assert consent is not None
+        refusal = consent(study, b"", 0)
+        assert (refusal is None) is agreed
+        assert agreed or (refusal is not None and refusal.reason is Reason.WAITING)
+
+    def test_it_is_asked_until_it_agrees(self, tmp_path: Path) -> None:
+        told, asked = iter([False, True]), list[Any]()
+
+        def consent(terms: Any) -> bool:
+            asked.append(terms)
+            return next(told)
+
+        study: Any = SimpleNamespace(digest=bytes(32), terms=None)
+        policy = client_of(tmp_path, consent=consent)._policy
+        assert policy.consent is not None
+        outcomes = [policy.consent(study, b"", 0) is None for _ in range(4)]
+        assert (outcomes, len(asked)) == ([False, True, True, True], 2)
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {

@@ -15,7 +15,7 @@ from askance_aggregator.queries import predicate
 from askance_client.accounting import parse_epsilon
 from askance_client.codec import decode_report
 from askance_client.device import Device
-from askance_client.messages import AckStatus, Reason, Refusal, SignedStudy
+from askance_client.messages import AckStatus, Reason, Refusal
 from askance_client.queries import EncodedRecord
 from askance_client.randomizers import SystemCoins
 from askance_client.records import ALONE, CallableSource, LiveRecord, Several
@@ -252,34 +252,6 @@ def live(case: str, goes_on: threading.Event) -> object:
         "a long text": {"smoker": "secret" * 100_000},
     }
     return returned.get(case, {"smoker": 1})
-
-
-def test_a_study_without_consent_stays_unknown_until_there_is_one(
-    scenes: Callable[..., Scene], run: Run
-) -> None:
-    """Refusals without consent read no record, and consent is asked for again."""
-    scene, asked, agreed = scenes(), list[SignedStudy](), list[bool]()
-    scene.device._studies.clear()
-
-    def admit(study: SignedStudy) -> bool:
-        asked.append(study)
-        return bool(agreed)
-
-    async def scenario() -> list[object]:
-        outcomes: list[object] = []
-        for number in range(2):
-            response = Response(studies=(scene.world.study,), requests=scene.requests(number))
-            wire: Any = Wire(scene.time, response)
-            runner = DeviceRunner(scene.device, scene.world.identity(0), wire, admit=admit)
-            await runner.check_in_once()
-            outcomes += [decode_report(data).outcome for _, data in wire.reports]
-            agreed.append(True)
-        return outcomes
-
-    refused, answered = run(scenario())
-    assert refused == Refusal(Reason.UNKNOWN_STUDY)
-    assert isinstance(answered, bytes)
-    assert (len(asked), scene.source.loads) == (2, 1)
 
 
 def test_fresh_reused_and_refused_answers_of_one_message_leave_together(

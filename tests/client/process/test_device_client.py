@@ -247,6 +247,35 @@ class TestConsent:
         assert (outcomes, len(asked)) == ([False, True, True, True], 2)
 
 
+    def test_a_study_that_was_held_is_answered_once_the_application_agrees(
+        self, tmp_path: Path, aggregator: Any
+    ) -> None:
+        asked = list[Any]()
+
+        def consent(terms: Any) -> bool:
+            asked.append(terms)
+            return len(asked) > 2
+
+        client = client_of(
+            tmp_path,
+            aggregator=aggregator.server.address,
+            records=lambda: {"smokes": 1},
+            consent=consent,
+            check_s=1,
+        )
+        client.enrol(aggregator.token(1))
+        thread = threading.Thread(target=client.run)
+        thread.start()
+        try:
+            (tally,) = aggregator.ask(aggregator.round()).result(WAIT_S)
+        finally:
+            client.stop()
+            thread.join(WAIT_S)
+        assert len(asked) == 3
+        assert (tally.answered, client.status().answers) == (1, 1)
+        client.close()
+
+
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "an address": ({"aggregator": "nowhere"}, "expected HOST:PORT, got 'nowhere'"),
     "no secrecy": ({"aggregator": "example.org:1"}, "ca: expected the authority's certificate"),

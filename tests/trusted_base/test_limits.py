@@ -60,6 +60,7 @@ from askance_client.randomizers import (
     SubsetSelection,
     round_to_levels,
 )
+from askance_client.records.naming import name_in
 from askance_client.service import observable
 from askance_client.service.credentials import (
     RETRY_KEY,
@@ -224,6 +225,7 @@ LIMITS: dict[str, Limit] = {
     ),
     "messages.py MAX_EVERY_DAYS": Limit(3_660, lambda n: Repeat(n, 1, 1)),
     "messages.py MAX_EPOCHS": Limit(1_024, lambda n: Repeat(1, n, 1)),
+    "records/naming.py MAX_NAME_BYTES": Limit(256, lambda n: known(name_in("n" * n))),
     "randomizers/signed_levels.py MAX_VALUES": Limit(32767, lambda n: HadamardSign(n, 1)),
     "randomizers/subset_selection.py MAX_MEMBERS": Limit(
         8192, lambda n: SubsetSelection(20_000, n, 1)
@@ -265,6 +267,8 @@ ELSEWHERE: dict[str, tuple[int, str]] = {
     "owner/control.py MAX_REQUEST_BYTES": (4096, f"{OWNER}/test_control.py"),
     "owner/control.py MAX_LINE_BYTES": (1 << 20, f"{OWNER}/test_control.py"),
     "owner/control.py _MAX_PATH": (100, f"{OWNER}/test_control.py"),
+    "records/databases.py MAX_ROWS": (1 << 22, "tests/client/records/test_sources.py"),
+    "records/processes.py MAX_OUTPUT_BYTES": (1 << 24, "tests/client/records/test_sources.py"),
     "records/tables.py MAX_CELL_CHARACTERS": (1 << 17, "tests/client/records/test_tables.py"),
     "records/tables.py MAX_DIGITS": (640, "tests/client/records/test_tables.py"),
     "service/observable.py MAX_EXCHANGES": (64, HERE),
@@ -281,6 +285,7 @@ ELSEWHERE: dict[str, tuple[int, str]] = {
 
 # Constants that cut a text or bound a configuration, and refuse no record and no peer.
 NOT_LIMITS = {
+    "embedding.py _MAX_AGREED": "forgets consents of a run, which are asked for again",
     "owner/control.py MAX_LINES": "lines of an answer; a test of 2^26 would take minutes",
     "queries/rendering.py _MAX_DEPTH": "cuts the text of an expression in an error",
     "queries/rendering.py _MAX_ITEMS": "cuts the text of an expression in an error",

@@ -246,7 +246,6 @@ class TestConsent:
         outcomes = [policy.consent(study, b"", 0) is None for _ in range(4)]
         assert (outcomes, len(asked)) == ([False, True, True, True], 2)
 
-
     def test_a_study_that_was_held_is_answered_once_the_application_agrees(
         self, tmp_path: Path, aggregator: Any
     ) -> None:

@@ -41,6 +41,7 @@ from askance_client.records import (
     an_endpoint,
     open_source,
 )
+from askance_client.records import databases as database_sources
 from askance_client.records import processes as process_sources
 from askance_client.records.table_sources import FileReader
 from askance_client.service import steady_ms, system_now_ms
@@ -242,6 +243,19 @@ class TestCommand:
             age_of(self.source(tmp_path, code))
         assert "secret" not in str(caught.value)
 
+    @pytest.mark.parametrize(("spaces", "fits"), [(0, True), (1, False)])
+    def test_its_output_is_bounded(
+        self, tmp_path: Path, spaces: int, fits: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(process_sources, "MAX_OUTPUT_BYTES", 100)
+        code = f"import os; os.write(1, b'{{\"age\": 1}}'.ljust({100 + spaces}))"
+        source = self.source(tmp_path, code)
+        if fits:
+            assert age_of(source) == 1
+            return
+        with pytest.raises(SourceFailed, match="expected at most 100 bytes, got more"):
+            age_of(source)
+
     def test_one_that_hangs_is_killed_with_its_children(self, tmp_path: Path) -> None:
         code = (
             "import subprocess, sys, time\n"
@@ -377,6 +391,17 @@ class TestEndpoint:
 
 
 class TestDatabase:
+    def test_its_rows_are_bounded(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(database_sources, "MAX_ROWS", 2)
+        query = "SELECT id, age FROM people"
+        sqlite_people(tmp_path / "two.db", {1: 10, 2: 20})
+        source = source_of(tmp_path, "sqlite", "two.db", naming=BY_ID, query=query)
+        assert source.members().names == ("1", "2")
+        sqlite_people(tmp_path / "three.db", {1: 10, 2: 20, 3: 30})
+        source = source_of(tmp_path, "sqlite", "three.db", naming=BY_ID, query=query)
+        with pytest.raises(SourceFailed, match="expected at most 2 rows, got more"):
+            source.members()
+
     def test_a_key_may_be_a_number_and_needs_no_quotes(self, tmp_path: Path) -> None:
         sqlite_people(tmp_path / "p.db", {7: 10, "x'; DROP TABLE people; --": 20})
         source = source_of(tmp_path, "sqlite", "p.db", naming=BY_ID, query=QUERY)

@@ -43,7 +43,7 @@ COMMANDS = (
     version,
 )
 
-_OF_LEARNERS = (simulate, sweep, plan, curate)
+_OF_LEARNERS = (simulate, sweep, plan, curate, study)
 """Commands whose options include the parameters of a learner."""
 
 _EPILOG = "Every command has its own --help. Start with: askance demo"
@@ -161,17 +161,24 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
     if unknown:
         from askance_client.printable import nearest_text
 
-        (commands,) = (a for a in top._actions if isinstance(a, argparse._SubParsersAction))
-        known = commands.choices[arguments.command]._option_string_actions
-        nearest = nearest_text(unknown[0].partition("=")[0], known)
+        called = _called(top, arguments)
+        nearest = nearest_text(unknown[0].partition("=")[0], called._option_string_actions)
         learner = getattr(arguments, "learner", None)
-        command = " ".join(filter(None, ("askance", arguments.command, _text(learner))))
+        command = " ".join(filter(None, (called.prog, _text(learner))))
         raise Failure(
             2,
             "usage",
             f"unrecognized arguments: {' '.join(unknown)}{nearest} (see {command} --help)",
         )
     return arguments
+
+
+def _called(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> Any:
+    """Return the parser of the command that was called, such as that of `study submit`."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            return _called(action.choices[getattr(arguments, action.dest)], arguments)
+    return parser
 
 
 def _text(learner: str | list[str] | None) -> str | None:

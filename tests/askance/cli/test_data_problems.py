@@ -314,6 +314,9 @@ class TestUsable:
         )
         assert found["warnings"] == [warning]
         assert str(found["verdict"]).endswith(f"; but {warning}")
+        monkeypatch.chdir(folder)
+        assert main(["simulate", *words.split(), "--epsilon", "1", "--fleet", "columns"]) == 0
+        assert f"But {warning}." in " ".join(capsys.readouterr().out.split())
 
     def test_a_column_that_is_of_texts_for_a_few_values_is_noted(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

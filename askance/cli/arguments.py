@@ -242,4 +242,5 @@ def required(arguments: argparse.Namespace, *names: str) -> None:
     for name in names:
         if getattr(arguments, name) is None:
             what = name if name in _BY_PLACE else f"--{name}"
-            raise Failure(2, "usage", f"expected {what}, got none (see --help)")
+            listed = " and --list" if what == name and "list" in arguments else ""
+            raise Failure(2, "usage", f"expected {what}, got none (see --help{listed})")

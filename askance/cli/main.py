@@ -46,6 +46,8 @@ COMMANDS = (
 _OF_LEARNERS = (simulate, sweep, plan, curate, study)
 """Commands whose options include the parameters of a learner."""
 
+_NO_COMMAND = "required: COMMAND"  # the end of argparse's message
+
 _EPILOG = "Every command has its own --help. Start with: askance demo"
 
 
@@ -66,6 +68,9 @@ class _Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, unknown_text(value, map(str, choices)))
 
     def error(self, message: str) -> NoReturn:
+        if message.endswith(_NO_COMMAND):
+            (commands,) = (a for a in self._actions if isinstance(a, argparse._SubParsersAction))
+            message = f"expected one of the commands {', '.join(commands.choices)}, got none"
         raise Failure(2, "usage", f"{message} (see {self.prog} --help)")
 
 

@@ -286,3 +286,10 @@ def test_an_option_beside_a_file_is_refused(
     assert (code, failure["failure"]["reason"]) == (2, "usage")
     name = option.rsplit("=", 1)[0].removesuffix("=tau")
     assert failure["failure"]["message"].startswith(f"{name}: expected a learner's name with it")
+
+
+def test_a_command_without_its_name_lists_the_names(run: Run) -> None:
+    code, failure, _ = run()
+    assert (code, failure["failure"]["reason"]) == (2, "usage")
+    message = failure["failure"]["message"]
+    assert message.startswith("expected one of the commands submit, list, show, watch, result,")

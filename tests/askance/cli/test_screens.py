@@ -93,8 +93,8 @@ def test_a_result_no_better_than_guessing_is_judged_in_the_table_s_units(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The verdict of --json has shares as fractions and the planner's tolerance beside them."""
-    words = ("simulate", "frequency", "--population", "categories", "--users", "300")
-    words = (*words, "--epsilon", "0.1", "--fleet", "columns")
+    command = "simulate frequency --population categories --users 300 --epsilon 0.1 --fleet columns"
+    words = command.split()
     result = parsed(capsys, *words)
     assert result["placement"] == "no_better"
     screen = " ".join(read(capsys, *words).split())

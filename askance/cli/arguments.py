@@ -19,7 +19,7 @@ def add_learner(parser: argparse.ArgumentParser, *, nargs: str | None = None) ->
     """Add the options of the learner, its users and its budget."""
     add_learner_name(
         parser,
-        _learners,
+        learner_names,
         nargs=nargs,
         help="a learner's name (see: askance simulate --list); --help after it lists its options",
     )
@@ -76,7 +76,8 @@ def add_learner_name(
     )
 
 
-def _learners() -> list[str]:
+def learner_names() -> list[str]:
+    """Return the names of the catalogue's learners."""
     from askance_aggregator.learners import learners
 
     return [entry.name for entry in learners()]
@@ -241,4 +242,5 @@ def required(arguments: argparse.Namespace, *names: str) -> None:
     for name in names:
         if getattr(arguments, name) is None:
             what = name if name in _BY_PLACE else f"--{name}"
-            raise Failure(2, "usage", f"expected {what}, got none (see --help)")
+            listed = " and --list" if what == name and "list" in arguments else ""
+            raise Failure(2, "usage", f"expected {what}, got none (see --help{listed})")

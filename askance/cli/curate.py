@@ -31,8 +31,8 @@ NAME = "curate"
 SUMMARY = "run a trusted curator's learner on a data file"
 DESCRIPTION = (
     "Runs a learner on data that a curator holds, and releases its result privately. "
-    "Bounds and labels are stated, by --schema or by --set. Draws from the operating system's "
-    "randomness, unless a seed makes it an experiment."
+    "Bounds and labels are stated, by --schema, --bounds or --labels. Draws from the operating "
+    "system's randomness, unless a seed makes it an experiment."
 )
 
 

@@ -43,8 +43,10 @@ COMMANDS = (
     version,
 )
 
-_OF_LEARNERS = (simulate, sweep, plan, curate)
+_OF_LEARNERS = (simulate, sweep, plan, curate, study)
 """Commands whose options include the parameters of a learner."""
+
+_NO_COMMAND = "required: COMMAND"  # the end of argparse's message
 
 _EPILOG = "Every command has its own --help. Start with: askance demo"
 
@@ -66,6 +68,9 @@ class _Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, unknown_text(value, map(str, choices)))
 
     def error(self, message: str) -> NoReturn:
+        if message.endswith(_NO_COMMAND):
+            (commands,) = (a for a in self._actions if isinstance(a, argparse._SubParsersAction))
+            message = f"expected one of the commands {', '.join(commands.choices)}, got none"
         raise Failure(2, "usage", f"{message} (see {self.prog} --help)")
 
 
@@ -161,17 +166,24 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
     if unknown:
         from askance_client.printable import nearest_text
 
-        (commands,) = (a for a in top._actions if isinstance(a, argparse._SubParsersAction))
-        known = commands.choices[arguments.command]._option_string_actions
-        nearest = nearest_text(unknown[0].partition("=")[0], known)
+        called = _called(top, arguments)
+        nearest = nearest_text(unknown[0].partition("=")[0], called._option_string_actions)
         learner = getattr(arguments, "learner", None)
-        command = " ".join(filter(None, ("askance", arguments.command, _text(learner))))
+        command = " ".join(filter(None, (called.prog, _text(learner))))
         raise Failure(
             2,
             "usage",
             f"unrecognized arguments: {' '.join(unknown)}{nearest} (see {command} --help)",
         )
     return arguments
+
+
+def _called(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> Any:
+    """Return the parser of the command that was called, such as that of `study submit`."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            return _called(action.choices[getattr(arguments, action.dest)], arguments)
+    return parser
 
 
 def _text(learner: str | list[str] | None) -> str | None:

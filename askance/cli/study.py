@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from askance.cli.arguments import add_out, add_text, check_new
 from askance.cli.output import Failure, fail, plotted, print_json
+from askance.cli.parameters import first_positional
 from askance.cli.progress import progress
 from askance.cli.report import print_report
+from askance.cli.submission import add_study, add_study_parameters, definition_of
 from askance_aggregator.reports.outcomes import study_report, verification_report
 from askance_aggregator.reports.report import CommandReport
 from askance_aggregator.reports.texts import counted
@@ -51,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         return sub
 
     submit = add("submit", "sign a study and submit it", _submit)
-    submit.add_argument("file", type=Path, metavar="FILE.toml", help="the study's definition")
+    add_study(submit)
     _add_wait(submit)
     listed = add("list", "list your studies and their states", _list)
     show = add("show", "print a study's state", _show)
@@ -85,6 +87,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_text(verify, rows=False)
     key = add("key", "make an analyst's key; never overwrites a file", _key)
     key.add_argument("file", type=Path, metavar="FILE.pem", help="the file to write")
+
+
+def add_parameters(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """Add the parameters of the learner that `submit` names."""
+    if first_positional(parser, words) == "submit":
+        (commands,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+        add_study_parameters(commands.choices["submit"], words[words.index("submit") + 1 :])
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -135,9 +144,7 @@ def _connected(arguments: argparse.Namespace) -> Aggregator:
 
 
 def _submit(arguments: argparse.Namespace) -> int:
-    import askance as ask
-
-    definition = ask.study_from_toml(arguments.file)
+    definition = definition_of(arguments)
     study = definition.study
     with _connected(arguments) as aggregator:
         handle = aggregator.submit(study, days=definition.days, every=definition.every)

@@ -13,7 +13,11 @@ and `verification` runs the learner over it again, with a fleet that can only re
 
 from askance_aggregator.analyst.calls import CallRefused
 from askance_aggregator.analyst.client import Aggregator, StudyHandle, connect
-from askance_aggregator.analyst.definitions import StudyDefinition, read_definition
+from askance_aggregator.analyst.definitions import (
+    StudyDefinition,
+    definition_of_table,
+    read_definition,
+)
 from askance_aggregator.analyst.export import StudyExport
 from askance_aggregator.analyst.keys import AnalystKey, create_key, load_key, public_hex
 from askance_aggregator.analyst.results import StudyResult
@@ -40,6 +44,7 @@ __all__ = [
     "VerificationFailed",
     "connect",
     "create_key",
+    "definition_of_table",
     "load_key",
     "public_hex",
     "read_definition",

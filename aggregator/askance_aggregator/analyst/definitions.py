@@ -68,7 +68,19 @@ def read_definition(path: Path) -> StudyDefinition:
     Raises:
       InvalidParameter, InvalidRecord: no such file, not TOML, or not a study; the place is named.
     """
-    table = TomlTable.of_file(path)
+    return _definition(TomlTable.of_file(path), path)
+
+
+def definition_of_table(content: Mapping[str, Any]) -> StudyDefinition:
+    """The study in a table of the form above; `schema` is a path from the working folder.
+
+    Raises:
+      InvalidParameter, InvalidRecord: not a study; the key is named.
+    """
+    return _definition(TomlTable(content, "study"), Path("study"))
+
+
+def _definition(table: TomlTable, path: Path) -> StudyDefinition:
     schema = table.need("schema", lambda value: _schema(value, path))
     learner = _learner(table, schema)
     epsilon = table.need("epsilon", _number)

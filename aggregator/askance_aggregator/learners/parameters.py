@@ -133,7 +133,9 @@ def field_named(learner: str, schema: Schema, types: tuple[type, ...], asked: st
     if not fits:
         expected = " or ".join(sorted(kind.__name__.lower() for kind in types))
         raise NoSuitableColumn(f"{learner}: expected a field of the type {expected}, got none")
-    raise InvalidParameter(f"{learner}: set column to one of {', '.join(fits)}")
+    raise InvalidParameter(
+        f"{learner}: column: expected one of the fields {', '.join(fits)}, got none"
+    )
 
 
 def first_fields(

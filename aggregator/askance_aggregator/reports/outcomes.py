@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _MAX_FIELDS = 3  # that a title names; of more it has the number
 _NANO = 10**9
 _ROUNDING = 1e-12  # of floats; an interval of exact answers has no width
-_JUDGED_BY_WORTH = ("no_better", "near_guess", "unanswered", "unknown")
+_JUDGED_BY_WORTH = ("near_guess", "unanswered", "unknown")
 
 
 def simulation_report(
@@ -177,7 +177,12 @@ def _verdict(result: dict[str, Any], presentation: Presentation) -> str:
             number_text(number, share=presentation.shares)
             for number in (result["error"]["mean"], result["baseline"])
         )
+        no_better = result["placement"] == "no_better"
+        told.append("No better than guessing." if no_better else "")
         told.append(f"Error {error}; of a constant guess {guess}.")
+        if result["advice"]:
+            told.append(f"Planned for more exact answers: {'; '.join(result['advice'])}.")
+        told += [f"But {warning}." for warning in result["warnings"]]
     else:
         told.append(f"{result['verdict'][:1].upper()}{result['verdict'][1:]}.")
     return " ".join(filter(None, told))

@@ -122,7 +122,7 @@ class DataTable:
         if outside.size:
             raise InvalidRecord(
                 f"column {name!r}: expected values in {low:g} .. {high:g}, found another in"
-                f" {outside.size} rows, row {outside[0] + 1} the first (--set outside=clip moves"
+                f" {outside.size} rows, row {outside[0] + 1} the first (--outside clip moves"
                 " them to the bounds)"
             )
         return values
@@ -196,7 +196,7 @@ class DataTable:
             return "0", "1"
         if not isinstance(kind, Labelled) or len(kind.labels) != 2:
             raise InvalidParameter(
-                f"label {self.label!r}: expected two stated labels (--set labels=COLUMN:NO|YES),"
+                f"label {self.label!r}: expected two stated labels (--labels 'COLUMN:NO|YES'),"
                 f" got {_described(kind)}"
             )
         return kind.labels[0], kind.labels[1]
@@ -214,8 +214,8 @@ class DataTable:
         if name not in self.columns:
             known = ", ".join(self.columns) or "none"
             raise InvalidParameter(
-                f"column {name!r}: expected bounds or labels stated for it (by --schema, or --set"
-                f" bounds={name}:LOW:HIGH or labels={name}:A|B), found them for {known}"
+                f"column {name!r}: expected bounds or labels stated for it (by --schema,"
+                f" --bounds '{name}:LOW:HIGH' or --labels '{name}:A|B'), found them for {known}"
                 + nearest_text(name, self.columns)
             )
         return self.columns[name]

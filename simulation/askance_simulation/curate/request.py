@@ -44,7 +44,7 @@ class CuratorRequest:
           InvalidParameter: it has to be given, and was not.
         """
         if name not in self.settings:
-            raise InvalidParameter(f"{name}: expected --set {name}=..., got none")
+            raise InvalidParameter(f"{name}: expected --{name.replace('_', '-')}, got none")
         return self.settings[name]
 
     def names(self, name: str) -> tuple[str, ...]:

@@ -108,9 +108,8 @@ def _columns(
     found |= {name: Labelled(tuple(rest.split("|"))) for name, rest in _pairs(chosen, "labels")}
     if not found:
         raise InvalidParameter(
-            "bounds: expected --schema FILE.toml, --set bounds=NAME:LOW:HIGH or --set"
-            " labels=NAME:A|B, got none (--set bounds=from-data takes them from the data, which"
-            " is not private)"
+            "bounds: expected --schema FILE.toml, --bounds 'NAME:LOW:HIGH' or --labels 'NAME:A|B',"
+            " got none (--bounds from-data takes them from the data, which is not private)"
         )
     return found
 

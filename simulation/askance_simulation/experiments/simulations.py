@@ -18,7 +18,7 @@ from askance_aggregator.studies import Outcome, Transcript, composed
 from askance_aggregator.studies.results import bounds_json
 from askance_aggregator.studies.study import Study
 from askance_simulation.experiments.absences import absences
-from askance_simulation.experiments.advice import advice
+from askance_simulation.experiments.advice import Advice, advice
 from askance_simulation.experiments.frames import to_arrow, to_pandas
 from askance_simulation.experiments.records import (
     RoundTaken,
@@ -227,19 +227,17 @@ class Simulation:
 
     def _verdict(self, worth: Worth) -> str:
         """Return the worth in words, with what would help where answers are too inexact."""
-        first = self.trials[0]
-        told = (
-            advice(
-                self.study,
-                first.population.size,
-                max((round_.tau for round_ in first.rounds), default=0.0),
-                first.outcome.hypothesis,
-            )
-            if worth.helped_by_users
-            else None
-        )
+        told = self._advice(worth)
         found = str(worth) if told is None else f"{worth}; {told}"
         return "; but ".join((found, *self.warnings))
+
+    def _advice(self, worth: Worth) -> Advice | None:
+        """Return what would help, by the planner; None: answers are exact enough, or nothing."""
+        if not worth.helped_by_users:
+            return None
+        first = self.trials[0]
+        tau = max((round_.tau for round_ in first.rounds), default=0.0)
+        return advice(self.study, first.population.size, tau, first.outcome.hypothesis)
 
     def write(self, path: str | Path) -> None:
         """Write one row per trial to a .jsonl or .parquet file."""
@@ -302,6 +300,7 @@ class Simulation:
             "reference": worth.reference,
             "placement": worth.placement.name.lower(),
             "verdict": self._verdict(worth),
+            "advice": list(told.options) if (told := self._advice(worth)) else [],
             "details": dict(self.trials[0].assessment.details),
             "queries": first.queries,
             "hypothesis": hypothesis_json(first.hypothesis),

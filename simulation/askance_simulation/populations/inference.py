@@ -164,17 +164,37 @@ def _not_numbers(cells: Sequence[object]) -> str | None:
 
     Rows count from 1 below the header. No value is shown.
     """
-    counts = {str(cell): n for cell, n in Counter(cells).items() if not is_missing(cell)}
+    counts = Counter(str(cell) for cell in cells if not is_missing(cell))
     texts = {value for value in counts if exact_ratio(value) is None}
-    wrong, total = sum(counts[text] for text in texts), sum(counts.values())
-    form = next((f for f in _FORMS if texts and all(map(f[0].fullmatch, texts))), None)
-    if form is None and not 0 < wrong <= (1 - _MOSTLY) * total:
-        return None
-    first = next(row for row, cell in enumerate(cells, start=1) if str(cell) in texts)
-    where = f"in {wrong:,} of {total:,} values, row {first:,} the first"
-    if form is None:
-        return f"no number {where}: leave a cell empty where there is none"
-    return f"numbers with {form[1]} {where}: {form[2]}"
+
+    def where(found: Collection[str]) -> str:
+        first = next(row for row, cell in enumerate(cells, start=1) if str(cell) in found)
+        wrong, total = sum(counts[text] for text in found), sum(counts.values())
+        return f"in {wrong:,} of {total:,} values, row {first:,} the first"
+
+    told = []
+    for pattern, form, instead in _FORMS:
+        written = {text for text in texts if pattern.fullmatch(text)}
+        if _mostly_numbers(counts, texts, written):
+            told.append(f"numbers with {form} {where(written)}: {instead}")
+            texts -= written
+            break
+    if texts and (told or sum(counts[text] for text in texts) <= (1 - _MOSTLY) * counts.total()):
+        told.append(f"no number {where(texts)}: leave a cell empty where there is none")
+    return "; ".join(told) or None
+
+
+def _mostly_numbers(counts: Counter[str], texts: Collection[str], written: Collection[str]) -> bool:
+    """Return whether a column is mostly numbers, if texts of one form are.
+
+    Args:
+        counts: number of rows by value.
+        texts: values that are no numbers.
+        written: those of them that are of the form, most of them if the column is of that form.
+    """
+    of_form, all_texts = (sum(counts[text] for text in some) for some in (written, texts))
+    others = all_texts - of_form
+    return of_form > others and 2 * others < counts.total()
 
 
 def _identifies(cells: Sequence[object]) -> bool:

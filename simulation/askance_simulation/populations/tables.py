@@ -99,7 +99,9 @@ def users_of(
     notes = [*known.notes, *_renamed(people, known.schema)]
     aside, kept = _divided(len(people.rows), held_out, seed)
     if len(aside):
-        notes.append(f"{len(aside)} of {len(people.rows)} rows are held out to measure the error")
+        notes.append(
+            f"{len(aside):,} of {len(people.rows):,} rows are held out to measure the error"
+        )
     count = len(kept) if size is None else size
     if count > len(kept):
         notes.append(f"{len(kept)} rows were resampled with replacement to {count} users")

@@ -84,7 +84,9 @@ def test_a_frequency_is_of_the_field_named_or_of_the_label() -> None:
     with pytest.raises(InvalidParameter, match="column: expected one of the fields education, inc"):
         entry.build(PEOPLE, {"column": "age"})
     two = Schema("two", 1, one=Category("ab"), two=Category("ab"))
-    with pytest.raises(InvalidParameter, match="set column to one of one, two"):
+    with pytest.raises(
+        InvalidParameter, match="column: expected one of the fields one, two, got none"
+    ):
         entry.build(two)
     with pytest.raises(InvalidParameter, match="without data"):
         entry.build(PEOPLE, {"cells": "3"})
@@ -99,7 +101,7 @@ def test_a_mean_is_of_the_only_number() -> None:
     bits = next(find("mean").build(Schema("s", 1, b=Bit())).run()).questions[0]
     assert bits.over_present
     assert list(bits.bounds) == [0, 1]
-    with pytest.raises(InvalidParameter, match="set column to one of x, y"):
+    with pytest.raises(InvalidParameter, match="one of the fields x, y, got none"):
         find("mean").build(Schema("s", 1, x=Real(0, 1), y=Real(0, 1)))
 
 

@@ -264,7 +264,7 @@ def test_a_cell_without_a_number_is_named_by_its_row(folder: Path, run: Run, cel
     code, told, _ = run("mean", *AGE, data="odd.csv")
     assert code == 2
     assert "row 2 the first" in told["failure"]["message"]
-    assert cell == "" or cell not in told["failure"]["message"].split("(--set")[0].split()
+    assert cell == "" or cell not in told["failure"]["message"].split("(--outside")[0].split()
 
 
 @pytest.mark.parametrize("epsilon", ["0", "-1", "nan", "much"])

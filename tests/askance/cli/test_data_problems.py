@@ -100,6 +100,12 @@ PROBLEMS: dict[str, str] = {
         " with decimal commas in 2,000 of 2,000 values, row 1 the first: write 2.5 for 2,5;"
         " 2,000 different texts, at most 1,024"
     ),
+    "mean --data unknowns.csv --delimiter ; --set column=income": (
+        "mean: column: expected one of the fields age, got 'income'; in the file, income: numbers"
+        " with decimal commas in 1,800 of 2,000 values, row 2 the first: write 2.5 for 2,5;"
+        " no number in 200 of 2,000 values, row 1 the first: leave a cell empty where there is"
+        " none; 1,801 different texts, at most 1,024"
+    ),
     "mean --data thousands.csv --set column=income": (
         "mean: column: expected one of the fields age, got 'income'; in the file, income: numbers"
         " with commas between thousands in 2,000 of 2,000 values, row 1 the first: write 1234 for"
@@ -215,6 +221,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "twice.csv": "a,b,a\n1,2,3\n",
         "decimals.csv": head.replace(",", ";")
         + _rows(lambda i, m, a, s, x: f"{i};{m};{a};{s};{x},25"),
+        "unknowns.csv": head.replace(",", ";")
+        + _rows(lambda i, m, a, s, x: f"{i};{m};{a};{s};{f'{x},25' if i % 10 else 'k. A.'}"),
         "thousands.csv": head + _rows(lambda i, m, a, s, x: f'{i},{m},{a},{s},"{x:,}"'),
         "units.csv": head + _rows(lambda i, m, a, s, x: f"{i},{m},{a},{s},{x} €"),
         "infinite.csv": head
@@ -306,6 +314,9 @@ class TestUsable:
         )
         assert found["warnings"] == [warning]
         assert str(found["verdict"]).endswith(f"; but {warning}")
+        monkeypatch.chdir(folder)
+        assert main(["simulate", *words.split(), "--epsilon", "1", "--fleet", "columns"]) == 0
+        assert f"But {warning}." in " ".join(capsys.readouterr().out.split())
 
     def test_a_column_that_is_of_texts_for_a_few_values_is_noted(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

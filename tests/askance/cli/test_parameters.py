@@ -29,13 +29,13 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["simulate", "plan", "sweep"])
+@pytest.mark.parametrize("command", ["simulate", "plan", "sweep", "study submit"])
 @pytest.mark.parametrize("name", NAMES)
 def test_help_lists_a_learner_s_parameters_with_their_defaults(
     name: str, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
-        main([command, name, "--help"])
+        main([*command.split(), name, "--help"])
     text = " ".join(capsys.readouterr().out.split())
     for entry in find(name).parameters:
         option = f"--{entry.name.replace('_', '-')}"

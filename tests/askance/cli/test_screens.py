@@ -89,6 +89,22 @@ def test_estimates_stand_beside_their_intervals_and_the_truth(
         assert true == pytest.approx(unit * truth, abs=0.1 * half)
 
 
+def test_a_result_no_better_than_guessing_is_judged_in_the_table_s_units(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The verdict of --json has shares as fractions and the planner's tolerance beside them."""
+    command = "simulate frequency --population categories --users 300 --epsilon 0.1 --fleet columns"
+    words = command.split()
+    result = parsed(capsys, *words)
+    assert result["placement"] == "no_better"
+    screen = " ".join(read(capsys, *words).split())
+    error, guess = (f"{100 * n:.2g} %" for n in (result["error"]["mean"], result["baseline"]))
+    assert f"No better than guessing. Error {error}; of a constant guess {guess}." in screen
+    assert "each within" not in screen
+    assert result["advice"]
+    assert f"Planned for more exact answers: {'; '.join(result['advice'])}." in screen
+
+
 def test_no_estimate_lies_outside_the_interval_beside_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -11,9 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from grpc import aio
 
+import askance as ask
 from askance.cli import main
+from askance.cli.main import parser
+from askance.cli.submission import definition_of
+from askance_aggregator.analyst import sign_submission
 from askance_aggregator.server.analysts.servicer import AnalystsServicer
 from askance_aggregator.server.devices import AggregatorServer, ServerParts, ServiceFleet, Settings
 from askance_aggregator.server.studies import StudyManager, SubmissionLimits
@@ -218,3 +223,73 @@ def test_people_read_it(
     screen = capsys.readouterr().out
     assert "holds together" in screen
     assert "  whose the signing key is: none was given" in screen
+
+
+OPTIONS = [
+    "--epsilon=1.5", "--beta=0.02", "--confidence=0.9", "--purpose=Schools.", "--days=3",
+    "--fields=education", "--deadline-s=60", "--least-answers=5", "--waves=2",
+    "--column=education", "--tau=0.1",
+]  # fmt: skip
+SAME = """
+learner = "frequency"
+schema = "people.toml"
+epsilon = "1.5"
+beta = "0.02"
+confidence = "0.9"
+purpose = "Schools."
+days = 3
+fields = ["education"]
+[parameters]
+column = "education"
+tau = "0.1"
+[rounds]
+deadline_s = 60
+least_answers = 5
+waves = 2
+"""
+
+
+def test_options_define_the_study_that_a_file_defines(tmp_path: Path) -> None:
+    schema = Path(__file__).parents[3] / "examples" / "people.toml"
+    (tmp_path / "people.toml").write_text(schema.read_text())
+    (tmp_path / "same.toml").write_text(SAME)
+    words = ["study", "submit", "frequency", f"--schema={schema}", *OPTIONS, "--key=k.pem"]
+    made = definition_of(parser(words).parse_args(words))
+    written = ask.study_from_toml(tmp_path / "same.toml")
+    assert made.days == written.days == 3
+    key = Ed25519PrivateKey.from_private_bytes(bytes(32))
+    signed = [
+        sign_submission(one.study, key, days=one.days, now_s=lambda: 0, nonce=bytes)
+        for one in (made, written)
+    ]
+    assert signed[0] == signed[1]
+
+
+def test_a_study_by_its_learner_s_options(run: Run, where: list[str], tmp_path: Path) -> None:
+    schema = tmp_path / "people.toml"
+    schema.write_text('[fields]\nsmokes = { type = "category", labels = ["yes", "no"] }\n')
+    of_learner = ("submit", "frequency", "--schema", str(schema), "--epsilon", "1")
+    rounds = ("--least-answers", "0", "--deadline-s", "1")
+    code, result, _ = run(*of_learner, "--column", "smokes", *rounds, "--wait", *where)
+    assert (code, result["state"], set(result["hypothesis"])) == (0, "done", {"yes", "no"})
+    code, failure, _ = run(*of_learner, "--colum", "smokes", *where)
+    assert (code, failure["failure"]["reason"]) == (2, "usage")
+    assert "(did you mean --column?)" in failure["failure"]["message"]
+    assert "askance study submit frequency --help" in failure["failure"]["message"]
+
+
+@pytest.mark.parametrize("option", ["--epsilon=2", "--least-answers=0", "--set=tau=0.1"])
+def test_an_option_beside_a_file_is_refused(
+    option: str, run: Run, key: tuple[Path, str], file: Path
+) -> None:
+    code, failure, _ = run("submit", str(file), option, "--key", str(key[0]))
+    assert (code, failure["failure"]["reason"]) == (2, "usage")
+    name = option.rsplit("=", 1)[0].removesuffix("=tau")
+    assert failure["failure"]["message"].startswith(f"{name}: expected a learner's name with it")
+
+
+def test_a_command_without_its_name_lists_the_names(run: Run) -> None:
+    code, failure, _ = run()
+    assert (code, failure["failure"]["reason"]) == (2, "usage")
+    message = failure["failure"]["message"]
+    assert message.startswith("expected one of the commands submit, list, show, watch, result,")

@@ -154,7 +154,16 @@ class KeyedDatabase:
         return Members(tuple(keys), warnings, table.choose(rows))
 
     def load(self, member: str) -> Table:
-        return self._database.rows_of(self._column, self._keys[member], self._limits)
+        """Read the rows whose name is the member's.
+
+        The database may compare otherwise than names do (without case, 1 as 1.0): a row that it
+        finds and that has another name is another member's, or nobody's.
+        """
+        table = self._database.rows_of(self._column, self._keys[member], self._limits)
+        rows = self._rule.choose(table).rows.get(member)
+        if rows is None:
+            raise SourceFailed(f"{table.path}: expected a row of each member, got none")
+        return table.choose(rows)
 
 
 def _columns(description: Sequence[Sequence[object]] | None) -> tuple[str, ...]:

@@ -425,6 +425,17 @@ class TestDatabase:
         assert not (tmp_path / "new.db").exists()
         assert age_of(source_of(tmp_path, "sqlite", "p.db", query="SELECT age FROM people")) == 10
 
+    def test_a_query_of_duckdb_is_one_statement(self, tmp_path: Path) -> None:
+        """Further statements ran, and wrote files: a read-only database does not stop that."""
+        TABLES["duckdb"][0](tmp_path / "p", {"a": 10})
+        written = tmp_path / "out.csv"
+        query = f"SELECT 1) AS x; COPY (SELECT 1) TO '{written}'; SELECT * FROM (SELECT 5 AS age"
+        with pytest.raises(SourceFailed, match="expected one statement, got 3"):
+            source_of(tmp_path, "duckdb", "p", query=query).load(ALONE)
+        assert not written.exists()
+        setting = "SELECT current_setting('autoinstall_known_extensions')::INT AS age"
+        assert age_of(source_of(tmp_path, "duckdb", "p", query=setting)) == 0
+
     def test_an_error_shows_the_query_and_no_value(self, tmp_path: Path) -> None:
         sqlite_people(tmp_path / "p.db", {"secret": 10})
         source = source_of(tmp_path, "sqlite", "p.db", query="SELECT pay FROM people")

@@ -19,6 +19,7 @@ from askance_client.cli.explaining import explain
 from askance_client.cli.home import DeviceHome
 from askance_client.cli.members import MemberRoster, identities_of
 from askance_client.device import ExaminedStudy, Policy
+from askance_client.device.policy import Consent as PolicyConsent
 from askance_client.errors import InvalidParameter, LocalProtocolError
 from askance_client.ledger import LedgerFile, PostingKind
 from askance_client.messages import Reason, Refusal, StudyTerms
@@ -115,7 +116,8 @@ class DeviceClient:
       several: the rule for several records.
       consent: asked about each study that the policy would accept, until it returns True. False,
         or an exception, holds the study: nothing leaves, and it is asked again after `check_s`
-        seconds, or by the next `run_once`. None: the policy's own, or yes.
+        seconds, or by the next `run_once`. The policy's own consent holds beside it. None: the
+        policy's own alone, or yes.
       conditions: the device connects only while all return True; an exception counts as False.
       check_s: seconds between two looks at the conditions and at held studies, 1 or more.
       release_ms: reports leave at a multiple of this many milliseconds after their requests.
@@ -154,7 +156,7 @@ class DeviceClient:
         self._source = _source_of(records, limits)
         self._columns = columns or {}
         self._several = several
-        self._asked = None if consent is None else _Asked(consent)
+        self._asked = None if consent is None else _Asked(consent, policy.consent)
         self._policy = policy if consent is None else replace(policy, consent=self._asked)
         self._conditions = tuple(conditions)
         self._check_s = check_s
@@ -390,15 +392,25 @@ class DeviceClient:
 
 
 class _Asked:
-    """Consent by an application's function (`Policy.consent`), which is asked until it agrees."""
+    """Consent by an application's function, which is asked until it agrees to a study and its key.
 
-    def __init__(self, consent: Consent) -> None:
+    Args:
+      consent: the application's.
+      owner: the policy's own, which is asked first, for every request; None: there is none.
+    """
+
+    def __init__(self, consent: Consent, owner: PolicyConsent | None) -> None:
         self._consent = consent
-        self._agreed: set[bytes] = set()  # digests of studies
+        self._owner = owner
+        self._agreed: set[tuple[bytes, bytes]] = set()  # digests of studies, and analysts' keys
         self._held = False  # whether a study was held since `asks_again`
 
     def __call__(self, study: ExaminedStudy, payload: bytes, at_s: int) -> Refusal | None:
-        if study.digest in self._agreed:
+        objection = None if self._owner is None else self._owner(study, payload, at_s)
+        if objection is not None:
+            return objection
+        key = (study.digest, study.public_key)
+        if key in self._agreed:
             return None
         try:
             agreed = self._consent(study.terms) is True
@@ -411,7 +423,7 @@ class _Asked:
             return Refusal(Reason.WAITING, f"study {name} waits for the application's consent")
         if len(self._agreed) >= _MAX_AGREED:
             self._agreed.clear()
-        self._agreed.add(study.digest)
+        self._agreed.add(key)
         return None
 
     def asks_again(self) -> bool:

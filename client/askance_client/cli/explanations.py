@@ -135,7 +135,24 @@ def explained_terms(terms: StudyTerms) -> dict[str, Any]:
         "fields": [printable(name) for name in terms.fields],
         "budget_nano_nats": terms.budget_nano_nats,
         "budget_odds": odds(terms.budget_nano_nats),
+        **_repeated(terms),
         "expires": utc_text(terms.expires_unix_s),
+    }
+
+
+def _repeated(terms: StudyTerms) -> dict[str, Any]:
+    """Epochs of a repeated study, and the most that all of them may cost together."""
+    repeat = terms.repeat
+    if repeat is None:
+        return {}
+    course = repeat.epochs * terms.budget_nano_nats
+    first_s = repeat.first * repeat.every_days * SECONDS_PER_DAY
+    return {
+        "epochs": repeat.epochs,
+        "every_days": repeat.every_days,
+        "first_epoch": utc_text(first_s, "%Y-%m-%d"),
+        "course_nano_nats": course,
+        "course_odds": odds(course),
     }
 
 
@@ -143,14 +160,23 @@ def left(
     ledgers: LedgerFile, policy: Policy, study: bytes, terms: StudyTerms, now_s: int
 ) -> dict[str, Any]:
     """Return what is left of each budget, in nano-nats: of the member who has the least left."""
-    limits = policy.limits(terms)
     day = now_s // SECONDS_PER_DAY
-    totals = [ledgers.ledger(name).totals(study, day) for name in ledgers.members()]
+    limits = policy.limits(terms, day)
+    totals = [
+        ledgers.ledger(name).standing(bytes(32), bytes(32), study, day, limits).totals
+        for name in ledgers.members()
+    ]
     spent = {
         "life": (limits.life, max((found.life for found in totals), default=0)),
         "day": (limits.day, max((found.day for found in totals), default=0)),
         "study": (limits.study, max((found.study for found in totals), default=0)),
     }
+    if limits.window is not None:
+        most = max((found.window for found in totals), default=0)
+        spent[f"{policy.window_days} days"] = (limits.window.nano_nats, most)
+    if limits.epoch is not None:
+        most = max((found.epoch for found in totals), default=0)
+        spent["epoch"] = (limits.epoch.nano_nats, most)
     return {
         name: {"left_nano_nats": max(limit - most, 0), "of_nano_nats": limit}
         for name, (limit, most) in spent.items()
@@ -170,12 +196,26 @@ def _lines(entry: Mapping[str, Any]) -> Iterator[str]:
         if "analyst" in entry:
             yield f"  analyst        {entry['analyst']}"
         yield f"  may ask about  {', '.join(entry['fields']) or 'no field'}"
-        yield f"  costs at most  {_cost(entry['budget_nano_nats'], entry['budget_odds'])}"
+        yield from _price(entry)
         yield f"  ends           {entry['expires']}"
         yield from _state(entry)
         yield from _left(entry)
     for asked in entry.get("questions", ()):
         yield from _question(asked)
+
+
+def _price(entry: Mapping[str, Any]) -> Iterator[str]:
+    price = _cost(entry["budget_nano_nats"], entry["budget_odds"])
+    if "epochs" not in entry:
+        yield f"  costs at most  {price}"
+        return
+    course = _cost(entry["course_nano_nats"], entry["course_odds"])
+    yield (
+        f"  repeats        {entry['epochs']} times, every {entry['every_days']} days, from"
+        f" {entry['first_epoch']}"
+    )
+    yield f"  costs at most  {course}"
+    yield f"  each time      {price}"
 
 
 def _state(entry: Mapping[str, Any]) -> Iterator[str]:

@@ -36,10 +36,16 @@ def tell_status(result: dict[str, Any]) -> str:
     ]
     lines += [
         f"waiting: study {known['study'][:16]}: {known['purpose'] or 'no purpose'},"
-        f" at most {format_nats(known['budget_nano_nats'])} nats, until {known['expires']}"
+        f" at most {format_nats(_most(known))} nats, until {known['expires']}"
         for known in result["waiting"]
     ]
     return "\n".join(lines)
+
+
+def _most(known: dict[str, Any]) -> int:
+    """The most that a study may cost, all its epochs together, in nano-nats."""
+    most: int = known.get("course_nano_nats", known["budget_nano_nats"])
+    return most
 
 
 def _plural(number: int, singular: str, plural: str) -> str:

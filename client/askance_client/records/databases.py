@@ -50,10 +50,10 @@ def select_sqlite(
 def select_duckdb(
     path: Path, statement: str, parameters: Sequence[object], limits: ReadLimits
 ) -> Result:
-    """Run a statement on a DuckDB file.
+    """Run a statement on a DuckDB file; no extension is installed for it.
 
     Raises:
-      SourceFailed: no file, an error of DuckDB, or it was not done in time.
+      SourceFailed: no file, several statements, an error of DuckDB, or it was not done in time.
       InvalidParameter: duckdb is not installed.
     """
     duckdb = _duckdb()
@@ -63,6 +63,11 @@ def select_duckdb(
             timer.daemon = True
             timer.start()
             try:
+                # DuckDB runs all statements of a text, and may fetch an extension for one.
+                found = len(connection.extract_statements(statement))
+                if found != 1:
+                    raise SourceFailed(f"{path}: expected one statement, got {found}")
+                connection.execute("SET autoinstall_known_extensions = false")
                 cursor = connection.execute(statement, list(parameters))
                 return _columns(cursor.description), _bounded(path, cursor.fetchmany(MAX_ROWS + 1))
             finally:
@@ -154,7 +159,16 @@ class KeyedDatabase:
         return Members(tuple(keys), warnings, table.choose(rows))
 
     def load(self, member: str) -> Table:
-        return self._database.rows_of(self._column, self._keys[member], self._limits)
+        """Read the rows whose name is the member's.
+
+        The database may compare otherwise than names do (without case, 1 as 1.0): a row that it
+        finds and that has another name is another member's, or nobody's.
+        """
+        table = self._database.rows_of(self._column, self._keys[member], self._limits)
+        rows = self._rule.choose(table).rows.get(member)
+        if rows is None:
+            raise SourceFailed(f"{table.path}: expected a row of each member, got none")
+        return table.choose(rows)
 
 
 def _columns(description: Sequence[Sequence[object]] | None) -> tuple[str, ...]:

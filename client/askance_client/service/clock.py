@@ -6,6 +6,7 @@ import time
 
 _NS_PER_S = 10**9
 _NS_PER_MS = 10**6
+_LATEST_S = 253_402_300_799  # the last second of the year 9999: systems format no later one
 
 utc = time.gmtime
 """From seconds since 1970, the parts of a date in UTC (as `logging.Formatter.converter` is)."""
@@ -35,7 +36,7 @@ def utc_text(at_s: int, pattern: str = "%Y-%m-%dT%H:%M:%SZ") -> str:
     """Format a time as UTC.
 
     Args:
-      at_s: whole seconds since 1970.
+      at_s: whole seconds since 1970; one after the year 9999 is shown as its last second.
       pattern: as of `time.strftime`.
     """
-    return time.strftime(pattern, utc(at_s))
+    return time.strftime(pattern, utc(min(at_s, _LATEST_S)))

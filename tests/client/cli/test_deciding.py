@@ -18,6 +18,7 @@ from askance_client.codec import digest_of
 from askance_client.device import Examiner
 from askance_client.device.settling import Due, Settling
 from askance_client.ledger import Charge, Limits
+from askance_client.messages import Repeat, SignedStudy
 from askance_client.owner import ConsentRule, Consents
 from askance_client.service import system_now_s
 from tests.client.device.conftest import KEY, STRANGER, DeviceSetup
@@ -43,9 +44,12 @@ class Folder:
         self.path, self.setup = path, DeviceSetup()
         self.setup.now_s = system_now_s()
         self.home = DeviceHome.create(path, CONFIGURATION)
-        self.study = self.setup.study(expires=self.setup.now_s + 7 * 86_400)
-        self.name = digest_of(self.study.study).hex()
-        self.payload = self.setup.payload(self.study)
+        self.is_asked(self.setup.study(expires=self.setup.now_s + 7 * 86_400))
+
+    def is_asked(self, study: SignedStudy, epoch: int = 0) -> None:
+        """Take this study for the one that the device is asked about."""
+        self.study, self.name = study, digest_of(study.study).hex()
+        self.payload = self.setup.payload(study, epoch=epoch)
 
     def meet(self, *, answer: bool = False, twice: bool = False) -> None:
         """Let the device be asked; the ledger gets the answer if one is due."""
@@ -56,7 +60,7 @@ class Folder:
         examiner = Examiner()
         for signed in studies:
             examined: Any = examiner.study(signed)
-            policy: Any = self.setup.device(consent=consents)._policy
+            policy: Any = self.setup.device(consent=consents, refresh_days=7)._policy
             ledgers = self.home.ledgers()
             settling = Settling(
                 ledgers.ledger(),
@@ -142,6 +146,50 @@ def test_a_study_is_printed_in_plain_words(
         "left           8 of 8 nats (life), 2 of 2 nats (day), 8 of 8 nats (study)",
     ):
         assert part in text, text
+
+
+def test_an_owner_is_told_what_all_epochs_of_a_study_cost(
+    folder: Folder, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The budget of a repeated study holds per epoch: alone it is not the most that it costs."""
+    index = folder.setup.now_s // (7 * 86_400)
+    study = folder.setup.study(
+        expires=folder.setup.now_s + 90 * 86_400, budget=5 * 10**8, repeat=Repeat(7, 12, index)
+    )
+    folder.is_asked(study, index)
+    windows = 'window_epsilon = "1"\nwindow_days = 30\nconsent = "ask"'
+    folder.home.configuration.write_text(CONFIGURATION.replace('consent = "ask"', windows))
+    folder.meet()
+    assert main(["status", str(folder.path)]) == 0
+    assert "to be tested, at most 6 nats, until " in capsys.readouterr().out
+    entry = run("explain", folder.name)[1]["explained"][0]
+    assert (entry["epochs"], entry["every_days"]) == (12, 7)
+    assert (entry["budget_nano_nats"], entry["course_nano_nats"]) == (5 * 10**8, 6 * 10**9)
+    run("approve", folder.name)
+    folder.meet(answer=True)
+    left = run("explain", folder.name)[1]["explained"][0]["left"]
+    assert left["30 days"] == {"left_nano_nats": 5 * 10**8, "of_nano_nats": 10**9}
+    assert left["epoch"] == {"left_nano_nats": 0, "of_nano_nats": 5 * 10**8}
+    assert left["study"]["left_nano_nats"] == 55 * 10**8
+    assert main(["explain", str(folder.path), folder.name]) == 0
+    text = capsys.readouterr().out
+    for part in (
+        "  repeats        12 times, every 7 days, from ",
+        "  costs at most  6 nats: at most e^6 = 403.43 times",
+        "  each time      0.5 nats: at most e^0.5 = 1.65 times",
+    ):
+        assert part in text, text
+
+
+def test_a_study_without_end_can_be_shown_and_denied(folder: Folder, run: Run) -> None:
+    """An expiry that no calendar has stopped every command that would have shown the study."""
+    folder.is_asked(folder.setup.study(expires=(1 << 63) - 1))
+    folder.meet()
+    assert run("status")[1]["waiting"][0]["expires"] == "9999-12-31T23:59:59Z"
+    for command, state in (("explain", "waiting"), ("approve", "approved"), ("deny", "denied")):
+        code, found, _ = run(command, folder.name)
+        told = found["explained"][0] if command == "explain" else found
+        assert (code, told["state"]) == (0, state)
 
 
 def test_a_request_is_explained_from_the_ledger(folder: Folder, run: Run) -> None:

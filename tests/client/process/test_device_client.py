@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 
 from askance_client import DeviceClient, Policy, outside_hours
 from askance_client.errors import InvalidParameter, LocalProtocolError, StoreError
-from askance_client.messages import Reason
+from askance_client.messages import Reason, Refusal
 from askance_client.queries import Bit, Schema
 from tests.client.process.conftest import ENVIRONMENT, KEY
 
@@ -226,7 +227,7 @@ class TestConsent:
     def test_only_yes_is_yes_and_all_else_holds_the_study(
         self, tmp_path: Path, answer: Any, agreed: bool
     ) -> None:
-        study: Any = SimpleNamespace(digest=bytes(32), terms=None)
+        study: Any = SimpleNamespace(digest=bytes(32), public_key=bytes(32), terms=None)
         consent = client_of(tmp_path, consent=answer)._policy.consent
         assert consent is not None
         refusal = consent(study, b"", 0)
@@ -240,11 +241,39 @@ class TestConsent:
             asked.append(terms)
             return next(told)
 
-        study: Any = SimpleNamespace(digest=bytes(32), terms=None)
+        study: Any = SimpleNamespace(digest=bytes(32), public_key=bytes(32), terms=None)
         policy = client_of(tmp_path, consent=consent)._policy
         assert policy.consent is not None
         outcomes = [policy.consent(study, b"", 0) is None for _ in range(4)]
         assert (outcomes, len(asked)) == ([False, True, True, True], 2)
+
+    def test_it_holds_beside_the_owners_own(self, tmp_path: Path) -> None:
+        """An application that agrees to all does not approve what the owner's policy refuses."""
+        owner = [Refusal(Reason.NOT_APPROVED), Refusal(Reason.WAITING), None]
+        told, asked = iter(owner), list[Any]()
+
+        def consent(terms: Any) -> bool:
+            asked.append(terms)
+            return True
+
+        policy = replace(POLICY, consent=lambda *_: next(told))
+        combined = client_of(tmp_path, policy=policy, consent=consent)._policy.consent
+        assert combined is not None
+        study: Any = SimpleNamespace(digest=bytes(32), public_key=bytes(32), terms=None)
+        assert [combined(study, b"", 0) for _ in range(3)] == owner
+        assert len(asked) == 1
+
+    def test_the_same_bytes_by_another_analyst_are_another_study(self, tmp_path: Path) -> None:
+        told = iter([True, False])
+        consent = client_of(tmp_path, consent=lambda _: next(told))._policy.consent
+        assert consent is not None
+        first: Any = SimpleNamespace(digest=bytes(32), public_key=bytes(32), terms=None)
+        second: Any = SimpleNamespace(digest=bytes(32), public_key=b"\1" * 32, terms=None)
+        assert [consent(study, b"", 0) is None for study in (first, second, first)] == [
+            True,
+            False,
+            True,
+        ]
 
     def test_a_study_that_was_held_is_answered_once_the_application_agrees(
         self, tmp_path: Path, aggregator: Any

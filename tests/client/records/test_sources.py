@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -409,6 +410,34 @@ class TestDatabase:
         assert age_of(source, "7") == 10
         assert age_of(source, "x'; DROP TABLE people; --") == 20
 
+    @pytest.mark.parametrize("several", Several)
+    @pytest.mark.parametrize(
+        ("column", "rows", "ages"),
+        [
+            ("TEXT COLLATE NOCASE", [("ann", 10), ("ANN", 20)], {"ann": 10, "ANN": 20}),
+            ("TEXT COLLATE RTRIM", [("ann", 10), ("ann  ", 20)], {"ann": 10, "ann  ": 20}),
+            ("", [(1, 10), (1.0, 20)], {"1": 10}),
+        ],
+    )
+    def test_a_member_is_answered_for_by_rows_of_exactly_its_name(
+        self,
+        tmp_path: Path,
+        column: str,
+        rows: list[tuple[object, int]],
+        ages: dict[str, int],
+        several: Several,
+    ) -> None:
+        # By the database's own comparison, each row was answered from under two members' budgets.
+        with closing(sqlite3.connect(tmp_path / "p.db")) as connection, connection:
+            connection.execute(f"CREATE TABLE people (id {column}, age INTEGER)")
+            connection.executemany("INSERT INTO people VALUES (?, ?)", rows)
+        source = source_of(tmp_path, "sqlite", "p.db", naming=BY_ID, query=QUERY, several=several)
+        assert source.members().names == tuple(ages)
+        for member, age in ages.items():
+            assert source.load(member).rows == [
+                (next(name for name, found in rows if found == age), age)
+            ]
+
     def test_nothing_is_written(self, tmp_path: Path) -> None:
         sqlite_people(tmp_path / "p.db", {"a": 10})
         for statement in ("DELETE FROM people", "SELECT 1) ; DELETE FROM people; --"):
@@ -420,6 +449,17 @@ class TestDatabase:
             source.load(ALONE)
         assert not (tmp_path / "new.db").exists()
         assert age_of(source_of(tmp_path, "sqlite", "p.db", query="SELECT age FROM people")) == 10
+
+    def test_a_query_of_duckdb_is_one_statement(self, tmp_path: Path) -> None:
+        """Further statements ran, and wrote files: a read-only database does not stop that."""
+        TABLES["duckdb"][0](tmp_path / "p", {"a": 10})
+        written = tmp_path / "out.csv"
+        query = f"SELECT 1) AS x; COPY (SELECT 1) TO '{written}'; SELECT * FROM (SELECT 5 AS age"
+        with pytest.raises(SourceFailed, match="expected one statement, got 3"):
+            source_of(tmp_path, "duckdb", "p", query=query).load(ALONE)
+        assert not written.exists()
+        setting = "SELECT current_setting('autoinstall_known_extensions')::INT AS age"
+        assert age_of(source_of(tmp_path, "duckdb", "p", query=setting)) == 0
 
     def test_an_error_shows_the_query_and_no_value(self, tmp_path: Path) -> None:
         sqlite_people(tmp_path / "p.db", {"secret": 10})

@@ -113,7 +113,7 @@ class TestTables:
         made = named("mean", epsilon=1, users=50)
         found = simulate(made.study, made.people, trials=2)
         digests = [trial.outcome.transcript for trial in found.trials]
-        assert found.to_arrow().column("transcript").to_pylist() == digests
+        assert found.trials_to_arrow().column("transcript").to_pylist() == digests
 
     def test_so_is_a_reproduction(self) -> None:
         rows = ({"n": 100, "holds": True}, {"n": 200, "holds": False})

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from askance.cli.outcomes import study_report
 
 from askance_aggregator.analyst import StudyExport, StudyResult, VerificationFailed, verify
 from askance_aggregator.learners import presentation_of_json
+from askance_aggregator.reports.outcomes import study_report
 from askance_aggregator.store import StudyState
 from askance_client.queries import EncodedRecord
 from tests.aggregator.server.studies.conftest import RunIn

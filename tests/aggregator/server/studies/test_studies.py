@@ -422,6 +422,12 @@ def test_the_result_is_that_of_a_simulation_of_the_same_study(run_in: RunIn) -> 
             "rounds": 2,
             "queries": 2,
             "answers": expected.answers,
+            "fresh": expected.answers,
+            "reused": 0,
+            "answers_by_round": [
+                {"fresh": tallies[0].answered, "reused": 0} for tallies in expected.tallies
+            ],
+            "time": "Every answer describes its user at the time of this study.",
             "refusals": {},
             "users": PARITY.users,
             "users_asked": expected.users_used,

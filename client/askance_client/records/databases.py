@@ -162,7 +162,7 @@ class KeyedDatabase:
         """Read the rows whose name is the member's.
 
         The database may compare otherwise than names do (without case, 1 as 1.0): a row that it
-        finds and that has another name is another member's, or nobody's.
+        finds and that has another name, or none, is not the member's.
         """
         table = self._database.rows_of(self._column, self._keys[member], self._limits)
         rows = self._rule.choose(table).rows.get(member)

@@ -9,6 +9,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -176,6 +177,7 @@ def _study(given: Json) -> Json:
         "purpose": study.purpose,
         "fields": list(study.fields),
         "distribution": study.distribution,
+        "repeat": None if study.repeat is None else asdict(study.repeat),
     }
 
 

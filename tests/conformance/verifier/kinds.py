@@ -149,6 +149,7 @@ def _study(given: Json) -> Json:
         "purpose": study["purpose"],
         "fields": study["fields"],
         "distribution": study["distribution"],
+        "repeat": study["repeat"],
     }
 
 

@@ -65,7 +65,15 @@ def study_of(data: bytes) -> tuple[Message, Schema]:
     conduct = message["conduct"]
     if conduct is not None:
         _check_conduct(conduct)
+    if message["repeat"] is not None:
+        _check_repeat(message["repeat"])
     return message, schema
+
+
+def _check_repeat(repeat: Message) -> None:
+    for name, most in (("every_days", 3_660), ("epochs", 1_024), ("first", 1 << 31)):
+        if not 1 <= repeat[name] <= most:
+            raise Malformed(f"expected {name} of 1 to {most}")
 
 
 def _check_conduct(conduct: Message) -> None:

@@ -115,6 +115,11 @@ CONDUCT: Table = {
     4: ("least_answers", "uint64", "one"),
     5: ("waves", "uint32", "one"),
 }
+REPEAT: Table = {
+    1: ("every_days", "uint32", "one"),
+    2: ("epochs", "uint32", "one"),
+    3: ("first", "uint32", "one"),
+}
 STUDY: Table = {
     1: ("nonce", "bytes", "one"),
     2: ("learner", "string", "one"),
@@ -127,6 +132,7 @@ STUDY: Table = {
     9: ("conduct", CONDUCT, "one"),
     10: ("fields", "string", "many"),
     11: ("distribution", "string", "one"),
+    12: ("repeat", REPEAT, "one"),
 }
 SIGNED_STUDY: Table = {
     1: ("study", "bytes", "one"),

@@ -29,14 +29,9 @@ from askance_simulation.randomness.seeds import Seed
 EPSILON = "8"
 LEARNERS = [entry.name for entry in learners()]
 HERE = FLEETS.keys() - {"ray"}  # which is optional: see tests/cluster
-# Over gRPC every learner is tried by test_recorded_digests.py and at another seed here (the others
-# if slow). A connection carries frames and knows no learner, so these try how many there are.
+# Over gRPC every learner is tried by test_recorded_digests.py. A connection carries frames and knows
+# no learner, so these try how many there are, and another seed.
 SAMPLE = ("k-means", "masked-parity", "mean")
-
-
-def sampled(learner: str, *values: object) -> object:
-    """Return a test's parameters, marked slow for a learner that is not of the sample."""
-    return pytest.param(learner, *values, marks=[] if learner in SAMPLE else [pytest.mark.slow])
 
 
 def trial(
@@ -97,9 +92,10 @@ def test_every_fleet_is_the_devices_in_process(learner: str, fleet: str) -> None
 @pytest.mark.parametrize(
     ("learner", "fleet"),
     [
-        sampled(learner, fleet) if fleet == "grpc" else (learner, fleet)
+        (learner, fleet)
         for learner in LEARNERS
         for fleet in sorted(HERE - {"objects"})
+        if fleet != "grpc" or learner in SAMPLE
     ],
 )
 def test_every_fleet_is_the_devices_in_process_at_another_seed(learner: str, fleet: str) -> None:

@@ -29,8 +29,8 @@ from askance_simulation.randomness.seeds import Seed
 EPSILON = "8"
 LEARNERS = [entry.name for entry in learners()]
 HERE = FLEETS.keys() - {"ray"}  # which is optional: see tests/cluster
-# Over gRPC every learner is tried by test_recorded_digests.py. A connection carries frames and knows
-# no learner, so these try how many there are, and another seed.
+# Over gRPC every learner is tried by test_recorded_digests.py. A connection carries frames and
+# knows no learner, so these try how many there are, and another seed.
 SAMPLE = ("k-means", "masked-parity", "mean")
 
 

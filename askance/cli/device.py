@@ -8,8 +8,10 @@ from typing import Any
 
 NAME = "device"
 SUMMARY = "run a device or a gateway of your own: init, enroll, run, approve, history"
-DESCRIPTION = "The commands of a device's owner; `python -m askance_client` has them alone."
-_SECONDS_PER_DAY = 86_400
+DESCRIPTION = (
+    "The commands of a device's owner; `python -m askance_client` has them alone. Here `explain`"
+    " takes the .toml file of a study as well."
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +27,8 @@ def run(arguments: argparse.Namespace) -> int:
     from askance_client.cli.device import run_command
 
     path: Path | None = getattr(arguments, "folder", None)
-    if arguments.device.name != "explain" or path is None or not path.is_file():
+    is_study = path is not None and (path.is_file() or path.suffix == ".toml")
+    if arguments.device.name != "explain" or path is None or not is_study:
         return run_command(arguments)
     from askance_client.cli.explanations import tell_explanation
 
@@ -49,14 +52,16 @@ def explain_definition(path: Path) -> dict[str, Any]:
         PlanRefused: no plan can be made for it.
     """
     from askance_aggregator.analyst.definitions import read_definition
+    from askance_aggregator.analyst.submission import terms_of_submission
     from askance_client.cli.explanations import explained_question, explained_terms
     from askance_client.messages import Request
     from askance_client.service import system_now_s
 
     definition = read_definition(path)
-    study = definition.study
-    expires_unix_s = system_now_s() + definition.days * _SECONDS_PER_DAY
-    terms = study.terms(nonce=bytes(16), expires_unix_s=expires_unix_s)
+    study, now_s = definition.study, system_now_s()
+    terms = terms_of_submission(
+        study, bytes(16), days=definition.days, now_s=now_s, every=definition.every
+    )
     asked: dict[tuple[bytes, bytes], Request] = {}
     for number, planned in enumerate(study.plan().rounds):
         for place, group in enumerate(planned.groups):

@@ -14,7 +14,7 @@ from askance_aggregator.families import best_for
 from askance_aggregator.learners import find
 from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidParameter
-from askance_client.messages import Repeat, SignedStudy
+from askance_client.messages import Repeat, SignedStudy, StudyTerms
 
 _NONCE_BYTES = 16
 _DAY_S = 86_400
@@ -62,6 +62,14 @@ def sign_submission(
       InvalidParameter: a study that an aggregator could not run from what is signed: a learner that
         is not in the registry, or a design of one's own.
     """
+    terms = terms_of_submission(study, nonce(_NONCE_BYTES), days=days, now_s=now_s(), every=every)
+    return sign_study(terms, key)
+
+
+def terms_of_submission(
+    study: Study, nonce: bytes, *, days: int, now_s: int, every: Every | None
+) -> StudyTerms:
+    """Return what `sign_submission` signs; arguments and errors are its own."""
     if days < 1:
         raise InvalidParameter(f"days: expected 1 or more, got {days}")
     if study.design is not best_for:
@@ -69,13 +77,11 @@ def sign_submission(
             "study: expected the usual choice of randomizers, found a design of its own, which an"
             " aggregator does not have"
         )
-    now = now_s()
-    repeat = None if every is None else every.from_day(now // _DAY_S)
-    end_s = now + days * _DAY_S
+    repeat = None if every is None else every.from_day(now_s // _DAY_S)
+    end_s = now_s + days * _DAY_S
     if repeat is not None:
         end_s = repeat.indices.stop * repeat.every_days * _DAY_S
-    terms = study.terms(nonce=nonce(_NONCE_BYTES), expires_unix_s=end_s, repeat=repeat)
+    terms = study.terms(nonce=nonce, expires_unix_s=end_s, repeat=repeat)
     entry = find(study.learner.name)
     parameters = tuple(sorted(entry.spell(study.learner, study.schema).items()))
-    signed = replace(terms, parameters=parameters, distribution=entry.distribution)
-    return sign_study(signed, key)
+    return replace(terms, parameters=parameters, distribution=entry.distribution)

@@ -34,6 +34,25 @@ def test_a_studys_file_is_printed_in_plain_words(capsys: pytest.CaptureFixture[s
     assert max(map(len, text.splitlines())) <= 120
 
 
+def test_a_repeated_studys_file_has_the_price_of_all_epochs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before, it had the price of one: 1 nat for twelve epochs of 1 nat each."""
+    text = (EXAMPLES / "schooling.toml").read_text("utf-8")
+    (tmp_path / "people.toml").write_bytes((EXAMPLES / "people.toml").read_bytes())
+    study = tmp_path / "study.toml"
+    study.write_text(f'{text}\n[repeat]\nevery = "7d"\nepochs = 12\n', "utf-8")
+    assert main(["device", "explain", str(study), "--json"]) == 0
+    (entry,) = json.loads(capsys.readouterr().out)["explained"]
+    assert (entry["epochs"], entry["every_days"]) == (12, 7)
+    assert (entry["budget_nano_nats"], entry["course_nano_nats"]) == (10**9, 12 * 10**9)
+
+
+def test_a_file_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["device", "explain", "nofile.toml"]) == 2
+    assert "nofile.toml: cannot be read: No such file" in capsys.readouterr().err
+
+
 def test_a_client_alone_says_which_command_explains_a_file(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

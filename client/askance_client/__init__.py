@@ -23,17 +23,18 @@ from askance_client.version import __version__
 if TYPE_CHECKING:
     from askance_client.device import Policy
     from askance_client.embedding import DeviceClient, outside_hours
-    from askance_client.records import Several
+    from askance_client.records import KeptHistory, Several
 
 _MODULES = {
     "DeviceClient": "askance_client.embedding",
+    "KeptHistory": "askance_client.records",
     "Policy": "askance_client.device",
     "Several": "askance_client.records",
     "outside_hours": "askance_client.embedding",
 }
 """Module of each public name; imported when the name is first used, for it loads gRPC."""
 
-__all__ = ["DeviceClient", "Policy", "Several", "__version__", "outside_hours"]
+__all__ = ["DeviceClient", "KeptHistory", "Policy", "Several", "__version__", "outside_hours"]
 
 
 def __getattr__(name: str) -> object:

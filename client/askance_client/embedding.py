@@ -17,12 +17,11 @@ from askance_client.addresses import Address
 from askance_client.cli.event_log import Journal
 from askance_client.cli.explaining import explain
 from askance_client.cli.home import DeviceHome
-from askance_client.cli.members import MemberRoster, identities_of
-from askance_client.device import ExaminedStudy, Policy
-from askance_client.device.policy import Consent as PolicyConsent
+from askance_client.cli.members import MemberRoster, gateway_identity, identities_of
+from askance_client.device import Policy
 from askance_client.errors import InvalidParameter, LocalProtocolError
 from askance_client.ledger import LedgerFile, PostingKind
-from askance_client.messages import Reason, Refusal, StudyTerms
+from askance_client.owner import ApplicationConsent, Consent
 from askance_client.queries import Schema
 from askance_client.randomizers import SystemCoins
 from askance_client.records import (
@@ -34,11 +33,14 @@ from askance_client.records import (
     schema_from_toml,
 )
 from askance_client.service import (
+    CertificateFile,
     CheckInOutcome,
     Gateway,
+    OwnCertificate,
     enrol,
     local_hour,
     open_channel,
+    read_authority,
     steady_ms,
     system_now_ms,
     system_now_s,
@@ -49,16 +51,12 @@ T = TypeVar("T")
 Condition = Callable[[], bool]
 """Returns whether a device may connect now; quick, and independent of any record."""
 
-Consent = Callable[[StudyTerms], bool]
-"""Returns whether the owner agrees to a study; independent of any record."""
-
 _LOGGER = logging.getLogger("askance.device")
 _CONFIGURATION = "# The device of an application, which has its settings (DeviceClient).\n"
 _RELEASE_MS = 1000
 _LONGEST_WAIT_S = 60
 _CHECK_S = 30  # between two looks at the conditions
 _HOURS = 24
-_MAX_AGREED = 1024  # studies; more are asked about again
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +145,7 @@ class DeviceClient:
         longest_wait_s: int = _LONGEST_WAIT_S,
     ) -> None:
         self._home = DeviceHome(Path(folder))
+        self._certificate = CertificateFile(self._home.certificate_path, system_now_s)
         self._address = Address.of(aggregator)
         self._ca = None if ca is None else Path(ca)
         _check_secrecy(self._address, self._ca, plaintext)
@@ -156,7 +155,7 @@ class DeviceClient:
         self._source = _source_of(records, limits)
         self._columns = columns or {}
         self._several = several
-        self._asked = None if consent is None else _Asked(consent, policy.consent)
+        self._asked = None if consent is None else ApplicationConsent(consent, policy.consent)
         self._policy = policy if consent is None else replace(policy, consent=self._asked)
         self._conditions = tuple(conditions)
         self._check_s = check_s
@@ -190,9 +189,10 @@ class DeviceClient:
     async def enrol_async(self, token: str) -> None:
         """Do as `enrol` does, in the caller's loop."""
         opened = await self._open()
-        identities = list(identities_of(self._home.secret(), opened.roster.names))
-        async with self._channel() as channel:
-            await enrol(channel, token.encode("ascii"), identities)
+        secret, names = self._home.secret(), opened.roster.names
+        identities, gateway = list(identities_of(secret, names)), gateway_identity(secret, names)
+        async with self._channel(lambda: None) as channel:  # by the token alone
+            await enrol(channel, token.encode("ascii"), identities, gateway, self._certificate)
 
     def run_once(self) -> CheckInOutcome | None:
         """Check in once: fetch requests, answer them, and deliver the answers.
@@ -296,6 +296,7 @@ class DeviceClient:
     async def _connected(self, gateway: Gateway, stopped: asyncio.Event) -> None:
         """Run the gateway until a stop, or until a condition no longer holds."""
         running = asyncio.ensure_future(gateway.run())
+        asking: asyncio.Future[None] | None = None
         try:
             while not stopped.is_set() and self._allowed():
                 stopping = asyncio.ensure_future(_wait_for(stopped, self._check_s))
@@ -303,9 +304,11 @@ class DeviceClient:
                 stopping.cancel()
                 if running.done():
                     running.result()
-                if self._asked is not None and self._asked.asks_again():
-                    gateway.reopen()
+                if self._asked is not None and (asking is None or asking.done()):
+                    asking = asyncio.ensure_future(_ask_again(self._asked, gateway))
         finally:
+            if asking is not None:
+                asking.cancel()
             running.cancel()
             with suppress(asyncio.CancelledError):
                 await running
@@ -350,17 +353,20 @@ class DeviceClient:
                 channel=self._channel,
                 connections=1,
                 watcher=self._journal,
+                identity=gateway_identity(self._home.secret(), roster.names),
                 longest_wait_ms=self._longest_wait_ms,
                 release_ms=self._release_ms,
+                certificate=self._certificate,
             )
         except BaseException:
             file.close()
             raise
         return _Opened(file, roster, gateway)
 
-    def _channel(self) -> Any:
-        authority = None if self._ca is None else self._ca.read_bytes()
-        return open_channel(str(self._address), authority, longest_wait_ms=self._longest_wait_ms)
+    def _channel(self, own: OwnCertificate | None = None) -> Any:
+        authority = None if self._ca is None else partial(read_authority, self._ca)
+        wait_ms, own = self._longest_wait_ms, own or self._certificate.read
+        return open_channel(str(self._address), authority, longest_wait_ms=wait_ms, own=own)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -381,55 +387,18 @@ class DeviceClient:
 
     def _in_a_loop(self, work: Coroutine[Any, Any, T]) -> T:
         try:
+            self._check_process()  # before a loop is made: a forked child has no use for one
             asyncio.get_running_loop()
         except RuntimeError:
             return asyncio.run(work)
+        except LocalProtocolError:
+            work.close()
+            raise
         work.close()
         raise LocalProtocolError(
             "client: expected a call outside a running event loop, got one within (use the method"
             " that ends in _async)"
         )
-
-
-class _Asked:
-    """Consent by an application's function, which is asked until it agrees to a study and its key.
-
-    Args:
-      consent: the application's.
-      owner: the policy's own, which is asked first, for every request; None: there is none.
-    """
-
-    def __init__(self, consent: Consent, owner: PolicyConsent | None) -> None:
-        self._consent = consent
-        self._owner = owner
-        self._agreed: set[tuple[bytes, bytes]] = set()  # digests of studies, and analysts' keys
-        self._held = False  # whether a study was held since `asks_again`
-
-    def __call__(self, study: ExaminedStudy, payload: bytes, at_s: int) -> Refusal | None:
-        objection = None if self._owner is None else self._owner(study, payload, at_s)
-        if objection is not None:
-            return objection
-        key = (study.digest, study.public_key)
-        if key in self._agreed:
-            return None
-        try:
-            agreed = self._consent(study.terms) is True
-        except Exception as failure:
-            _LOGGER.warning("consent failed: %s", type(failure).__name__)
-            agreed = False
-        if not agreed:
-            self._held = True
-            name = study.digest.hex()[:16]
-            return Refusal(Reason.WAITING, f"study {name} waits for the application's consent")
-        if len(self._agreed) >= _MAX_AGREED:
-            self._agreed.clear()
-        self._agreed.add(key)
-        return None
-
-    def asks_again(self) -> bool:
-        """Return whether a study was held since the last call: its requests must come again."""
-        held, self._held = self._held, False
-        return held
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,6 +426,12 @@ def outside_hours(first: int, last: int, hour: Callable[[], int] = local_hour) -
             raise InvalidParameter(f"hour: expected 0 to {_HOURS - 1}, got {value}")
     quiet = {(first + step) % _HOURS for step in range((last - first) % _HOURS)}
     return lambda: hour() not in quiet
+
+
+async def _ask_again(asked: ApplicationConsent, gateway: Gateway) -> None:
+    """Ask an application about held studies, in a thread; agreed, let their requests come again."""
+    if await asyncio.to_thread(asked.ask_again):
+        gateway.reopen()
 
 
 async def _wait_for(stopped: asyncio.Event, most_s: int) -> None:

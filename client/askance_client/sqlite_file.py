@@ -11,13 +11,15 @@ import os
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from askance_client.durable_files import sync
 from askance_client.errors import StoreError, StoreFailed, UnsupportedStore
+
+_PAGES = 512  # that a copy takes at a time: 2 MiB, some 2 ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +96,18 @@ class SqliteFile:
         return cls.open(path, kind)
 
     @classmethod
-    def open(cls, path: Path, kind: FileKind) -> SqliteFile:
+    def open(
+        cls,
+        path: Path,
+        kind: FileKind,
+        connect: Callable[[Path], sqlite3.Connection] | None = None,
+    ) -> SqliteFile:
         """Open a file and bring an older version up to date, or refuse.
+
+        Args:
+          path: the file.
+          kind: of it.
+          connect: makes the connection; None: one that holds the file alone.
 
         Raises:
           StoreError: no file, not of this kind, damaged, or in use.
@@ -105,7 +117,7 @@ class SqliteFile:
         if not path.is_file():
             raise StoreError(f"{name} {path}: expected a {name}, found no file ({kind.make})")
         try:
-            connection = _connect(path)
+            connection = (connect or _connect)(path)
         except sqlite3.Error as error:
             raise StoreError(f"{name} {path}: expected a sound {name}, found: {error}") from None
         try:
@@ -159,6 +171,26 @@ class SqliteFile:
             except BaseException:
                 self._roll_back()
                 raise
+
+    def copy_to(self, path: Path, pause: Callable[[], None]) -> None:
+        """Copy the file to a new one, as it is at the end; transactions pass in between.
+
+        Args:
+            path: the new file.
+            pause: lets other threads in, after every two mebibytes.
+
+        Raises:
+            StoreError: it cannot be copied.
+        """
+
+        def others(*_: int) -> None:
+            self._lock.release()
+            pause()
+            self._lock.acquire()
+
+        with self.reading() as connection, closing(sqlite3.connect(path)) as target:
+            connection.backup(target, pages=_PAGES, progress=others)
+        sync(path)
 
     def close(self) -> None:
         """Close the file."""

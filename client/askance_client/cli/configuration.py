@@ -44,7 +44,7 @@ class DeviceConfiguration:
       records: whose records.
       release_ms: a report leaves at a multiple of this many milliseconds after its request;
         half of it is the time limit of reading and evaluating a record.
-      connections: over how many connections a gateway's streams are spread.
+      connections: over how many connections a gateway's check-ins are spread (`run --once`).
       longest_wait_s: between two tries to reach the aggregator.
       rule: what holds for a study on which the owner has not decided.
       consent_days: an approval holds for so many days; None: until the study expires.

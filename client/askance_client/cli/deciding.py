@@ -29,17 +29,9 @@ def tell_explanations(result: dict[str, Any]) -> str:
     return "\n\n".join(told) if told else "no study waits"
 
 
-def approve(home: DeviceHome, path: Path, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Approve a study."""
-    given: dict[str, Any] = _given(arguments)
-    if arguments.days is not None:
-        given["days"] = arguments.days
-    return ask(home, path, "approve", given)[0]
-
-
-def deny(home: DeviceHome, path: Path, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Deny a study."""
-    return ask(home, path, "deny", _given(arguments))[0]
+def decide(home: DeviceHome, path: Path, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Approve or deny a study, as the command's name says."""
+    return ask(home, path, arguments.device.name, _given(arguments))[0]
 
 
 def tell_decision(result: dict[str, Any]) -> str:
@@ -48,12 +40,10 @@ def tell_decision(result: dict[str, Any]) -> str:
     return f"study {result['study'][:16]}: {result['state']}{until}"
 
 
-def _given(arguments: argparse.Namespace) -> dict[str, str]:
-    return {
-        "study": arguments.study,
-        "analyst": _hex(arguments.analyst),
-        "why": arguments.why,
-    }
+def _given(arguments: argparse.Namespace) -> dict[str, Any]:
+    days = getattr(arguments, "days", None)
+    given = {"study": arguments.study, "analyst": _hex(arguments.analyst), "why": arguments.why}
+    return given if days is None else given | {"days": days}
 
 
 def _hex(analyst: bytes | None) -> str:

@@ -8,8 +8,10 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from askance_client.errors import AskanceError, InvalidParameter, InvalidQuery, InvalidRecord
 
@@ -46,9 +48,9 @@ def _run(arguments: argparse.Namespace) -> int:
 
     home, configuration = _home_and_configuration(arguments)
     if not arguments.once:
-        run_on(home, configuration, as_json=arguments.json)
+        run_on(home, configuration, as_json=arguments.json, log_file=arguments.log_file)
         return 0
-    result = run_once(home, configuration)
+    result = run_once(home, configuration, arguments.log_file)
     _show(arguments, result, tell_once)
     return 1 if result["failed"] else 0
 
@@ -73,16 +75,19 @@ def _explain(arguments: argparse.Namespace) -> int:
     return _show(arguments, result, tell_explanations)
 
 
-def _approve(arguments: argparse.Namespace) -> int:
-    from askance_client.cli.deciding import approve, tell_decision
+def _decide(arguments: argparse.Namespace) -> int:
+    from askance_client.cli.deciding import decide, tell_decision
 
-    return _show(arguments, approve(*_home_and_configuration(arguments), arguments), tell_decision)
+    return _show(arguments, decide(*_home_and_configuration(arguments), arguments), tell_decision)
 
 
-def _deny(arguments: argparse.Namespace) -> int:
-    from askance_client.cli.deciding import deny, tell_decision
+def _console(arguments: argparse.Namespace) -> int:
+    from askance_client.cli.folder import ask
+    from askance_client.cli.report import csv_history
+    from askance_client.console import run_console
 
-    return _show(arguments, deny(*_home_and_configuration(arguments), arguments), tell_decision)
+    ask_device = partial(ask, *_home_and_configuration(arguments))
+    return run_console(ask_device, csv_history, arguments)
 
 
 def _verify(arguments: argparse.Namespace) -> int:
@@ -129,7 +134,7 @@ def _add_init(parser: argparse.ArgumentParser) -> None:
         ("--ca", Path, "FILE", "the authority that signed its certificate (PEM)"),
         ("--schema", Path, "FILE", "the schema of a record (TOML)"),
         ("--data", Path, "FILE", "the records, of the kind that the file's suffix tells"),
-        ("--records", _reads_record("an_origin"), "KIND:WHERE", _RECORDS),
+        ("--records", _reads("an_origin", "record_settings"), "KIND:WHERE", _RECORDS),
         ("--query", str, "SQL", "of sqlite and duckdb: a SELECT with the records' columns"),
         ("--row", _row, "N", "one member, by the row's number from 0"),
         ("--key", str, "COLUMN", "a gateway, for all rows: the column that names members"),
@@ -143,7 +148,7 @@ def _add_init(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--several",
-        type=_reads_record("a_rule"),
+        type=_reads("a_rule", "record_settings"),
         metavar="RULE",
         help="a member's several records: refuse (default), draw one per question, or first",
     )
@@ -187,6 +192,12 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     _add_place(parser)
     parser.add_argument(
         "--once", action="store_true", help="check in once for each member, then end"
+    )
+    parser.add_argument(
+        "--log-file",
+        type=Path,
+        metavar="FILE",
+        help="write the log there, not to stderr; at most 8 MiB, and three older files of it",
     )
 
 
@@ -232,6 +243,14 @@ def _add_approve(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_console(parser: argparse.ArgumentParser) -> None:
+    _add_place(parser)
+    port = "of 127.0.0.1, where the page is served; default: a free one"
+    parser.add_argument("--port", type=_row, default=0, metavar="N", help=port)
+    member = "of a gateway: that member's own budgets and history, without decisions"
+    parser.add_argument("--member", default="", metavar="NAME", help=member)
+
+
 def _add_repair(parser: argparse.ArgumentParser) -> None:
     _add_place(parser)
     parser.add_argument("--yes", action="store_true", help="go on: the printed risk was read")
@@ -256,9 +275,15 @@ COMMANDS = (
     Command(
         "explain", "a study or request: possible answers, loss, budgets", _add_explain, _explain
     ),
-    Command("approve", "let a study be answered", _add_approve, _approve),
-    Command("deny", "refuse a study from now on", _add_deny, _deny),
-    Command("doctor", "check folder, clock, records, network", _add_place, _doctor),
+    Command("approve", "let a study be answered", _add_approve, _decide),
+    Command("deny", "refuse a study from now on", _add_deny, _decide),
+    Command("console", "the owner's page, in a browser on this machine", _add_console, _console),
+    Command(
+        "doctor",
+        "check all that a device needs; exit code 1 if something is wrong",
+        _add_place,
+        _doctor,
+    ),
     Command("verify", "check the ledger and recompute every charge", _add_place, _verify),
     Command(
         "accept-loss",
@@ -295,6 +320,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command of the device and return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in words
+    if os.name != "posix":
+        text = f"expected Linux or macOS, got {os.name}: files and sockets of a device need POSIX"
+        return _fail(1, "unsupported", text, as_json=as_json)
     parser = _Parser(prog="python -m askance_client", description=_DESCRIPTION)
     parser.set_defaults(json=False, debug=False)
     add_commands(parser)
@@ -364,28 +392,13 @@ def _show(
     return 0
 
 
-def _reads(name: str) -> Callable[[str], object]:
+def _reads(name: str, module: str = "configuration") -> Callable[[str], object]:
     """Return a parser of an option that reads it as `device.toml` reads the same value."""
 
     def read(text: str) -> object:
-        from askance_client.cli import configuration
-
+        settings = import_module(f"askance_client.cli.{module}")
         try:
-            return getattr(configuration, name)(text)
-        except InvalidParameter as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-
-    return read
-
-
-def _reads_record(name: str) -> Callable[[str], object]:
-    """Return a parser of an option of the table `[records]`."""
-
-    def read(text: str) -> object:
-        from askance_client.cli import record_settings
-
-        try:
-            return getattr(record_settings, name)(text)
+            return cast(object, getattr(settings, name)(text))
         except InvalidParameter as error:
             raise argparse.ArgumentTypeError(str(error)) from None
 

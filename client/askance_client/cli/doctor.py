@@ -85,6 +85,8 @@ def tell_examination(result: dict[str, Any]) -> str:
 
 def _findings(home: DeviceHome, path: Path, now_s: int) -> Iterator[Finding]:
     yield _checked("folder", lambda: _folder(home))
+    if not home.folder.is_dir():
+        return  # every other check would fail for the same reason
     yield _checked("identity", lambda: f"device {home.secret().device().device_id.hex()}")
     yield _checked("disk", lambda: _disk(home))
     configured: list[DeviceConfiguration] = []
@@ -107,7 +109,9 @@ def _checked(name: str, check: Callable[[], str]) -> Finding:
     except AskanceError as error:
         return Finding(name, False, " ".join(str(error).split()), _ADVICE[name])
     except OSError as error:
-        return Finding(name, False, error.strerror or type(error).__name__, _ADVICE[name])
+        text = error.strerror or type(error).__name__
+        where = "" if error.filename is None else f"{error.filename}: "
+        return Finding(name, False, printable(where + text), _ADVICE[name])
 
 
 _ADVICE = {
@@ -189,7 +193,13 @@ def _members(people: MemberRoster) -> str:
 def _ledger(home: DeviceHome, configuration: DeviceConfiguration) -> str:
     if is_running(home.control_path):
         return "held by the running device"
-    home.bound(read_people(configuration).binding).close()  # opens it, with chain and mark
+    try:
+        binding = read_people(configuration).binding
+    except (AskanceError, OSError):
+        raise _Wrong(
+            "not checked, because the records cannot be read", _ADVICE["records"]
+        ) from None
+    home.bound(binding).close()  # opens it, with chain and mark
     return "whole, and bound to these records"
 
 
@@ -197,7 +207,10 @@ def _clock(home: DeviceHome, now_s: int) -> str:
     if now_s < _FIRST_S:
         raise _Wrong(f"expected a date after 2024, got {utc_text(now_s)}", _ADVICE["clock"])
     if not is_running(home.control_path):
-        ledgers = home.ledgers()
+        try:
+            ledgers = home.ledgers()
+        except AskanceError:  # which the check of the ledger reports
+            return f"{utc_text(now_s)}; not compared with the ledger, which cannot be opened"
         try:
             last_s = max(
                 (ledgers.ledger(name).totals(bytes(32), 0).last_s for name in ledgers.members()),
@@ -236,6 +249,9 @@ def _lasting(name: str, end_s: int, now_s: int) -> str:
 
 def _reach(configuration: DeviceConfiguration, now_s: int) -> str:
     address = configuration.aggregator
+    if configuration.ca is not None and not configuration.ca.is_file():
+        text = f"{address}: not tried, because {configuration.ca} is no file"
+        raise _Wrong(text, _ADVICE["certificate"])
     with socket.create_connection((address.host, address.port), _REACH_TIMEOUT_S) as connected:
         if configuration.ca is None:
             return f"{address} is reached"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from io import TextIOWrapper
+from pathlib import Path
 from threading import Lock
 
 from askance_client.errors import AskanceError
@@ -14,6 +17,10 @@ from askance_client.messages import Reason, Refusal
 from askance_client.printable import printable
 from askance_client.service.clock import steady_ms, utc
 
+MAX_LOG_BYTES = 8 << 20
+"""Bytes of a log's file; with the older ones 32 MiB, some 300,000 lines."""
+
+_OLDER_LOGS = 3
 _EVERY_S = 2  # seconds whose events make one line of counts
 _MAX_WARNINGS = 20  # printed for one file
 _TEXTS = 8  # of refusals, within that time: a hostile aggregator could fill the log with them
@@ -22,15 +29,37 @@ _SOURCE_TEXTS = 8  # of record sources, within that time
 _LOGGER = logging.getLogger("askance.device")
 
 
-def log_to_stderr() -> None:
-    """Send the journal's lines to stderr, with the time in UTC."""
-    handler = logging.StreamHandler(sys.stderr)
+def start_log(file: Path | None = None) -> None:
+    """Send the journal's lines to a file or, without one, to stderr, with the time in UTC.
+
+    Args:
+      file: readable by its owner only. Past `MAX_LOG_BYTES` it is renamed to FILE.1, and older ones
+        to FILE.2 and so on; `_OLDER_LOGS` of them are kept.
+
+    Raises:
+      OSError: the file cannot be opened.
+    """
+    handler = logging.StreamHandler(sys.stderr) if file is None else _rotating(file)
     formatter = logging.Formatter("%(asctime)sZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S")
     formatter.converter = utc
     handler.setFormatter(formatter)
     _LOGGER.addHandler(handler)
     _LOGGER.setLevel(logging.INFO)
     _LOGGER.propagate = False
+
+
+def _rotating(file: Path) -> logging.Handler:
+    """A handler whose files belong to their owner and do not grow past the limit."""
+    from logging.handlers import RotatingFileHandler  # its parts take memory of every device
+
+    class OwnFile(RotatingFileHandler):
+        """Makes its files readable by their owner only."""
+
+        def _open(self) -> TextIOWrapper:
+            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            return open(descriptor, "a", encoding="utf-8")
+
+    return OwnFile(file, maxBytes=MAX_LOG_BYTES, backupCount=_OLDER_LOGS, encoding="utf-8")
 
 
 def warn(warnings: Sequence[str]) -> None:

@@ -6,22 +6,25 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
-from askance_client.accounting import NANO_NATS_PER_NAT, exp_bounds, format_nats
+from askance_client.accounting import MAX_NANO_NATS, NANO_NATS_PER_NAT, exp_bounds, format_nats
 from askance_client.cli.explaining import kept_study, level_name, likeliest_levels, question
 from askance_client.codec import digest_of
 from askance_client.device import Policy
 from askance_client.ledger import SECONDS_PER_DAY, LedgerFile
 from askance_client.messages import Request, StudyTerms
 from askance_client.owner import KnownStudy
-from askance_client.owner.laws import classes, table, truths
+from askance_client.owner.laws import classes, percent, table, truths
 from askance_client.printable import printable
-from askance_client.queries import Query, QueryKind
+from askance_client.queries import Bit, Query, QueryKind, Schema
 from askance_client.randomizers import Randomizer
 from askance_client.service.clock import utc_text
 
+_ANY = Schema("any", 1, any=Bit())
+ANY_STUDY = StudyTerms(bytes(16), "", 1, (), _ANY, MAX_NANO_NATS, 0, "", fields=())
+"""Terms that promise no budget: the owner's limits alone hold for them."""
+
 _BITS = 64  # binary places of the odds
 _HUNDREDTHS = 100
-_MOST_DECIMALS = 12  # of a percentage
 _MOST_EXPONENT = 40 * NANO_NATS_PER_NAT  # of more nats the odds have no use: 10^17 times
 
 
@@ -33,18 +36,6 @@ def odds(nano_nats: int) -> str:
     hundredths = -(-high * _HUNDREDTHS >> _BITS)
     whole, rest = divmod(hundredths, _HUNDREDTHS)
     return f"{whole:,}.{rest:02}" if rest else f"{whole:,}"
-
-
-def percent(chance: Fraction) -> str:
-    """Return a probability as a percentage: two decimals, or two digits of a small one."""
-    if not chance:
-        return "0 %"
-    decimals, unit = 2, 100
-    while 100 * chance * unit < 10 and decimals < _MOST_DECIMALS:
-        decimals, unit = decimals + 1, 10 * unit
-    rounded = (200 * chance.numerator * unit + chance.denominator) // (2 * chance.denominator)
-    whole, rest = divmod(rounded, unit)
-    return f"{whole}.{rest:0{decimals}} %"
 
 
 def explained_request(request: Request, payload: bytes) -> dict[str, Any]:
@@ -157,14 +148,23 @@ def _repeated(terms: StudyTerms) -> dict[str, Any]:
 
 
 def left(
-    ledgers: LedgerFile, policy: Policy, study: bytes, terms: StudyTerms, now_s: int
+    ledgers: LedgerFile, policy: Policy, study: bytes, terms: StudyTerms, now_s: int, member: str
 ) -> dict[str, Any]:
-    """Return what is left of each budget, in nano-nats: of the member who has the least left."""
+    """Return what is left of each budget, in nano-nats.
+
+    Args:
+      ledgers: of the folder.
+      policy: the owner's.
+      study: digest.
+      terms: of the study.
+      now_s: the time, Unix seconds.
+      member: the member's name; empty: of each budget, the member who has the least left.
+    """
     day = now_s // SECONDS_PER_DAY
     limits = policy.limits(terms, day)
     totals = [
         ledgers.ledger(name).standing(bytes(32), bytes(32), study, day, limits).totals
-        for name in ledgers.members()
+        for name in ((member,) if member else ledgers.members())
     ]
     spent = {
         "life": (limits.life, max((found.life for found in totals), default=0)),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 from askance_client.cli.configuration import DeviceConfiguration, read_configuration
 from askance_client.cli.explaining import explain, kept_request
 from askance_client.cli.explanations import (
+    ANY_STUDY,
     explained_request,
     explained_study,
     left,
@@ -20,8 +22,7 @@ from askance_client.cli.explanations import (
 from askance_client.cli.home import DeviceHome
 from askance_client.codec import digest_of
 from askance_client.errors import InvalidParameter
-from askance_client.ledger import LedgerFile, PostingKind
-from askance_client.messages import StudyTerms
+from askance_client.ledger import LedgerFile, Posting, PostingKind
 from askance_client.owner import ConsentRule, Consents, KnownStudy, Operation, ask_running
 from askance_client.printable import value_text
 from askance_client.service.clock import system_now_s
@@ -53,7 +54,9 @@ class OpenFolder:
         """Return the operations by the names of their commands."""
         return {
             "status": self.status,
+            "policy": self.policy,
             "history": self.history,
+            "studies": self.studies,
             "explain": self.explain,
             "approve": self.approve,
             "deny": self.deny,
@@ -84,12 +87,36 @@ class OpenFolder:
             "waiting": [self._explained(known, now_s) for known in waiting],
         }
 
-    def history(self, _: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """Make an object per row, in plain words; a gateway's with the member's name."""
+    def policy(self, arguments: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """Make one object: permissions, and what is left to a `member`, or to the poorest."""
+        found, member = self.configuration(), _text(arguments, "member")
+        policy = found.policy
+        yield {
+            "analysts": sorted(key.hex() for key in policy.analysts),
+            "fields": None if policy.fields is None else sorted(policy.fields),
+            "refresh_days": policy.refresh_days,
+            "consent": found.rule.value,
+            "consent_days": found.consent_days,
+            "left": left(self.ledgers, policy, bytes(32), ANY_STUDY, self.now_s(), member),
+        }
+
+    def studies(self, _: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """Make an object per known study, in the order in which they came."""
+        for known in self._known:
+            yield self._explained(known, self.now_s())
+
+    def history(self, arguments: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """Make an object per row, in plain words; a gateway's with the member's name.
+
+        `member` names the member whose rows are wanted, `newest` the number of rows.
+        """
         analysts: dict[bytes, list[str]] = {}
-        for known in () if self.consents is None else self.consents.studies():
+        for known in self._known:
             analysts.setdefault(known.digest, []).append(known.analyst.hex())
-        for posting in self.ledgers.postings():
+        member, newest = _text(arguments, "member"), _number(arguments, "newest", None)
+        rows: Iterable[Posting] = self.ledgers.postings()
+        rows = (row for row in rows if member in ("", row.member))
+        for posting in rows if newest is None else deque(rows, newest):
             entry = explain(posting)
             if posting.kind is PostingKind.ANSWER:
                 entry["analysts"] = analysts.get(posting.charge.study_digest, [])
@@ -103,11 +130,10 @@ class OpenFolder:
                 yield self._explained(known, now_s, whole=True)
             return
         wanted = name.lower()
-        met = () if self.consents is None else self.consents.studies()
-        fits = [study for study in met if study.digest.hex().startswith(wanted)]
+        fits = [study for study in self._known if study.digest.hex().startswith(wanted)]
         if fits and len(name) >= _LEAST_DIGITS:
             found = self._consents().named(name, _key(arguments))
-            yield self._explained(found, now_s, whole=True)
+            yield self._explained(found, now_s, whole=True, member=_text(arguments, "member"))
         else:
             yield self._request(wanted, name)
 
@@ -115,9 +141,7 @@ class OpenFolder:
         """Approve a study, durably; make one object of it."""
         consents, now_s = self._consents(), self.now_s()
         known = consents.named(_text(arguments, "study"), _key(arguments))
-        days = arguments.get("days", self.configuration().consent_days)
-        if days is not None and (isinstance(days, bool) or not isinstance(days, int)):
-            raise InvalidParameter(f"days: expected a whole number, got {value_text(days)}")
+        days = _number(arguments, "days", self.configuration().consent_days)
         approved = consents.approve(known, now_s, days, _text(arguments, "why"))
         yield self._explained(approved, now_s)
 
@@ -127,6 +151,10 @@ class OpenFolder:
         known = consents.named(_text(arguments, "study"), _key(arguments))
         yield self._explained(consents.deny(known, now_s, _text(arguments, "why")), now_s)
 
+    @property
+    def _known(self) -> tuple[KnownStudy, ...]:
+        return () if self.consents is None else self.consents.studies()
+
     def _consents(self) -> Consents:
         if self.consents is None:
             raise InvalidParameter(
@@ -134,30 +162,22 @@ class OpenFolder:
             )
         return self.consents
 
-    def _explained(self, known: KnownStudy, now_s: int, *, whole: bool = False) -> dict[str, Any]:
+    def _explained(
+        self, known: KnownStudy, now_s: int, *, whole: bool = False, member: str = ""
+    ) -> dict[str, Any]:
         terms = study_of(known)
         if terms is None:  # examined when it came; unreadable only by another version
             return {"study": known.digest.hex(), "analyst": known.analyst.hex()}
         entry = explained_study(known, terms, now_s)
         if whole:
-            entry["left"] = self._left(known.digest, terms, now_s)
+            policy = self.configuration().policy
+            entry["left"] = left(self.ledgers, policy, known.digest, terms, now_s, member)
             entry["questions"] = list(_questions(known))
         return entry
 
-    def _left(self, study: bytes, terms: StudyTerms, now_s: int) -> dict[str, Any]:
-        return left(self.ledgers, self.configuration().policy, study, terms, now_s)
-
     def _request(self, wanted: str, name: str) -> dict[str, Any]:
         """Explain a request that was answered, or that a study waits with."""
-        held = (
-            []
-            if self.consents is None
-            else [
-                (payload, known.study)
-                for known in self.consents.studies()
-                for payload in known.questions
-            ]
-        )
+        held = [(asked, known.study) for known in self._known for asked in known.questions]
         answered = (
             (posting.charge.payload, posting.charge.study) for posting in self.ledgers.answers()
         )
@@ -184,6 +204,13 @@ def _text(arguments: Mapping[str, Any], name: str) -> str:
     found = arguments.get(name) or ""
     if not isinstance(found, str):
         raise InvalidParameter(f"{name}: expected a text, got {value_text(found)}")
+    return found
+
+
+def _number(arguments: Mapping[str, Any], name: str, absent: int | None) -> int | None:
+    found = arguments.get(name, absent)
+    if found is not None and (isinstance(found, bool) or not isinstance(found, int) or found < 0):
+        raise InvalidParameter(f"{name}: expected a whole number, got {value_text(found)}")
     return found
 
 

@@ -139,6 +139,11 @@ class DeviceHome:
         return self.folder / _CONSENTS
 
     @property
+    def certificate_path(self) -> Path:
+        """The path of the certificate and its key, which `enroll` asks the aggregator for."""
+        return self.folder / "certificate.json"
+
+    @property
     def control_path(self) -> Path:
         """The path of the socket of a running device."""
         return self.folder / SOCKET

@@ -125,6 +125,11 @@ def identities_of(secret: Secret, names: Sequence[str]) -> Iterator[Identity]:
         yield secret.device() if name == ALONE else secret.member(name)
 
 
+def gateway_identity(secret: Secret, names: Sequence[str]) -> Identity | None:
+    """Derive the identity of a gateway of these members; None for a single device."""
+    return None if tuple(names) == (ALONE,) else secret.gateway()
+
+
 def read_people(configuration: DeviceConfiguration) -> MemberRoster:
     """Name the members of the source that a configuration names.
 

@@ -59,7 +59,8 @@ def history(home: DeviceHome, path: Path) -> dict[str, Any]:
 
 def tell_history(result: dict[str, Any]) -> str:
     """Format a paragraph per row: time, cost and study, then the question and the answer."""
-    return "\n".join(line for entry in result["entries"] for line in _paragraph(entry))
+    lines = [line for entry in result["entries"] for line in _paragraph(entry)]
+    return "\n".join(lines or ["no question was charged"])
 
 
 def csv_history(result: dict[str, Any]) -> str:

@@ -14,18 +14,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cryptography import x509
 from grpc import aio
 
 from askance_client.cli.configuration import DeviceConfiguration, read_configuration
-from askance_client.cli.event_log import Journal, log_to_stderr, warn
+from askance_client.cli.event_log import Journal, start_log, warn
 from askance_client.cli.folder import OpenFolder
 from askance_client.cli.home import DeviceHome
-from askance_client.cli.members import identities_of, read_people
+from askance_client.cli.members import gateway_identity, identities_of, read_people
 from askance_client.errors import AskanceError, InvalidParameter, RemoteProtocolError
 from askance_client.owner import Consents, ControlServer
 from askance_client.randomizers import SystemCoins
 from askance_client.service import (
+    Authority,
+    CertificateFile,
     CheckInOutcome,
     Gateway,
     Identity,
@@ -33,6 +34,7 @@ from askance_client.service import (
     enrol,
     open_channel,
     rare_collections,
+    read_authority,
     system_now_s,
 )
 
@@ -51,7 +53,10 @@ def enroll(home: DeviceHome, path: Path, arguments: argparse.Namespace) -> dict[
     home.bound(people.binding).close()  # refuses, before anything leaves
     identities = list(identities_of(home.secret(), people.names))
     try:
-        new, known = asyncio.run(_enrol(configuration, token, identities))
+        gateway = gateway_identity(home.secret(), people.names)
+        certificate = CertificateFile(home.certificate_path, system_now_s)
+        new, known = asyncio.run(_enrol(configuration, token, identities, gateway, certificate))
+        held = certificate.read()
     except (aio.AioRpcError, RemoteProtocolError) as error:
         raise AggregatorFailed(_explained(configuration, describe(error))) from None
     return {
@@ -59,6 +64,7 @@ def enroll(home: DeviceHome, path: Path, arguments: argparse.Namespace) -> dict[
         "enrolled": new,
         "known": known,
         "unfit": dict(people.unfit()),
+        "certificate_ends_unix_s": None if held is None else held.ends_s,
     }
 
 
@@ -73,9 +79,9 @@ def tell_enroll(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def run_once(home: DeviceHome, path: Path) -> dict[str, Any]:
+def run_once(home: DeviceHome, path: Path, log_file: Path | None = None) -> dict[str, Any]:
     """Check in once for each member."""
-    log_to_stderr()
+    start_log(log_file)
     configuration = read_configuration(path)
     with _gateway(home, configuration, Journal()) as (gateway, _):
         outcome = asyncio.run(gateway.check_in_once())
@@ -93,9 +99,9 @@ def tell_once(result: dict[str, Any]) -> str:
     )
 
 
-def run_on(home: DeviceHome, path: Path, *, as_json: bool) -> None:
-    """Streams for all members until a signal; says so when it starts."""
-    log_to_stderr()
+def run_on(home: DeviceHome, path: Path, *, as_json: bool, log_file: Path | None = None) -> None:
+    """Hold streams for all members until a signal; log the start."""
+    start_log(log_file)
     configuration = read_configuration(path)
     journal = Journal()
     with _gateway(home, configuration, journal) as (gateway, folder):
@@ -137,11 +143,13 @@ def _gateway(
     """The gateway of a folder, whose files are open for the length of the block."""
     people, secret = read_people(configuration), home.secret()
     warn(people.warnings)
+    certificate = CertificateFile(home.certificate_path, system_now_s)
     channel = partial(
         open_channel,
         str(configuration.aggregator),
         _authority(configuration),
         longest_wait_ms=1000 * configuration.longest_wait_s,
+        own=certificate.read,
     )
     coins = SystemCoins()
     with _files(home, people.binding, configuration) as folder:
@@ -154,8 +162,10 @@ def _gateway(
             channel=channel,
             connections=configuration.connections,
             watcher=journal,
+            identity=gateway_identity(secret, people.names),
             longest_wait_ms=1000 * configuration.longest_wait_s,
             release_ms=configuration.release_ms,
+            certificate=certificate,
         )
         yield gateway, folder
 
@@ -177,30 +187,28 @@ def _files(
 
 
 async def _enrol(
-    configuration: DeviceConfiguration, token: bytes, identities: Sequence[Identity]
+    configuration: DeviceConfiguration,
+    token: bytes,
+    identities: Sequence[Identity],
+    gateway: Identity | None,
+    certificate: CertificateFile,
 ) -> tuple[int, int]:
     wait_ms = 1000 * configuration.longest_wait_s
     address, authority = str(configuration.aggregator), _authority(configuration)
     async with open_channel(address, authority, longest_wait_ms=wait_ms) as channel:
-        return await enrol(channel, token, identities)
+        return await enrol(channel, token, identities, gateway, certificate)
 
 
-def _authority(configuration: DeviceConfiguration) -> bytes | None:
-    """The bytes of the certificate file, which must hold a certificate."""
+def _authority(configuration: DeviceConfiguration) -> Authority | None:
+    """The reader of the certificate file, which must hold a certificate."""
     path = configuration.ca
     if path is None:
         return None
-    place = f"{configuration.path}: ca"
     try:
-        found = path.read_bytes()
-        x509.load_pem_x509_certificates(found)
-    except OSError as error:
-        raise InvalidParameter(f"{place}: {path} cannot be read: {error.strerror}") from None
-    except ValueError:
-        raise InvalidParameter(
-            f"{place}: expected a certificate (PEM) in {path}, got other bytes"
-        ) from None
-    return found
+        read_authority(path)
+    except InvalidParameter as error:
+        raise InvalidParameter(f"{configuration.path}: {error}") from None
+    return partial(read_authority, path)
 
 
 def _token(arguments: argparse.Namespace) -> bytes:

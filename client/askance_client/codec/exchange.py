@@ -52,12 +52,11 @@ def encode_report(report: Report) -> bytes:
 
     A refusal's message stays behind: its reason is all that leaves.
     """
-    message = pb.Report(
-        request_digest=report.request_digest,
-        charged_nano_nats=report.charged_nano_nats,
-        spent_nano_nats=report.spent_nano_nats,
-        sequence=report.sequence,
-    )
+    message = pb.Report()
+    message.request_digest = report.request_digest
+    message.charged_nano_nats = report.charged_nano_nats
+    message.spent_nano_nats = report.spent_nano_nats
+    message.sequence = report.sequence
     if isinstance(report.outcome, Refusal):
         message.refusal.reason = pb.Reason.ValueType(report.outcome.reason)
     else:

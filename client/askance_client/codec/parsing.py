@@ -26,7 +26,7 @@ def parse(kind: type[M], data: bytes, *, limit: int = MAX_MESSAGE_BYTES) -> M:
     Raises:
       RemoteProtocolError: too long, not a `kind`, or with fields this version does not know.
     """
-    name = kind.DESCRIPTOR.name
+    name = kind.__name__
     if len(data) > limit:
         raise RemoteProtocolError(f"{name}: expected at most {limit} bytes, found {len(data)}")
     message = kind()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from threading import Lock
 from typing import Protocol
 
@@ -15,6 +16,7 @@ from askance_client.device.settling import (
     Repeated,
     Settlement,
     Settling,
+    objection_of_owner,
     over,
     refused,
     reused,
@@ -127,7 +129,10 @@ class Device:
                 f"expected schema {self._schema.name!r} version {self._schema.version},"
                 f" found {study.terms.schema.name!r} version {study.terms.schema.version}",
             )
-        self._studies[study.digest] = study
+        known = self._studies.get(study.digest, study)
+        if study.public_key not in {one.public_key for one in (known, *known.copies)}:
+            known = replace(known, copies=(*known.copies, study))
+        self._studies[study.digest] = known
         while len(self._studies) > _MAX_STUDIES:  # the oldest; its aggregator may send it again
             oldest = next(iter(self._studies))
             del self._studies[oldest]
@@ -151,7 +156,7 @@ class Device:
         except BaseException:
             turn.close()
             raise
-        report = turn.finish().get(digest_of(payload))
+        report = next(iter(turn.finish().values()), None)
         if report is None:
             raise TooManyRefusals("request: expected a decided study, and fewer refusals this hour")
         return report
@@ -201,6 +206,10 @@ class Device:
         if query.kind is QueryKind.VECTOR:
             return query.evaluate_vector(record)
         return query.evaluate(record)
+
+    def _objection(self, due: Due) -> Refusal | None:
+        """The owner's objection to an answer that is about to be charged; None: there is none."""
+        return objection_of_owner(self._policy, due.study, due.payload, due.at_s)
 
     def _spend(self, due: Due, value: Value) -> bytes:
         """Charge an answer, make it durable, and return its report.
@@ -254,6 +263,8 @@ class Turn:
     In this order: `evaluate`, in any thread and for as long as is thought right; then `finish`.
     A turn that cannot be finished is closed.
     """
+
+    __slots__ = ("_device", "_failures", "_held", "_settled", "_values", "refusals")
 
     def __init__(
         self,
@@ -334,9 +345,18 @@ class Turn:
             match settlement:
                 case Due(asked=asked):
                     value = values.get(digest, _public_default(asked.request.query))
-                    report = self._device._spend(settlement, value)
+                    # The owner may have denied the study since the turn began.
+                    objection = self._device._objection(settlement)
+                    if objection is not None and objection.reason is Reason.WAITING:
+                        continue
+                    if objection is None:
+                        report = self._device._spend(settlement, value)
+                    else:
+                        report = refused(digest, objection)
                     charged[asked.question] = report
                 case Repeated(question=question):
+                    if question not in charged:
+                        continue
                     report = _repeated(charged[question], digest)
                 case Refusal():
                     report = refused(digest, settlement)

@@ -35,17 +35,23 @@ KEPT_PER_BYTE = 100
 KEPT_PER_ENTRY = 8  # the same of a table's entry, a reference to the integer of its run
 
 _MAX_BYTES = 2 << 20
+_KEY_BYTES = 24  # counted for a remembered study, beside its bytes, key and signature
 _MAX_NAMED_BYTES = 512  # a digest and its key, or a refusal of one line
 
 
 @dataclass(frozen=True, slots=True)
 class ExaminedStudy:
-    """A study whose signature holds."""
+    """A study whose signature holds.
+
+    Args:
+      copies: the same bytes, signed by other analysts.
+    """
 
     digest: bytes
     terms: StudyTerms
     public_key: bytes
     study: bytes
+    copies: tuple[ExaminedStudy, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +76,17 @@ class Examiner:
     """
 
     def __init__(self, capacity: int = 16) -> None:
-        self._studies = _Latest[bytes, ExaminedStudy | Refusal](capacity)
+        self._studies = _Latest[tuple[bytes, bytes, bytes], ExaminedStudy | Refusal](capacity)
         self._requests = _Latest[tuple[bytes, bytes], ExaminedRequest | Refusal](capacity)
         self._named = _Latest[bytes, bytes | Refusal](capacity)
 
     def study(self, signed: SignedStudy) -> ExaminedStudy | Refusal:
         """The study's terms, or why it is none."""
-        joined = b"".join(
-            len(part).to_bytes(8, "big") + part
-            for part in (signed.study, signed.public_key, signed.signature)
-        )
-        key = digest_of(joined)
+        key = (signed.study, signed.public_key, signed.signature)
         examined = self._studies.get(key)
         if examined is None:
             examined = _examine_study(signed)
-            self._studies.remember(key, examined, len(joined))
+            self._studies.remember(key, examined, sum(map(len, key)) + _KEY_BYTES)
         return examined
 
     def named_study(self, payload: bytes, digest: bytes) -> bytes | Refusal:

@@ -6,7 +6,6 @@ here has access to a record or to coins.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
@@ -93,7 +92,7 @@ class Settling:
         self._full = full
         self._now_s = now_s
         self._due = 0  # nano-nats of the message so far; all of one day
-        self._due_by_study: Counter[bytes] = Counter()
+        self._due_by_study: dict[bytes, int] = {}
         self._questions: set[bytes] = set()
 
     def settle(self, payload: bytes, digest: bytes) -> tuple[bytes | None, Settlement]:
@@ -136,8 +135,7 @@ class Settling:
         objection = objection or self._policy.too_early(study.terms.repeat)
         objection = objection or _untimely(study, at_s, self._now_s, standing.totals.last_s)
         objection = objection or off_epoch(study.terms.repeat, asked.request.epoch, day)
-        if objection is None and self._policy.consent is not None:
-            objection = self._policy.consent(study, payload, at_s)
+        objection = objection or objection_of_owner(self._policy, study, payload, at_s)
         if objection is not None:
             return objection
         if standing.frozen is not None:
@@ -148,7 +146,7 @@ class Settling:
         if past is not None:
             return over(past, asked.nano_nats, limits)
         self._due += asked.nano_nats
-        self._due_by_study[study.digest] += asked.nano_nats
+        self._due_by_study[study.digest] = self._due_for(study) + asked.nano_nats
         self._questions.add(asked.question)
         return Due(payload, asked, study, limits, at_s)
 
@@ -167,15 +165,21 @@ class Settling:
         if study.digest in self._full:
             return Overrun.SPACE
         totals = standing.totals
+        if not self._due:
+            return overrun(totals, nano_nats, limits)
         so_far = Totals(
-            study=totals.study + self._due_by_study[study.digest],
+            study=totals.study + self._due_for(study),
             day=totals.day + self._due,
             life=totals.life + self._due,
             last_s=totals.last_s,
             window=totals.window + self._due,
-            epoch=totals.epoch + self._due_by_study[study.digest],
+            epoch=totals.epoch + self._due_for(study),
         )
         return overrun(so_far, nano_nats, limits)
+
+    def _due_for(self, study: ExaminedStudy) -> int:
+        """Nano-nats of the message so far that are due for a study."""
+        return self._due_by_study.get(study.digest, 0)
 
 
 class RefusalCounts:
@@ -188,7 +192,7 @@ class RefusalCounts:
     __slots__ = ("_counts", "_hour")
 
     def __init__(self) -> None:
-        self._counts: Counter[bytes | None] = Counter()
+        self._counts: dict[bytes | None, int] = {}
         self._hour = 0
 
     def admit(self, study: bytes | None, now_s: int) -> bool:
@@ -205,7 +209,7 @@ class RefusalCounts:
         own = len(self._counts) - (None in self._counts)
         if study not in self._counts and own >= _MAX_COUNTED:
             study = None
-        self._counts[study] += 1
+        self._counts[study] = self._counts.get(study, 0) + 1
         return self._counts[study] <= MAX_REFUSALS
 
 
@@ -233,6 +237,19 @@ def over(past: Overrun, nano_nats: int, limits: Limits) -> Refusal:
         f"expected at most {allowed[past]} nano-nats per {past.value} in all,"
         f" got a request for {nano_nats} more",
     )
+
+
+def objection_of_owner(
+    policy: Policy, study: ExaminedStudy, payload: bytes, at_s: int
+) -> Refusal | None:
+    """The owner's objection to a study; None if one of its analysts' copies is agreed to."""
+    if policy.consent is None:
+        return None
+    objections = [policy.consent(copy, payload, at_s) for copy in (study, *study.copies)]
+    if None in objections:
+        return None
+    waiting = [one for one in objections if one is not None and one.reason is Reason.WAITING]
+    return (waiting or objections)[0]
 
 
 def off_epoch(repeat: Repeat | None, epoch: int, day: int) -> Refusal | None:

@@ -8,6 +8,7 @@ None of it decides what is charged: the core asks `consents` whether a study may
 holds or refuses the request if not.
 """
 
+from askance_client.owner.application import ApplicationConsent, Consent
 from askance_client.owner.consents import (
     MAX_WAITING,
     ConsentDecision,
@@ -27,6 +28,8 @@ from askance_client.owner.control import (
 __all__ = [
     "MAX_WAITING",
     "SOCKET",
+    "ApplicationConsent",
+    "Consent",
     "ConsentDecision",
     "ConsentRule",
     "Consents",

@@ -18,6 +18,7 @@ from askance_client.randomizers.randomizer import NumberedRandomizer
 from askance_client.randomizers.signed_levels import signed_levels
 
 MOST_SHOWN = 8  # levels and answers of a table: as many columns fit a terminal
+_MOST_DECIMALS = 12  # of a percentage
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,18 @@ class AnswerClass:
     answers: int
     chance: Fraction
     alike: bool = True
+
+
+def percent(chance: Fraction) -> str:
+    """Return a probability as a percentage: two decimals, or two digits of a small one."""
+    if not chance:
+        return "0 %"
+    decimals, unit = 2, 100
+    while 100 * chance * unit < 10 and decimals < _MOST_DECIMALS:
+        decimals, unit = decimals + 1, 10 * unit
+    rounded = (200 * chance.numerator * unit + chance.denominator) // (2 * chance.denominator)
+    whole, rest = divmod(rounded, unit)
+    return f"{whole}.{rest:0{decimals}} %"
 
 
 def table(randomizer: Randomizer) -> list[tuple[bytes, list[Fraction]]] | None:

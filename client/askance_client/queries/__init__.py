@@ -2,8 +2,7 @@
 
 Rules of the package:
 
-- It knows neither gRPC nor protobuf, and imports only the standard library, numpy (for the types of
-  a record's values) and the errors.
+- It knows neither gRPC nor protobuf, and imports only the standard library and the errors.
 - A value is an integer over a power of two. Arithmetic is exact; only `round_to` (half up) and
   `sigmoid` (a stated integer table) round. No float decides anything.
 - Every expression is made by `expressions.build`, which infers its kind, grid and bounds and

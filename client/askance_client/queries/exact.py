@@ -11,8 +11,6 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from numbers import Integral, Real
 
-import numpy as np
-
 Exact = int | str | Decimal | Fraction | float
 """What is accepted as a number."""
 
@@ -30,10 +28,8 @@ def exact_ratio(value: object) -> tuple[int, int] | None:
         return _parsed(value)
     if isinstance(value, Decimal):
         return _decimal_ratio(value)
-    if isinstance(value, np.timedelta64):  # numpy counts it among the integers
-        return None
-    if isinstance(value, Integral | np.bool_):
-        return int(value), 1
+    if is_integral(value):
+        return int(value), 1  # type: ignore[call-overload]  # a type of integers
     if isinstance(value, Real):
         try:
             numerator, denominator = value.as_integer_ratio()  # type: ignore[attr-defined]  # float, Fraction and numpy's floats all have it
@@ -45,7 +41,19 @@ def exact_ratio(value: object) -> tuple[int, int] | None:
 
 def is_integral(value: object) -> bool:
     """Return whether the value is of an integer type (it stays on the grid of integers)."""
-    return isinstance(value, Integral | np.bool_)
+    # numpy registers its durations as integers, and not its truth values.
+    return is_truth(value) or (isinstance(value, Integral) and _numpy(value) != "timedelta64")
+
+
+def is_truth(value: object) -> bool:
+    """Return whether the value is a truth value, of Python or of numpy."""
+    return isinstance(value, bool) or _numpy(value) in ("bool", "bool_")
+
+
+def _numpy(value: object) -> str:
+    """The name of a type of numpy, which a device need not have; of another type no text."""
+    kind = type(value)
+    return kind.__name__ if kind.__module__ == "numpy" else ""
 
 
 def to_grid(ratio: tuple[int, int], frac: int) -> int:

@@ -15,8 +15,6 @@ from numbers import Real as RealNumber
 from operator import index
 from typing import ClassVar
 
-import numpy as np
-
 from askance_client.errors import InvalidParameter
 from askance_client.queries.canonical import i64, text, u8, u32
 from askance_client.queries.exact import (
@@ -24,6 +22,7 @@ from askance_client.queries.exact import (
     ceil_to_grid,
     exact_ratio,
     floor_to_grid,
+    is_truth,
     to_grid,
 )
 from askance_client.queries.kinds import Kind
@@ -125,7 +124,7 @@ class Bits:
         """The words of a text "0110" or a sequence of 0/1, leftmost component 0; None otherwise."""
         if isinstance(value, str):
             return self._from_text(value.strip())
-        if isinstance(value, np.ndarray) and value.ndim == 1:
+        if getattr(value, "ndim", 0) == 1 and hasattr(value, "tolist"):  # numpy's array
             items: Sequence[object] = value.tolist()
         elif isinstance(value, Sequence) and not isinstance(value, bytes):
             items = value
@@ -190,9 +189,9 @@ class Category:
         """
         if isinstance(value, str):
             return self.indices.get(value)
-        if isinstance(value, bool | np.bool_) and str(bool(value)) in self.indices:
-            return self.indices[str(bool(value))]
-        if isinstance(value, RealNumber | np.bool_):
+        if is_truth(value) and str(value) in self.indices:
+            return self.indices[str(value)]
+        if isinstance(value, RealNumber) or is_truth(value):
             ratio = exact_ratio(value)
             if ratio is not None and ratio[1] == 1 and abs(ratio[0]) < MAX_MAGNITUDE:
                 return self.indices.get(str(ratio[0]))

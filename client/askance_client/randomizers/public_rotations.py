@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import shake_128
-
-import numpy as np
-from numpy.typing import NDArray
+from operator import add, mul, sub
 
 STEPS = 32  # after them a rotation's cubic field differs by 4 / 10^7 from an even one's
+_SIGNS = bytes.maketrans(b"01", b"\x01\xff")  # 1 and -1 as bytes
 
 
 def public_octets(seed: int, bases: int, order: int) -> bytes:
@@ -23,27 +22,27 @@ def public_octets(seed: int, bases: int, order: int) -> bytes:
     return shake_128(seed.to_bytes(8, "big")).digest(bases * order * STEPS // 8)
 
 
-def signs_of(octets: bytes, bases: int, order: int) -> NDArray[np.int8]:
-    """Arrange the octets of n users as signs, 1 and -1, of shape (STEPS, order, bases, n)."""
-    bits = np.unpackbits(np.frombuffer(octets, np.uint8)).reshape(-1, bases, STEPS, order)
-    return 1 - 2 * np.ascontiguousarray(bits.T.swapaxes(0, 1)).view(np.int8)
-
-
-def turned(vectors: NDArray[np.int64], seeds: Sequence[int], bases: int) -> NDArray[np.int64]:
-    """Rotate each vector by the rotations of its own seed.
+def turned(vector: Sequence[int], seed: int, bases: int) -> list[int]:
+    """Rotate a vector by the rotations of a seed.
 
     Args:
-        vectors: shape (n, order), of a length below 2^46; the order is even.
-        seeds: n of them.
+        vector: shape (order,), integers; the order is even.
+        seed: below 2^64.
         bases: number of rotations.
 
     Returns:
-        Shape (n, bases x order), 2^(STEPS / 2) times as long.
+        bases x order coordinates, basis by basis, 2^(STEPS / 2) times as long.
     """
-    users, order = vectors.shape
-    signs = signs_of(b"".join([public_octets(s, bases, order) for s in seeds]), bases, order)
-    turning = np.repeat(vectors.T[:, np.newaxis], bases, axis=1)
-    for step in signs:
-        turning = turning * step
-        turning = np.concatenate((turning[::2] + turning[1::2], turning[::2] - turning[1::2]))
-    return turning.transpose(2, 1, 0).reshape(users, -1)
+    order = len(vector)
+    octets = public_octets(seed, bases, order)
+    bits = f"{int.from_bytes(octets, 'big'):0{8 * len(octets)}b}"
+    signs = memoryview(bits.encode().translate(_SIGNS)).cast("b")
+    found: list[int] = []
+    for basis in range(0, len(signs), STEPS * order):
+        row = list(vector)
+        for step in range(basis, basis + STEPS * order, order):
+            row = list(map(mul, signs[step : step + order], row))
+            first, second = row[::2], row[1::2]
+            row = [*map(add, first, second), *map(sub, first, second)]
+        found += row
+    return found

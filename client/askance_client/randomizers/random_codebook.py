@@ -8,9 +8,6 @@ from fractions import Fraction
 from math import isqrt
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from askance_client.randomizers.coins import COIN_BITS, COIN_SPACE
 from askance_client.randomizers.hypercube_response import MAX_COMPONENTS
 from askance_client.randomizers.loss import PrivacyLoss
@@ -151,9 +148,7 @@ class RandomCodebook(NumberedRandomizer):
 
     def ranked(self, level: int, seed: int) -> list[int]:
         """The codes of a seed, the nearest to the level's point first."""
-        points = np.array([self.point(level)], dtype=np.int64)
-        order: list[int] = ranking(turned(points, [seed], self.bases))[0].tolist()
-        return order
+        return ranking(turned(self.point(level), seed, self.bases))
 
     def randomize(self, level: int, coins: Sequence[int]) -> bytes:
         """The seed by the first coin, near or far by the second, the rank by the third."""
@@ -179,7 +174,7 @@ class RandomCodebook(NumberedRandomizer):
         return Fraction(coins, COIN_SPACE << (COIN_BITS + self.seed_bits))
 
 
-def ranking(scores: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Order the codes of each of n users, shape (n, M): greatest inner product first."""
-    falling = np.stack((-scores, scores), axis=-1).reshape(len(scores), -1)
-    return falling.argsort(axis=1, kind="stable")
+def ranking(scores: Sequence[int]) -> list[int]:
+    """Order the M codes of M / 2 inner products: the greatest first, of equal ones the first."""
+    falling = [signed for score in scores for signed in (-score, score)]
+    return sorted(range(len(falling)), key=falling.__getitem__)

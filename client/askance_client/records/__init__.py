@@ -21,6 +21,7 @@ one by one; `Table.column` gives a field's values, for all rows. A `Naming` give
 member. `KINDS` lists the kinds of sources; `LiveRecord` is what a device is given of one.
 """
 
+from askance_client.records.histories import KeptHistory
 from askance_client.records.naming import (
     ALONE,
     MAX_NAME_BYTES,
@@ -79,6 +80,7 @@ __all__ = [
     "ByColumn",
     "ByNumber",
     "CallableSource",
+    "KeptHistory",
     "LiveRecord",
     "Members",
     "Naming",

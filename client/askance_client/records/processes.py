@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import io
 import os
 import select
@@ -214,6 +213,8 @@ def _body(place: str, data: bytes) -> bytes:
     Raises:
       SourceFailed: not HTTP, or another status than 200.
     """
+    import http.client  # its parts take a megabyte of a device that has no endpoint
+
     response = http.client.HTTPResponse(_Received(data))  # type: ignore[arg-type]  # a socket's one method that is used
     try:
         response.begin()

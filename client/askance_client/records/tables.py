@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from askance_client.errors import InvalidRecord
@@ -22,6 +23,7 @@ _SHOWN = 20  # column names in an error
 MAX_CELL_CHARACTERS = 1 << 17  # of one cell or JSON text, as Python's csv module has it
 MAX_DIGITS = 640  # of a whole number in JSON: Python converts this many under every setting
 _NO_LIMIT = (1 << 31) - 1  # the largest that csv takes on every platform
+_LIMIT = Lock()  # held while the limit is raised: two readers at once would leave it so
 _NOT_UTF_8 = "surrogateescape"  # other bytes become surrogates, which `is_utf_8` refuses
 _UNREAD = object()  # in place of a number in JSON that is too long
 
@@ -160,7 +162,7 @@ def read_csv(path: Path, delimiter: str = ",") -> Table:
     """
     try:
         with path.open(newline="", encoding="utf-8-sig", errors=_NOT_UTF_8) as file:
-            found = list(_records(file.readlines(), delimiter))
+            found = _records(file.readlines(), delimiter)
     except OSError as error:
         raise InvalidRecord(f"{path}: cannot be read: {error.strerror}") from None
     if not found or found[0].cells == []:
@@ -269,25 +271,30 @@ class _CsvRecord:
     open: bool = False
 
 
-def _records(lines: Sequence[str], delimiter: str) -> Iterator[_CsvRecord]:
+def _records(lines: Sequence[str], delimiter: str) -> list[_CsvRecord]:
     """Split lines into records; after a malformed record, continue at the line after its first."""
-    usual = csv.field_size_limit(_NO_LIMIT)  # of the process; lengths are checked per row instead
-    try:
-        start = 0
-        while start < len(lines):
-            begin = start
-            rest = (lines[number] for number in range(start, len(lines)))
-            reader = csv.reader(rest, delimiter=delimiter, skipinitialspace=True, strict=True)
-            try:
-                for cells in reader:
-                    yield _CsvRecord(begin + 1, cells)
-                    begin = start + reader.line_num
-                return
-            except csv.Error:
-                yield _CsvRecord(begin + 1, None, open=lines[begin].count('"') % 2 == 1)
-                start = begin + 1
-    finally:
-        csv.field_size_limit(usual)
+    with _LIMIT:  # csv has one limit per process; a row's own is checked by `_problem`
+        usual = csv.field_size_limit(_NO_LIMIT)
+        try:
+            return list(_split(lines, delimiter))
+        finally:
+            csv.field_size_limit(usual)
+
+
+def _split(lines: Sequence[str], delimiter: str) -> Iterator[_CsvRecord]:
+    start = 0
+    while start < len(lines):
+        begin = start
+        rest = (lines[number] for number in range(start, len(lines)))
+        reader = csv.reader(rest, delimiter=delimiter, skipinitialspace=True, strict=True)
+        try:
+            for cells in reader:
+                yield _CsvRecord(begin + 1, cells)
+                begin = start + reader.line_num
+            return
+        except csv.Error:
+            yield _CsvRecord(begin + 1, None, open=lines[begin].count('"') % 2 == 1)
+            start = begin + 1
 
 
 def _problem(cells: Sequence[str] | None, width: int | None) -> str | None:

@@ -8,11 +8,21 @@ exponential with full jitter, so that a fleet does not come back as one.
 
 `exchange` is what passes in one exchange, as values and as bytes; `outbox` keeps what is not
 acknowledged; `observable` decides order, timing, batches and retries, in one table; `runtime` puts
-them around a `Device`, once (`check_in_once`) or held open (`participate`); `gateway` runs many of
-them in one loop, answers in threads so that they wait for the disk together; `enrolment` makes
-devices known, and `credentials` proves a device in the metadata of its calls.
+them around a `Device`, once (`check_in_once`) or held open (`participate`); `streams` opens a
+stream again after a failure; `answering` lets devices answer, in threads so that they wait for the
+disk together; `gateway_exchange` and `multiplexer` are the exchange of many members over one
+stream, and `gateway` runs them; `enrolment` makes devices known, and `credentials` proves a caller
+in the metadata of its calls; `certificates` keeps the certificate that proves it to TLS as well.
 """
 
+from askance_client.service.answering import DeviceAnswers
+from askance_client.service.authority import (
+    Authority,
+    OwnCertificate,
+    RenewedChannel,
+    read_authority,
+)
+from askance_client.service.certificates import CertificateFile, DeviceCertificate
 from askance_client.service.channels import NO_PROXY, channel_options, open_channel
 from askance_client.service.clock import local_hour, steady_ms, system_now_ms, system_now_s
 from askance_client.service.credentials import (
@@ -24,6 +34,7 @@ from askance_client.service.credentials import (
     accepted_metadata,
     device_metadata,
     enrolment_metadata,
+    gateway_metadata,
     protocol_of,
     read_credentials,
     read_enrolment,
@@ -32,6 +43,7 @@ from askance_client.service.credentials import (
 )
 from askance_client.service.enrolment import enrol
 from askance_client.service.exchange import (
+    LEAST_PROTOCOL,
     MAX_ENROLMENTS,
     MAX_ENTRIES,
     MAX_KNOWN_STUDIES,
@@ -56,10 +68,29 @@ from askance_client.service.exchange import (
     encode_enrol,
     encode_enrolled,
     encode_response,
+    entries_of,
 )
 from askance_client.service.garbage_collection import rare_collections
 from askance_client.service.gateway import CheckInOutcome, Gateway, Member, Watcher
+from askance_client.service.gateway_exchange import (
+    MAX_ACKS,
+    MAX_BATCH_MEMBERS,
+    MAX_JOINS,
+    MAX_MEMBERS,
+    MAX_UNSETTLED,
+    Absence,
+    GatewayBatch,
+    GatewayResponse,
+    Join,
+    MemberReports,
+    decode_batch,
+    decode_gateway_response,
+    encode_batch,
+    encode_gateway_response,
+    keep_studies,
+)
 from askance_client.service.identity import Identity, Secret, token_digest
+from askance_client.service.multiplexer import Multiplexer
 from askance_client.service.observable import (
     Backoff,
     Jitter,
@@ -70,37 +101,56 @@ from askance_client.service.observable import (
     time_limit_ms,
 )
 from askance_client.service.outbox import Outbox
-from askance_client.service.runtime import DeviceRunner, describe
+from askance_client.service.runtime import DeviceRunner
+from askance_client.service.streams import describe
 
 __all__ = [
+    "LEAST_PROTOCOL",
+    "MAX_ACKS",
+    "MAX_BATCH_MEMBERS",
     "MAX_ENROLMENTS",
     "MAX_ENTRIES",
+    "MAX_JOINS",
     "MAX_KNOWN_STUDIES",
+    "MAX_MEMBERS",
     "MAX_REPORTS",
     "MAX_REQUESTS",
     "MAX_REQUEST_MESSAGE_BYTES",
     "MAX_RESPONSE_BYTES",
     "MAX_STUDIES",
+    "MAX_UNSETTLED",
     "NO_PROXY",
     "PROTOCOL",
     "PROTOCOL_KEY",
     "RETRY_KEY",
     "SERVICE",
     "STREAMS_PER_CONNECTION",
+    "Absence",
+    "Authority",
     "Backoff",
+    "CertificateFile",
     "CheckIn",
     "CheckInOutcome",
     "Credentials",
+    "DeviceAnswers",
+    "DeviceCertificate",
     "DeviceRunner",
     "Enrol",
     "ExchangeTooLarge",
     "Gateway",
+    "GatewayBatch",
+    "GatewayResponse",
     "Identity",
     "Jitter",
+    "Join",
     "Member",
+    "MemberReports",
     "Metadata",
+    "Multiplexer",
     "Outbox",
+    "OwnCertificate",
     "Received",
+    "RenewedChannel",
     "Response",
     "Secret",
     "Sleep",
@@ -109,22 +159,30 @@ __all__ = [
     "channel_options",
     "connections_for",
     "count_entries",
+    "decode_batch",
     "decode_check_in",
     "decode_enrol",
     "decode_enrolled",
+    "decode_gateway_response",
     "decode_response",
     "describe",
     "device_metadata",
+    "encode_batch",
     "encode_check_in",
     "encode_enrol",
     "encode_enrolled",
+    "encode_gateway_response",
     "encode_response",
     "enrol",
     "enrolment_metadata",
+    "entries_of",
+    "gateway_metadata",
+    "keep_studies",
     "local_hour",
     "open_channel",
     "protocol_of",
     "rare_collections",
+    "read_authority",
     "read_credentials",
     "read_enrolment",
     "read_retry_ms",

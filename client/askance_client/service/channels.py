@@ -5,6 +5,9 @@ from __future__ import annotations
 import grpc
 from grpc import aio
 
+from askance_client.addresses import Address
+from askance_client.service.authority import Authority, OwnCertificate, RenewedChannel
+from askance_client.service.certificates import DeviceCertificate
 from askance_client.service.exchange import (
     MAX_REQUEST_MESSAGE_BYTES,
     MAX_RESPONSE_BYTES,
@@ -36,20 +39,45 @@ def channel_options(*, own_connection: bool = False) -> list[tuple[str, int]]:
     ]
 
 
-def open_channel(address: str, ca: bytes | None, *, longest_wait_ms: int) -> aio.Channel:
+def open_channel(
+    address: str,
+    authority: Authority | None,
+    *,
+    longest_wait_ms: int,
+    own: OwnCertificate = lambda: None,
+) -> aio.Channel:
     """A connection of its own to an aggregator, made again when it is lost.
+
+    TLS goes through the proxy that the environment names (grpc_proxy, https_proxy, no_grpc_proxy,
+    no_proxy), as a tunnel that the proxy cannot read.
 
     Args:
       address: HOST:PORT.
-      ca: the certificates (PEM) that the aggregator's must be signed by; None for plain text, which
-        goes through no proxy.
+      authority: reads the certificates (PEM) that the aggregator's must be signed by, for every
+        new connection; None for plain text, which goes through no proxy.
       longest_wait_ms: between two tries to connect.
+      own: reads the device's own certificate, which is shown at the port that it names; while
+        there is none, or it has ended, HOST:PORT is called without one.
+
+    Raises:
+      InvalidParameter: the authority cannot be read.
     """
     options = [
         *channel_options(own_connection=True),
         ("grpc.initial_reconnect_backoff_ms", min(_FIRST_WAIT_MS, longest_wait_ms)),
         ("grpc.max_reconnect_backoff_ms", longest_wait_ms),
     ]
-    if ca is None:
+    if authority is None:
         return aio.insecure_channel(address, options=[*options, NO_PROXY])
-    return aio.secure_channel(address, grpc.ssl_channel_credentials(ca), options=options)
+
+    def trusting(ca: bytes, held: DeviceCertificate | None) -> aio.Channel:
+        there, pair = Address.of(address), list[bytes]()
+        if held is not None:
+            ca += f"\n{held.authority}".encode()
+        if held is not None and held.port:
+            there, pair = there.at_port(held.port), [held.key.encode(), held.chain.encode()]
+        return aio.secure_channel(
+            str(there), grpc.ssl_channel_credentials(ca, *pair), options=options
+        )
+
+    return RenewedChannel(authority, trusting, own)

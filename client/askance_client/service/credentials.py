@@ -15,12 +15,14 @@ from askance_client.service.identity import MAX_ID_BYTES, MAX_TOKEN_BYTES, Ident
 
 PROTOCOL_KEY = "askance-protocol"
 DEVICE_KEY = "askance-device-bin"
+GATEWAY_KEY = "askance-gateway-bin"
 TOKEN_KEY = "askance-token-bin"
 ENROLMENT_KEY = "askance-enrolment-bin"
 RETRY_KEY = "askance-retry-after-ms"
 """In the trailing metadata of a call that was refused: when to call again, in milliseconds."""
 
 _MAX_RETRY_DIGITS = 9  # 11 days; longer text is no delay
+_MAX_PROTOCOL_DIGITS = 4  # longer text is no version
 
 Metadata: TypeAlias = tuple[tuple[str, str | bytes], ...]
 Received: TypeAlias = Iterable[tuple[str, str | bytes]] | None
@@ -29,11 +31,15 @@ Received: TypeAlias = Iterable[tuple[str, str | bytes]] | None
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Protocol version, device id and token of a call; 0 and no bytes where they are missing."""
+    """Protocol version, device id and token of a call; 0 and no bytes where they are missing.
+
+    `gateway_id` is of a gateway that calls for its members, which names no device.
+    """
 
     protocol: int
     device_id: bytes
     token: bytes = field(repr=False)
+    gateway_id: bytes = b""
 
 
 def device_metadata(identity: Identity) -> Metadata:
@@ -45,18 +51,28 @@ def device_metadata(identity: Identity) -> Metadata:
     )
 
 
+def gateway_metadata(identity: Identity) -> Metadata:
+    """Return the metadata of a gateway's Relay."""
+    return (
+        (PROTOCOL_KEY, str(PROTOCOL)),
+        (GATEWAY_KEY, identity.device_id),
+        (TOKEN_KEY, identity.token),
+    )
+
+
 def enrolment_metadata(token: bytes) -> Metadata:
     """Return the metadata of an Enrol under an operator's token."""
     return ((PROTOCOL_KEY, str(PROTOCOL)), (ENROLMENT_KEY, token))
 
 
 def read_credentials(metadata: Received) -> Credentials:
-    """Read a device's credentials; values that are too long for an identity read as none."""
+    """Read a caller's credentials; values that are too long for an identity read as none."""
     found = dict(metadata or ())
     return Credentials(
         protocol_of(metadata),
         _bounded(found.get(DEVICE_KEY), MAX_ID_BYTES),
         _bounded(found.get(TOKEN_KEY), MAX_TOKEN_BYTES),
+        _bounded(found.get(GATEWAY_KEY), MAX_ID_BYTES),
     )
 
 
@@ -66,14 +82,17 @@ def read_enrolment(metadata: Received) -> bytes:
 
 
 def protocol_of(metadata: Received) -> int:
-    """Read the version of the exchange that the caller speaks; 0 where there is none."""
-    text = dict(metadata or ()).get(PROTOCOL_KEY)
-    return int(text) if text == str(PROTOCOL) else 0
+    """Read the version of the exchange that the other side speaks; 0 where there is none."""
+    return _number(metadata, PROTOCOL_KEY, _MAX_PROTOCOL_DIGITS)
 
 
-def accepted_metadata() -> Metadata:
-    """Return the initial metadata of a stream whose caller is accepted."""
-    return ((PROTOCOL_KEY, str(PROTOCOL)),)
+def accepted_metadata(version: int = PROTOCOL) -> Metadata:
+    """Return the initial metadata of a stream whose caller is accepted.
+
+    Args:
+      version: of the exchange that follows: the caller's.
+    """
+    return ((PROTOCOL_KEY, str(version)),)
 
 
 def retry_metadata(retry_ms: int) -> Metadata:
@@ -83,10 +102,15 @@ def retry_metadata(retry_ms: int) -> Metadata:
 
 def read_retry_ms(metadata: Received) -> int:
     """Read when a refused caller is asked to call again, in milliseconds; 0 where it is not."""
-    text = dict(metadata or ()).get(RETRY_KEY)
+    return _number(metadata, RETRY_KEY, _MAX_RETRY_DIGITS)
+
+
+def _number(metadata: Received, key: str, most_digits: int) -> int:
+    """Read a number in decimal digits; 0 where there is none, or a longer one."""
+    text = dict(metadata or ()).get(key)
     if not isinstance(text, str) or not text.isascii() or not text.isdecimal():
         return 0
-    return int(text) if len(text) <= _MAX_RETRY_DIGITS else 0
+    return int(text) if len(text) <= most_digits else 0
 
 
 def _bounded(value: str | bytes | None, most: int) -> bytes:

@@ -21,7 +21,14 @@ from askance_client.service.identity import MAX_ID_BYTES
 from askance_protos.v1 import exchange_pb2 as pb
 from askance_protos.v1 import study_pb2
 
-PROTOCOL = 1  # the version of the exchange; an aggregator refuses any other
+PROTOCOL = 1
+"""Version of the exchange.
+
+A field, status or message kind that this version does not have needs a higher one: neither side
+sends what the other's version lacks, and each refuses what it does not know.
+"""
+LEAST_PROTOCOL = 1
+"""Lowest version that an aggregator answers."""
 SERVICE = pb.DESCRIPTOR.services_by_name["Devices"].full_name
 
 MAX_REPORTS = 64  # reports in one message
@@ -70,9 +77,13 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Enrol:
-    """Devices to be made known, each with the SHA-256 of its token."""
+    """Devices to be made known, each as its id and the SHA-256 of its token.
+
+    `gateway` is the gateway that they are members of, None for none.
+    """
 
     devices: tuple[tuple[bytes, bytes], ...]
+    gateway: tuple[bytes, bytes] | None = None
 
 
 def encode_check_in(message: CheckIn) -> bytes:
@@ -89,12 +100,12 @@ def decode_check_in(data: bytes) -> CheckIn:
     Raises:
       ExchangeTooLarge: more than an exchange may have. RemoteProtocolError: not a check-in.
     """
-    _check_size("CheckInRequest", data, MAX_REQUEST_MESSAGE_BYTES)
+    check_size("CheckInRequest", data, MAX_REQUEST_MESSAGE_BYTES)
     message = parse(pb.CheckInRequest, data, limit=MAX_REQUEST_MESSAGE_BYTES)
-    _check_count("reports", len(message.reports), MAX_REPORTS)
-    _check_count("known studies", len(message.known_studies), MAX_KNOWN_STUDIES)
+    check_count("reports", len(message.reports), MAX_REPORTS)
+    check_count("known studies", len(message.known_studies), MAX_KNOWN_STUDIES)
     for digest in message.known_studies:
-        _check_digest("a known study", digest)
+        check_digest("a known study", digest)
     return CheckIn(tuple(message.reports), tuple(message.known_studies))
 
 
@@ -105,6 +116,11 @@ def encode_enrol(message: Enrol) -> bytes:
             pb.Enrolment(device_id=device_id, token_digest=digest)
             for device_id, digest in message.devices
         ],
+        gateway=(
+            None
+            if message.gateway is None
+            else pb.Enrolment(device_id=message.gateway[0], token_digest=message.gateway[1])
+        ),
     ).SerializeToString(deterministic=True)
 
 
@@ -114,11 +130,12 @@ def decode_enrol(data: bytes) -> Enrol:
     Raises:
       ExchangeTooLarge: more than an exchange may have. RemoteProtocolError: not an enrolment.
     """
-    _check_size("EnrolRequest", data, MAX_REQUEST_MESSAGE_BYTES)
+    check_size("EnrolRequest", data, MAX_REQUEST_MESSAGE_BYTES)
     message = parse(pb.EnrolRequest, data, limit=MAX_REQUEST_MESSAGE_BYTES)
-    _check_count("devices", len(message.devices), MAX_ENROLMENTS)
-    for device in message.devices:
-        _check_digest("a device's token", device.token_digest)
+    check_count("devices", len(message.devices), MAX_ENROLMENTS)
+    gateway = message.gateway if message.HasField("gateway") else None
+    for device in (*message.devices, *([] if gateway is None else [gateway])):
+        check_digest("a device's token", device.token_digest)
         if not 1 <= len(device.device_id) <= MAX_ID_BYTES:
             raise RemoteProtocolError(
                 f"exchange: expected a device id of 1 to {MAX_ID_BYTES} bytes,"
@@ -126,7 +143,10 @@ def decode_enrol(data: bytes) -> Enrol:
             )
     if len({device.device_id for device in message.devices}) < len(message.devices):
         raise RemoteProtocolError("exchange: expected each device once, found one twice")
-    return Enrol(tuple((device.device_id, device.token_digest) for device in message.devices))
+    return Enrol(
+        tuple((device.device_id, device.token_digest) for device in message.devices),
+        None if gateway is None else (gateway.device_id, gateway.token_digest),
+    )
 
 
 def encode_enrolled(new: int, known: int) -> bytes:
@@ -171,12 +191,12 @@ def decode_response(data: bytes) -> Response:
     Raises:
       ExchangeTooLarge: more than an exchange may have. RemoteProtocolError: not a response.
     """
-    _check_size("CheckInResponse", data, MAX_RESPONSE_BYTES)
+    check_size("CheckInResponse", data, MAX_RESPONSE_BYTES)
     message = parse(pb.CheckInResponse, data, limit=MAX_RESPONSE_BYTES)
-    _check_count("acks", len(message.acks), MAX_REPORTS)
-    _check_count("studies", len(message.studies), MAX_STUDIES)
-    _check_count("requests", len(message.requests), MAX_REQUESTS)
-    _check_count("entries of tables", _entries_of(message.requests), MAX_ENTRIES)
+    check_count("acks", len(message.acks), MAX_REPORTS)
+    check_count("studies", len(message.studies), MAX_STUDIES)
+    check_count("requests", len(message.requests), MAX_REQUESTS)
+    check_count("entries of tables", entries_of(message.requests), MAX_ENTRIES)
     return Response(
         tuple(_decode_ack(ack) for ack in message.acks),
         tuple(SignedStudy(s.study, s.public_key, s.signature) for s in message.studies),
@@ -192,10 +212,10 @@ def count_entries(response: bytes) -> int:
     Raises:
       RemoteProtocolError: not a response.
     """
-    return _entries_of(parse(pb.CheckInResponse, response, limit=MAX_RESPONSE_BYTES).requests)
+    return entries_of(parse(pb.CheckInResponse, response, limit=MAX_RESPONSE_BYTES).requests)
 
 
-def _entries_of(requests: Iterable[bytes]) -> int:
+def entries_of(requests: Iterable[bytes]) -> int:
     """Count entries without laying a table out; bytes that are no request have none."""
     total = 0
     for payload in requests:
@@ -208,7 +228,7 @@ def _entries_of(requests: Iterable[bytes]) -> int:
 
 
 def _decode_ack(ack: pb.Ack) -> tuple[bytes, AckStatus]:
-    _check_digest("an acknowledged request", ack.request_digest)
+    check_digest("an acknowledged request", ack.request_digest)
     try:
         return ack.request_digest, AckStatus(ack.status)
     except ValueError:
@@ -217,17 +237,20 @@ def _decode_ack(ack: pb.Ack) -> tuple[bytes, AckStatus]:
         ) from None
 
 
-def _check_size(name: str, data: bytes, limit: int) -> None:
+def check_size(name: str, data: bytes, limit: int) -> None:
+    """Raise ExchangeTooLarge if a message has more bytes than its limit."""
     if len(data) > limit:
         raise ExchangeTooLarge(f"{name}: expected at most {limit} bytes, found {len(data)}")
 
 
-def _check_count(what: str, count: int, limit: int) -> None:
+def check_count(what: str, count: int, limit: int) -> None:
+    """Raise ExchangeTooLarge if a message has more items than its limit."""
     if count > limit:
         raise ExchangeTooLarge(f"exchange: expected at most {limit} {what}, found {count}")
 
 
-def _check_digest(what: str, digest: bytes) -> None:
+def check_digest(what: str, digest: bytes) -> None:
+    """Raise RemoteProtocolError unless this has a digest's length."""
     if len(digest) != DIGEST_BYTES:
         raise RemoteProtocolError(
             f"exchange: expected a digest of {DIGEST_BYTES} bytes for {what}, found {len(digest)}"

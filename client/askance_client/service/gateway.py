@@ -15,17 +15,20 @@ from grpc import aio
 
 from askance_client.codec import decode_report
 from askance_client.device import Device, Examiner, MemberRecord, Policy
+from askance_client.errors import InvalidParameter
 from askance_client.ledger import Ledger
 from askance_client.messages import Reason, Refusal
 from askance_client.queries import Schema
 from askance_client.randomizers import Coins
+from askance_client.service.answering import DeviceAnswers
+from askance_client.service.certificates import CertificateFile
+from askance_client.service.credentials import Metadata, device_metadata, gateway_metadata
 from askance_client.service.evaluation import Evaluate, TimedEvaluation, evaluate_at_once
 from askance_client.service.identity import Identity
+from askance_client.service.multiplexer import Multiplexer
 from askance_client.service.observable import (
-    DIALS_PER_TURN,
     LONGEST_WAIT_MS,
     MEMBERS_AT_ONCE,
-    Backoff,
     Jitter,
     Sleep,
     connection_of,
@@ -35,7 +38,8 @@ from askance_client.service.observable import (
     system_jitter,
     time_limit_ms,
 )
-from askance_client.service.runtime import DeviceRunner, Failure, describe
+from askance_client.service.runtime import DeviceRunner
+from askance_client.service.streams import describe
 
 _EXAMINED = 4096  # a round's requests, for all members
 _THREADS = 32  # that wait for the disk: as many commits may go in one
@@ -85,8 +89,17 @@ class CheckInOutcome:
     unacknowledged: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """Connections to the aggregator, and where devices answer."""
+
+    channels: Sequence[aio.Channel]
+    executor: Executor
+    evaluate: Evaluate
+
+
 class Gateway:
-    """The devices of all members, their streams spread over a few connections.
+    """The devices of all members, on one stream.
 
     Privacy: each member's device decides by its own record, ledger and coins; all that they share
       is the examination of a request by its bytes alone.
@@ -97,11 +110,14 @@ class Gateway:
       coins_for: from a member's name, where its device's randomness comes from.
       now_s: the time, in whole seconds since 1970, UTC.
       channel: opens a connection to the aggregator; closed again by the gateway.
-      connections: how many at least; more where the members need them.
+      connections: how many at least for `check_in_once`; more where the members need them.
+      identity: the gateway's own, enrolled with its members; None: its one member is a device of
+        its own.
       watcher: is called at every event.
       jitter, sleep: how waits are drawn and made.
       longest_wait_ms: between two tries of one member.
       release_ms: see `DeviceRunner`; half of it is the time limit of evaluation.
+      certificate: file of the certificate that `channel` shows; None: none is renewed.
     """
 
     def __init__(
@@ -115,10 +131,12 @@ class Gateway:
         channel: Callable[[], aio.Channel],
         connections: int,
         watcher: Watcher,
+        identity: Identity | None = None,
         jitter: Jitter = system_jitter,
         sleep: Sleep = sleep_ms,
         longest_wait_ms: int = LONGEST_WAIT_MS,
         release_ms: int = 0,
+        certificate: CertificateFile | None = None,
     ) -> None:
         examiner = Examiner(_EXAMINED)
         self._members = [
@@ -137,14 +155,15 @@ class Gateway:
             for member in ordered(members, lambda member: member.identity)
         ]
         self._channel = channel
-        self._connections = connections_for(len(self._members), connections)
+        self._connections = connections_for(min(MEMBERS_AT_ONCE, len(self._members)), connections)
         self._watcher = watcher
         self._jitter = jitter
         self._sleep = sleep
         self._longest_wait_ms = longest_wait_ms
         self._release_ms = release_ms
-        self._evaluate: Evaluate = evaluate_at_once
-        self._runners: list[DeviceRunner] = []
+        self._metadata = self._credentials(identity)
+        self._certificate = certificate
+        self._multiplexer: Multiplexer | None = None
 
     @property
     def members(self) -> int:
@@ -152,27 +171,46 @@ class Gateway:
         return len(self._members)
 
     async def run(self) -> None:
-        """Hold a stream open for each member until cancelled.
+        """Hold a stream open for all members until cancelled.
 
         At cancellation calls end in order, and pending writes to the disk are completed.
         """
-        async with self._working() as (channels, executor), asyncio.TaskGroup() as tasks:
-            for number, channel in enumerate(channels):
-                tasks.create_task(self._watch(number, channel))
-            for place in range(len(self._members)):
-                runner = self._runner(place, channels, executor, self._report)
-                self._runners.append(runner)
-                tasks.create_task(self._participate(runner))
-                if place % DIALS_PER_TURN == 0:
-                    await asyncio.sleep(0)  # so that who answers, or hangs up, is heard meanwhile
+        async with self._working(1) as work, asyncio.TaskGroup() as tasks:
+            (channel,) = work.channels
+            self._multiplexer = Multiplexer(
+                self._members,
+                self._metadata,
+                channel,
+                answering=DeviceAnswers(
+                    offload=work.executor,
+                    evaluate=work.evaluate,
+                    on_report=self._report,
+                    on_refusal=self._watcher.refused,
+                    on_default=self._watcher.failed,
+                ),
+                jitter=self._jitter,
+                sleep=self._sleep,
+                longest_wait_ms=self._longest_wait_ms,
+                release_ms=self._release_ms,
+                on_failure=self._watcher.failed,
+            )
+            tasks.create_task(self._watch(0, channel))
+            tasks.create_task(self._multiplexer.participate())
+            if self._certificate is not None:
+                failed, renewed = self._watcher.failed, self.reopen
+                tasks.create_task(
+                    self._certificate.keep(
+                        self._channel, self._metadata, failed, renewed, self._sleep
+                    )
+                )
 
     def reopen(self) -> None:
-        """Open all streams anew, so that the aggregator sends the requests that were held.
+        """Open the stream anew, so that the aggregator sends the requests that were held.
 
         For use in the event loop, after the owner has decided on a study.
         """
-        for runner in self._runners:
-            runner.reopen()
+        if self._multiplexer is not None:
+            self._multiplexer.reopen()
 
     async def check_in_once(self) -> CheckInOutcome:
         """Let each member fetch, answer and deliver once; failures are counted, not retried."""
@@ -185,13 +223,15 @@ class Gateway:
             else:
                 outcome.refusals[refusal.name] += 1
 
-        async with self._working() as (channels, executor):
+        if self._certificate is not None:
+            await self._certificate.renew(self._channel, self._metadata, self._watcher.failed)
+        async with self._working(self._connections) as work:
             # A few workers that take the next member each, rather than a task a member.
             places = iter(range(len(self._members)))
 
-            async def work() -> None:
+            async def check_in() -> None:
                 for place in places:
-                    runner = self._runner(place, channels, executor, report)
+                    runner = self._runner(place, work, report)
                     try:
                         await runner.check_in_once()
                     except Exception as failure:  # one member's trouble is that member's
@@ -200,57 +240,53 @@ class Gateway:
 
             async with asyncio.TaskGroup() as tasks:
                 for _ in range(min(MEMBERS_AT_ONCE, len(self._members))):
-                    tasks.create_task(work())
+                    tasks.create_task(check_in())
         return outcome
 
     @asynccontextmanager
-    async def _working(self) -> AsyncIterator[tuple[list[aio.Channel], Executor]]:
+    async def _working(self, connections: int) -> AsyncIterator[_Work]:
         """Connections, and threads for answers, for the length of a block."""
-        channels = [self._channel() for _ in range(self._connections)]
+        channels = [self._channel() for _ in range(connections)]
         executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="askance-ledger")
         timed = TimedEvaluation(time_limit_ms(self._release_ms), sleep=self._sleep)
-        self._evaluate = timed if self._release_ms else evaluate_at_once
         try:
-            yield channels, executor
+            yield _Work(channels, executor, timed if self._release_ms else evaluate_at_once)
         finally:
             for channel in channels:
                 await channel.close()
             executor.shutdown()
             timed.close()
 
-    def _runner(
-        self,
-        place: int,
-        channels: Sequence[aio.Channel],
-        executor: Executor,
-        on_report: Callable[[bytes], None],
-    ) -> DeviceRunner:
+    def _credentials(self, identity: Identity | None) -> Metadata:
+        """Return the credentials of the stream.
+
+        Raises:
+          InvalidParameter: no identity, and not exactly one member.
+        """
+        if identity is not None:
+            return gateway_metadata(identity)
+        if len(self._members) != 1:
+            raise InvalidParameter(
+                f"gateway: expected an identity for {len(self._members)} members, got none"
+            )
+        return device_metadata(self._members[0][0])
+
+    def _runner(self, place: int, work: _Work, on_report: Callable[[bytes], None]) -> DeviceRunner:
         identity, device = self._members[place]
         return DeviceRunner(
             device,
             identity,
-            channels[connection_of(place, len(channels))],
+            work.channels[connection_of(place, len(work.channels))],
             jitter=self._jitter,
             sleep=self._sleep,
             longest_wait_ms=self._longest_wait_ms,
-            offload=executor,
-            evaluate=self._evaluate,
+            offload=work.executor,
+            evaluate=work.evaluate,
             release_ms=self._release_ms,
-            on_failure=self._failed,
             on_report=on_report,
             on_refusal=self._watcher.refused,
             on_default=self._watcher.failed,
         )
-
-    async def _participate(self, runner: DeviceRunner) -> None:
-        """Hold one member's stream; any failure ends it alone, until the next try."""
-        backoff = Backoff(jitter=self._jitter, cap_ms=self._longest_wait_ms)
-        while True:
-            try:
-                await runner.participate()
-            except Exception as failure:  # one member's trouble is that member's
-                self._watcher.failed(describe(failure))
-            await self._sleep(backoff.next_ms())
 
     async def _watch(self, number: int, channel: aio.Channel) -> None:
         """Report a connection's gain and loss."""
@@ -263,9 +299,6 @@ class Gateway:
             was = up
             await channel.wait_for_state_change(state)
             state = channel.get_state()
-
-    def _failed(self, failure: Failure) -> None:
-        self._watcher.failed(describe(failure))
 
     def _report(self, data: bytes) -> None:
         self._watcher.answered(_refusal(data))

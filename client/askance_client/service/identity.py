@@ -79,6 +79,14 @@ class Secret:
         """
         return self._identity(b"askance device id v1", b"askance device token v1")
 
+    def gateway(self) -> Identity:
+        """Return the identity of the gateway itself, which no member has.
+
+        The id is the first 16 bytes of HMAC("askance gateway id v1"), the token all 32 bytes of
+        HMAC("askance gateway token v1").
+        """
+        return self._identity(b"askance gateway id v1", b"askance gateway token v1")
+
     def member(self, name: str) -> Identity:
         """Return the identity of a gateway's member.
 

@@ -6,12 +6,19 @@ or retries is a change of this module.
 
 | observed                          | rule                                 | decided by        |
 |-----------------------------------|--------------------------------------|-------------------|
-| order of enrolments, streams and  | device ids as bytes, ascending       | `ordered`         |
+| order of enrolments, of joins on  | device ids as bytes, ascending       | `ordered`         |
+| a gateway's stream and of         |                                      |                   |
 | check-ins (`run --once`)          |                                      |                   |
-| number of connections             | from the number of members           | `connections_for` |
-| connection of a member's calls    | position in the order, modulo        | `connection_of`   |
+| number of connections of          | from the number of members           | `connections_for` |
+| check-ins; a stream has one       |                                      |                   |
+| connection of a member's check-in | position in the order, modulo        | `connection_of`   |
 | devices in an enrolment message   | the order, per `MAX_ENROLMENTS`      | `batches`         |
 | reports in one message            | requests' order, per `MAX_REPORTS`   | `batches`         |
+| order of a gateway's reports to   | random, drawn anew                   | `shuffled`        |
+| one response, and of those kept   |                                      |                   |
+| members and reports in one batch  | that order, up to fixed limits       | `member_batches`  |
+| time at which a member joins      | uniform to min(cap, 500 ms x 2^k)    | `wait_after`      |
+| again, after k failures           |                                      |                   |
 | time of the reports of a message  | together, at a multiple of           | `on_grid`         |
 |                                   | `release_ms` after the requests      |                   |
 | begin of a commit                 | half of `release_ms` after the begin | `time_limit_ms`   |
@@ -33,7 +40,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -46,7 +53,6 @@ LEAST_WAIT_MS = 50  # whatever an aggregator asks for, no device checks in witho
 LONGEST_WAIT_MS = 300_000  # between two tries, unless configured
 MAX_EXCHANGES = 64  # of one check-in: an aggregator with more requests waits for the next one
 MEMBERS_AT_ONCE = 256  # members of a gateway that check in at one time
-DIALS_PER_TURN = 64  # members that dial between two turns of the event loop
 
 _FIRST_WAIT_MS = 500  # bound of the wait after the first failure
 
@@ -86,6 +92,46 @@ def connection_of(position: int, connections: int) -> int:
 def batches(items: Sequence[T], size: int) -> list[tuple[T, ...]]:
     """Cut items, in their order, into batches of `size` and a last one of the rest."""
     return [tuple(items[start : start + size]) for start in range(0, len(items), size)]
+
+
+def member_batches(
+    entries: Iterable[tuple[int, tuple[bytes, ...]]], *, members: int, reports: int, size: int
+) -> Iterator[tuple[tuple[int, tuple[bytes, ...]], ...]]:
+    """Cut members' reports, in their order, into batches in which no member is twice.
+
+    Args:
+      entries: numbers of members, each with its reports.
+      members: in one batch, at most.
+      reports: of one member in one batch, at most.
+      size: bytes of reports in one batch, at most, unless one report alone has more.
+    """
+    batch: dict[int, tuple[bytes, ...]] = {}
+    room = size
+    for number, kept in entries:
+        for report in kept:
+            have = batch.get(number, ())
+            full = len(have) >= reports or (number not in batch and len(batch) >= members)
+            if batch and (full or len(report) > room):
+                yield tuple(batch.items())
+                batch, room, have = {}, size, ()
+            batch[number] = (*have, report)
+            room -= len(report)
+    if batch:
+        yield tuple(batch.items())
+
+
+def shuffled(items: Iterable[T], jitter: Jitter) -> list[T]:
+    """Return items in a random order (Fisher-Yates).
+
+    Args:
+      items: in any order.
+      jitter: draws uniformly; the order is uniform then.
+    """
+    order = list(items)
+    for last in range(len(order) - 1, 0, -1):
+        other = jitter(last)
+        order[last], order[other] = order[other], order[last]
+    return order
 
 
 async def on_grid(work: Coroutine[Any, Any, T], release_ms: int, sleep: Sleep) -> T:
@@ -140,6 +186,19 @@ async def sleep_ms(milliseconds: int) -> None:
     await asyncio.sleep(timedelta(milliseconds=milliseconds).total_seconds())
 
 
+def wait_after(failures: int, cap_ms: int, jitter: Jitter, base_ms: int = _FIRST_WAIT_MS) -> int:
+    """Draw the wait after so many failures in a row, in milliseconds (see `Backoff`).
+
+    Args:
+      failures: 1 or more.
+      cap_ms: bound of every wait.
+      jitter: draws a wait from its bound.
+      base_ms: bound of the wait after the first failure.
+    """
+    doublings = min(failures - 1, cap_ms.bit_length())
+    return jitter(min(cap_ms, base_ms << doublings))
+
+
 class Backoff:
     """Waits after failures in a row: uniform in 0 .. min(cap, base * 2^failures).
 
@@ -167,14 +226,13 @@ class Backoff:
         self._base_ms = base_ms
         self._cap_ms = cap_ms
         self._jitter = jitter
-        self._bound_ms = base_ms
+        self._failures = 0
 
     def next_ms(self) -> int:
         """Draw the wait after one more failure."""
-        bound = self._bound_ms
-        self._bound_ms = min(self._cap_ms, 2 * bound)
-        return self._jitter(bound)
+        self._failures += 1
+        return wait_after(self._failures, self._cap_ms, self._jitter, self._base_ms)
 
     def reset(self) -> None:
         """Forget the failures: the next one is the first in a row."""
-        self._bound_ms = self._base_ms
+        self._failures = 0

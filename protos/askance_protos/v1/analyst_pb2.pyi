@@ -46,20 +46,56 @@ class SubmitStudyRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     STUDY_FIELD_NUMBER: _builtins.int
+    POPULATION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def study(self) -> _study_pb2.SignedStudy: ...
+    @_builtins.property
+    def population(self) -> Global___TaggedPopulation:
+        """absent: the study asks all devices"""
+
     def __init__(
         self,
         *,
         study: _study_pb2.SignedStudy | None = ...,
+        population: Global___TaggedPopulation | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["study", b"study"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["population", b"population", "study", b"study"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["study", b"study"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["population", b"population", "study", b"study"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SubmitStudyRequest: _TypeAlias = SubmitStudyRequest  # noqa: Y015
+
+@_typing.final
+class TaggedPopulation(_message.Message):
+    """Devices that a study asks: those that have all tags. It opens the commitment that the study signs,
+    and is sent to no device.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TAGS_FIELD_NUMBER: _builtins.int
+    SALT_FIELD_NUMBER: _builtins.int
+    salt: _builtins.bytes
+    """32 random bytes of this study"""
+    @_builtins.property
+    def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """sorted by their bytes, each once"""
+
+    def __init__(
+        self,
+        *,
+        tags: _abc.Iterable[_builtins.str] | None = ...,
+        salt: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["salt", b"salt", "tags", b"tags"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TaggedPopulation: _TypeAlias = TaggedPopulation  # noqa: Y015
 
 @_typing.final
 class SubmitStudyResponse(_message.Message):
@@ -86,7 +122,15 @@ class SignedCall(_message.Message):
     time, 8 bytes big-endian. The subject is the digest of the study that the call is about; for List
     it is the public key. The signed call travels in the metadata, under "askance-call-bin", so that
     the aggregator checks it before it reads a message. The aggregator accepts a time within five
-    minutes of its own.
+    minutes of its own. A call about one epoch of a repeated study (Result, Export) names its index,
+    which is signed too: 4 bytes big-endian after the time.
+
+    A call with a nonce is of version 2, which binds the message too: Ed25519 over "askance
+    <Service>/<Call> v2\\0", the subject, the time, the epoch (4 bytes, also if it is 0), the SHA-256
+    of the request's bytes and the nonce. A call that changes something is accepted once per nonce.
+
+    A call by a bearer token (metadata "authorization: Bearer TOKEN") has no key and no signature; its
+    subject is 32 zero bytes where it would be the key.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -95,10 +139,19 @@ class SignedCall(_message.Message):
     SUBJECT_FIELD_NUMBER: _builtins.int
     AT_UNIX_S_FIELD_NUMBER: _builtins.int
     SIGNATURE_FIELD_NUMBER: _builtins.int
+    EPOCH_FIELD_NUMBER: _builtins.int
+    BODY_DIGEST_FIELD_NUMBER: _builtins.int
+    NONCE_FIELD_NUMBER: _builtins.int
     public_key: _builtins.bytes
     subject: _builtins.bytes
     at_unix_s: _builtins.int
     signature: _builtins.bytes
+    epoch: _builtins.int
+    """0: the study itself"""
+    body_digest: _builtins.bytes
+    """SHA-256 of the request's bytes; absent in version 1"""
+    nonce: _builtins.bytes
+    """16 random bytes; absent in version 1"""
     def __init__(
         self,
         *,
@@ -106,10 +159,13 @@ class SignedCall(_message.Message):
         subject: _builtins.bytes = ...,
         at_unix_s: _builtins.int = ...,
         signature: _builtins.bytes = ...,
+        epoch: _builtins.int = ...,
+        body_digest: _builtins.bytes = ...,
+        nonce: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_unix_s", b"at_unix_s", "public_key", b"public_key", "signature", b"signature", "subject", b"subject"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_unix_s", b"at_unix_s", "body_digest", b"body_digest", "epoch", b"epoch", "nonce", b"nonce", "public_key", b"public_key", "signature", b"signature", "subject", b"subject"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -121,12 +177,17 @@ class StudyRequest(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    WITH_POPULATION_FIELD_NUMBER: _builtins.int
+    with_population: _builtins.bool
+    """Of Watch: the caller knows StudyEvent.population (see ListStudiesRequest.with_reasons)."""
     def __init__(
         self,
+        *,
+        with_population: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["with_population", b"with_population"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -136,12 +197,17 @@ Global___StudyRequest: _TypeAlias = StudyRequest  # noqa: Y015
 class ListStudiesRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
+    WITH_REASONS_FIELD_NUMBER: _builtins.int
+    with_reasons: _builtins.bool
+    """The caller knows StudySummary.reason: an older one would refuse a field that it does not know."""
     def __init__(
         self,
+        *,
+        with_reasons: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["with_reasons", b"with_reasons"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -175,10 +241,18 @@ class StudySummary(_message.Message):
     LEARNER_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     ROUNDS_CLOSED_FIELD_NUMBER: _builtins.int
+    EPOCHS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
     study_digest: _builtins.bytes
     learner: _builtins.str
     state: Global___StudyState.ValueType
     rounds_closed: _builtins.int
+    reason: _builtins.str
+    """as in StudyEvent; only if it was asked for"""
+    @_builtins.property
+    def epochs(self) -> Global___EpochStatus:
+        """absent: the study collects once"""
+
     def __init__(
         self,
         *,
@@ -186,14 +260,50 @@ class StudySummary(_message.Message):
         learner: _builtins.str = ...,
         state: Global___StudyState.ValueType = ...,
         rounds_closed: _builtins.int = ...,
+        epochs: Global___EpochStatus | None = ...,
+        reason: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["epochs", b"epochs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["learner", b"learner", "rounds_closed", b"rounds_closed", "state", b"state", "study_digest", b"study_digest"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epochs", b"epochs", "learner", b"learner", "reason", b"reason", "rounds_closed", b"rounds_closed", "state", b"state", "study_digest", b"study_digest"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___StudySummary: _TypeAlias = StudySummary  # noqa: Y015
+
+@_typing.final
+class EpochStatus(_message.Message):
+    """Status of the epochs of a repeated study."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EPOCH_FIELD_NUMBER: _builtins.int
+    REPEAT_FIELD_NUMBER: _builtins.int
+    ENDED_FIELD_NUMBER: _builtins.int
+    OPEN_FIELD_NUMBER: _builtins.int
+    epoch: _builtins.int
+    """index of the open one or the next one; of an ended study, of its last one"""
+    ended: _builtins.int
+    """how many have ended"""
+    open: _builtins.bool
+    """the days of `epoch` have begun, and it has not ended"""
+    @_builtins.property
+    def repeat(self) -> _study_pb2.Repeat: ...
+    def __init__(
+        self,
+        *,
+        epoch: _builtins.int = ...,
+        repeat: _study_pb2.Repeat | None = ...,
+        ended: _builtins.int = ...,
+        open: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["repeat", b"repeat"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ended", b"ended", "epoch", b"epoch", "open", b"open", "repeat", b"repeat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EpochStatus: _TypeAlias = EpochStatus  # noqa: Y015
 
 @_typing.final
 class StudyEvent(_message.Message):
@@ -205,6 +315,8 @@ class StudyEvent(_message.Message):
     ANSWERED_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
+    EPOCHS_FIELD_NUMBER: _builtins.int
+    POPULATION_FIELD_NUMBER: _builtins.int
     state: Global___StudyState.ValueType
     round: _builtins.int
     """the open one, or how many there were"""
@@ -216,6 +328,14 @@ class StudyEvent(_message.Message):
     """of the end: a code for programs"""
     message: _builtins.str
     """one line of text"""
+    @_builtins.property
+    def epochs(self) -> Global___EpochStatus:
+        """absent: the study collects once; with it, `round` is of the epoch"""
+
+    @_builtins.property
+    def population(self) -> Global___PopulationStatus:
+        """absent: all devices, or it was not asked for"""
+
     def __init__(
         self,
         *,
@@ -225,14 +345,42 @@ class StudyEvent(_message.Message):
         answered: _builtins.int = ...,
         reason: _builtins.str = ...,
         message: _builtins.str = ...,
+        epochs: Global___EpochStatus | None = ...,
+        population: Global___PopulationStatus | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["epochs", b"epochs", "population", b"population"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "asked", b"asked", "message", b"message", "reason", b"reason", "round", b"round", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "asked", b"asked", "epochs", b"epochs", "message", b"message", "population", b"population", "reason", b"reason", "round", b"round", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___StudyEvent: _TypeAlias = StudyEvent  # noqa: Y015
+
+@_typing.final
+class PopulationStatus(_message.Message):
+    """The devices that a study asks, by their tags."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TAGS_FIELD_NUMBER: _builtins.int
+    DEVICES_FIELD_NUMBER: _builtins.int
+    devices: _builtins.int
+    """that the study has as users; before they are fixed, that it would have"""
+    @_builtins.property
+    def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        tags: _abc.Iterable[_builtins.str] | None = ...,
+        devices: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["devices", b"devices", "tags", b"tags"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PopulationStatus: _TypeAlias = PopulationStatus  # noqa: Y015
 
 @_typing.final
 class StudyResult(_message.Message):
@@ -246,7 +394,9 @@ class StudyResult(_message.Message):
     reason: _builtins.str
     message: _builtins.str
     result_json: _builtins.str
-    """one object; empty while the study is open"""
+    """One object; empty while the study is open. Of a repeated study: the figures of its epochs, also
+    while it is open.
+    """
     def __init__(
         self,
         *,
@@ -272,22 +422,32 @@ class ExportPart(_message.Message):
     STUDY_FIELD_NUMBER: _builtins.int
     LINES_FIELD_NUMBER: _builtins.int
     RESULT_JSON_FIELD_NUMBER: _builtins.int
+    REPORTS_DELETED_UNIX_S_FIELD_NUMBER: _builtins.int
+    POPULATION_FIELD_NUMBER: _builtins.int
     result_json: _builtins.str
     """in the last one"""
+    reports_deleted_unix_s: _builtins.int
+    """in the last one; 0: the study's reports are kept"""
     @_builtins.property
     def study(self) -> _study_pb2.SignedStudy: ...
     @_builtins.property
     def lines(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def population(self) -> Global___TaggedPopulation:
+        """in the first one; absent: the study asks all devices"""
+
     def __init__(
         self,
         *,
         study: _study_pb2.SignedStudy | None = ...,
         lines: _abc.Iterable[_builtins.str] | None = ...,
         result_json: _builtins.str = ...,
+        reports_deleted_unix_s: _builtins.int = ...,
+        population: Global___TaggedPopulation | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["study", b"study"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["population", b"population", "study", b"study"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["lines", b"lines", "result_json", b"result_json", "study", b"study"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["lines", b"lines", "population", b"population", "reports_deleted_unix_s", b"reports_deleted_unix_s", "result_json", b"result_json", "study", b"study"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -311,3 +471,80 @@ class CancelStudyResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CancelStudyResponse: _TypeAlias = CancelStudyResponse  # noqa: Y015
+
+@_typing.final
+class DeleteStudyResponse(_message.Message):
+    """Of DeleteReports and DeleteResults: the deletion is durable."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteStudyResponse: _TypeAlias = DeleteStudyResponse  # noqa: Y015
+
+@_typing.final
+class PlanStudyResponse(_message.Message):
+    """The plan of a study that would be accepted; Plan stores nothing, and its study needs no signature."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PLAN_JSON_FIELD_NUMBER: _builtins.int
+    plan_json: _builtins.str
+    """one object"""
+    def __init__(
+        self,
+        *,
+        plan_json: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["plan_json", b"plan_json"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PlanStudyResponse: _TypeAlias = PlanStudyResponse  # noqa: Y015
+
+@_typing.final
+class PauseStudyResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATE_FIELD_NUMBER: _builtins.int
+    state: Global___StudyState.ValueType
+    def __init__(
+        self,
+        *,
+        state: Global___StudyState.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PauseStudyResponse: _TypeAlias = PauseStudyResponse  # noqa: Y015
+
+@_typing.final
+class ResumeStudyResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATE_FIELD_NUMBER: _builtins.int
+    state: Global___StudyState.ValueType
+    def __init__(
+        self,
+        *,
+        state: Global___StudyState.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResumeStudyResponse: _TypeAlias = ResumeStudyResponse  # noqa: Y015

@@ -27,17 +27,19 @@ from askance_protos.v1 import randomizer_pb2 as askance__protos_dot_v1_dot_rando
 from askance_protos.v1 import study_pb2 as askance__protos_dot_v1_dot_study__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n askance_protos/v1/exchange.proto\x12\naskance.v1\x1a\x1d\x61skance_protos/v1/query.proto\x1a\"askance_protos/v1/randomizer.proto\x1a\x1d\x61skance_protos/v1/study.proto\"\x9a\x01\n\x07Request\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\x0c\x12\r\n\x05round\x18\x02 \x01(\r\x12\r\n\x05group\x18\x03 \x01(\r\x12 \n\x05query\x18\x04 \x01(\x0b\x32\x11.askance.v1.Query\x12*\n\nrandomizer\x18\x05 \x01(\x0b\x32\x16.askance.v1.Randomizer\x12\r\n\x05\x65poch\x18\x06 \x01(\r\"\xab\x01\n\x06Report\x12\x16\n\x0erequest_digest\x18\x01 \x01(\x0c\x12\x10\n\x06symbol\x18\x02 \x01(\x0cH\x00\x12&\n\x07refusal\x18\x03 \x01(\x0b\x32\x13.askance.v1.RefusalH\x00\x12\x19\n\x11\x63harged_nano_nats\x18\x04 \x01(\x04\x12\x17\n\x0fspent_nano_nats\x18\x05 \x01(\x04\x12\x10\n\x08sequence\x18\x06 \x01(\x04\x42\t\n\x07outcome\"<\n\x07Refusal\x12\"\n\x06reason\x18\x01 \x01(\x0e\x32\x12.askance.v1.ReasonJ\x04\x08\x02\x10\x03R\x07message\"8\n\x0e\x43heckInRequest\x12\x0f\n\x07reports\x18\x01 \x03(\x0c\x12\x15\n\rknown_studies\x18\x02 \x03(\x0c\"\xa3\x01\n\x0f\x43heckInResponse\x12\x1d\n\x04\x61\x63ks\x18\x01 \x03(\x0b\x32\x0f.askance.v1.Ack\x12(\n\x07studies\x18\x02 \x03(\x0b\x32\x17.askance.v1.SignedStudy\x12\x10\n\x08requests\x18\x03 \x03(\x0c\x12\x16\n\x0eretry_after_ms\x18\x04 \x01(\r\x12\x1d\n\x15\x61\x63knowledged_sequence\x18\x05 \x01(\x04\"A\n\x03\x41\x63k\x12\x16\n\x0erequest_digest\x18\x01 \x01(\x0c\x12\"\n\x06status\x18\x02 \x01(\x0e\x32\x12.askance.v1.Status\"4\n\tEnrolment\x12\x11\n\tdevice_id\x18\x01 \x01(\x0c\x12\x14\n\x0ctoken_digest\x18\x02 \x01(\x0c\"6\n\x0c\x45nrolRequest\x12&\n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32\x15.askance.v1.Enrolment\"0\n\rEnrolResponse\x12\x10\n\x08\x65nrolled\x18\x01 \x01(\x04\x12\r\n\x05known\x18\x02 \x01(\x04*\x9d\x04\n\x06Reason\x12\x16\n\x12REASON_UNSPECIFIED\x10\x00\x12\x14\n\x10REASON_MALFORMED\x10\x01\x12\x18\n\x14REASON_UNKNOWN_STUDY\x10\x02\x12\x18\n\x14REASON_UNTRUSTED_KEY\x10\x03\x12\x18\n\x14REASON_BAD_SIGNATURE\x10\x04\x12\x12\n\x0eREASON_EXPIRED\x10\x05\x12\x1a\n\x16REASON_SCHEMA_MISMATCH\x10\x06\x12\x1c\n\x18REASON_FIELD_NOT_ALLOWED\x10\x07\x12\x18\n\x14REASON_INVALID_QUERY\x10\x08\x12\x1d\n\x19REASON_INVALID_RANDOMIZER\x10\t\x12\x1a\n\x16REASON_LEVELS_MISMATCH\x10\n\x12\x1c\n\x18REASON_OVER_STUDY_BUDGET\x10\x0b\x12\x1a\n\x16REASON_OVER_DAY_BUDGET\x10\x0c\x12\x1b\n\x17REASON_OVER_LIFE_BUDGET\x10\r\x12\x1b\n\x17REASON_CLOCK_MOVED_BACK\x10\x0e\x12\x16\n\x12REASON_WRONG_EPOCH\x10\x0f\x12\x1c\n\x18REASON_REFRESH_TOO_EARLY\x10\x10\x12\x1d\n\x19REASON_OVER_WINDOW_BUDGET\x10\x11\x12\x17\n\x13REASON_NOT_APPROVED\x10\x12\x12\x12\n\x0eREASON_WAITING\x10\x13*\x9b\x01\n\x06Status\x12\x16\n\x12STATUS_UNSPECIFIED\x10\x00\x12\x13\n\x0fSTATUS_ACCEPTED\x10\x01\x12\x14\n\x10STATUS_DUPLICATE\x10\x02\x12\x13\n\x0fSTATUS_CONFLICT\x10\x03\x12\x0f\n\x0bSTATUS_LATE\x10\x04\x12\x12\n\x0eSTATUS_UNKNOWN\x10\x05\x12\x14\n\x10STATUS_MALFORMED\x10\x06\x32\xd7\x01\n\x07\x44\x65vices\x12<\n\x05\x45nrol\x12\x18.askance.v1.EnrolRequest\x1a\x19.askance.v1.EnrolResponse\x12\x42\n\x07\x43heckIn\x12\x1a.askance.v1.CheckInRequest\x1a\x1b.askance.v1.CheckInResponse\x12J\n\x0bParticipate\x12\x1a.askance.v1.CheckInRequest\x1a\x1b.askance.v1.CheckInResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n askance_protos/v1/exchange.proto\x12\naskance.v1\x1a\x1d\x61skance_protos/v1/query.proto\x1a\"askance_protos/v1/randomizer.proto\x1a\x1d\x61skance_protos/v1/study.proto\"\x9a\x01\n\x07Request\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\x0c\x12\r\n\x05round\x18\x02 \x01(\r\x12\r\n\x05group\x18\x03 \x01(\r\x12 \n\x05query\x18\x04 \x01(\x0b\x32\x11.askance.v1.Query\x12*\n\nrandomizer\x18\x05 \x01(\x0b\x32\x16.askance.v1.Randomizer\x12\r\n\x05\x65poch\x18\x06 \x01(\r\"\xab\x01\n\x06Report\x12\x16\n\x0erequest_digest\x18\x01 \x01(\x0c\x12\x10\n\x06symbol\x18\x02 \x01(\x0cH\x00\x12&\n\x07refusal\x18\x03 \x01(\x0b\x32\x13.askance.v1.RefusalH\x00\x12\x19\n\x11\x63harged_nano_nats\x18\x04 \x01(\x04\x12\x17\n\x0fspent_nano_nats\x18\x05 \x01(\x04\x12\x10\n\x08sequence\x18\x06 \x01(\x04\x42\t\n\x07outcome\"<\n\x07Refusal\x12\"\n\x06reason\x18\x01 \x01(\x0e\x32\x12.askance.v1.ReasonJ\x04\x08\x02\x10\x03R\x07message\"8\n\x0e\x43heckInRequest\x12\x0f\n\x07reports\x18\x01 \x03(\x0c\x12\x15\n\rknown_studies\x18\x02 \x03(\x0c\"\xa3\x01\n\x0f\x43heckInResponse\x12\x1d\n\x04\x61\x63ks\x18\x01 \x03(\x0b\x32\x0f.askance.v1.Ack\x12(\n\x07studies\x18\x02 \x03(\x0b\x32\x17.askance.v1.SignedStudy\x12\x10\n\x08requests\x18\x03 \x03(\x0c\x12\x16\n\x0eretry_after_ms\x18\x04 \x01(\r\x12\x1d\n\x15\x61\x63knowledged_sequence\x18\x05 \x01(\x04\"A\n\x03\x41\x63k\x12\x16\n\x0erequest_digest\x18\x01 \x01(\x0c\x12\"\n\x06status\x18\x02 \x01(\x0e\x32\x12.askance.v1.Status\"4\n\tEnrolment\x12\x11\n\tdevice_id\x18\x01 \x01(\x0c\x12\x14\n\x0ctoken_digest\x18\x02 \x01(\x0c\"^\n\x0c\x45nrolRequest\x12&\n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32\x15.askance.v1.Enrolment\x12&\n\x07gateway\x18\x08 \x01(\x0b\x32\x15.askance.v1.Enrolment\"0\n\rEnrolResponse\x12\x10\n\x08\x65nrolled\x18\x01 \x01(\x04\x12\r\n\x05known\x18\x02 \x01(\x04\")\n\x0e\x43\x65rtifyRequest\x12\x17\n\x0fsigning_request\x18\x01 \x01(\x0c\"A\n\x0f\x43\x65rtifyResponse\x12\r\n\x05\x63hain\x18\x01 \x01(\x0c\x12\x11\n\tauthority\x18\x02 \x01(\x0c\x12\x0c\n\x04port\x18\x03 \x01(\r\"\x83\x01\n\x0cGatewayBatch\x12\x15\n\rknown_studies\x18\x01 \x03(\x0c\x12\x1f\n\x05joins\x18\x02 \x03(\x0b\x32\x10.askance.v1.Join\x12*\n\x07reports\x18\x03 \x03(\x0b\x32\x19.askance.v1.MemberReports\x12\x0f\n\x07settled\x18\x04 \x01(\r\"8\n\x04Join\x12\x0e\n\x06member\x18\x01 \x01(\r\x12\x11\n\tdevice_id\x18\x02 \x01(\x0c\x12\r\n\x05token\x18\x03 \x01(\x0c\"?\n\rMemberReports\x12\x0e\n\x06member\x18\x01 \x01(\r\x12\r\n\x05token\x18\x02 \x01(\x0c\x12\x0f\n\x07reports\x18\x03 \x03(\x0c\"\xec\x01\n\x0fGatewayResponse\x12(\n\x07studies\x18\x01 \x03(\x0b\x32\x17.askance.v1.SignedStudy\x12,\n\x08requests\x18\x02 \x03(\x0b\x32\x1a.askance.v1.MembersRequest\x12$\n\x04\x61\x63ks\x18\x03 \x03(\x0b\x32\x16.askance.v1.MembersAck\x12,\n\x08\x61\x62sences\x18\x04 \x03(\x0b\x32\x1a.askance.v1.MembersAbsence\x12-\n\tsequences\x18\x05 \x03(\x0b\x32\x1a.askance.v1.MemberSequence\"2\n\x0eMembersRequest\x12\x0f\n\x07request\x18\x01 \x01(\x0c\x12\x0f\n\x07members\x18\x02 \x03(\r\"Y\n\nMembersAck\x12\x16\n\x0erequest_digest\x18\x01 \x01(\x0c\x12\"\n\x06status\x18\x02 \x01(\x0e\x32\x12.askance.v1.Status\x12\x0f\n\x07members\x18\x03 \x03(\r\"F\n\x0eMembersAbsence\x12#\n\x06reason\x18\x01 \x01(\x0e\x32\x13.askance.v1.Absence\x12\x0f\n\x07members\x18\x02 \x03(\r\"2\n\x0eMemberSequence\x12\x0e\n\x06member\x18\x01 \x01(\r\x12\x10\n\x08sequence\x18\x02 \x01(\x04*\x9d\x04\n\x06Reason\x12\x16\n\x12REASON_UNSPECIFIED\x10\x00\x12\x14\n\x10REASON_MALFORMED\x10\x01\x12\x18\n\x14REASON_UNKNOWN_STUDY\x10\x02\x12\x18\n\x14REASON_UNTRUSTED_KEY\x10\x03\x12\x18\n\x14REASON_BAD_SIGNATURE\x10\x04\x12\x12\n\x0eREASON_EXPIRED\x10\x05\x12\x1a\n\x16REASON_SCHEMA_MISMATCH\x10\x06\x12\x1c\n\x18REASON_FIELD_NOT_ALLOWED\x10\x07\x12\x18\n\x14REASON_INVALID_QUERY\x10\x08\x12\x1d\n\x19REASON_INVALID_RANDOMIZER\x10\t\x12\x1a\n\x16REASON_LEVELS_MISMATCH\x10\n\x12\x1c\n\x18REASON_OVER_STUDY_BUDGET\x10\x0b\x12\x1a\n\x16REASON_OVER_DAY_BUDGET\x10\x0c\x12\x1b\n\x17REASON_OVER_LIFE_BUDGET\x10\r\x12\x1b\n\x17REASON_CLOCK_MOVED_BACK\x10\x0e\x12\x16\n\x12REASON_WRONG_EPOCH\x10\x0f\x12\x1c\n\x18REASON_REFRESH_TOO_EARLY\x10\x10\x12\x1d\n\x19REASON_OVER_WINDOW_BUDGET\x10\x11\x12\x17\n\x13REASON_NOT_APPROVED\x10\x12\x12\x12\n\x0eREASON_WAITING\x10\x13*\x9b\x01\n\x06Status\x12\x16\n\x12STATUS_UNSPECIFIED\x10\x00\x12\x13\n\x0fSTATUS_ACCEPTED\x10\x01\x12\x14\n\x10STATUS_DUPLICATE\x10\x02\x12\x13\n\x0fSTATUS_CONFLICT\x10\x03\x12\x0f\n\x0bSTATUS_LATE\x10\x04\x12\x12\n\x0eSTATUS_UNKNOWN\x10\x05\x12\x14\n\x10STATUS_MALFORMED\x10\x06*\x80\x01\n\x07\x41\x62sence\x12\x17\n\x13\x41\x42SENCE_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x41\x42SENCE_UNKNOWN\x10\x01\x12\x19\n\x15\x41\x42SENCE_OTHER_GATEWAY\x10\x02\x12\x14\n\x10\x41\x42SENCE_REPLACED\x10\x03\x12\x16\n\x12\x41\x42SENCE_OVERLOADED\x10\x04\x32\xdf\x02\n\x07\x44\x65vices\x12<\n\x05\x45nrol\x12\x18.askance.v1.EnrolRequest\x1a\x19.askance.v1.EnrolResponse\x12\x42\n\x07\x43heckIn\x12\x1a.askance.v1.CheckInRequest\x1a\x1b.askance.v1.CheckInResponse\x12J\n\x0bParticipate\x12\x1a.askance.v1.CheckInRequest\x1a\x1b.askance.v1.CheckInResponse(\x01\x30\x01\x12\x42\n\x05Relay\x12\x18.askance.v1.GatewayBatch\x1a\x1b.askance.v1.GatewayResponse(\x01\x30\x01\x12\x42\n\x07\x43\x65rtify\x12\x1a.askance.v1.CertifyRequest\x1a\x1b.askance.v1.CertifyResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'askance_protos.v1.exchange_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_REASON']._serialized_start=991
-  _globals['_REASON']._serialized_end=1532
-  _globals['_STATUS']._serialized_start=1535
-  _globals['_STATUS']._serialized_end=1690
+  _globals['_REASON']._serialized_start=1904
+  _globals['_REASON']._serialized_end=2445
+  _globals['_STATUS']._serialized_start=2448
+  _globals['_STATUS']._serialized_end=2603
+  _globals['_ABSENCE']._serialized_start=2606
+  _globals['_ABSENCE']._serialized_end=2734
   _globals['_REQUEST']._serialized_start=147
   _globals['_REQUEST']._serialized_end=301
   _globals['_REPORT']._serialized_start=304
@@ -53,9 +55,29 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ENROLMENT']._serialized_start=830
   _globals['_ENROLMENT']._serialized_end=882
   _globals['_ENROLREQUEST']._serialized_start=884
-  _globals['_ENROLREQUEST']._serialized_end=938
-  _globals['_ENROLRESPONSE']._serialized_start=940
-  _globals['_ENROLRESPONSE']._serialized_end=988
-  _globals['_DEVICES']._serialized_start=1693
-  _globals['_DEVICES']._serialized_end=1908
+  _globals['_ENROLREQUEST']._serialized_end=978
+  _globals['_ENROLRESPONSE']._serialized_start=980
+  _globals['_ENROLRESPONSE']._serialized_end=1028
+  _globals['_CERTIFYREQUEST']._serialized_start=1030
+  _globals['_CERTIFYREQUEST']._serialized_end=1071
+  _globals['_CERTIFYRESPONSE']._serialized_start=1073
+  _globals['_CERTIFYRESPONSE']._serialized_end=1138
+  _globals['_GATEWAYBATCH']._serialized_start=1141
+  _globals['_GATEWAYBATCH']._serialized_end=1272
+  _globals['_JOIN']._serialized_start=1274
+  _globals['_JOIN']._serialized_end=1330
+  _globals['_MEMBERREPORTS']._serialized_start=1332
+  _globals['_MEMBERREPORTS']._serialized_end=1395
+  _globals['_GATEWAYRESPONSE']._serialized_start=1398
+  _globals['_GATEWAYRESPONSE']._serialized_end=1634
+  _globals['_MEMBERSREQUEST']._serialized_start=1636
+  _globals['_MEMBERSREQUEST']._serialized_end=1686
+  _globals['_MEMBERSACK']._serialized_start=1688
+  _globals['_MEMBERSACK']._serialized_end=1777
+  _globals['_MEMBERSABSENCE']._serialized_start=1779
+  _globals['_MEMBERSABSENCE']._serialized_end=1849
+  _globals['_MEMBERSEQUENCE']._serialized_start=1851
+  _globals['_MEMBERSEQUENCE']._serialized_end=1901
+  _globals['_DEVICES']._serialized_start=2737
+  _globals['_DEVICES']._serialized_end=3088
 # @@protoc_insertion_point(module_scope)

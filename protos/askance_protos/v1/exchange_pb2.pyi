@@ -118,6 +118,35 @@ STATUS_MALFORMED: Status.ValueType  # 6
 """not a report of this request's alphabet"""
 Global___Status: _TypeAlias = Status  # noqa: Y015
 
+class _Absence:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _AbsenceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Absence.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ABSENCE_UNSPECIFIED: _Absence.ValueType  # 0
+    ABSENCE_UNKNOWN: _Absence.ValueType  # 1
+    """no device is enrolled with that id and token"""
+    ABSENCE_OTHER_GATEWAY: _Absence.ValueType  # 2
+    """enrolled, but not as a member of this gateway"""
+    ABSENCE_REPLACED: _Absence.ValueType  # 3
+    """a newer stream has the member"""
+    ABSENCE_OVERLOADED: _Absence.ValueType  # 4
+    """as many members are connected as the aggregator allows"""
+
+class Absence(_Absence, metaclass=_AbsenceEnumTypeWrapper): ...
+
+ABSENCE_UNSPECIFIED: Absence.ValueType  # 0
+ABSENCE_UNKNOWN: Absence.ValueType  # 1
+"""no device is enrolled with that id and token"""
+ABSENCE_OTHER_GATEWAY: Absence.ValueType  # 2
+"""enrolled, but not as a member of this gateway"""
+ABSENCE_REPLACED: Absence.ValueType  # 3
+"""a newer stream has the member"""
+ABSENCE_OVERLOADED: Absence.ValueType  # 4
+"""as many members are connected as the aggregator allows"""
+Global___Absence: _TypeAlias = Absence  # noqa: Y015
+
 @_typing.final
 class Request(_message.Message):
     """Question to one device. It travels serialised; its SHA-256 is the request's digest, the name
@@ -228,7 +257,10 @@ Global___Refusal: _TypeAlias = Refusal  # noqa: Y015
 class CheckInRequest(_message.Message):
     """Credentials travel in the metadata of a call, so that the aggregator checks them before it reads
     a message: "askance-protocol" (decimal digits), and for CheckIn and Participate
-    "askance-device-bin" and "askance-token-bin", for Enrol "askance-enrolment-bin".
+    "askance-device-bin" and "askance-token-bin", for Enrol "askance-enrolment-bin". Those of Relay
+    stand with its messages. An aggregator answers an accepted stream with the caller's
+    "askance-protocol", which it then keeps to. Each side refuses a version, a field and a status that
+    it does not know.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -350,16 +382,24 @@ class EnrolRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     DEVICES_FIELD_NUMBER: _builtins.int
+    GATEWAY_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def devices(self) -> _containers.RepeatedCompositeFieldContainer[Global___Enrolment]: ...
+    @_builtins.property
+    def gateway(self) -> Global___Enrolment:
+        """The gateway that the devices are members of from now on, enrolled with them; absent: what they
+        are members of stays as it is.
+        """
+
     def __init__(
         self,
         *,
         devices: _abc.Iterable[Global___Enrolment] | None = ...,
+        gateway: Global___Enrolment | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["gateway", b"gateway"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["devices", b"devices"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["devices", b"devices", "gateway", b"gateway"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -388,3 +428,296 @@ class EnrolResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___EnrolResponse: _TypeAlias = EnrolResponse  # noqa: Y015
+
+@_typing.final
+class CertifyRequest(_message.Message):
+    """Request for a certificate of the device or gateway whose credentials the metadata has. On the first
+    listener the metadata has an enrolment token too; on the listener of devices with certificates the
+    certificate that is about to end stands in for it.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SIGNING_REQUEST_FIELD_NUMBER: _builtins.int
+    signing_request: _builtins.bytes
+    """PKCS #10, DER; what it says of its subject is not used"""
+    def __init__(
+        self,
+        *,
+        signing_request: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["signing_request", b"signing_request"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CertifyRequest: _TypeAlias = CertifyRequest  # noqa: Y015
+
+@_typing.final
+class CertifyResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHAIN_FIELD_NUMBER: _builtins.int
+    AUTHORITY_FIELD_NUMBER: _builtins.int
+    PORT_FIELD_NUMBER: _builtins.int
+    chain: _builtins.bytes
+    """PEM: the certificate, then those between it and the root"""
+    authority: _builtins.bytes
+    """PEM: what the aggregator's own certificate may be signed by, besides what"""
+    port: _builtins.int
+    """the device's owner trusts; may be empty
+    of the listener of devices with certificates, at the same host
+    """
+    def __init__(
+        self,
+        *,
+        chain: _builtins.bytes = ...,
+        authority: _builtins.bytes = ...,
+        port: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["authority", b"authority", "chain", b"chain", "port", b"port"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CertifyResponse: _TypeAlias = CertifyResponse  # noqa: Y015
+
+@_typing.final
+class GatewayBatch(_message.Message):
+    """Messages of Relay: one stream for all members of a gateway. The gateway's credentials travel in
+    the metadata, "askance-gateway-bin" and "askance-token-bin"; a single device is a gateway whose
+    only member is itself, with "askance-device-bin". A member is named by its number on the stream,
+    which its Join gives it: 0, 1, 2 and so on. A list of members is strictly ascending.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KNOWN_STUDIES_FIELD_NUMBER: _builtins.int
+    JOINS_FIELD_NUMBER: _builtins.int
+    REPORTS_FIELD_NUMBER: _builtins.int
+    SETTLED_FIELD_NUMBER: _builtins.int
+    settled: _builtins.int
+    """Responses with requests that are dealt with, beyond those of the batches before. At most 16 are
+    on their way at one time.
+    """
+    @_builtins.property
+    def known_studies(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """digests, in the first batch; the others are sent along"""
+
+    @_builtins.property
+    def joins(self) -> _containers.RepeatedCompositeFieldContainer[Global___Join]: ...
+    @_builtins.property
+    def reports(self) -> _containers.RepeatedCompositeFieldContainer[Global___MemberReports]:
+        """in random order, no member twice"""
+
+    def __init__(
+        self,
+        *,
+        known_studies: _abc.Iterable[_builtins.bytes] | None = ...,
+        joins: _abc.Iterable[Global___Join] | None = ...,
+        reports: _abc.Iterable[Global___MemberReports] | None = ...,
+        settled: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["joins", b"joins", "known_studies", b"known_studies", "reports", b"reports", "settled", b"settled"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GatewayBatch: _TypeAlias = GatewayBatch  # noqa: Y015
+
+@_typing.final
+class Join(_message.Message):
+    """Again for a member that has joined: it is asked again what it owes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEMBER_FIELD_NUMBER: _builtins.int
+    DEVICE_ID_FIELD_NUMBER: _builtins.int
+    TOKEN_FIELD_NUMBER: _builtins.int
+    member: _builtins.int
+    device_id: _builtins.bytes
+    token: _builtins.bytes
+    """the member's own"""
+    def __init__(
+        self,
+        *,
+        member: _builtins.int = ...,
+        device_id: _builtins.bytes = ...,
+        token: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["device_id", b"device_id", "member", b"member", "token", b"token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Join: _TypeAlias = Join  # noqa: Y015
+
+@_typing.final
+class MemberReports(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEMBER_FIELD_NUMBER: _builtins.int
+    TOKEN_FIELD_NUMBER: _builtins.int
+    REPORTS_FIELD_NUMBER: _builtins.int
+    member: _builtins.int
+    token: _builtins.bytes
+    """the member's own, checked in every batch"""
+    @_builtins.property
+    def reports(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """serialised Report"""
+
+    def __init__(
+        self,
+        *,
+        member: _builtins.int = ...,
+        token: _builtins.bytes = ...,
+        reports: _abc.Iterable[_builtins.bytes] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["member", b"member", "reports", b"reports", "token", b"token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MemberReports: _TypeAlias = MemberReports  # noqa: Y015
+
+@_typing.final
+class GatewayResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STUDIES_FIELD_NUMBER: _builtins.int
+    REQUESTS_FIELD_NUMBER: _builtins.int
+    ACKS_FIELD_NUMBER: _builtins.int
+    ABSENCES_FIELD_NUMBER: _builtins.int
+    SEQUENCES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def studies(self) -> _containers.RepeatedCompositeFieldContainer[_study_pb2.SignedStudy]: ...
+    @_builtins.property
+    def requests(self) -> _containers.RepeatedCompositeFieldContainer[Global___MembersRequest]: ...
+    @_builtins.property
+    def acks(self) -> _containers.RepeatedCompositeFieldContainer[Global___MembersAck]: ...
+    @_builtins.property
+    def absences(self) -> _containers.RepeatedCompositeFieldContainer[Global___MembersAbsence]: ...
+    @_builtins.property
+    def sequences(self) -> _containers.RepeatedCompositeFieldContainer[Global___MemberSequence]:
+        """before the member's first request"""
+
+    def __init__(
+        self,
+        *,
+        studies: _abc.Iterable[_study_pb2.SignedStudy] | None = ...,
+        requests: _abc.Iterable[Global___MembersRequest] | None = ...,
+        acks: _abc.Iterable[Global___MembersAck] | None = ...,
+        absences: _abc.Iterable[Global___MembersAbsence] | None = ...,
+        sequences: _abc.Iterable[Global___MemberSequence] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["absences", b"absences", "acks", b"acks", "requests", b"requests", "sequences", b"sequences", "studies", b"studies"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GatewayResponse: _TypeAlias = GatewayResponse  # noqa: Y015
+
+@_typing.final
+class MembersRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_FIELD_NUMBER: _builtins.int
+    MEMBERS_FIELD_NUMBER: _builtins.int
+    request: _builtins.bytes
+    """a serialised Request"""
+    @_builtins.property
+    def members(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        request: _builtins.bytes = ...,
+        members: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["members", b"members", "request", b"request"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MembersRequest: _TypeAlias = MembersRequest  # noqa: Y015
+
+@_typing.final
+class MembersAck(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_DIGEST_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    MEMBERS_FIELD_NUMBER: _builtins.int
+    request_digest: _builtins.bytes
+    status: Global___Status.ValueType
+    @_builtins.property
+    def members(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        request_digest: _builtins.bytes = ...,
+        status: Global___Status.ValueType = ...,
+        members: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["members", b"members", "request_digest", b"request_digest", "status", b"status"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MembersAck: _TypeAlias = MembersAck  # noqa: Y015
+
+@_typing.final
+class MembersAbsence(_message.Message):
+    """Members that are not on this stream, or no longer; they may join again later."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REASON_FIELD_NUMBER: _builtins.int
+    MEMBERS_FIELD_NUMBER: _builtins.int
+    reason: Global___Absence.ValueType
+    @_builtins.property
+    def members(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        reason: Global___Absence.ValueType = ...,
+        members: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["members", b"members", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MembersAbsence: _TypeAlias = MembersAbsence  # noqa: Y015
+
+@_typing.final
+class MemberSequence(_message.Message):
+    """See CheckInResponse.acknowledged_sequence."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEMBER_FIELD_NUMBER: _builtins.int
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    member: _builtins.int
+    sequence: _builtins.int
+    def __init__(
+        self,
+        *,
+        member: _builtins.int = ...,
+        sequence: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["member", b"member", "sequence", b"sequence"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MemberSequence: _TypeAlias = MemberSequence  # noqa: Y015

@@ -8,7 +8,8 @@ an aggregator says is not believed where it can be computed: an export is replay
 Theory of operation. `definitions` reads a study from TOML; `submission` signs it with the
 registry's text for its learner. `wire` and `calls` are the bytes that travel and their signatures,
 shared by both ends: `client` calls and `server.analysts` answers. `export` is a study in one file,
-and `verification` runs the learner over it again, with a fleet that can only remember.
+and `verification` runs the learner over it again, with a fleet that can only remember;
+`series_verification` does so for every epoch of a repeated study.
 """
 
 from askance_aggregator.analyst.calls import CallRefused
@@ -18,22 +19,19 @@ from askance_aggregator.analyst.definitions import (
     definition_of_table,
     read_definition,
 )
-from askance_aggregator.analyst.export import StudyExport
+from askance_aggregator.analyst.export import SeriesExport, StudyExport
 from askance_aggregator.analyst.keys import AnalystKey, create_key, load_key, public_hex
 from askance_aggregator.analyst.results import StudyResult
+from askance_aggregator.analyst.series_verification import verify_export, verify_series
 from askance_aggregator.analyst.submission import sign_submission
-from askance_aggregator.analyst.verification import (
-    Verification,
-    VerificationFailed,
-    verify,
-    verify_export,
-)
+from askance_aggregator.analyst.verification import Verification, VerificationFailed, verify
 from askance_aggregator.analyst.wire import StudyEvent, StudySummary
 
 __all__ = [
     "Aggregator",
     "AnalystKey",
     "CallRefused",
+    "SeriesExport",
     "StudyDefinition",
     "StudyEvent",
     "StudyExport",
@@ -51,4 +49,5 @@ __all__ = [
     "sign_submission",
     "verify",
     "verify_export",
+    "verify_series",
 ]

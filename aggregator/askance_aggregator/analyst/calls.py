@@ -1,15 +1,21 @@
 r"""Signed calls: an Ed25519 signature over the call's name, its subject, and the time.
 
 The signature is over `b"askance <Call> v1\\0"`, the study's digest (for List: the public key) and
-the time as 8 bytes, big-endian and signed. It travels in the call's metadata, so that an aggregator
-reads no message before it has checked it. A call that was overheard is good for no other call, no
-other study, and for no longer than the clocks may differ.
+the time as 8 bytes, big-endian and signed; and, for one epoch of a study, its index as 4 bytes. It
+travels in the call's metadata, so that an aggregator reads no message before it has checked it. A
+call that was overheard is good for no other call, no other study or epoch, and for no longer than
+the clocks may differ.
+
+That is version 1, which older clients send. Version 2 adds a nonce and the SHA-256 of the request's
+bytes: the signature is over `b"askance <Service>/<Call> v2\\0"`, the subject, the time, the epoch
+(4 bytes, also if it is 0), the digest and the nonce.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Container
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from cryptography.exceptions import InvalidSignature
@@ -23,19 +29,47 @@ from askance_protos.v1 import analyst_pb2 as pb
 TOLERANCE_S = 300  # how far the caller's clock may be off, either way
 _SUBJECT_BYTES = 32
 _SIGNATURE_BYTES = 64
-_MAX_BYTES = 256  # of a signed call: four short fields
+NONCE_BYTES = 16
+_MAX_BYTES = 256  # of a signed call: short fields
 CALL_KEY = "askance-call-bin"
+TOKEN_KEY = "authorization"
+NO_SUBJECT = bytes(_SUBJECT_BYTES)  # of a call about no study, by a caller without a key
+_BEARER = "Bearer "
 
 
-class Call(StrEnum):
-    """A call that is signed, by the name it has on the wire."""
+class ServiceCall(StrEnum):
+    """A call that is signed, by the name it has on the wire; one enumeration per service."""
+
+    @property
+    def service(self) -> str:
+        """Name of the call's service."""
+        raise NotImplementedError
+
+    @property
+    def method(self) -> str:
+        """Service and call, as the table of roles names them."""
+        return f"{self.service}/{self.value}"
+
+
+class Call(ServiceCall):
+    """A call of the service for analysts."""
 
     SUBMIT = "Submit"
+    PLAN = "Plan"
     LIST = "List"
     WATCH = "Watch"
     RESULT = "Result"
     EXPORT = "Export"
     CANCEL = "Cancel"
+    DELETE_REPORTS = "DeleteReports"
+    DELETE_RESULTS = "DeleteResults"
+    PAUSE = "Pause"
+    RESUME = "Resume"
+
+    @property
+    def service(self) -> str:
+        """Name of the service for analysts."""
+        return "Analysts"
 
 
 class CallRefused(AskanceError):
@@ -60,21 +94,55 @@ class SignedCall:
       subject: the study's digest; for List the caller's public key.
       at_unix_s: when it was signed.
       signature: the caller's.
+      epoch: index of the epoch that is asked about; 0: the study itself.
+      body_digest: SHA-256 of the request's bytes, 32 bytes; empty in version 1.
+      nonce: 16 random bytes; empty in version 1.
     """
 
     public_key: bytes
     subject: bytes
     at_unix_s: int
     signature: bytes
+    epoch: int = 0
+    body_digest: bytes = b""
+    nonce: bytes = b""
 
 
-def sign_call(call: Call, subject: bytes, key: Ed25519PrivateKey, now_s: int) -> SignedCall:
-    """The call, signed now."""
+def sign_call(
+    call: ServiceCall,
+    subject: bytes,
+    key: Ed25519PrivateKey,
+    now_s: int,
+    epoch: int = 0,
+    *,
+    body: bytes = b"",
+    nonce: bytes = b"",
+) -> SignedCall:
+    """Sign a call now.
+
+    Args:
+      call: the call.
+      subject: the study's digest, 32 bytes; for calls about no study the caller's public key.
+      key: the caller's.
+      now_s: the time in Unix seconds.
+      epoch: index of the epoch that the call is about; 0: the study itself.
+      body: the request's bytes, which version 2 signs.
+      nonce: 16 random bytes. Empty: the call is signed as version 1.
+    """
     public = key.public_key().public_bytes_raw()
-    return SignedCall(public, subject, now_s, key.sign(_signed_bytes(call, subject, now_s)))
+    digest = hashlib.sha256(body).digest() if nonce else b""
+    unsigned = SignedCall(public, subject, now_s, b"", epoch, digest, nonce)
+    return replace(unsigned, signature=key.sign(_signed_bytes(call, unsigned)))
 
 
-def check_call(call: Call, signed: SignedCall, keys: Container[bytes], now_s: int) -> bytes:
+def unsigned_call(
+    subject: bytes, now_s: int, epoch: int = 0, *, body: bytes, nonce: bytes
+) -> SignedCall:
+    """Make a call that a bearer token authenticates; the arguments are those of `sign_call`."""
+    return SignedCall(b"", subject, now_s, b"", epoch, hashlib.sha256(body).digest(), nonce)
+
+
+def check_call(call: ServiceCall, signed: SignedCall, keys: Container[bytes], now_s: int) -> bytes:
     """Return the public key that has signed the call, one of `keys`.
 
     Raises:
@@ -86,14 +154,25 @@ def check_call(call: Call, signed: SignedCall, keys: Container[bytes], now_s: in
             f"{call}: expected the time within {TOLERANCE_S} s of the aggregator's, found it"
             f" {abs(signed.at_unix_s - now_s)} s off",
         )
-    content = _signed_bytes(call, signed.subject, signed.at_unix_s)
     if signed.public_key not in keys:
         raise CallRefused("untrusted-key", f"{call}: expected a trusted analyst's key, got another")
-    if _is_signed(signed.public_key, signed.signature, content):
+    if _is_signed(signed.public_key, signed.signature, _signed_bytes(call, signed)):
         return signed.public_key
     raise CallRefused(
         "bad-signature", f"{call}: expected the signature of the caller's key, found none"
     )
+
+
+def check_body(call: ServiceCall, signed: SignedCall, data: bytes) -> None:
+    """Check that a request is the one that was signed; version 1 signs none.
+
+    Raises:
+      CallRefused: it is another one.
+    """
+    if signed.nonce and hashlib.sha256(data).digest() != signed.body_digest:
+        raise CallRefused(
+            "bad-signature", f"{call}: expected the message that the call was signed for"
+        )
 
 
 def call_metadata(signed: SignedCall) -> Metadata:
@@ -103,8 +182,24 @@ def call_metadata(signed: SignedCall) -> Metadata:
         subject=signed.subject,
         at_unix_s=signed.at_unix_s,
         signature=signed.signature,
+        epoch=signed.epoch,
+        body_digest=signed.body_digest,
+        nonce=signed.nonce,
     )
     return ((CALL_KEY, message.SerializeToString(deterministic=True)),)
+
+
+def token_metadata(token: str) -> Metadata:
+    """Return the metadata of a bearer token."""
+    return ((TOKEN_KEY, f"{_BEARER}{token}"),)
+
+
+def read_token(metadata: Received) -> str | None:
+    """Return the bearer token in a call's metadata; None if there is none."""
+    found = dict(metadata or ()).get(TOKEN_KEY)
+    if not isinstance(found, str) or not found.lower().startswith(_BEARER.lower()):
+        return None
+    return found[len(_BEARER) :].strip()
 
 
 def read_call(metadata: Received) -> SignedCall:
@@ -113,12 +208,31 @@ def read_call(metadata: Received) -> SignedCall:
     Raises:
       RemoteProtocolError: there is none.
     """
+    return _sized(_decoded(metadata), _SUBJECT_BYTES, _SIGNATURE_BYTES)
+
+
+def read_unsigned_call(metadata: Received) -> SignedCall:
+    """Read the call in the metadata of a call with a bearer token.
+
+    Raises:
+      RemoteProtocolError: there is none, or it is signed.
+    """
+    return _sized(_decoded(metadata), 0, 0)
+
+
+def _decoded(metadata: Received) -> SignedCall:
     data = dict(metadata or ()).get(CALL_KEY)
     if not isinstance(data, bytes):
         raise RemoteProtocolError(f"call: expected {CALL_KEY} in the metadata, got none")
     message = parse(pb.SignedCall, data, limit=_MAX_BYTES)
-    return _sized(
-        SignedCall(message.public_key, message.subject, message.at_unix_s, message.signature)
+    return SignedCall(
+        message.public_key,
+        message.subject,
+        message.at_unix_s,
+        message.signature,
+        message.epoch,
+        message.body_digest,
+        message.nonce,
     )
 
 
@@ -130,22 +244,30 @@ def _is_signed(public_key: bytes, signature: bytes, content: bytes) -> bool:
     return True
 
 
-def _sized(signed: SignedCall) -> SignedCall:
+def _sized(signed: SignedCall, key_bytes: int, signature_bytes: int) -> SignedCall:
     for what, found, size in (
-        ("a public key", signed.public_key, _SUBJECT_BYTES),
+        ("a public key", signed.public_key, key_bytes),
         ("a subject", signed.subject, _SUBJECT_BYTES),
-        ("a signature", signed.signature, _SIGNATURE_BYTES),
+        ("a signature", signed.signature, signature_bytes),
     ):
         if len(found) != size:
             raise RemoteProtocolError(
                 f"call: expected {what} of {size} bytes, found {len(found)} bytes"
             )
+    sizes = (len(signed.body_digest), len(signed.nonce))
+    if sizes not in ((0, 0), (_SUBJECT_BYTES, NONCE_BYTES)):
+        raise RemoteProtocolError(
+            f"call: expected a message's digest of {_SUBJECT_BYTES} bytes and a nonce of"
+            f" {NONCE_BYTES}, or neither, found {sizes[0]} and {sizes[1]} bytes"
+        )
     return signed
 
 
-def _signed_bytes(call: Call, subject: bytes, at_unix_s: int) -> bytes:
-    return (
-        b"askance %b v1\0" % call.value.encode()
-        + subject
-        + at_unix_s.to_bytes(8, "big", signed=True)
-    )
+def _signed_bytes(call: ServiceCall, signed: SignedCall) -> bytes:
+    time = signed.at_unix_s.to_bytes(8, "big", signed=True)
+    epoch = signed.epoch.to_bytes(4, "big")
+    if signed.nonce:
+        head = b"askance %b v2\0" % call.method.encode()
+        return head + signed.subject + time + epoch + signed.body_digest + signed.nonce
+    head = b"askance %b v1\0" % call.value.encode()
+    return head + signed.subject + time + (epoch if signed.epoch else b"")

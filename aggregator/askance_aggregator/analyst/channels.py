@@ -71,3 +71,14 @@ def _authority(ca: Path) -> bytes:
     except ValueError:
         raise InvalidParameter(f"ca {ca}: expected a certificate (PEM), got other bytes") from None
     return found
+
+
+def is_away(error: grpc.RpcError) -> bool:
+    """Return whether the error says that an aggregator is away and may come back."""
+    away = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN)
+    return isinstance(error, grpc.Call) and error.code() in away
+
+
+def has_timed_out(error: grpc.RpcError) -> bool:
+    """Return whether the time of a call was up."""
+    return isinstance(error, grpc.Call) and error.code() is grpc.StatusCode.DEADLINE_EXCEEDED

@@ -10,34 +10,46 @@ with connect("127.0.0.1:7443", key="analyst.pem", ca=Path("ca.pem")) as aggregat
 
 from __future__ import annotations
 
+import secrets
 import string
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn, Self
+from typing import Any, NoReturn, Self
 
 import grpc
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance_aggregator.analyst import wire
-from askance_aggregator.analyst.calls import (
-    Call,
-    CallRefused,
-    call_metadata,
-    sign_call,
+from askance_aggregator.analyst.calls import NONCE_BYTES, Call, CallRefused, ServiceCall
+from askance_aggregator.analyst.channels import has_timed_out, is_away, open_channel, unreachable
+from askance_aggregator.analyst.definitions import StudyDefinition
+from askance_aggregator.analyst.epoch_numbers import (
+    collects_once,
+    epoch_index,
+    epoch_indices,
+    no_epochs,
 )
-from askance_aggregator.analyst.channels import open_channel, unreachable
-from askance_aggregator.analyst.export import StudyExport, result_of
-from askance_aggregator.analyst.keys import AnalystKey, load_key
+from askance_aggregator.analyst.export import SeriesExport, StudyExport, result_of
+from askance_aggregator.analyst.keys import AnalystKey
+from askance_aggregator.analyst.proofs import CallProof, call_proof
 from askance_aggregator.analyst.results import StudyResult
-from askance_aggregator.analyst.submission import DEFAULT_DAYS, Every, sign_submission
+from askance_aggregator.analyst.submission import (
+    DEFAULT_DAYS,
+    Every,
+    sign_submission,
+    tagged_population,
+)
 from askance_aggregator.analyst.wire import StudyEvent, StudySummary
 from askance_aggregator.clock import system_now_s
+from askance_aggregator.encoding import encode_study
 from askance_aggregator.reports.html import html_of, line_of
 from askance_aggregator.reports.report import CommandReport, Grid
-from askance_aggregator.store import StudyState
+from askance_aggregator.store import StudyState, TaggedPopulation
+from askance_aggregator.studies.keep import UNLIMITED, Keep
+from askance_aggregator.studies.series import StudySeries
 from askance_aggregator.studies.study import Study
+from askance_client.addresses import Address
 from askance_client.codec import digest_of
 from askance_client.errors import InvalidParameter, PlanRefused, RemoteProtocolError
 from askance_client.messages import SignedStudy
@@ -49,13 +61,15 @@ _DIGEST_HEX = 64
 _CALL_S = 60.0
 _AGAIN_S = 0.5  # between two tries to watch on, while the aggregator is away
 _PATIENCE_S = 120.0  # how long an aggregator may be away in the middle of a study
-_REFUSED_BEFORE_ASKING = ("plan-refused", "over-user-budget")
+_WATCH = wire.encode_watch()
+_REFUSED_BEFORE_ASKING = ("plan-refused", "over-user-budget", "over-quota")
 
 
 def connect(
     address: str,
     *,
-    key: AnalystKey,
+    key: AnalystKey | None = None,
+    bearer_token_file: Path | str | None = None,
     ca: Path | str | None = None,
     plaintext: bool = False,
     now_s: Callable[[], int] = system_now_s,
@@ -65,7 +79,10 @@ def connect(
 
     Args:
       address: HOST:PORT.
-      key: the analyst's Ed25519 key: itself, its file, or the file's bytes (PKCS8 PEM).
+      key: the analyst's Ed25519 key: itself, its file, or the file's bytes (PKCS8 PEM). None: no
+        study can be submitted.
+      bearer_token_file: file of a token that proves the caller, read anew for each call. None: the
+        key signs each call.
       ca: the authority that the aggregator's certificate is from; None: one that the system trusts,
         or, on this machine, plain text.
       plaintext: without TLS, even if others can listen.
@@ -75,9 +92,12 @@ def connect(
     Raises:
       InvalidParameter: no such file, no key in it, or no such address. Nothing is called yet.
     """
+    if bearer_token_file is not None and plaintext and not Address.of(address).is_loopback:
+        raise InvalidParameter("connect: expected TLS for a bearer token, got plaintext = true")
+    proof = call_proof(key, bearer_token_file, secrets.token_bytes)
     authority = None if ca is None else Path(ca)
     channel = open_channel(address, authority, plaintext=plaintext)
-    return Aggregator(channel, load_key(key), address, authority, now_s, sleep_s)
+    return Aggregator(channel, proof, address, authority, now_s, sleep_s)
 
 
 class Aggregator:
@@ -86,21 +106,33 @@ class Aggregator:
     def __init__(
         self,
         channel: grpc.Channel,
-        key: Ed25519PrivateKey,
+        proof: CallProof,
         address: str,
         ca: Path | None,
         now_s: Callable[[], int],
         sleep_s: Callable[[float], None],
     ) -> None:
         self._channel = channel
-        self._key = key
+        self._proof = proof
         self.address = address
         self._ca = ca
         self._now_s = now_s
         self.sleep_s = sleep_s
 
+    @property
+    def subject(self) -> bytes:
+        """Subject of a call that is about no study, 32 bytes."""
+        return self._proof.subject
+
     def submit(
-        self, study: Study, *, days: int = DEFAULT_DAYS, every: Every | None = None
+        self,
+        study: Study,
+        *,
+        days: int = DEFAULT_DAYS,
+        every: Every | None = None,
+        keep: Keep = UNLIMITED,
+        start_s: int = 0,
+        tags: Iterable[str] = (),
     ) -> StudyHandle:
         """Sign a study and submit it; each call submits another study.
 
@@ -108,28 +140,64 @@ class Aggregator:
           study: learner, schema and budget; this call signs it.
           days: number of days after which devices refuse the study.
           every: how often it collects again; None: it collects once.
+          keep: how long the aggregator keeps its reports and results, within the operator's bounds.
+          start_s: time before which no user is asked, in seconds since 1970, UTC.
+          tags: only devices that have all of these are asked; none: all devices.
 
         Raises:
-          InvalidParameter: its learner is not one that an aggregator has.
+          InvalidParameter: its learner is not one that an aggregator has, or a malformed tag.
           PlanRefused: it cannot work with the devices there are, or the budget that users have
             left; no user was asked. CallRefused: it was refused for another reason.
         """
-        signed = sign_submission(study, self._key, days=days, now_s=self._now_s, every=every)
-        return self.submit_signed(signed)
+        key = self._proof.key
+        if key is None:
+            raise InvalidParameter("submit: expected a key, which signs the study, got none")
+        population = tagged_population(tags)
+        signed = sign_submission(
+            study,
+            key,
+            days=days,
+            now_s=self._now_s,
+            every=every,
+            keep=keep,
+            start_s=start_s,
+            population=population,
+        )
+        return self.submit_signed(signed, population)
 
-    def submit_signed(self, signed: SignedStudy) -> StudyHandle:
+    def submit_signed(
+        self, signed: SignedStudy, population: TaggedPopulation | None = None
+    ) -> StudyHandle:
         """Hands in a study that is signed; the same again is no harm.
 
         Raises: see `submit`.
         """
         digest = digest_of(signed.study)
-        answer = self.unary(Call.SUBMIT, digest, wire.encode_submission(signed))
+        answer = self.unary(Call.SUBMIT, digest, wire.encode_submission(signed, population))
         return StudyHandle(self, wire.decode_submitted(answer))
+
+    def plan(self, definition: StudyDefinition) -> dict[str, Any]:
+        """Plan a study for the users there are, as `submit` would; nothing is signed or stored.
+
+        Returns:
+          The keys of `askance plan --json`; of a study of tagged devices `population` too.
+
+        Raises: see `submit`.
+        """
+        key = self._proof.key
+        if key is None:
+            raise InvalidParameter("plan: expected a key, which would sign the study, got none")
+        population = tagged_population(definition.tags)
+        nonce = secrets.token_bytes(NONCE_BYTES)
+        data = encode_study(definition.terms(nonce, self._now_s(), population))
+        unsigned = SignedStudy(data, key.public_key().public_bytes_raw(), b"")
+        asked = wire.encode_submission(unsigned, population)
+        answer = self.unary(Call.PLAN, digest_of(data), asked)
+        return result_of(wire.decode_plan(answer), "aggregator") or {}
 
     def studies(self) -> list[StudySummary]:
         """Return this analyst's studies, the oldest first."""
-        subject = self._key.public_key().public_bytes_raw()
-        return wire.decode_summaries(self.unary(Call.LIST, subject))
+        return wire.decode_summaries(self.unary(Call.LIST, self.subject, wire.encode_listing()))
 
     def study(self, name: str) -> StudyHandle:
         """A study by its digest in hexadecimal, or by eight digits or more that begin it.
@@ -167,34 +235,45 @@ class Aggregator:
     ) -> None:
         self.close()
 
-    def unary(self, method: Call, subject: bytes, data: bytes = b"") -> bytes:
+    def unary(
+        self, method: ServiceCall, subject: bytes, data: bytes = b"", epoch: int = 0
+    ) -> bytes:
         """Make a call that has one answer.
 
         Args:
           method: the call.
           subject: the digest of the study that it is about; for List the caller's public key.
           data: its serialised argument.
+          epoch: index of the epoch that it is about; 0: the study itself.
         """
         call: grpc.UnaryUnaryMultiCallable[bytes, bytes]
-        call = self._channel.unary_unary(f"/{wire.SERVICE}/{method}")
+        call = self._channel.unary_unary(f"/{wire.PACKAGE}.{method.method}")
         try:
-            return call(data, timeout=_CALL_S, metadata=self._signed(method, subject))
+            return call(data, timeout=_CALL_S, metadata=self._signed(method, subject, epoch, data))
         except grpc.RpcError as error:
             self.refuse(error)
 
-    def stream(self, method: Call, digest: bytes, timeout_s: float | None) -> Iterator[bytes]:
+    def stream(
+        self,
+        method: Call,
+        digest: bytes,
+        timeout_s: float | None,
+        epoch: int = 0,
+        data: bytes = b"",
+    ) -> Iterator[bytes]:
         """Make a call that is answered in parts; what gRPC raises is not translated."""
         call: grpc.UnaryStreamMultiCallable[bytes, bytes]
-        call = self._channel.unary_stream(f"/{wire.SERVICE}/{method}")
-        parts = call(b"", timeout=timeout_s, metadata=self._signed(method, digest))
+        call = self._channel.unary_stream(f"/{wire.PACKAGE}.{method.method}")
+        metadata = self._signed(method, digest, epoch, data)
+        parts = call(data, timeout=timeout_s, metadata=metadata)
         try:
             yield from parts
         finally:
             parts.cancel()
 
-    def _signed(self, call: Call, subject: bytes) -> Metadata:
-        """Return the metadata of a call, signed now."""
-        return call_metadata(sign_call(call, subject, self._key, self._now_s()))
+    def _signed(self, call: ServiceCall, subject: bytes, epoch: int, body: bytes = b"") -> Metadata:
+        """Return the metadata of a call, proven now."""
+        return self._proof.metadata(call, subject, self._now_s(), epoch, body)
 
     def refuse(self, error: grpc.RpcError) -> NoReturn:
         """Raise what a call's failure means."""
@@ -254,17 +333,17 @@ class StudyHandle:
         while last is None or last.state is StudyState.OPEN:
             left = None if until is None else max(until - time.monotonic(), 0.001)
             try:
-                for part in self._aggregator.stream(Call.WATCH, self._digest, left):
+                for part in self._aggregator.stream(Call.WATCH, self._digest, left, 0, _WATCH):
                     heard, event = time.monotonic(), wire.decode_event(part)
                     if event != last:
                         last = event
                         yield event
             except grpc.RpcError as error:
-                if _has_timed_out(error):
+                if has_timed_out(error):
                     raise CallRefused(
                         "timeout", f"study: expected its end within {timeout_s} s, got it open yet"
                     ) from None
-                if last is None or not _is_away(error) or time.monotonic() > heard + _PATIENCE_S:
+                if last is None or not is_away(error) or time.monotonic() > heard + _PATIENCE_S:
                     self._aggregator.refuse(error)
                 self._aggregator.sleep_s(_AGAIN_S)
 
@@ -276,36 +355,124 @@ class StudyHandle:
         finally:
             watching.close()  # type: ignore[attr-defined]  # a generator
 
-    def result(self, timeout_s: float | None = None) -> StudyResult:
-        """Wait until the study has ended and return its result.
+    def result(self, timeout_s: float | None = None, *, epoch: int | None = None) -> StudyResult:
+        """Wait until the study, or one of its epochs, has ended and return its result.
+
+        Args:
+          timeout_s: for how long; None: as long as it takes.
+          epoch: number of an epoch of a repeated study, from 1. None: of a repeated study the
+            latest epoch that has a result, when all have ended.
 
         Raises:
           CallRefused: it has not ended after `timeout_s`, or see `watch`.
+          InvalidParameter: the study has no such epoch.
         """
-        for _ in self.watch(timeout_s):
-            pass
-        found = wire.decode_ending(self._aggregator.unary(Call.RESULT, self._digest))
+        if epoch is None:
+            for _ in self.watch(timeout_s):
+                pass
+            summary = self._summary()
+            latest = None if collects_once(summary) else self.series().latest
+            return self._result(0 if latest is None else latest.epoch)
+        index = epoch_index(self._summary(), epoch)
+        for event in self.watch(timeout_s):
+            if event.epochs is not None and event.epochs.ended >= epoch:
+                break  # epochs end in order
+        return self._result(index)
+
+    def series(self) -> StudySeries:
+        """Return the results of all epochs that have ended by now.
+
+        Raises:
+          InvalidParameter: the study collects once. CallRefused: see `watch`.
+        """
+        summary = self._summary()
+        if summary is None or collects_once(summary):
+            raise no_epochs("epochs")
+        return StudySeries.of(
+            summary, [self._result(index).content for index in epoch_indices(summary)]
+        )
+
+    def _summary(self) -> dict[str, Any] | None:
+        """Return the result of the study itself, as it is now; None: there is none yet."""
+        ending = wire.decode_ending(self._aggregator.unary(Call.RESULT, self._digest))
+        return result_of(ending.result_json, "aggregator")
+
+    def _result(self, epoch: int) -> StudyResult:
+        """Return the result of an ended study, 0, or of an ended epoch by its index."""
+        found = wire.decode_ending(self._aggregator.unary(Call.RESULT, self._digest, epoch=epoch))
         content = result_of(found.result_json, "aggregator")
         if content is None:
-            raise RemoteProtocolError("aggregator: expected the result of a study that has ended")
-        return StudyResult(self.id, found.state, found.reason, found.message, content, self.fetch)
+            raise CallRefused("open", "study: expected one that has ended, got it open yet")
+        return StudyResult(
+            self.id,
+            found.state,
+            found.reason,
+            found.message,
+            content,
+            lambda: self.fetch(epoch),
+            self.series if epoch else None,
+        )
 
     def cancel(self) -> StudyState:
         """End the study and return its status; answers given are charged all the same."""
-        return wire.decode_cancelled(self._aggregator.unary(Call.CANCEL, self._digest))
+        return wire.decode_state(self._aggregator.unary(Call.CANCEL, self._digest))
 
-    def export(self, path: Path | str) -> StudyExport:
-        """Write the study, its transcript and its result to one file, whole or not at all."""
-        found = self.fetch()
+    def pause(self) -> StudyState:
+        """Ask nothing new and return the study's state; reports on their way are taken."""
+        return wire.decode_state(self._aggregator.unary(Call.PAUSE, self._digest))
+
+    def resume(self) -> StudyState:
+        """Let a paused study go on and return its state."""
+        return wire.decode_state(self._aggregator.unary(Call.RESUME, self._digest))
+
+    def delete_reports(self) -> None:
+        """Delete the reports of the study, which has ended; its export is verified yet.
+
+        Raises:
+          CallRefused: it is open, or see `watch`; nothing was changed.
+        """
+        wire.decode_deleted(self._aggregator.unary(Call.DELETE_REPORTS, self._digest))
+
+    def delete_results(self) -> None:
+        """Delete the reports, transcripts and results of the study, which has ended.
+
+        Raises:
+          CallRefused: it is open, or see `watch`; nothing was changed.
+        """
+        wire.decode_deleted(self._aggregator.unary(Call.DELETE_RESULTS, self._digest))
+
+    def export(self, path: Path | str, *, epoch: int | None = None) -> StudyExport | SeriesExport:
+        """Write the study, its transcript and its result to one file, whole or not at all.
+
+        Args:
+          path: file to write.
+          epoch: number of an epoch, from 1, to write alone; None: of a repeated study all that
+            have ended.
+        """
+        summary = self._summary()
+        found: StudyExport | SeriesExport
+        if summary is None or collects_once(summary):
+            found = self.fetch()
+        elif epoch is None:
+            epochs = tuple(self.fetch(index) for index in epoch_indices(summary))
+            signed = epochs[0].signed if epochs else self.fetch().signed
+            found = SeriesExport(signed, epochs, summary)
+        else:
+            found = self.fetch(epoch_index(summary, epoch))
         found.write(Path(path))
         return found
 
-    def fetch(self) -> StudyExport:
-        """The study, its transcript so far, and its result if it has ended."""
+    def fetch(self, epoch: int = 0) -> StudyExport:
+        """The study, a transcript so far, and its result if it has ended.
+
+        Args:
+          epoch: index of an epoch of a repeated study, whose transcript and result it is; 0: the
+            study's own.
+        """
         try:
             parts = [
                 wire.decode_export_part(part)
-                for part in self._aggregator.stream(Call.EXPORT, self._digest, 10 * _CALL_S)
+                for part in self._aggregator.stream(Call.EXPORT, self._digest, 10 * _CALL_S, epoch)
             ]
         except grpc.RpcError as error:
             self._aggregator.refuse(error)
@@ -313,17 +480,14 @@ class StudyHandle:
         if signed is None:
             raise RemoteProtocolError("export: expected a signed study in its first part")
         lines = tuple(line for part in parts for line in part.lines)
-        found = StudyExport(signed, lines, result_of(parts[-1].result_json, "export"))
+        found = StudyExport(
+            signed,
+            lines,
+            result_of(parts[-1].result_json, "export"),
+            epoch,
+            parts[-1].reports_deleted_unix_s,
+            parts[0].population,
+        )
         if found.digest != self._digest:
             raise RemoteProtocolError("export: expected the study that was asked for")
         return found
-
-
-def _is_away(error: grpc.RpcError) -> bool:
-    """Return whether the error says that an aggregator is away and may come back."""
-    away = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN)
-    return isinstance(error, grpc.Call) and error.code() in away
-
-
-def _has_timed_out(error: grpc.RpcError) -> bool:
-    return isinstance(error, grpc.Call) and error.code() is grpc.StatusCode.DEADLINE_EXCEEDED

@@ -21,6 +21,16 @@ waves = 1                       # parts in which a round's users are asked, whil
 [repeat]                        # left out: the study collects once
 every = "7d"                    # an epoch; the first is that of the day of signing
 epochs = 12                     # epsilon is per epoch
+
+[schedule]                      # left out: it begins at once
+start = "2026-12-01T08:00Z"     # UTC; days and epochs are counted from it
+
+[population]                    # left out: all devices
+tags = ["eu", "v2"]             # only devices that have all of these; devices do not see them
+
+[keep]                          # days after its end; left out: the operator's
+reports_days = 30               # single reports; results, counts and transcripts stay
+results_days = 365              # these too
 """
 
 from __future__ import annotations
@@ -31,10 +41,15 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
-from askance_aggregator.analyst.submission import DEFAULT_DAYS, Every
+from askance_aggregator.analyst.submission import DEFAULT_DAYS, Every, terms_of_submission
 from askance_aggregator.learners import Learner, find
+from askance_aggregator.store import TaggedPopulation
+from askance_aggregator.store.register import checked_tags
+from askance_aggregator.studies.keep import UNLIMITED, Keep
+from askance_aggregator.studies.schedule import parse_start
 from askance_aggregator.studies.study import Epsilon, Study
 from askance_client.errors import AskanceError, InvalidParameter
+from askance_client.messages import StudyTerms
 from askance_client.printable import value_text
 from askance_client.queries import Schema
 from askance_client.records import schema_from_table, schema_from_toml
@@ -55,11 +70,32 @@ class StudyDefinition:
       study: the questions, the users and the budget.
       days: number of days after which devices refuse it.
       every: how often it collects again; None: it collects once.
+      keep: how long the aggregator keeps its reports and results.
+      start_s: time before which no user is asked, in seconds since 1970, UTC; 0: at once.
+      tags: that the devices which are asked have, all of them; empty: all devices.
     """
 
     study: Study
     days: int
     every: Every | None = None
+    keep: Keep = UNLIMITED
+    start_s: int = 0
+    tags: tuple[str, ...] = ()
+
+    def terms(
+        self, nonce: bytes, now_s: int, population: TaggedPopulation | None = None
+    ) -> StudyTerms:
+        """Return what would be signed now (see `terms_of_submission`)."""
+        return terms_of_submission(
+            self.study,
+            nonce,
+            days=self.days,
+            now_s=now_s,
+            every=self.every,
+            keep=self.keep,
+            start_s=self.start_s,
+            population=population,
+        )
 
 
 def read_definition(path: Path) -> StudyDefinition:
@@ -97,6 +133,12 @@ def _definition(table: TomlTable, path: Path) -> StudyDefinition:
     every = None
     if (repeat := table.table("repeat")) is not None:
         every = Every(repeat.need("every", a_number_of_days), repeat.need("epochs", at_least_one))
+    kept = table.table("keep")
+    keep = UNLIMITED if kept is None else _keep(kept, path)
+    schedule = table.table("schedule")
+    start_s = 0 if schedule is None else schedule.need("start", parse_start)
+    named = table.table("population")
+    tags = () if named is None else named.need("tags", _tags)
     table.finish()
     try:
         study = Study(
@@ -113,7 +155,7 @@ def _definition(table: TomlTable, path: Path) -> StudyDefinition:
         )
     except AskanceError as error:
         raise InvalidParameter(f"{path}: {error}") from None
-    return StudyDefinition(study, _first(days, DEFAULT_DAYS), every)
+    return StudyDefinition(study, _first(days, DEFAULT_DAYS), every, keep, start_s, tags)
 
 
 def _learner(table: TomlTable, schema: Schema) -> Learner[Any]:
@@ -123,6 +165,14 @@ def _learner(table: TomlTable, schema: Schema) -> Learner[Any]:
         return entry.build(schema, parameters)
     except AskanceError as error:
         raise InvalidParameter(f"{table.place('parameters')}: {error}") from None
+
+
+def _keep(table: TomlTable, path: Path) -> Keep:
+    days = table.get("reports_days", _not_negative), table.get("results_days", _not_negative)
+    try:
+        return Keep(*days)
+    except InvalidParameter as error:
+        raise InvalidParameter(f"{path}: keep: {error}") from None
 
 
 def _schema(value: object, path: Path) -> Schema:
@@ -144,6 +194,12 @@ def _names(value: object) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
         raise InvalidParameter(f"expected a list of fields' names, got {value_text(value)}")
     return value
+
+
+def _tags(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value or not all(isinstance(tag, str) for tag in value):
+        raise InvalidParameter(f"expected a list of one tag or more, got {value_text(value)}")
+    return checked_tags(value)
 
 
 def _text(name: str, value: object) -> str:

@@ -9,6 +9,8 @@ from typing import Any
 from askance_aggregator.analyst.export import StudyExport
 from askance_aggregator.analyst.verification import Verification, verify
 from askance_aggregator.store import StudyState
+from askance_aggregator.studies.series import StudySeries
+from askance_client.errors import InvalidParameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,7 @@ class StudyResult:
       message: one line of text; empty if the study is done.
       content: all of it, as the aggregator sent it.
       fetch: where its export comes from.
+      fetch_series: where the results of all epochs come from; None: the study collects once.
     """
 
     id: str
@@ -30,6 +33,7 @@ class StudyResult:
     message: str
     content: Mapping[str, Any] = field(repr=False)
     fetch: Callable[[], StudyExport] = field(repr=False)
+    fetch_series: Callable[[], StudySeries] | None = field(default=None, repr=False)
 
     @property
     def hypothesis(self) -> Any:
@@ -59,6 +63,24 @@ class StudyResult:
     def time(self) -> str:
         """The time that the result describes, in words."""
         return str(self.content.get("time", ""))
+
+    @property
+    def number(self) -> int:
+        """Number of the epoch that it is of, from 1; 0: the study collects once."""
+        return int(self.content.get("number", 0))
+
+    @property
+    def epochs(self) -> StudySeries:
+        """Results of all epochs that have ended, fetched now.
+
+        Raises:
+          InvalidParameter: the study collects once. CallRefused: the aggregator cannot be reached.
+        """
+        if self.fetch_series is None:
+            raise InvalidParameter(
+                "epochs: expected the result of a study that repeats, got one that collects once"
+            )
+        return self.fetch_series()
 
     @property
     def transcript(self) -> str:

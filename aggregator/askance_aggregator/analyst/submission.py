@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -12,6 +12,11 @@ from askance_aggregator.clock import system_now_s
 from askance_aggregator.encoding import sign_study
 from askance_aggregator.families import best_for
 from askance_aggregator.learners import find
+from askance_aggregator.store import TaggedPopulation
+from askance_aggregator.store.tagged_population import SALT_BYTES
+from askance_aggregator.studies.keep import UNLIMITED, Keep
+from askance_aggregator.studies.population import signed_parameters
+from askance_aggregator.studies.schedule import START
 from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidParameter
 from askance_client.messages import Repeat, SignedStudy, StudyTerms
@@ -46,6 +51,9 @@ def sign_submission(
     now_s: Callable[[], int] = system_now_s,
     nonce: Callable[[int], bytes] = secrets.token_bytes,
     every: Every | None = None,
+    keep: Keep = UNLIMITED,
+    start_s: int = 0,
+    population: TaggedPopulation | None = None,
 ) -> SignedStudy:
     """The study as it is submitted; each signing makes a study of its own.
 
@@ -57,17 +65,51 @@ def sign_submission(
       now_s: clock, whole seconds since 1970, UTC.
       nonce: returns a given number of random bytes.
       every: how often it collects again; None: it collects once.
+      keep: how long the aggregator keeps its reports and results.
+      start_s: time before which no user is asked, in seconds since 1970, UTC; days and epochs are
+        counted from it. 0: at once.
+      population: devices that are asked, by their tags, which are sent beside the study; signed is
+        a commitment to them. None: all.
 
     Raises:
       InvalidParameter: a study that an aggregator could not run from what is signed: a learner that
         is not in the registry, or a design of one's own.
     """
-    terms = terms_of_submission(study, nonce(_NONCE_BYTES), days=days, now_s=now_s(), every=every)
+    terms = terms_of_submission(
+        study,
+        nonce(_NONCE_BYTES),
+        days=days,
+        now_s=now_s(),
+        every=every,
+        keep=keep,
+        start_s=start_s,
+        population=population,
+    )
     return sign_study(terms, key)
 
 
+def tagged_population(
+    tags: Iterable[str], random_bytes: Callable[[int], bytes] = secrets.token_bytes
+) -> TaggedPopulation | None:
+    """Return the devices of some tags, with a new salt; None, all devices, without a tag.
+
+    Raises:
+      InvalidParameter: a malformed tag, or too many.
+    """
+    wanted = tuple(tags)
+    return TaggedPopulation.of(wanted, random_bytes(SALT_BYTES)) if wanted else None
+
+
 def terms_of_submission(
-    study: Study, nonce: bytes, *, days: int, now_s: int, every: Every | None
+    study: Study,
+    nonce: bytes,
+    *,
+    days: int,
+    now_s: int,
+    every: Every | None,
+    keep: Keep = UNLIMITED,
+    start_s: int = 0,
+    population: TaggedPopulation | None = None,
 ) -> StudyTerms:
     """Return what `sign_submission` signs; arguments and errors are its own."""
     if days < 1:
@@ -77,11 +119,19 @@ def terms_of_submission(
             "study: expected the usual choice of randomizers, found a design of its own, which an"
             " aggregator does not have"
         )
-    repeat = None if every is None else every.from_day(now_s // _DAY_S)
-    end_s = now_s + days * _DAY_S
+    begin_s = max(now_s, start_s)
+    repeat = None if every is None else every.from_day(begin_s // _DAY_S)
+    end_s = begin_s + days * _DAY_S
     if repeat is not None:
         end_s = repeat.indices.stop * repeat.every_days * _DAY_S
     terms = study.terms(nonce=nonce, expires_unix_s=end_s, repeat=repeat)
     entry = find(study.learner.name)
-    parameters = tuple(sorted(entry.spell(study.learner, study.schema).items()))
+    spelled = {
+        **entry.spell(study.learner, study.schema),
+        **keep.parameters,
+        **signed_parameters(population),
+    }
+    if start_s > now_s:
+        spelled[START] = str(start_s)
+    parameters = tuple(sorted(spelled.items()))
     return replace(terms, parameters=parameters, distribution=entry.distribution)

@@ -11,7 +11,6 @@ import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from pathlib import Path
 from typing import Any
 
 from askance_aggregator.analyst.export import StudyExport
@@ -21,9 +20,11 @@ from askance_aggregator.learners import hypothesis_json
 from askance_aggregator.queries import block_of
 from askance_aggregator.store import StudyState
 from askance_aggregator.studies import Accounts, Outcome, Round, Session, Tally, Transcript
+from askance_aggregator.studies.population import check_population, population_facts
 from askance_aggregator.studies.results import (
     bounds_json,
     cohort_seed,
+    epoch_facts,
     figures,
     most_asked,
     privacy_statement,
@@ -53,6 +54,7 @@ _DECODED = (
     " are unbiased pass"
 )
 
+_MISSED = "missed"  # an epoch of which nothing was asked
 _FAULT = "failed"  # of the aggregator: what a replay cannot show
 _REASONS = {
     "done": ("done",),
@@ -63,6 +65,8 @@ _REASONS = {
         "plan-exceeded",
         "invalid-answer",
         "nondeterminism",
+        "epoch-over",
+        _MISSED,
         _FAULT,
     ),
 }
@@ -121,15 +125,6 @@ class Verification:
         }
 
 
-def verify_export(path: Path, analyst_keys: Collection[bytes] | None = None) -> Verification:
-    """Verify a study's export in a file (see `verify`).
-
-    Raises:
-      InvalidRecord: the file is none. VerificationFailed: it does not hold together.
-    """
-    return verify(StudyExport.read(path), analyst_keys)
-
-
 def verify(export: StudyExport, analyst_keys: Collection[bytes] | None = None) -> Verification:
     """Verify a study's export.
 
@@ -159,8 +154,10 @@ def _verify(export: StudyExport, analyst_keys: Collection[bytes] | None) -> Veri
     if not verify_study(signed):
         raise VerificationFailed("study: expected its analyst's signature over it, found none")
     terms = decode_study(signed.study)
+    check_population(terms, export.population)
     transcript = Transcript(_ReadLog(export.lines))
     _check_record(transcript, terms, export.digest)
+    _check_epoch(export, terms, transcript)
     replay = _Replay(export, terms, transcript)
     state = _OPEN if export.result is None else _check_result(export, terms, transcript, replay)
     whose = () if analyst_keys is not None else ("whose the signing key is: none was given",)
@@ -174,8 +171,8 @@ def _verify(export: StudyExport, analyst_keys: Collection[bytes] | None) -> Veri
         rounds=found["rounds"],
         answers=found["answers"],
         transcript=transcript.digest,
-        checked=tuple(_checked(state, terms, found["rounds"])),
-        believed=(*_ALWAYS_BELIEVED, *decoded, *whose, *end),
+        checked=(*_checked(state, terms, found["rounds"]), *export.opened),
+        believed=(*_ALWAYS_BELIEVED, *export.tagging, *export.deletion, *decoded, *whose, *end),
     )
 
 
@@ -190,7 +187,7 @@ def _has_decode_values(transcript: Transcript) -> bool:
 
 def _checked(state: str, terms: StudyTerms, rounds: int) -> Iterator[str]:
     yield "the analyst's signature, over the study as it was run"
-    yield "the cohorts, drawn by the study's own digest; nobody was asked in two rounds"
+    yield "the cohorts, drawn by the study's own digest; no user was asked in two rounds"
     yield "the charge of every request, within the signed budget"
     yield f"the fields asked about, among those signed: {', '.join(terms.fields) or 'none'}"
     if rounds:
@@ -271,6 +268,20 @@ class _Replay:
         ) as error:
             self.end = error
         self.max_asked = session.accounts.spending().max_asked
+
+
+def _check_epoch(export: StudyExport, terms: StudyTerms, transcript: Transcript) -> None:
+    """Check that the export is of one signed epoch, or of a study that collects once."""
+    signed = (0,) if terms.repeat is None else terms.repeat.indices
+    if export.epoch not in signed:
+        raise VerificationFailed(
+            f"export: expected an epoch that the study signs, got {export.epoch}"
+        )
+    match transcript.recorded:
+        case (Header(epoch=epoch), *_) if epoch != export.epoch:
+            raise VerificationFailed(
+                f"transcript: expected the epoch of its export, {export.epoch}, got {epoch}"
+            )
 
 
 def _check_record(transcript: Transcript, terms: StudyTerms, digest: bytes) -> None:
@@ -414,16 +425,20 @@ def _check_result(
         "hypothesis": None if outcome is None else hypothesis_json(outcome.hypothesis),
         "confidence": float(terms.conduct.confidence),
         "users": users,
+        **population_facts(export.population, users),
         "bounds": bounds_json(outcome),
         **figures(transcript, terms.schema),
+        **({} if terms.repeat is None else epoch_facts(terms.repeat, export.epoch)),
     }
     for name, value in expected.items():
-        if not _alike(value, result.get(name)):
+        if not alike(value, result.get(name)):
             raise VerificationFailed(f"result: expected {name} as replayed, found another")
     odd = sorted(result.keys() - expected.keys() - _BESIDE)
     if odd:
         raise VerificationFailed(f"result: expected no {odd[0]!r}, found one")
     _check_words(result, str(state))
+    if result.get("reason") == _MISSED and len(transcript.recorded) > 1:
+        raise VerificationFailed("result: expected nothing asked in a missed epoch, found a round")
     _check_epsilon(result, terms, transcript, replay)
     return str(state)
 
@@ -457,22 +472,24 @@ def _check_epsilon(
     if found.keys() != expected.keys():
         raise VerificationFailed(f"result: expected epsilon to have {', '.join(expected)}")
     for name, value in expected.items():
-        if not _alike(value, found[name]):
+        if not alike(value, found[name]):
             raise VerificationFailed(f"result: expected epsilon.{name} as replayed, found another")
-    heard = most if replay.max_asked == max_asked else None
-    if result.get("privacy") != privacy_statement(terms, max_asked, heard):
+    heard = [most if replay.max_asked == max_asked else None]
+    if result["state"] == "cancelled":
+        heard.append(None)  # cancelled while no thread ran it: devices' spending is in no account
+    if result.get("privacy") not in [privacy_statement(terms, max_asked, one) for one in heard]:
         raise VerificationFailed("result: expected privacy in the words of its figures")
 
 
-def _alike(expected: Any, found: Any) -> bool:
-    """Equal, fractions to within what numerical libraries differ by."""
+def alike(expected: Any, found: Any) -> bool:
+    """Compare parts of results: equal, fractions to within what numerical libraries differ by."""
     if isinstance(expected, dict) and isinstance(found, dict):
         return expected.keys() == found.keys() and all(
-            _alike(value, found[name]) for name, value in expected.items()
+            alike(value, found[name]) for name, value in expected.items()
         )
     if isinstance(expected, list | tuple) and isinstance(found, list | tuple):
         return len(expected) == len(found) and all(
-            _alike(one, other) for one, other in zip(expected, found, strict=True)
+            alike(one, other) for one, other in zip(expected, found, strict=True)
         )
     if isinstance(expected, float) and isinstance(found, int | float):
         return math.isclose(expected, found, rel_tol=_RELATIVE, abs_tol=_ABSOLUTE)

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from askance_aggregator.store import StudyState
+from askance_aggregator.store import StudyState, TaggedPopulation
+from askance_aggregator.studies.series import EpochStatus
 from askance_client.codec import MAX_MESSAGE_BYTES, parse
-from askance_client.errors import RemoteProtocolError
-from askance_client.messages import SignedStudy
+from askance_client.errors import InvalidParameter, RemoteProtocolError
+from askance_client.messages import Repeat, SignedStudy
 from askance_protos.v1 import analyst_pb2 as pb
 from askance_protos.v1 import study_pb2
 
+PACKAGE = pb.DESCRIPTOR.package
 SERVICE = pb.DESCRIPTOR.services_by_name["Analysts"].full_name
 REASON_KEY = "askance-reason"  # the trailing metadata that has a refusal's word for programs
 
@@ -28,12 +31,35 @@ _DIGEST_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class StudySummary:
-    """A study in a list."""
+    """A study in a list.
+
+    Args:
+      digest: of the study.
+      learner: its name.
+      state: open, or how it ended.
+      rounds_closed: of its present epoch, all of them if it collects once.
+      epochs: of a repeated study; None: it collects once.
+      reason: of the end; of an open study "paused", "scheduled" or empty.
+    """
 
     digest: bytes
     learner: str
     state: StudyState
     rounds_closed: int
+    epochs: EpochStatus | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PopulationStatus:
+    """Devices that a study asks: their tags, and how many they are."""
+
+    tags: tuple[str, ...]
+    devices: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return one JSON object."""
+        return {"tags": list(self.tags), "devices": self.devices}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +73,8 @@ class StudyEvent:
       answered: how many of them have answered or refused.
       reason: of the end: a word for programs.
       message: of the end: one line of text.
+      epochs: of a repeated study, whose `round` is of the present epoch; None: it collects once.
+      population: the tags of its devices and their number; None: all devices, or not asked for.
     """
 
     state: StudyState
@@ -55,11 +83,13 @@ class StudyEvent:
     answered: int
     reason: str = ""
     message: str = ""
+    epochs: EpochStatus | None = None
+    population: PopulationStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """End of a study; for an open study, its state and nothing else."""
+    """End of a study; for an open one its state, and the epochs so far of one that repeats."""
 
     state: StudyState
     reason: str
@@ -69,16 +99,48 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class ExportPart:
-    """A piece of an export: the signed study in the first one, the result in the last one."""
+    """A piece of an export: the signed study in the first one, the result in the last one.
+
+    `reports_deleted_unix_s` is in the last one; 0: the study's reports are kept. `population` is in
+    the first one; None: the study asks all devices.
+    """
 
     study: SignedStudy | None
     lines: tuple[str, ...]
     result_json: str
+    reports_deleted_unix_s: int = 0
+    population: TaggedPopulation | None = None
 
 
-def encode_submission(signed: SignedStudy) -> bytes:
-    """The bytes that submit a study."""
-    return pb.SubmitStudyRequest(study=_encode_signed(signed)).SerializeToString(deterministic=True)
+def encode_submission(signed: SignedStudy, population: TaggedPopulation | None = None) -> bytes:
+    """The bytes that submit a study, with the tags of its devices if it does not ask all."""
+    return pb.SubmitStudyRequest(
+        study=_encode_signed(signed), population=_encode_population(population)
+    ).SerializeToString(deterministic=True)
+
+
+def decode_population(data: bytes) -> TaggedPopulation | None:
+    """Decode the tags of a submitted study's devices; None: all devices.
+
+    Raises:
+      RemoteProtocolError: not a submission, malformed tags, or a salt of another length.
+    """
+    message = parse(pb.SubmitStudyRequest, data, limit=MAX_SUBMISSION_BYTES)
+    return _decode_population(message.population) if message.HasField("population") else None
+
+
+def encode_watch() -> bytes:
+    """The bytes that ask for a study's status with its population."""
+    return pb.StudyRequest(with_population=True).SerializeToString(deterministic=True)
+
+
+def asks_population(data: bytes) -> bool:
+    """Return whether the caller who watches a study knows populations.
+
+    Raises:
+      RemoteProtocolError: not a request to watch.
+    """
+    return parse(pb.StudyRequest, data).with_population
 
 
 def decode_submission(data: bytes) -> SignedStudy:
@@ -103,6 +165,30 @@ def decode_submitted(data: bytes) -> bytes:
     return _digest(parse(pb.SubmitStudyResponse, data).study_digest)
 
 
+def encode_plan(plan_json: str) -> bytes:
+    """The bytes of a plan."""
+    return pb.PlanStudyResponse(plan_json=plan_json).SerializeToString(deterministic=True)
+
+
+def decode_plan(data: bytes) -> str:
+    """Decode a plan's JSON."""
+    return parse(pb.PlanStudyResponse, data, limit=MAX_ANSWER_BYTES).plan_json
+
+
+def encode_listing(*, with_reasons: bool = True) -> bytes:
+    """The bytes that ask for a list of studies."""
+    return pb.ListStudiesRequest(with_reasons=with_reasons).SerializeToString(deterministic=True)
+
+
+def asks_reasons(data: bytes) -> bool:
+    """Return whether the caller who asks for a list of studies knows their reasons.
+
+    Raises:
+      RemoteProtocolError: not a request for a list.
+    """
+    return parse(pb.ListStudiesRequest, data).with_reasons
+
+
 def encode_summaries(summaries: Sequence[StudySummary]) -> bytes:
     """The bytes of a list of studies."""
     return pb.ListStudiesResponse(
@@ -112,6 +198,8 @@ def encode_summaries(summaries: Sequence[StudySummary]) -> bytes:
                 learner=one.learner,
                 state=pb.StudyState.ValueType(one.state),
                 rounds_closed=one.rounds_closed,
+                epochs=_encode_epochs(one.epochs),
+                reason=one.reason,
             )
             for one in summaries
         ]
@@ -122,7 +210,14 @@ def decode_summaries(data: bytes) -> list[StudySummary]:
     """A list of studies."""
     message = parse(pb.ListStudiesResponse, data, limit=MAX_ANSWER_BYTES)
     return [
-        StudySummary(_digest(one.study_digest), one.learner, _state(one.state), one.rounds_closed)
+        StudySummary(
+            _digest(one.study_digest),
+            one.learner,
+            _state(one.state),
+            one.rounds_closed,
+            _decode_epochs(one.epochs) if one.HasField("epochs") else None,
+            one.reason,
+        )
         for one in message.studies
     ]
 
@@ -136,6 +231,12 @@ def encode_event(event: StudyEvent) -> bytes:
         answered=event.answered,
         reason=event.reason,
         message=event.message,
+        epochs=_encode_epochs(event.epochs),
+        population=(
+            None
+            if event.population is None
+            else pb.PopulationStatus(tags=event.population.tags, devices=event.population.devices)
+        ),
     ).SerializeToString(deterministic=True)
 
 
@@ -149,6 +250,12 @@ def decode_event(data: bytes) -> StudyEvent:
         found.answered,
         found.reason,
         found.message,
+        _decode_epochs(found.epochs) if found.HasField("epochs") else None,
+        (
+            PopulationStatus(tuple(found.population.tags), found.population.devices)
+            if found.HasField("population")
+            else None
+        ),
     )
 
 
@@ -168,41 +275,89 @@ def decode_ending(data: bytes) -> Ending:
     return Ending(_state(found.state), found.reason, found.message, found.result_json)
 
 
-def encode_cancelled(state: StudyState) -> bytes:
-    """The bytes that say where a study stands after it was to be cancelled."""
+def encode_state(state: StudyState) -> bytes:
+    """The bytes that say where a study stands after Cancel, Pause or Resume."""
     return pb.CancelStudyResponse(state=pb.StudyState.ValueType(state)).SerializeToString()
 
 
-def decode_cancelled(data: bytes) -> StudyState:
-    """Decode the status of a study after its cancellation was requested."""
+def decode_state(data: bytes) -> StudyState:
+    """Decode the status of a study after Cancel, Pause or Resume, whose answers are alike."""
     return _state(parse(pb.CancelStudyResponse, data).state)
 
 
-def encode_export(signed: SignedStudy, lines: Sequence[str], result_json: str) -> Iterator[bytes]:
+def encode_deleted() -> bytes:
+    """The bytes that say that a deletion is durable."""
+    return pb.DeleteStudyResponse().SerializeToString()
+
+
+def decode_deleted(data: bytes) -> None:
+    """Decode the answer to a deletion; it says no more than that.
+
+    Raises:
+      RemoteProtocolError: another message.
+    """
+    parse(pb.DeleteStudyResponse, data)
+
+
+def encode_export(
+    signed: SignedStudy,
+    lines: Sequence[str],
+    result_json: str,
+    reports_deleted_unix_s: int = 0,
+    population: TaggedPopulation | None = None,
+) -> Iterator[bytes]:
     """A study's export in parts of about half a megabyte."""
+    opening = _encode_population(population)
     first, held, size = True, list[str](), 0
     for line in lines:
         if held and size + len(line) > _PART_BYTES:
-            yield _encode_part(signed if first else None, held)
-            first, held, size = False, [], 0
+            yield _encode_part(signed if first else None, held, population=opening)
+            first, held, size, opening = False, [], 0, None
         held.append(line)
         size += len(line)
-    yield _encode_part(signed if first else None, held, result_json)
+    yield _encode_part(
+        signed if first else None, held, result_json, reports_deleted_unix_s, opening
+    )
 
 
 def decode_export_part(data: bytes) -> ExportPart:
     """A part of an export."""
     found = parse(pb.ExportPart, data, limit=MAX_ANSWER_BYTES)
     study = _decode_signed(found.study) if found.HasField("study") else None
-    return ExportPart(study, tuple(found.lines), found.result_json)
+    deleted = found.reports_deleted_unix_s
+    if deleted < 0:
+        raise RemoteProtocolError(f"export: expected a time of deletion after 1970, got {deleted}")
+    population = _decode_population(found.population) if found.HasField("population") else None
+    return ExportPart(study, tuple(found.lines), found.result_json, deleted, population)
 
 
-def _encode_part(signed: SignedStudy | None, lines: Sequence[str], result_json: str = "") -> bytes:
+def _encode_part(
+    signed: SignedStudy | None,
+    lines: Sequence[str],
+    result_json: str = "",
+    reports_deleted_unix_s: int = 0,
+    population: pb.TaggedPopulation | None = None,
+) -> bytes:
     return pb.ExportPart(
         study=None if signed is None else _encode_signed(signed),
         lines=lines,
         result_json=result_json,
+        reports_deleted_unix_s=reports_deleted_unix_s,
+        population=population,
     ).SerializeToString(deterministic=True)
+
+
+def _encode_population(population: TaggedPopulation | None) -> pb.TaggedPopulation | None:
+    if population is None:
+        return None
+    return pb.TaggedPopulation(tags=population.tags, salt=population.salt)
+
+
+def _decode_population(found: pb.TaggedPopulation) -> TaggedPopulation:
+    try:
+        return TaggedPopulation(tuple(found.tags), found.salt)
+    except InvalidParameter as error:
+        raise RemoteProtocolError(f"population: {error}") from None
 
 
 def _encode_signed(signed: SignedStudy) -> study_pb2.SignedStudy:
@@ -213,6 +368,30 @@ def _encode_signed(signed: SignedStudy) -> study_pb2.SignedStudy:
 
 def _decode_signed(found: study_pb2.SignedStudy) -> SignedStudy:
     return SignedStudy(found.study, found.public_key, found.signature)
+
+
+def _encode_epochs(status: EpochStatus | None) -> pb.EpochStatus | None:
+    if status is None:
+        return None
+    repeat = status.repeat
+    return pb.EpochStatus(
+        epoch=status.epoch,
+        repeat=study_pb2.Repeat(
+            every_days=repeat.every_days, epochs=repeat.epochs, first=repeat.first
+        ),
+        ended=status.ended,
+        open=status.open,
+    )
+
+
+def _decode_epochs(found: pb.EpochStatus) -> EpochStatus:
+    try:
+        repeat = Repeat(found.repeat.every_days, found.repeat.epochs, found.repeat.first)
+    except InvalidParameter as error:
+        raise RemoteProtocolError(f"study: expected its epochs: {error}") from None
+    if found.epoch not in repeat.indices or found.ended > repeat.epochs:
+        raise RemoteProtocolError(f"study: expected an epoch that it signs, got {found.epoch}")
+    return EpochStatus(found.epoch, repeat, found.ended, found.open)
 
 
 def _state(number: int) -> StudyState:

@@ -21,13 +21,13 @@ from askance_aggregator.estimation.statistics import (
 )
 from askance_aggregator.families import CodebookFamily, Family, SignedFamily, family_of
 from askance_aggregator.learners import Answer, Question, neutral_answer
+from askance_aggregator.learners.learning import Ends
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import QueryKind
 from askance_client.randomizers import Randomizer
 
 Counts = Sequence[int] | NDArray[np.int64]
-Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def estimate(
@@ -132,10 +132,26 @@ def _by_directions(
     """Estimate a mean vector, with Bernstein intervals by the greatest variance that can be."""
     unit = Fraction(1, 1 << question.query.frac)
     values = [mean * unit for mean in family.means(counts, n)]
-    radius = float(family.randomizer.radius * unit)
-    half = radius * bernstein(family.greatest_variance, 1 + family.reach, n, alpha / len(values))
+    half = half_width(question, family, n, alpha / len(values))
     middle = np.asarray([float(value) for value in values], dtype=np.float64)
     return _answer(values, (middle - half, middle + half), question)
+
+
+def half_width(
+    question: Question, family: CodebookFamily, n: int, alpha: float, most: float | None = None
+) -> float:
+    """Bound the error of a mean vector in one direction, which it passes with chance alpha.
+
+    Args:
+        question: a vector with a length, in real units.
+        family: the codebook.
+        n: number of reports.
+        alpha: in (0, 1).
+        most: how far a user's own vector reaches in that direction; None: its whole length.
+    """
+    radius = float(Fraction(family.randomizer.radius, 1 << question.query.frac))
+    along = 1.0 if most is None else min(most / radius, 1.0) ** 2
+    return radius * bernstein(family.variance_along(along), 1 + family.reach, n, alpha)
 
 
 def _share_intervals(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.estimation.answers import estimate
+from askance_aggregator.estimation.answers import estimate, half_width
 from askance_aggregator.estimation.blocks import alpha_of, joined
 from askance_aggregator.estimation.statistics import Decode, share_scores
 from askance_aggregator.families import Family, TableFamily, family_of
@@ -76,6 +76,27 @@ class ReportsLaw:
             return None
         scaled = share_covariance(family_of(self.reports[0].randomizer), shares)
         return None if scaled is None else scaled / self.reports[0].answered
+
+    def sums(self, weights: Reals, most: float) -> tuple[Reals, Reals] | None:
+        """Bound weighted sums of a vector's components that one codebook tells; else None.
+
+        A codebook has no preferred direction (ADR 33): the sum with weights w has the law of |w|
+        times one component's. Of a user's squared length at most (most / |w|)^2 lies along w.
+        """
+        part = self.reports[0]
+        directions = family_of(part.randomizer).directions
+        if len(self.reports) > 1 or directions is None or not part.answered:
+            return None
+        sums, unit = directions.means(part.counts, part.answered), 1 << part.question.query.frac
+        values = np.asarray([float(mean / unit) for mean in sums])
+        each = self.alpha * self.look_share / len(weights)
+        norms = np.linalg.norm(weights, axis=1)
+        halves = norms * [
+            half_width(part.question, directions, part.answered, each, most / norm)
+            for norm in norms.tolist()
+        ]
+        middles = weights @ values
+        return middles - halves, middles + halves
 
 
 def share_covariance(family: Family[Any], shares: Sequence[float]) -> Reals | None:

@@ -57,6 +57,23 @@ def supports(codes: Numbers, cells: int, modulus: int) -> Numbers:
     return count(codes, cells, modulus, digits)
 
 
+def table_supports(
+    table: NDArray[np.signedinteger[Any]], cells: int, modulus: int
+) -> NDArray[np.signedinteger[Any]]:
+    """For each cell x, how many reports (a, c) have a.x = c, from how many there are of each.
+
+    Args:
+        table: number of reports with each number a q + c, shape (q^(t + 1),); see `supports`.
+        cells: more than the modulus.
+        modulus: q, a prime.
+
+    Returns:
+        Shape (cells,).
+    """
+    digits = digits_of(cells, modulus)
+    return _summed(table, modulus, digits, _leading(cells, modulus, digits))[:cells]
+
+
 def _counted(codes: Numbers, cells: int, q: int, digits: int) -> Numbers:
     """Count report by report: every leading part of a cell has one last digit that agrees.
 
@@ -122,7 +139,7 @@ def _by_leading(codes: Numbers, cells: int, q: int, digits: int) -> Numbers:
 def _dense(codes: Numbers, cells: int, q: int, digits: int) -> Numbers:
     """Count by a table of how many reports there are of each."""
     table = np.bincount(codes, minlength=power(q, digits + 1)).astype(_small(codes))
-    return _summed(table, q, digits, _leading(cells, q, digits))[:cells].astype(np.int64)
+    return table_supports(table, cells, q).astype(np.int64)
 
 
 def _small(codes: Numbers) -> np.dtype[np.signedinteger[Any]]:

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from askance_aggregator.families.codebook_law import greatest_sums
 from askance_aggregator.families.family import Counts, Family, Reports, describes
 from askance_aggregator.families.fitting import check_expressible, check_positive, greatest
+from askance_aggregator.families.rotation_columns import signs_of
 from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import COIN_SPACE, RandomCodebook
-from askance_client.randomizers.public_rotations import STEPS, public_octets, signs_of
+from askance_client.randomizers.public_rotations import STEPS, public_octets
 
 LENGTH = 1 << STEPS // 2  # of a code, as an integer vector
 WORTH = Fraction(1, 100)  # the part of the variance that twice the bases must save
@@ -75,7 +76,16 @@ class CodebookFamily(Family[RandomCodebook]):
     @property
     def greatest_variance(self) -> float:
         """The same for one component, all of whose users point along it."""
-        return max(self.second_moment, self._beside) / self.agreement**2
+        return self.variance_along(1.0)
+
+    def variance_along(self, share: float) -> float:
+        """The greatest second moment in one direction over radius^2.
+
+        Args:
+            share: of a point's squared length, the part in that direction at most, in [0, 1].
+        """
+        along = share * self.second_moment + (1 - share) * self._beside
+        return max(along, self._beside) / self.agreement**2
 
     @property
     def reach(self) -> float:

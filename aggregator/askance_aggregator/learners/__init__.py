@@ -137,12 +137,14 @@ from askance_aggregator.learners.registry import (
 )
 from askance_aggregator.learners.rows import Rows
 from askance_aggregator.learners.schemas import (
+    paths_schema,
     plane_schema,
     traits_schema,
     vectors_schema,
     words_schema,
 )
 from askance_aggregator.learners.trees import DecisionTree
+from askance_aggregator.learners.trend import Trend, trend
 from askance_aggregator.numbers import Rational, rational
 
 __all__ = [
@@ -211,6 +213,7 @@ __all__ = [
     "SignsListed",
     "SmallSettings",
     "SupportVectorModel",
+    "Trend",
     "Users",
     "adaptive",
     "assess",
@@ -252,6 +255,7 @@ __all__ = [
     "naive_bayes",
     "neutral_answer",
     "non_adaptive",
+    "paths_schema",
     "perceptron",
     "perceptron_rounds",
     "plane_schema",
@@ -267,6 +271,7 @@ __all__ = [
     "table_of",
     "text_of_bits",
     "traits_schema",
+    "trend",
     "vectors_schema",
     "words_schema",
 ]

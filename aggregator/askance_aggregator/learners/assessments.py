@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from askance_aggregator.learners.hypotheses import Classifier
 from askance_aggregator.learners.learner import Learner, NonAdaptive
 from askance_aggregator.learners.missing import complete_rows, of_complete_cases
-from askance_aggregator.queries import EncodedColumns, evaluate_columns
+from askance_aggregator.learners.totals import AnswerTotals
+from askance_aggregator.queries import EncodedColumns
 from askance_client.queries import Category, Query, QueryKind, Schema
 
 _ROUNDING = 1e-12  # of floats, and of their size; an interval of exact answers has no width
@@ -109,6 +110,9 @@ class Users(Protocol):
     def columns(self, start: int, stop: int) -> EncodedColumns:
         """Return the records of a stretch."""
 
+    def totals(self, queries: Sequence[Query]) -> list[AnswerTotals]:
+        """Return the exact totals of queries over all users."""
+
 
 @singledispatch
 def assess(hypothesis: object, learner: Learner[Any], users: Users) -> Assessment:
@@ -184,25 +188,6 @@ def chunks(users: Users) -> Iterator[EncodedColumns]:
     """Generate the records of all users, chunk by chunk."""
     for start, stop in users.stretches():
         yield users.columns(start, stop)
-
-
-def values_of(query: Query, users: Users) -> Iterator[NDArray[np.int64]]:
-    """Generate every user's exact answer, chunk by chunk."""
-    for columns in chunks(users):
-        yield np.asarray(evaluate_columns(query, columns))
-
-
-def counts_of(query: Query, users: Users) -> NDArray[np.int64]:
-    """Count the users in each cell of a query, shape (cells,)."""
-    counts = np.zeros(query.cells, np.int64)
-    for values in values_of(query, users):
-        counts += np.bincount(values, minlength=query.cells)
-    return counts
-
-
-def shares_of(query: Query, users: Users) -> tuple[float, ...]:
-    """Compute the share of users in each cell of a query."""
-    return tuple((counts_of(query, users) / users.size).tolist())
 
 
 def _on_rows(hypothesis: Classifier, users: Users, rows: EncodedColumns) -> Assessment:

@@ -18,7 +18,6 @@ from askance_aggregator.learners.assessments import (
     assess,
     covers,
     only_query,
-    shares_of,
 )
 from askance_aggregator.learners.decisions import AssociationFound
 from askance_aggregator.learners.encodings import Cells, columns_of, joint
@@ -273,7 +272,7 @@ def _(hypothesis: Association, learner: Learner[Any], users: Users) -> Assessmen
     query = only_query(learner, QueryKind.CATEGORY)
     if query is None:
         return Assessment(None, None)
-    truth = shares_of(query, users)
+    truth = users.totals([query])[0].shares()
     if truth[-1] == 1:
         return Assessment(None, None, summary=NO_VALUES)
     shape = (hypothesis.table.shape[0], hypothesis.table.shape[1])

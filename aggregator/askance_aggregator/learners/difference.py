@@ -14,12 +14,11 @@ from askance_aggregator.learners.assessments import (
     Users,
     assess,
     covers,
-    values_of,
 )
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, NonAdaptive, non_adaptive
 from askance_aggregator.learners.learning import Allocation, Answer, Answers, Batch, Question
-from askance_aggregator.learners.mean import MeanEstimate, mean_of_all
+from askance_aggregator.learners.mean import MeanEstimate
 from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.parameters import (
     ParameterEntry,
@@ -262,8 +261,10 @@ def _(hypothesis: Difference, learner: Learner[Any], users: Users) -> Assessment
     if not isinstance(learner, NonAdaptive):
         return Assessment(None, None)
     truth, inside, widths = [], True, []
-    for mean, question in zip(hypothesis.means, learner.batch.questions, strict=True):
-        found = mean_of_all(question.query, values_of(question.query, users))
+    questions = learner.batch.questions
+    totals = users.totals([question.query for question in questions])
+    for mean, question, group in zip(hypothesis.means, questions, totals, strict=True):
+        found = group.mean(question.query)
         if found is None:
             return Assessment(None, None, summary=NO_VALUES)
         truth.append(found[0])

@@ -13,7 +13,6 @@ from askance_aggregator.learners.assessments import (
     assess,
     covers,
     only_query,
-    shares_of,
 )
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
@@ -142,7 +141,8 @@ def _(hypothesis: FrequencyEstimate, learner: Learner[Any], users: Users) -> Ass
     answer = hypothesis.answer
     even = 1 / len(answer.values)
     guess = (even,) * len(answer.values)
-    return covers(answer.values, answer.lows, answer.highs, shares_of(query, users), guess, even)
+    (truth,) = users.totals([query])
+    return covers(answer.values, answer.lows, answer.highs, truth.shares(), guess, even)
 
 
 @catalogued(

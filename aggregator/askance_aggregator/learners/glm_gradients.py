@@ -106,7 +106,8 @@ class Features:
         if len(bounds) == 1:
             return limit
         squares = [_square(part) for field in self.varying for part in field]
-        length = round_to(sum(squares, start=constant(self.shortest)), _NORM_BITS)
+        terms = [constant(self.shortest), *squares]
+        length = round_to(dot([1] * len(terms), terms, 0), _NORM_BITS)
         inner = list(zip(edges[1:-1], bounds[:-1], strict=True))
         for edge, bound in reversed(inner):
             limit = where(

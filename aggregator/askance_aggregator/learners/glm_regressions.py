@@ -33,7 +33,6 @@ from askance_aggregator.learners.linear import (
     SQUARED,
     TARGET,
     LinearModel,
-    number_columns,
     target_of,
 )
 from askance_aggregator.learners.parameters import (
@@ -82,7 +81,7 @@ class _Task:
         if chosen < 0:
             raise InvalidParameter(f"penalty expects a number >= 0, got {value_text(penalty)}")
         predicted = target_of(schema, target)
-        features = features_of(schema, predicted, number_columns(schema, predicted, columns))
+        features = features_of(schema, predicted, columns)
         return cls(some_fields(schema, [predicted]), features, lossy, chosen)
 
     def restricted(self, fields: Sequence[str]) -> _Task:
@@ -160,7 +159,7 @@ def linear_regression(
     Args:
         schema: of the records.
         target: the field to predict; None: see `target_of`.
-        columns: what from; None: all other numbers and bits, or as many as users and epsilon allow.
+        columns: what from; None: all other fields, or as many as users and epsilon allow.
         tau: how exactly each component of the gradient is wanted; None: as the users allow.
         rounds: number of steps, 1 .. 10,000.
         rate: the step, > 0.
@@ -208,7 +207,7 @@ def ridge_regression(
     Args:
         schema: of the records.
         target: the field to predict; None: see `target_of`.
-        columns: what from; None: all other numbers and bits, or as many as users and epsilon allow.
+        columns: what from; None: all other fields, or as many as users and epsilon allow.
         penalty: lambda >= 0, on scaled features; None: by the noise (`glm_rules.PENALTY_PART`).
         tau: how exactly each component of the gradient is wanted; None: as the users allow.
         rounds: number of steps, 1 .. 10,000.
@@ -253,7 +252,7 @@ def huber_regression(
     Args:
         schema: of the records.
         target: the field to predict; None: see `target_of`.
-        columns: what from; None: all other numbers and bits, or as many as users and epsilon allow.
+        columns: what from; None: all other fields, or as many as users and epsilon allow.
         width: where the loss turns linear, on the scaled outcome (-1 to 1, or 0 and 1), in (0, 4];
             None: 1/8, or 1 for an outcome of two values: it has no outliers, and a narrow loss
             would fit its median.

@@ -225,6 +225,10 @@ class Presence:
     high: float
 
 
+Ends: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Low and high ends of intervals."""
+
+
 class SamplingLaw(Protocol):
     """Interface of the law of an answer, over samples of users and the coins of their reports.
 
@@ -256,6 +260,18 @@ class SamplingLaw(Protocol):
 
         Returns:
             Shape (cells, cells); None for another question, or where no formula is known.
+        """
+
+    def sums(self, weights: NDArray[np.float64], most: float) -> Ends | None:
+        """Bound weighted sums of the values by their own law.
+
+        Args:
+            weights: shape (sums, values).
+            most: the greatest size that such a sum of one user's own values can have.
+
+        Returns:
+            Low and high ends, one per sum, not clipped, which miss with a chance of at most
+            `alpha` together; None where no law is closer than the sums of intervals.
         """
 
 
@@ -304,6 +320,26 @@ class Answer:
     def high(self) -> float:
         """The only high end of an answer that has one value."""
         return self._single(self.highs)
+
+    def sums(self, weights: NDArray[np.float64], most: float) -> Ends:
+        """Bound weighted sums of the values, jointly.
+
+        By the law of the reports where it has a bound; else each sum lies between the sums of the
+        ends of the intervals, which hold together.
+
+        Args:
+            weights: shape (sums, values).
+            most: the greatest size that such a sum of one user's own values can have.
+
+        Returns:
+            Low and high ends, one per sum.
+        """
+        known = None if self.law is None else self.law.sums(weights, most)
+        if known is not None:
+            return known
+        lows, highs = np.asarray(self.lows), np.asarray(self.highs)
+        above, below = np.maximum(weights, 0.0), np.minimum(weights, 0.0)
+        return above @ lows + below @ highs, above @ highs + below @ lows
 
     def _single(self, of: tuple[float, ...]) -> float:
         if len(of) != 1:

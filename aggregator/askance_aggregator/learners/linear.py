@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any, ClassVar
@@ -40,6 +39,8 @@ from askance_aggregator.learners.shapes import Coefficients, Predictions
 from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Bit, Category, Integer, Label, Real, Schema
+
+_TERMS = 8  # shown of a longer model
 
 
 @hypothesis_of("linear-regression", "ridge-regression", "huber-regression")
@@ -165,12 +166,17 @@ class LinearModel:
         return Predictions(self.target, tuple(truth.tolist()), tuple(self.predict(chosen).tolist()))
 
     def __str__(self) -> str:
-        names = self.feature_names_in_.tolist()
+        names, weights = self.feature_names_in_.tolist(), self.coef_.tolist()
+        shown = range(len(names))
+        if len(names) > _TERMS:  # the greatest over the ranges of their fields
+            shown = np.argsort(-np.abs(self.weights[1:]), kind="stable")[:_TERMS].tolist()
         terms = "".join(
-            f" {'-' if weight < 0 else '+'} {abs(weight):.4g} {name}"
-            for name, weight in zip(names, self.coef_.tolist(), strict=True)
+            f" {'-' if weights[place] < 0 else '+'} {abs(weights[place]):.4g} {names[place]}"
+            for place in shown
         )
-        return f"{self.scaled.name} = {self.intercept_:.4g}{terms}"
+        rest = len(names) - len(shown)
+        more = f" and {rest} more" if rest else ""
+        return f"{self.scaled.name} = {self.intercept_:.4g}{terms}{more}"
 
 
 def target_of(schema: Schema, target: str | None) -> str:
@@ -207,14 +213,6 @@ def _labels_text(kind: object) -> str:
         return ""
     told = f", a category of {len(kind.labels):,}"
     return f"{told}; for a number set target and no label" if isinstance(kind, Label) else told
-
-
-def number_columns(schema: Schema, but: str, columns: Sequence[str] | None) -> Sequence[str]:
-    """The columns that were named; None: all numbers and bits but one field."""
-    if columns is not None:
-        return columns
-    kinds = {name: kind for name, kind in schema.fields.items() if name != but}
-    return [name for name, kind in kinds.items() if not isinstance(kind, Category)]
 
 
 def _per_unit(number: Number) -> float:

@@ -17,7 +17,6 @@ from askance_aggregator.learners.assessments import (
     Users,
     assess,
     covers,
-    shares_of,
 )
 from askance_aggregator.learners.encodings import columns_of, joint
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
@@ -261,9 +260,8 @@ def marginals(
 def _(hypothesis: Marginals, learner: Learner[Any], users: Users) -> Assessment:
     if not isinstance(learner, NonAdaptive):
         return Assessment(None, None)
-    truth: list[float] = []
-    for question in learner.batch.questions:
-        truth += shares_of(question.query, users)
+    totals = users.totals([question.query for question in learner.batch.questions])
+    truth = [share for table in totals for share in table.shares()]
     answers = [table.answer for table in hypothesis.tables]
     return covers(
         tuple(value for answer in answers for value in answer.values),

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from askance_aggregator.learners.aims import Aim, PopulationMean, SampleMean, prior_in
 from askance_aggregator.learners.assessments import (
@@ -19,7 +16,6 @@ from askance_aggregator.learners.assessments import (
     assess,
     covers,
     only_query,
-    values_of,
 )
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
@@ -36,6 +32,7 @@ from askance_aggregator.learners.parameters import (
 from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.shapes import NoShape
+from askance_aggregator.learners.totals import AnswerTotals
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import among_present, as_query, has_missing_level
 from askance_client.errors import InvalidParameter, InvalidQuery
@@ -209,18 +206,17 @@ def _(hypothesis: MeanEstimate, learner: Learner[Any], users: Users) -> Assessme
     query = only_query(learner, QueryKind.PREDICATE, QueryKind.REAL)
     if query is None:
         return Assessment(None, None)
-    return judge_mean(hypothesis, query, values_of(query, users))
+    (truth,) = users.totals([query])
+    return judge_mean(hypothesis, query, truth)
 
 
-def judge_mean(
-    hypothesis: MeanEstimate, query: Query, values: Iterable[NDArray[np.int64]]
-) -> Assessment:
-    """Judge an estimate by the answers of all users that it is about, on the query's grid.
+def judge_mean(hypothesis: MeanEstimate, query: Query, truth: AnswerTotals) -> Assessment:
+    """Judge an estimate by the exact totals over all users that it is about.
 
     It is right if its interval contains the mean and that of the missing share, if there is one,
     contains that. Without any user who has a value there is no mean, and none of it is assessed.
     """
-    true = mean_of_all(query, values)
+    true = truth.mean(query)
     if true is None:
         return Assessment(None, None, summary=NO_VALUES)
     ends = (hypothesis.low,), (hypothesis.high,)
@@ -230,21 +226,6 @@ def judge_mean(
         return found
     inside = share.low <= 1 - true[1] <= share.high
     return replace(found, success=bool(found.success and inside))
-
-
-def mean_of_all(query: Query, values: Iterable[NDArray[np.int64]]) -> tuple[float, float] | None:
-    """Compute the mean of all users' answers in real units, and the share of users who count.
-
-    Of a query with a missing level those count who have the number; None: no user does.
-    """
-    total = users = counted = 0
-    for chunk in values:
-        kept = chunk[chunk != query.default] if has_missing_level(query) else chunk
-        total, users, counted = total + sum(kept.tolist()), users + len(chunk), counted + len(kept)
-    if not counted:
-        return None
-    scale = 1 if query.kind is QueryKind.PREDICATE else 1 << query.frac
-    return float(Fraction(total, scale * counted)), counted / users
 
 
 def _middle_of(query: Query) -> tuple[tuple[float], float]:

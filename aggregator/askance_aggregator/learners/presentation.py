@@ -48,6 +48,11 @@ class EstimateRow:
         value = self.estimate if self.projected is None else self.projected
         return min(max(value, self.low), self.high)
 
+    @property
+    def label(self) -> str:
+        """Name with its group, by which rows of several results are matched."""
+        return f"{self.group} {self.name}" if self.group else self.name
+
 
 @dataclass(frozen=True, slots=True)
 class Presentation:

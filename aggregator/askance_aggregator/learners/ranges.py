@@ -14,9 +14,7 @@ from askance_aggregator.learners.assessments import (
     Assessment,
     Users,
     assess,
-    counts_of,
     covers,
-    shares_of,
 )
 from askance_aggregator.learners.encodings import binned, cells, joint
 from askance_aggregator.learners.hierarchies import Hierarchy
@@ -310,7 +308,8 @@ def _(hypothesis: Ranges, learner: Learner[Any], users: Users) -> Assessment:
     if not isinstance(learner, NonAdaptive):
         return Assessment(None, None)
     queries = [question.query for question in learner.batch.questions]
-    *cells, absent = counts_of(queries[-1], users).tolist()
+    totals = users.totals(queries)
+    *cells, absent = totals[-1].cells.tolist()
     present = users.size - absent
     if not present:
         return Assessment(None, None)
@@ -323,10 +322,10 @@ def _(hypothesis: Ranges, learner: Learner[Any], users: Users) -> Assessment:
         tuple((np.cumsum(cells) / present).tolist()),
         tuple((end - first) / (last - first) for end in hypothesis.ends[1:]),
     )
-    levels = zip(hypothesis.answers, queries, strict=True)
+    levels = zip(hypothesis.answers, totals, strict=True)
     held = all(
-        covers(answer.values, answer.lows, answer.highs, shares_of(query, users)).success
-        for answer, query in levels
+        covers(answer.values, answer.lows, answer.highs, truth.shares()).success
+        for answer, truth in levels
     )
     missing = hypothesis.missing_share
     inside = missing.low <= absent / users.size <= missing.high

@@ -48,7 +48,7 @@ class Scaled:
             number = clip(number, -bound, bound)
         low, high = (Fraction(end, 1 << number.frac) for end in (number.low, number.high))
         if low == high:
-            raise InvalidParameter("mean-vector expects numbers with more than one possible value")
+            raise InvalidParameter("expected numbers with more than one possible value")
         size = (number.high - number.low).bit_length()
         if size > _COARSE and number.frac:
             number = round_to(number, max(number.frac - (size - _COARSE), 0))
@@ -56,7 +56,7 @@ class Scaled:
         whole = -(-(high - low).numerator // (high - low).denominator)
         if whole > _WIDEST:
             raise InvalidParameter(
-                f"mean-vector expects ranges of at most {_WIDEST}, got {float(low):g} .."
+                f"expected ranges of at most {_WIDEST}, got {float(low):g} .."
                 f" {float(high):g}: give closer bounds, or set bound"
             )
         bits = min(_FINE + whole.bit_length(), MAX_FRAC)

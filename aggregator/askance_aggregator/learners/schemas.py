@@ -8,6 +8,7 @@ from askance_client.queries import Bit, Bits, Category, Integer, Label, Real, Sc
 MAX_PLANE = 32
 MAX_WIDTH = 256
 MAX_VECTOR = 1024
+MAX_EPOCHS = 256  # eight operations each: a query has 4,096
 
 
 def traits_schema() -> Schema:
@@ -56,3 +57,14 @@ def vectors_schema(d: int) -> Schema:
     if not 1 <= d <= MAX_VECTOR:
         raise InvalidParameter(f"d expects a number in 1..{MAX_VECTOR}, found {d}")
     return Schema.of("vectors", 1, {f"x{j}": Real(-1, 1) for j in range(d)})
+
+
+def paths_schema(horizon: int) -> Schema:
+    """A bit per epoch, oldest first: epoch_1 .. epoch_T.
+
+    Raises:
+        InvalidParameter: horizon is not in 2..256.
+    """
+    if not 2 <= horizon <= MAX_EPOCHS:
+        raise InvalidParameter(f"horizon: expected a number in 2..{MAX_EPOCHS}, got {horizon}")
+    return Schema.of("paths", 1, {f"epoch_{place}": Bit() for place in range(1, horizon + 1)})

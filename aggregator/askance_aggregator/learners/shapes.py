@@ -45,6 +45,11 @@ class Intervals(ResultShape):
 
 
 @dataclass(frozen=True, slots=True)
+class TimeSeries(ResultShape):
+    """Rows of the presentation as points in time, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
 class Effect(ResultShape):
     """Rows of the presentation against the value that stands for no effect.
 

@@ -24,7 +24,13 @@ from askance_aggregator.queries.building import (
 )
 from askance_aggregator.queries.columns import EncodedColumns, encode_columns, joined_rows
 from askance_aggregator.queries.comparison import within_a_step
-from askance_aggregator.queries.evaluation import evaluate_columns, evaluate_vectors, holds
+from askance_aggregator.queries.evaluation import (
+    evaluate_columns,
+    evaluate_vectors,
+    everywhere,
+    holds,
+    values_of,
+)
 from askance_aggregator.queries.functions import (
     absolute,
     bucketize,
@@ -69,6 +75,7 @@ __all__ = [
     "encode_columns",
     "evaluate_columns",
     "evaluate_vectors",
+    "everywhere",
     "first",
     "fits_missing_level",
     "has_all",
@@ -89,6 +96,7 @@ __all__ = [
     "round_to",
     "sigmoid",
     "signed",
+    "values_of",
     "vector",
     "where",
     "within_a_step",

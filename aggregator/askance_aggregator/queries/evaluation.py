@@ -29,6 +29,24 @@ _COMPARISONS: Mapping[Op, np.ufunc] = {
 }
 
 
+def values_of(query: Query, columns: EncodedColumns) -> NDArray[np.signedinteger[Any]]:
+    """Return what `evaluate_columns` returns, in any integer type, and maybe without a copy.
+
+    A query of one field as it is, which all records have within the query's range, is its column.
+
+    Raises:
+        InvalidQuery, InvalidRecord: as of `evaluate_columns`.
+    """
+    expression = query.expression
+    if expression.op == Op.FIELD and query.low <= expression.low <= expression.high <= query.high:
+        query.check_fields(columns.present)
+        (name,) = query.compiled.names
+        column = columns.values[name]
+        if not isinstance(column, tuple) and everywhere(columns.present[name]):
+            return column
+    return evaluate_columns(query, columns)
+
+
 def evaluate_columns(query: Query, columns: EncodedColumns) -> NDArray[np.int64]:
     """Evaluate a query on columns: the integers of `Query.evaluate`, per record.
 
@@ -57,7 +75,7 @@ def evaluate_columns(query: Query, columns: EncodedColumns) -> NDArray[np.int64]
         np.clip(value, low, high, out=values[chunk])
     for name in query.compiled.names:
         present = columns.present[name]
-        if not _everywhere(present):
+        if not everywhere(present):
             values[~present] = query.default
     return values
 
@@ -114,7 +132,7 @@ def holds(query: Query, columns: EncodedColumns) -> NDArray[np.bool_]:
             held[chunk] = _truth(query, steps, _slots(query, columns, chunk))
     for name in query.compiled.names:
         present = columns.present[name]
-        if not _everywhere(present):
+        if not everywhere(present):
             held[~present] = query.default == 1
     return held
 
@@ -169,7 +187,7 @@ def _slots(query: Query, columns: EncodedColumns, rows: slice) -> Slots:
     return slots
 
 
-def _everywhere(present: NDArray[np.bool_]) -> bool:
+def everywhere(present: NDArray[np.bool_]) -> bool:
     """Return whether all rows have a field.
 
     A single element repeated, which has no stride, is read once.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from askance_aggregator.reports.bounds import bounds_lines, influence_lines
 from askance_aggregator.reports.figures import nats_text, number_text, share_text
 from askance_aggregator.reports.report import CommandReport, Part, presentation_body
-from askance_aggregator.reports.texts import counted, settings_line
+from askance_aggregator.reports.texts import counted, population_text, settings_line
 
 if TYPE_CHECKING:
     from askance_aggregator.learners import EstimateRow, Presentation
@@ -69,6 +69,8 @@ def study_report(
     found: tuple[EstimateRow, ...] = () if presentation is None else presentation.rows
     state = "" if content["state"] == "done" else f": {content['state']}"
     title = _title(content, presentation, content["users"], epsilon["budget"])
+    if "number" in content:
+        title += f", epoch {content['number']} of {content['epochs']} from {content['first_day']}"
     warnings = list(() if presentation is None else presentation.notes)
     refused = sum(content["refusals"].values())
     if refused:
@@ -89,7 +91,7 @@ def study_report(
     )
     return CommandReport(
         title=f"{title}{state}",
-        body=[*body, f"  study {content['study']}"],
+        body=[*body, *population_lines(content), f"  study {content['study']}"],
         verdict=_joint(len(found), content["confidence"]),
         cost=cost_line(
             users=content["users"],
@@ -105,10 +107,16 @@ def study_report(
     )
 
 
+def population_lines(content: dict[str, Any]) -> list[str]:
+    """Format the devices that a study or its plan is about; no lines for all devices."""
+    found = content.get("population")
+    return [] if found is None else [f"  population: {population_text(found)}"]
+
+
 def verification_report(found: dict[str, Any]) -> CommandReport:
-    """Make the report of an export that was verified: what was checked, what has to be believed."""
+    """Make the report of an export that was verified: what was checked, and what was not."""
     body: list[Part] = []
-    for head, lines in (("checked", found["checked"]), ("to be believed", found["believed"])):
+    for head, lines in (("checked", found["checked"]), ("not checked", found["believed"])):
         body += [f"{head}:", *(f"  {line}" for line in lines)]
     return CommandReport(
         title=f"study {found['study']} ({found['state']})",
@@ -243,7 +251,9 @@ def _simulation_details(result: dict[str, Any]) -> list[str]:
     if result["waves"] > 1:
         lines.append(f"users of a round asked in up to {counted(result['waves'], 'wave')}")
     lines.append(
-        f"{result['answers_per_second']:,.0f} answers/s, {result['peak_memory_mb']:.0f} MB"
+        f"{result['answers_per_second']:,.0f} answers/s"
+        f" ({result['steady_answers_per_second']:,.0f} once planned),"
+        f" {result['peak_memory_mb']:.0f} MB"
     )
     return [*lines, f"transcript {result['transcript']}"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from askance_aggregator.reports.figures import nats_text
+from askance_aggregator.reports.outcomes import population_lines
 from askance_aggregator.reports.report import CommandReport, Grid, more_rows, shown_rows
 from askance_aggregator.reports.texts import counted, settings_line
 
@@ -45,6 +46,7 @@ def plan_report(
             (_details if verbose else _rounds)(shown),
             *more_rows(len(rows), len(shown)),
             *(f"  {line}" for line in course_lines(result.get("course"))),
+            *population_lines(result),
         ],
         verdict=f"{needed} in all{'' if users is None else f'; there are {users:,}'}.",
         cost=f"Each user who is asked spends {nats_text(most, result['epsilon'])}.",
@@ -58,13 +60,16 @@ def course_lines(course: dict[str, Any] | None) -> list[str]:
     if course is None:
         return []
     lines = [
-        f"course: {counted(course['epochs'], 'epoch')} of {counted(course['every_days'], 'day')},"
+        f"repeated: {counted(course['epochs'], 'epoch')} of {counted(course['every_days'], 'day')},"
         f" {counted(course['users_per_epoch'], 'user')} and {course['epsilon_per_epoch']:.9g} nats"
         " per user in each",
     ]
     for budget, epoch in course["first_refused"].items():
-        lines.append(f"the {budget} budget refuses epoch {epoch} of a user who is always asked")
-    total = f"a user of all epochs answers {course['epochs_answered']:,} and spends"
+        lines.append(
+            f"the {budget} budget of a user who is asked in every epoch first refuses epoch {epoch}"
+        )
+    times = counted(course["epochs_answered"], "time")
+    total = f"a user who is in every epoch answers {times} and spends"
     total += f" {course['epsilon_total']:.9g} nats (pure, the sum of fresh answers)"
     if course["delta"] is not None:
         total += f"; {course['epsilon_at_delta']:.4g} at delta {course['delta']:g}"

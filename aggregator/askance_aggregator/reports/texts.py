@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
+
+from askance_client.printable import printable
 
 _TO_IES = ("ry", "dy")  # of query and study, but not of day
 
@@ -12,6 +15,16 @@ def counted(number: int, thing: str) -> str:
     if number != 1:
         thing = f"{thing[:-1]}ies" if thing.endswith(_TO_IES) else f"{thing}s"
     return f"{number:,} {thing}"
+
+
+def population_text(population: Mapping[str, Any]) -> str:
+    """Format the devices that a study asks: "devices tagged eu, v2 (5,000)".
+
+    Args:
+        population: `tags` and the number of `devices`, as an aggregator states them.
+    """
+    tags = ", ".join(printable(str(tag)) for tag in population["tags"])
+    return f"devices tagged {tags} ({int(population['devices']):,})"
 
 
 def settings_line(settings: Mapping[str, str]) -> str:

@@ -1,6 +1,8 @@
 """The server: the aggregator on the network, as one process.
 
-`devices` serves the devices' calls, `studies` accepts and runs studies, `analysts` serves the
-analysts' calls, and `process` is what an operator configures, starts, watches and stops. Imports go
-``process -> analysts -> studies -> devices``. Nothing here imports the curator or the simulation.
+`devices` serves the devices' calls, `studies` accepts and runs studies, `callers` admits analysts
+and operators by identity and role, `analysts` serves the analysts' calls, and `process` is what an
+operator configures, starts, watches and stops. Imports go
+``process -> analysts -> callers -> studies -> devices``. Nothing here imports the curator or the
+simulation.
 """

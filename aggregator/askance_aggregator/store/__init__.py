@@ -7,9 +7,22 @@ again. Tokens are kept as digests. A store that is missing, damaged, in use or o
 refuses to open; `create` is the operator's decision.
 
 Every operation blocks and may be called from any thread. `contract` says what a store does, and one
-suite of tests runs on all of them: `memory` for simulations, `sqlite` for a service of one process.
+suite of tests runs on all of them: `memory` for simulations, `sqlite` for a service of one process,
+`postgresql` for an organisation that runs that database. `locations` has their addresses.
 """
 
+from askance_aggregator.store.audit import (
+    AuditBroken,
+    AuditEntry,
+    AuditEvent,
+    AuditLog,
+    NonceKnown,
+    entry_of_json,
+    every_entry,
+    verify_entries,
+)
+from askance_aggregator.store.backups import BackupFile, Manifest, RestoreNote, open_backup
+from askance_aggregator.store.certificates import CertificateHolder, StoredCertificate
 from askance_aggregator.store.contract import (
     DEVICE_ID_BYTES,
     MAX_EVIDENCE,
@@ -18,7 +31,9 @@ from askance_aggregator.store.contract import (
     Deadline,
     Enrolled,
     EnrolledDevice,
+    EnrolledGateway,
     EnrolmentRefused,
+    EpochEntry,
     RoundNote,
     Store,
     StoredReport,
@@ -26,26 +41,83 @@ from askance_aggregator.store.contract import (
     StudyLog,
     StudyState,
 )
+from askance_aggregator.store.inspection import StoreFacts
+from askance_aggregator.store.locations import (
+    PostgresqlLocation,
+    SqliteLocation,
+    StoreLocation,
+    check_backup,
+    store_location,
+)
+from askance_aggregator.store.management import Management, SubmissionNote
 from askance_aggregator.store.memory import MemoryStore
+from askance_aggregator.store.replicas import (
+    LEASE_S,
+    LOOK_S,
+    LeaseLost,
+    ReplicaEntry,
+    Replicas,
+    SharedStudy,
+    SoleReplica,
+    TakingRound,
+)
+from askance_aggregator.store.retention import KeptStudy, Retention, StudyNotEnded
 from askance_aggregator.store.sqlite import SqliteStore
+from askance_aggregator.store.tagged_population import TaggedPopulation
 from askance_aggregator.store.watch import StoreWatch
 
 __all__ = [
     "DEVICE_ID_BYTES",
+    "LEASE_S",
+    "LOOK_S",
     "MAX_EVIDENCE",
     "AskedRequest",
+    "AuditBroken",
+    "AuditEntry",
+    "AuditEvent",
+    "AuditLog",
+    "BackupFile",
+    "CertificateHolder",
     "Conclusion",
     "Deadline",
     "Enrolled",
     "EnrolledDevice",
+    "EnrolledGateway",
     "EnrolmentRefused",
+    "EpochEntry",
+    "KeptStudy",
+    "LeaseLost",
+    "Management",
+    "Manifest",
     "MemoryStore",
+    "NonceKnown",
+    "PostgresqlLocation",
+    "ReplicaEntry",
+    "Replicas",
+    "RestoreNote",
+    "Retention",
     "RoundNote",
+    "SharedStudy",
+    "SoleReplica",
+    "SqliteLocation",
     "SqliteStore",
     "Store",
+    "StoreFacts",
+    "StoreLocation",
     "StoreWatch",
+    "StoredCertificate",
     "StoredReport",
     "StudyEntry",
     "StudyLog",
+    "StudyNotEnded",
     "StudyState",
+    "SubmissionNote",
+    "TaggedPopulation",
+    "TakingRound",
+    "check_backup",
+    "entry_of_json",
+    "every_entry",
+    "open_backup",
+    "store_location",
+    "verify_entries",
 ]

@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from askance_aggregator.store.audit import AuditLog
+from askance_aggregator.store.backups import Manifest, RestoreNote
+from askance_aggregator.store.certificates import KeepsCertificates
+from askance_aggregator.store.management import Management
+from askance_aggregator.store.register import Register
+from askance_aggregator.store.replicas import Replicas
+from askance_aggregator.store.retention import Retention
 from askance_client.errors import StoreError
 from askance_client.messages import AckStatus, SignedStudy
 
@@ -19,9 +27,24 @@ MAX_EVIDENCE = 4  # conflicting reports kept for one request and device: enough 
 
 @dataclass(frozen=True, slots=True)
 class EnrolledDevice:
-    """A device that the aggregator knows: its place among the users, its token's SHA-256."""
+    """A device that the aggregator knows.
+
+    Args:
+      ordinal: its place among the users.
+      token_digest: SHA-256 of its token.
+      gateway: the number of the gateway that it is a member of; 0: of none.
+    """
 
     ordinal: int
+    token_digest: bytes
+    gateway: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EnrolledGateway:
+    """A gateway that the aggregator knows: its number, from 1, and its token's SHA-256."""
+
+    number: int
     token_digest: bytes
 
 
@@ -48,7 +71,7 @@ class StudyState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """End of a study.
+    """End of a study, or of one epoch of a repeated one.
 
     Args:
       state: any but OPEN.
@@ -110,7 +133,10 @@ class AskedRequest:
 
 @dataclass(frozen=True, slots=True)
 class StudyEntry:
-    """A stored study without its transcript and its result; reason and message are of its end."""
+    """A stored study without its transcript and its result; reason and message are of its end.
+
+    `rounds_closed` are those of its latest epoch, all of them if it collects once.
+    """
 
     digest: bytes
     signed: SignedStudy
@@ -120,8 +146,19 @@ class StudyEntry:
     rounds_closed: int
 
 
+@dataclass(frozen=True, slots=True)
+class EpochEntry:
+    """An ended epoch of a repeated study, without its transcript and its result."""
+
+    epoch: int
+    state: StudyState
+    reason: str
+    message: str
+    max_asked_nano_nats: int
+
+
 class StudyLog(Protocol):
-    """A study's transcript: lines, appended and never changed."""
+    """A transcript of a study or of one of its epochs: lines, appended and never changed."""
 
     def append(self, line: str) -> None:
         """Add a line; it is durable when this returns."""
@@ -132,8 +169,37 @@ class StudyLog(Protocol):
         ...
 
 
-class Store(Protocol):
-    """The aggregator's memory. Safe to share between threads."""
+class Store(KeepsCertificates, Protocol):
+    """The aggregator's memory. Safe to share between threads.
+
+    A repeated study has a transcript, rounds and a conclusion per epoch, under the epoch's index (1
+    or more). What is kept under epoch 0 is the study's own: all of it if it collects once, its
+    conclusion alone if it repeats.
+
+    In a store that several processes share, only the process that holds a study's lease appends to
+    its transcript, notes and closes its rounds and concludes it, if any process ever had a lease of
+    it; otherwise these raise `LeaseLost`, and nothing is written.
+    """
+
+    @property
+    def replicas(self) -> Replicas:
+        """The processes that share the store."""
+        ...
+
+    @property
+    def audit(self) -> AuditLog:
+        """The log of what callers and operators did."""
+        ...
+
+    @property
+    def register(self) -> Register:
+        """The operator's view of the devices."""
+        ...
+
+    @property
+    def management(self) -> Management:
+        """Paused studies, and times of submission."""
+        ...
 
     def enrol(self, devices: Iterable[tuple[bytes, bytes]]) -> range:
         """Enrol devices, all or none, given as (device id, SHA-256 of its token).
@@ -148,15 +214,27 @@ class Store(Protocol):
         ...
 
     def enrol_with(
-        self, devices: Iterable[tuple[bytes, bytes]], token_id: bytes, limit: int
+        self,
+        devices: Iterable[tuple[bytes, bytes]],
+        token_id: bytes,
+        limit: int,
+        gateway: tuple[bytes, bytes] | None = None,
     ) -> Enrolled:
         """Enrol devices by an enrolment token, all or none, given as to `enrol`.
 
-        The same device again, with the same token of its own, is known and changes nothing.
+        The same device again, with the same token of its own, is known and stays as it is, but for
+        its gateway.
+
+        Args:
+          devices: each as its id and the SHA-256 of its token.
+          token_id: of the enrolment token, 16 bytes.
+          limit: devices in all by this enrolment token.
+          gateway: what the devices are members of from now on, given as a device is; it becomes
+            known with them. None: new devices are members of none, known ones of what they were.
 
         Raises:
-          EnrolmentRefused: an id that is known with another token, or more than `limit` devices in
-            all by this enrolment token; no device was enrolled.
+          EnrolmentRefused: an id that is known with another token, more than `limit` devices in all
+            by this enrolment token, or a token that was revoked; nothing was changed.
           StoreError: ids or digests that `enrol` does not take either.
         """
         ...
@@ -165,8 +243,15 @@ class Store(Protocol):
         """The device of that id, if it is enrolled."""
         ...
 
+    def gateway(self, gateway_id: bytes) -> EnrolledGateway | None:
+        """The gateway of that id, if it is enrolled."""
+        ...
+
     def population(self) -> int:
-        """Number of enrolled devices: ordinals are 0 .. population-1."""
+        """Number of ordinals that were given: they are 0 .. population-1.
+
+        Those of forgotten devices are among them, and never given again.
+        """
         ...
 
     def add_study(self, digest: bytes, signed: SignedStudy) -> None:
@@ -189,8 +274,8 @@ class Store(Protocol):
         """Return the studies that have not ended, by digest, oldest first."""
         ...
 
-    def summaries(self, public_key: bytes) -> list[StudyEntry]:
-        """Return the summaries of an analyst's studies, oldest first."""
+    def summaries(self, public_key: bytes | None) -> list[StudyEntry]:
+        """Return the summaries of an analyst's studies, or of all (None), oldest first."""
         ...
 
     def summary(self, digest: bytes) -> StudyEntry | None:
@@ -201,8 +286,8 @@ class Store(Protocol):
         """Return the number of studies in each state."""
         ...
 
-    def log(self, study_digest: bytes) -> StudyLog:
-        """The transcript of a study.
+    def log(self, study_digest: bytes, epoch: int = 0) -> StudyLog:
+        """The transcript of a study, or of one of its epochs.
 
         Raises:
           StoreError: there is no such study.
@@ -215,6 +300,7 @@ class Store(Protocol):
         number: int,
         request_digests: Sequence[bytes],
         deadline: Deadline | None,
+        epoch: int = 0,
     ) -> RoundNote:
         """Note that a round's requests are about to be asked, and its deadline.
 
@@ -226,23 +312,35 @@ class Store(Protocol):
         """
         ...
 
-    def note_deadline(self, study_digest: bytes, number: int, deadline: Deadline) -> None:
+    def note_deadline(
+        self, study_digest: bytes, number: int, deadline: Deadline, epoch: int = 0
+    ) -> None:
         """Replace the deadline of a round that was noted."""
         ...
 
-    def close_round(self, study_digest: bytes, number: int) -> None:
+    def close_round(self, study_digest: bytes, number: int, epoch: int = 0) -> None:
         """Note that a round takes no more reports; for good."""
         ...
 
     def asked(self, request_digest: bytes) -> AskedRequest | None:
-        """Return the request of that digest; None if no round recorded it."""
+        """Return the request of that digest; None if no round recorded it.
+
+        It is over when its round has closed, or its epoch or its study has ended.
+        """
         ...
 
-    def conclude(self, study_digest: bytes, conclusion: Conclusion) -> None:
-        """Note how a study ended.
+    def conclude(self, study_digest: bytes, conclusion: Conclusion, epoch: int = 0) -> None:
+        """Note how a study, or one of its epochs, ended.
 
         Raises:
           StoreError: there is no such study, or it ended otherwise.
+        """
+        ...
+
+    def epochs(self, study_digest: bytes) -> list[EpochEntry]:
+        """Return the ended epochs of a study by index; none if it collects once.
+
+        The end of the study itself is not among them.
         """
         ...
 
@@ -250,8 +348,12 @@ class Store(Protocol):
         """Return the ends of all studies that have ended, by digest; for checks of a store."""
         ...
 
-    def conclusion(self, study_digest: bytes) -> Conclusion | None:
-        """Return the end of a study; None while it is open, or if there is no such study."""
+    def conclusion(self, study_digest: bytes, epoch: int = 0) -> Conclusion | None:
+        """Return the end of a study or of an epoch; None while it is open, or if it is unknown."""
+        ...
+
+    def study_costs(self) -> list[int]:
+        """Return for each ended study the most nano-nats that a user was asked for, unordered."""
         ...
 
     def nano_nats_asked(self) -> int:
@@ -265,7 +367,9 @@ class Store(Protocol):
 
         Returns:
           For each arrival ACCEPTED (new), DUPLICATE (the same bytes are stored already) or CONFLICT
-          (other bytes are; these are kept as evidence, the first `MAX_EVIDENCE` of them).
+          (other bytes are; these are kept as evidence, the first `MAX_EVIDENCE` of them). In a
+          store that several processes share, LATE if its round has closed or its study has ended:
+          it is not stored. The one process of another store checks that itself.
 
         Raises:
           StoreError: nothing may be acknowledged. What became durable all the same is a duplicate
@@ -289,6 +393,30 @@ class Store(Protocol):
         """The refused reports of a request: (ordinal, bytes), by ordinal, oldest first."""
         ...
 
+    def back_up(self, path: Path, now_s: int) -> Manifest:
+        """Write a backup to a new file, whole or not at all, while the store is written to.
+
+        Raises:
+          StoreError: the store cannot be read, or the file not be written.
+        """
+        ...
+
+    def restores(self) -> list[RestoreNote]:
+        """Return the restorations of backups into this store, the oldest first."""
+        ...
+
+    def restored_sequences(self) -> dict[int, int]:
+        """Return the highest sequence numbers of users as the last restored backup had them.
+
+        By ordinal; a user of none is absent.
+        """
+        ...
+
+    @property
+    def retention(self) -> Retention:
+        """Deletion of what ended studies left."""
+        ...
+
     def check_writable(self) -> None:
         """Write and remove 64 KiB durably.
 
@@ -304,75 +432,3 @@ class Store(Protocol):
     def close(self) -> None:
         """Release what the store holds; nothing else may be called afterwards."""
         ...
-
-
-def checked_devices(devices: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """The devices as a list, each of which could be enrolled in an empty store."""
-    listed = list(devices)
-    seen: set[bytes] = set()
-    for place, (device_id, token_digest) in enumerate(listed):
-        if not 1 <= len(device_id) <= DEVICE_ID_BYTES:
-            raise StoreError(
-                f"enrolment: expected ids of 1 to {DEVICE_ID_BYTES} bytes,"
-                f" found {len(device_id)} at device {place}"
-            )
-        if len(token_digest) != DIGEST_BYTES:
-            raise StoreError(
-                f"enrolment: expected token digests of {DIGEST_BYTES} bytes,"
-                f" found {len(token_digest)} at device {place}"
-            )
-        if device_id in seen:
-            raise StoreError(f"enrolment: expected distinct ids, found device {place} again")
-        seen.add(device_id)
-    return listed
-
-
-def checked_arrivals(arrivals: Sequence[StoredReport]) -> Sequence[StoredReport]:
-    """The arrivals, each of a form that a store keeps."""
-    for arrival in arrivals:
-        if len(arrival.request_digest) != DIGEST_BYTES or arrival.ordinal < 0:
-            raise StoreError(
-                f"reports: expected a digest of {DIGEST_BYTES} bytes and an ordinal of 0 or more,"
-                f" found {len(arrival.request_digest)} bytes and {arrival.ordinal}"
-            )
-        if not 0 <= arrival.sequence <= MAX_SEQUENCE:
-            raise StoreError(
-                f"reports: expected a sequence number of 0 to 2^63 - 1, got {arrival.sequence}"
-            )
-    return arrivals
-
-
-def checked_enrolment(
-    devices: Iterable[tuple[bytes, bytes]], token_id: bytes
-) -> list[tuple[bytes, bytes]]:
-    """The devices of an enrolment by token, as `checked_devices` has them."""
-    if len(token_id) != TOKEN_ID_BYTES:
-        raise StoreError(
-            f"enrolment: expected a token id of {TOKEN_ID_BYTES} bytes, found {len(token_id)}"
-        )
-    return checked_devices(devices)
-
-
-def refuse_other_token(place: int) -> EnrolmentRefused:
-    """The refusal of a device that is known with another token of its own."""
-    return EnrolmentRefused(
-        f"enrolment: expected new devices or their own tokens, found device {place} enrolled with"
-        " another"
-    )
-
-
-def refuse_more_devices(limit: int, used: int) -> EnrolmentRefused:
-    """The refusal of more devices than an enrolment token is for."""
-    return EnrolmentRefused(
-        f"enrolment: expected at most {limit} devices by this enrolment token, found {used}"
-    )
-
-
-def unknown_study(digest: bytes) -> StoreError:
-    """The complaint about a study that is not stored."""
-    return StoreError(f"study {digest.hex()[:16]}: expected a stored one, got none")
-
-
-def concluded_otherwise(digest: bytes) -> StoreError:
-    """The complaint about a second end of a study."""
-    return StoreError(f"study {digest.hex()[:16]}: expected no other conclusion, found one stored")

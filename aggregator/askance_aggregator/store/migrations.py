@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from askance_aggregator.store.register_schema import SQLITE_REGISTER
 from askance_client.sqlite_file import FileKind
 
 _FIRST = """
@@ -88,10 +89,150 @@ UPDATE conclusions SET max_asked = coalesce(
 CREATE INDEX studies_by_key ON studies (public_key);
 """
 
+# A repeated study has a transcript, rounds and a conclusion per epoch. What was stored before is of
+# studies that collect once: epoch 0.
+_EPOCHS = """
+ALTER TABLE requests ADD COLUMN epoch INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE transcript_lines RENAME TO old_lines;
+ALTER TABLE rounds RENAME TO old_rounds;
+ALTER TABLE conclusions RENAME TO old_conclusions;
+CREATE TABLE transcript_lines (
+  study INTEGER NOT NULL REFERENCES studies (number),
+  epoch INTEGER NOT NULL CHECK (epoch >= 0),
+  number INTEGER NOT NULL CHECK (number >= 0),
+  line TEXT NOT NULL,
+  PRIMARY KEY (study, epoch, number)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE rounds (
+  study INTEGER NOT NULL REFERENCES studies (number),
+  epoch INTEGER NOT NULL CHECK (epoch >= 0),
+  number INTEGER NOT NULL CHECK (number >= 0),
+  closes_unix_s INTEGER,
+  boot TEXT,
+  at_ms INTEGER,
+  left_ms INTEGER,
+  closed INTEGER NOT NULL DEFAULT 0 CHECK (closed IN (0, 1)),
+  PRIMARY KEY (study, epoch, number)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE conclusions (
+  study INTEGER NOT NULL REFERENCES studies (number),
+  epoch INTEGER NOT NULL CHECK (epoch >= 0),
+  state INTEGER NOT NULL CHECK (state BETWEEN 2 AND 4),
+  reason TEXT NOT NULL,
+  message TEXT NOT NULL,
+  result_json TEXT NOT NULL,
+  max_asked INTEGER NOT NULL,
+  PRIMARY KEY (study, epoch)
+) STRICT;
+INSERT INTO transcript_lines SELECT study, 0, number, line FROM old_lines;
+INSERT INTO rounds SELECT study, 0, number, closes_unix_s, boot, at_ms, left_ms, closed
+  FROM old_rounds;
+INSERT INTO conclusions SELECT study, 0, state, reason, message, result_json, max_asked
+  FROM old_conclusions;
+DROP TABLE old_lines;
+DROP TABLE old_rounds;
+DROP TABLE old_conclusions;
+"""
+
+_GATEWAYS = """
+CREATE TABLE gateways (
+  number INTEGER PRIMARY KEY CHECK (number >= 1),
+  gateway_id BLOB NOT NULL UNIQUE CHECK (length(gateway_id) BETWEEN 1 AND 64),
+  token_digest BLOB NOT NULL CHECK (length(token_digest) = 32)
+) STRICT;
+ALTER TABLE devices ADD COLUMN gateway INTEGER REFERENCES gateways (number);
+"""
+
+# A row per ended study: its end, and what of it was deleted.
+_RETENTION = """
+CREATE TABLE retention (
+  study INTEGER PRIMARY KEY REFERENCES studies (number),
+  ended_unix_s INTEGER NOT NULL,
+  reports_deleted_unix_s INTEGER,
+  results_deleted_unix_s INTEGER,
+  rows_left INTEGER NOT NULL DEFAULT 0 CHECK (rows_left IN (0, 1))
+) STRICT;
+CREATE INDEX requests_by_study ON requests (study);
+"""
+
+# Entries are only appended (see `audit`); a trigger refuses what an operator's tool might try.
+_AUDIT = """
+CREATE TABLE audit (
+  number INTEGER PRIMARY KEY CHECK (number >= 1),
+  line TEXT NOT NULL,
+  digest BLOB NOT NULL CHECK (length(digest) = 32),
+  nonce BLOB UNIQUE CHECK (length(nonce) = 16)
+) STRICT;
+CREATE TRIGGER audit_is_not_changed BEFORE UPDATE ON audit
+  BEGIN SELECT RAISE(ABORT, 'the audit log is only appended to'); END;
+CREATE TRIGGER audit_is_not_cut BEFORE DELETE ON audit
+  BEGIN SELECT RAISE(ABORT, 'the audit log is only appended to'); END;
+"""
+
+_MANAGEMENT = """
+CREATE TABLE paused_studies (study INTEGER PRIMARY KEY REFERENCES studies (number)) STRICT;
+CREATE TABLE submissions (
+  study INTEGER PRIMARY KEY REFERENCES studies (number),
+  at_unix_s INTEGER NOT NULL
+) STRICT;
+"""
+
+# A row per restoration of a backup into this store.
+_RESTORES = """
+CREATE TABLE restores (
+  restored_unix_s INTEGER NOT NULL,
+  backup_unix_s INTEGER NOT NULL
+) STRICT;
+"""
+
+# The highest sequence number of each user in the backup that was restored last; absent: 0.
+_LOSSES = """
+CREATE TABLE restored_sequences (
+  ordinal INTEGER PRIMARY KEY CHECK (ordinal >= 0),
+  sequence INTEGER NOT NULL CHECK (sequence > 0)
+) STRICT;
+"""
+
+# A certificate is a device's or a gateway's; both kinds are found by fingerprint, and by holder.
+_CERTIFICATES = """
+CREATE TABLE certificates (
+  fingerprint BLOB PRIMARY KEY CHECK (length(fingerprint) = 32),
+  gateway INTEGER NOT NULL,
+  ordinal INTEGER NOT NULL,
+  ends_unix_s INTEGER NOT NULL,
+  CHECK ((gateway = 0) <> (ordinal = -1))
+) STRICT, WITHOUT ROWID;
+CREATE INDEX certificates_by_holder ON certificates (gateway, ordinal);
+"""
+
+# The users of a study that asks tagged devices only: its tags, as its signed commitment hides them.
+_TAGGED_POPULATIONS = """
+CREATE TABLE tagged_populations (
+  study BLOB PRIMARY KEY CHECK (length(study) = 32),
+  salt BLOB NOT NULL CHECK (length(salt) = 32),
+  tags TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+"""
+
 KIND = FileKind(
     name="store",
     application=0x61736B73,  # "asks"
-    steps=(_FIRST, _LIFE_OF_STUDIES, _ACKNOWLEDGED, _STEADY_ROUNDS),
+    steps=(
+        _FIRST,
+        _LIFE_OF_STUDIES,
+        _ACKNOWLEDGED,
+        _STEADY_ROUNDS,
+        _EPOCHS,
+        _GATEWAYS,
+        _RETENTION,
+        _AUDIT,
+        SQLITE_REGISTER,
+        _MANAGEMENT,
+        _RESTORES,
+        _LOSSES,
+        _CERTIFICATES,
+        _TAGGED_POPULATIONS,
+    ),
     undone="nothing was stored",
     make="make one with `aggregator init`",
 )

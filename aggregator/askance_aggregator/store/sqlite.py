@@ -3,31 +3,45 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from askance_aggregator.store.audit import AuditLog
+from askance_aggregator.store.audit_rows import SqliteAuditLog
+from askance_aggregator.store.backups import Manifest, RestoreNote
+from askance_aggregator.store.certificate_rows import SqliteCertificates
+from askance_aggregator.store.checks import (
+    checked_arrivals,
+    checked_devices,
+    checked_enrolment,
+    concluded_otherwise,
+)
 from askance_aggregator.store.contract import (
     AskedRequest,
     Conclusion,
     Deadline,
     Enrolled,
     EnrolledDevice,
+    EnrolledGateway,
+    EpochEntry,
     RoundNote,
     StoredReport,
     StudyEntry,
     StudyState,
-    checked_arrivals,
-    checked_devices,
-    checked_enrolment,
-    concluded_otherwise,
-    refuse_more_devices,
-    refuse_other_token,
-    unknown_study,
 )
+from askance_aggregator.store.device_rows import add_devices, count_devices, enrol_devices
 from askance_aggregator.store.migrations import KIND
+from askance_aggregator.store.register_rows import RegisterRows
+from askance_aggregator.store.replicas import SoleReplica
 from askance_aggregator.store.report_rows import accept_one, all_new, note_sequences
+from askance_aggregator.store.sqlite_backup import back_up_sqlite
+from askance_aggregator.store.sqlite_management import SqliteManagement
+from askance_aggregator.store.sqlite_retention import SqliteRetention
+from askance_aggregator.store.sqlite_rows import note_request, request_number, study_number
+from askance_aggregator.store.sqlite_sharing import ServingLock, open_shared
+from askance_aggregator.store.sqlite_transactions import SqliteTransactions
 from askance_aggregator.store.watch import UNWATCHED, StoreWatch
 from askance_client.errors import StoreError, StoreFailed
 from askance_client.messages import AckStatus, SignedStudy
@@ -38,25 +52,38 @@ _PROBE_BYTES = 64 * 1024  # some commits of reports
 Row = tuple[Any, ...]  # what SQLite gives back is typed by its STRICT tables, not by Python
 
 
+_ROUND = "WHERE study = ? AND epoch = ? AND number = ?"
+# Ends of whole studies; those of epochs stand under their indices.
+_ENDS = "LEFT JOIN conclusions ON conclusions.study = studies.number AND conclusions.epoch = 0"
 _SUMMARY = (
     "SELECT digest, studies.study, public_key, signature, coalesce(state, 1), coalesce(reason, ''),"
     " coalesce(message, ''),"
-    " (SELECT count(*) FROM rounds WHERE rounds.study = studies.number AND closed)"
-    " FROM studies LEFT JOIN conclusions ON conclusions.study = studies.number"
+    " (SELECT count(*) FROM rounds WHERE rounds.study = studies.number AND closed AND epoch ="
+    "  (SELECT max(epoch) FROM rounds WHERE rounds.study = studies.number))"
+    f" FROM studies {_ENDS}"
 )
+_OF_A_KEY = " WHERE public_key = ?"
 
 
 class SqliteStore:
     """The store's contract on one SQLite file (see `Store`).
 
-    The file is held exclusively while it is open: a second service on it would count on its own.
+    One process serves from it: a second would count on its own. `open` shares the file with none;
+    `open_to_serve` lets operators' commands open it beside.
     """
 
     def __init__(self, file: SqliteFile, path: Path, watch: StoreWatch | None = None) -> None:
         """Use `create` or `open`."""
+        self.replicas = SoleReplica()
+        self.management = SqliteManagement(self._writing, self._reading)
         self._file = file
         self._path = path
         self._watch = watch or UNWATCHED
+        self._release: Callable[[], None] = lambda: None
+        self.retention = SqliteRetention(self._writing, self._reading)
+        self._audit = SqliteAuditLog(self._writing, self._reading)
+        self.certificates = SqliteCertificates(self._writing, self._reading)
+        self.register = RegisterRows(SqliteTransactions(self._writing, self._reading))
 
     @classmethod
     def create(cls, path: Path) -> SqliteStore:
@@ -82,55 +109,63 @@ class SqliteStore:
         """
         return cls(SqliteFile.open(path, KIND), path, watch)
 
+    @property
+    def audit(self) -> AuditLog:
+        return self._audit
+
+    @classmethod
+    def open_to_serve(cls, path: Path, watch: StoreWatch | None = None) -> SqliteStore:
+        """Open the store as the one process that serves from it; raises as `open`."""
+        if not path.is_file():
+            return cls.open(path, watch)  # which says so
+        lock = ServingLock(path)
+        try:
+            opened = cls(open_shared(path), path, watch)
+        except StoreError:
+            lock.release()
+            raise
+        opened._release = lock.release
+        return opened
+
+    @classmethod
+    def open_beside(cls, path: Path) -> SqliteStore:
+        """Open the store for an operator's command, also while a process serves from it."""
+        return cls(open_shared(path), path)
+
     def enrol(self, devices: Iterable[tuple[bytes, bytes]]) -> range:
         listed = checked_devices(devices)
         with self._writing() as connection:
-            start = _population(connection)
-            for place, (device_id, token_digest) in enumerate(listed):
-                added = connection.execute(
-                    "INSERT INTO devices (ordinal, device_id, token_digest) VALUES (?, ?, ?)"
-                    " ON CONFLICT (device_id) DO NOTHING",
-                    (start + place, device_id, token_digest),
-                )
-                if not added.rowcount:
-                    raise StoreError(f"enrolment: expected new ids, found device {place} enrolled")
+            start = add_devices(connection, listed)
         return range(start, start + len(listed))
 
     def enrol_with(
-        self, devices: Iterable[tuple[bytes, bytes]], token_id: bytes, limit: int
+        self,
+        devices: Iterable[tuple[bytes, bytes]],
+        token_id: bytes,
+        limit: int,
+        gateway: tuple[bytes, bytes] | None = None,
     ) -> Enrolled:
-        listed = checked_enrolment(devices, token_id)
+        listed = checked_enrolment(devices, token_id, gateway)
         with self._writing() as connection:
-            start = _population(connection)
-            new = 0
-            for place, (device_id, token_digest) in enumerate(listed):
-                added = connection.execute(
-                    "INSERT INTO devices (ordinal, device_id, token_digest) VALUES (?, ?, ?)"
-                    " ON CONFLICT (device_id) DO NOTHING",
-                    (start + new, device_id, token_digest),
-                )
-                new += added.rowcount
-                if not added.rowcount and not _has_token(connection, device_id, token_digest):
-                    raise refuse_other_token(place)
-            (used,) = connection.execute(
-                "INSERT INTO enrolment_tokens VALUES (?, ?)"
-                " ON CONFLICT (token_id) DO UPDATE SET devices = devices + excluded.devices"
-                " RETURNING devices",
-                (token_id, new),
-            ).fetchone()
-            if new and used > limit:
-                raise refuse_more_devices(limit, used)
+            new = enrol_devices(connection, listed, token_id, limit, gateway)
         return Enrolled(new, len(listed) - new)
 
     def device(self, device_id: bytes) -> EnrolledDevice | None:
         row = self._row(
-            "SELECT ordinal, token_digest FROM devices WHERE device_id = ?", (device_id,)
+            "SELECT ordinal, token_digest, coalesce(gateway, 0) FROM devices WHERE device_id = ?",
+            (device_id,),
         )
         return None if row is None else EnrolledDevice(*row)
 
+    def gateway(self, gateway_id: bytes) -> EnrolledGateway | None:
+        row = self._row(
+            "SELECT number, token_digest FROM gateways WHERE gateway_id = ?", (gateway_id,)
+        )
+        return None if row is None else EnrolledGateway(*row)
+
     def population(self) -> int:
         with self._reading() as connection:
-            return _population(connection)
+            return count_devices(connection)
 
     def add_study(self, digest: bytes, signed: SignedStudy) -> None:
         columns = (signed.study, signed.public_key, signed.signature)
@@ -163,16 +198,14 @@ class SqliteStore:
         with self._reading() as connection:
             rows = connection.execute(
                 "SELECT digest, studies.study, public_key, signature FROM studies"
-                " LEFT JOIN conclusions ON conclusions.study = studies.number"
-                " WHERE state IS NULL ORDER BY number"
+                f" {_ENDS} WHERE state IS NULL ORDER BY number"
             ).fetchall()
         return {digest: SignedStudy(*columns) for digest, *columns in rows}
 
-    def summaries(self, public_key: bytes) -> list[StudyEntry]:
+    def summaries(self, public_key: bytes | None) -> list[StudyEntry]:
+        whose, parameters = ("", ()) if public_key is None else (_OF_A_KEY, (public_key,))
         with self._reading() as connection:
-            rows = connection.execute(
-                f"{_SUMMARY} WHERE public_key = ? ORDER BY number", (public_key,)
-            ).fetchall()
+            rows = connection.execute(f"{_SUMMARY}{whose} ORDER BY number", parameters).fetchall()
         return [_summary(row) for row in rows]
 
     def summary(self, digest: bytes) -> StudyEntry | None:
@@ -182,16 +215,15 @@ class SqliteStore:
     def count_studies(self) -> dict[StudyState, int]:
         with self._reading() as connection:
             rows = connection.execute(
-                "SELECT coalesce(state, 1), count(*) FROM studies"
-                " LEFT JOIN conclusions ON conclusions.study = studies.number GROUP BY 1"
+                f"SELECT coalesce(state, 1), count(*) FROM studies {_ENDS} GROUP BY 1"
             ).fetchall()
         counts = {StudyState(state): int(count) for state, count in rows}
         return {state: counts.get(state, 0) for state in StudyState}
 
-    def log(self, study_digest: bytes) -> _SqliteStudyLog:
+    def log(self, study_digest: bytes, epoch: int = 0) -> _SqliteStudyLog:
         with self._reading() as connection:
-            number = _study_number(connection, study_digest)
-        return _SqliteStudyLog(self, number)
+            number = study_number(connection, study_digest)
+        return _SqliteStudyLog(self, number, epoch)
 
     def open_round(
         self,
@@ -199,53 +231,56 @@ class SqliteStore:
         number: int,
         request_digests: Sequence[bytes],
         deadline: Deadline | None,
+        epoch: int = 0,
     ) -> RoundNote:
         columns = (None, None, None) if deadline is None else _columns(deadline)
         with self._writing() as connection:
-            study = _study_number(connection, study_digest)
+            study = study_number(connection, study_digest)
             connection.execute(
-                "INSERT INTO rounds (study, number, boot, at_ms, left_ms) VALUES (?, ?, ?, ?, ?)"
-                " ON CONFLICT (study, number) DO UPDATE SET boot = excluded.boot,"
+                "INSERT INTO rounds (study, epoch, number, boot, at_ms, left_ms)"
+                " VALUES (?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (study, epoch, number) DO UPDATE SET boot = excluded.boot,"
                 " at_ms = excluded.at_ms, left_ms = excluded.left_ms"
                 # A round of a store before these columns: its time is measured from now.
                 " WHERE boot IS NULL AND closes_unix_s IS NOT NULL",
-                (study, number, *columns),
+                (study, epoch, number, *columns),
             )
             for digest in request_digests:
-                _note_request(connection, digest, study, number)
+                note_request(connection, digest, study, epoch, number)
             boot, at_ms, left_ms, closed = connection.execute(
-                "SELECT boot, at_ms, left_ms, closed FROM rounds WHERE study = ? AND number = ?",
-                (study, number),
+                f"SELECT boot, at_ms, left_ms, closed FROM rounds {_ROUND}", (study, epoch, number)
             ).fetchone()
         return RoundNote(None if boot is None else Deadline(boot, at_ms, left_ms), bool(closed))
 
-    def note_deadline(self, study_digest: bytes, number: int, deadline: Deadline) -> None:
+    def note_deadline(
+        self, study_digest: bytes, number: int, deadline: Deadline, epoch: int = 0
+    ) -> None:
         with self._writing() as connection:
             connection.execute(
-                "UPDATE rounds SET boot = ?, at_ms = ?, left_ms = ? WHERE study = ? AND number = ?",
-                (*_columns(deadline), _study_number(connection, study_digest), number),
+                f"UPDATE rounds SET boot = ?, at_ms = ?, left_ms = ? {_ROUND}",
+                (*_columns(deadline), study_number(connection, study_digest), epoch, number),
             )
 
-    def close_round(self, study_digest: bytes, number: int) -> None:
+    def close_round(self, study_digest: bytes, number: int, epoch: int = 0) -> None:
         with self._writing() as connection:
             connection.execute(
-                "UPDATE rounds SET closed = 1 WHERE study = ? AND number = ?",
-                (_study_number(connection, study_digest), number),
+                f"UPDATE rounds SET closed = 1 {_ROUND}",
+                (study_number(connection, study_digest), epoch, number),
             )
 
     def asked(self, request_digest: bytes) -> AskedRequest | None:
         row = self._row(
             "SELECT coalesce(studies.digest, x''),"
-            " coalesce(closed, 1) OR conclusions.study IS NOT NULL FROM requests"
-            " LEFT JOIN studies ON studies.number = requests.study"
-            " LEFT JOIN rounds ON rounds.study = requests.study AND rounds.number = requests.round"
-            " LEFT JOIN conclusions ON conclusions.study = requests.study"
-            " WHERE requests.digest = ?",
+            " coalesce(closed, 1) OR EXISTS (SELECT 1 FROM conclusions AS ended"
+            "  WHERE ended.study = requests.study AND ended.epoch IN (0, requests.epoch))"
+            " FROM requests LEFT JOIN studies ON studies.number = requests.study"
+            " LEFT JOIN rounds ON rounds.study = requests.study AND rounds.epoch = requests.epoch"
+            "  AND rounds.number = requests.round WHERE requests.digest = ?",
             (request_digest,),
         )
         return None if row is None else AskedRequest(row[0], bool(row[1]))
 
-    def conclude(self, study_digest: bytes, conclusion: Conclusion) -> None:
+    def conclude(self, study_digest: bytes, conclusion: Conclusion, epoch: int = 0) -> None:
         columns = (
             int(conclusion.state),
             conclusion.reason,
@@ -254,45 +289,61 @@ class SqliteStore:
             conclusion.max_asked_nano_nats,
         )
         with self._writing() as connection:
-            study = _study_number(connection, study_digest)
+            study = study_number(connection, study_digest)
             connection.execute(
-                "INSERT INTO conclusions VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-                (study, *columns),
+                "INSERT INTO conclusions VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                (study, epoch, *columns),
             )
             stored = connection.execute(
                 "SELECT state, reason, message, result_json, max_asked FROM conclusions"
-                " WHERE study = ?",
-                (study,),
+                " WHERE study = ? AND epoch = ?",
+                (study, epoch),
             ).fetchone()
             if stored != columns:
                 raise concluded_otherwise(study_digest)
+
+    def epochs(self, study_digest: bytes) -> list[EpochEntry]:
+        with self._reading() as connection:
+            rows = connection.execute(
+                "SELECT epoch, state, reason, message, max_asked FROM conclusions"
+                " JOIN studies ON studies.number = conclusions.study"
+                " WHERE digest = ? AND epoch > 0 ORDER BY epoch",
+                (study_digest,),
+            ).fetchall()
+        return [EpochEntry(epoch, StudyState(state), *rest) for epoch, state, *rest in rows]
 
     def conclusions(self) -> dict[bytes, Conclusion]:
         with self._reading() as connection:
             rows = connection.execute(
                 "SELECT digest, state, reason, message, result_json, max_asked FROM conclusions"
-                " JOIN studies ON studies.number = conclusions.study ORDER BY studies.number"
+                " JOIN studies ON studies.number = conclusions.study WHERE epoch = 0"
+                " ORDER BY studies.number"
             ).fetchall()
         return {digest: Conclusion(StudyState(state), *rest) for digest, state, *rest in rows}
 
-    def conclusion(self, study_digest: bytes) -> Conclusion | None:
+    def conclusion(self, study_digest: bytes, epoch: int = 0) -> Conclusion | None:
         row = self._row(
             "SELECT state, reason, message, result_json, max_asked FROM conclusions"
-            " JOIN studies ON studies.number = conclusions.study WHERE digest = ?",
-            (study_digest,),
+            " JOIN studies ON studies.number = conclusions.study WHERE digest = ? AND epoch = ?",
+            (study_digest, epoch),
         )
         return None if row is None else Conclusion(StudyState(row[0]), *row[1:])
 
+    def study_costs(self) -> list[int]:
+        with self._reading() as connection:
+            rows = connection.execute(
+                "SELECT max_asked FROM conclusions WHERE epoch = 0"
+            ).fetchall()
+        return [asked for (asked,) in rows]
+
     def nano_nats_asked(self) -> int:
-        with self._reading() as connection:  # summed in Python: SQLite's integers end at 2^63
-            rows = connection.execute("SELECT max_asked FROM conclusions").fetchall()
-        return sum(asked for (asked,) in rows)
+        return sum(self.study_costs())  # in Python: SQLite's integers end at 2^63
 
     def accept(self, arrivals: Sequence[StoredReport]) -> list[AckStatus]:
         arrivals = checked_arrivals(arrivals)
         with self._writing() as connection:
             numbers = {
-                digest: _request_number(connection, digest)
+                digest: request_number(connection, digest)
                 for digest in {arrival.request_digest for arrival in arrivals}
             }
             if all_new(connection, numbers, arrivals):
@@ -340,6 +391,18 @@ class SqliteStore:
             ).fetchall()
         return iter(rows)
 
+    def back_up(self, path: Path, now_s: int) -> Manifest:
+        return back_up_sqlite(self._file, path, now_s)
+
+    def restored_sequences(self) -> dict[int, int]:
+        with self._reading() as connection:
+            return dict(connection.execute("SELECT ordinal, sequence FROM restored_sequences"))
+
+    def restores(self) -> list[RestoreNote]:
+        with self._reading() as connection:
+            rows = connection.execute("SELECT * FROM restores ORDER BY restored_unix_s").fetchall()
+        return [RestoreNote(*row) for row in rows]
+
     def check_writable(self) -> None:
         with self._writing() as connection:
             connection.execute("CREATE TABLE probe (filler BLOB NOT NULL) STRICT")
@@ -355,6 +418,7 @@ class SqliteStore:
 
     def close(self) -> None:
         self._file.close()
+        self._release()
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
@@ -377,20 +441,21 @@ class SqliteStore:
             self._watch.store_failed(error)
             raise
 
-    def append_line(self, study: int, line: str) -> None:
-        """Add a line to the transcript of the study of that number."""
+    def append_line(self, study: int, epoch: int, line: str) -> None:
+        """Add a line to a transcript of the study of that number."""
         with self._writing() as connection:
             connection.execute(
-                "INSERT INTO transcript_lines SELECT ?, coalesce(max(number) + 1, 0), ?"
-                " FROM transcript_lines WHERE study = ?",
-                (study, line, study),
+                "INSERT INTO transcript_lines SELECT ?, ?, coalesce(max(number) + 1, 0), ?"
+                " FROM transcript_lines WHERE study = ? AND epoch = ?",
+                (study, epoch, line, study, epoch),
             )
 
-    def lines(self, study: int) -> Iterator[str]:
-        """The lines of the transcript of the study of that number."""
+    def lines(self, study: int, epoch: int) -> Iterator[str]:
+        """The lines of a transcript of the study of that number."""
         with self._reading() as connection:
             rows = connection.execute(
-                "SELECT line FROM transcript_lines WHERE study = ? ORDER BY number", (study,)
+                "SELECT line FROM transcript_lines WHERE study = ? AND epoch = ? ORDER BY number",
+                (study, epoch),
             ).fetchall()
         return (str(line) for (line,) in rows)
 
@@ -401,28 +466,16 @@ class SqliteStore:
 
 
 class _SqliteStudyLog:
-    def __init__(self, store: SqliteStore, study: int) -> None:
+    def __init__(self, store: SqliteStore, study: int, epoch: int) -> None:
         self._store = store
         self._study = study
+        self._epoch = epoch
 
     def append(self, line: str) -> None:
-        self._store.append_line(self._study, line)
+        self._store.append_line(self._study, self._epoch, line)
 
     def lines(self) -> Iterator[str]:
-        return self._store.lines(self._study)
-
-
-def _population(connection: sqlite3.Connection) -> int:
-    return int(
-        connection.execute("SELECT coalesce(max(ordinal) + 1, 0) FROM devices").fetchone()[0]
-    )
-
-
-def _has_token(connection: sqlite3.Connection, device_id: bytes, token_digest: bytes) -> bool:
-    found = connection.execute(
-        "SELECT 1 FROM devices WHERE device_id = ? AND token_digest = ?", (device_id, token_digest)
-    )
-    return found.fetchone() is not None
+        return self._store.lines(self._study, self._epoch)
 
 
 def _columns(deadline: Deadline) -> tuple[str, int, int]:
@@ -433,26 +486,3 @@ def _summary(row: Row) -> StudyEntry:
     digest, study, public_key, signature, state, reason, message, closed = row
     signed = SignedStudy(study, public_key, signature)
     return StudyEntry(digest, signed, StudyState(state), reason, message, closed)
-
-
-def _note_request(connection: sqlite3.Connection, digest: bytes, study: int, number: int) -> None:
-    connection.execute(
-        "INSERT INTO requests (digest, study, round) VALUES (?, ?, ?)"
-        " ON CONFLICT (digest) DO UPDATE SET study = excluded.study, round = excluded.round",
-        (digest, study, number),
-    )
-
-
-def _study_number(connection: sqlite3.Connection, digest: bytes) -> int:
-    row = connection.execute("SELECT number FROM studies WHERE digest = ?", (digest,)).fetchone()
-    if row is None:
-        raise unknown_study(digest)
-    return int(row[0])
-
-
-def _request_number(connection: sqlite3.Connection, digest: bytes) -> int:
-    row = connection.execute("SELECT number FROM requests WHERE digest = ?", (digest,)).fetchone()
-    if row is not None:
-        return int(row[0])
-    added = connection.execute("INSERT INTO requests (digest) VALUES (?)", (digest,))
-    return int(added.lastrowid or 0)

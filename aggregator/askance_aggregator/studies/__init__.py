@@ -19,9 +19,10 @@ from askance_aggregator.studies.local import LocalOracle
 from askance_aggregator.studies.rounds import Group, Round
 from askance_aggregator.studies.session import Outcome, Session
 from askance_aggregator.studies.tallies import SymbolTable, Tally
-from askance_aggregator.studies.transcript import MemoryLog, Transcript, TranscriptLog
+from askance_aggregator.studies.transcript import REPORTED, MemoryLog, Transcript, TranscriptLog
 
 __all__ = [
+    "REPORTED",
     "Accounts",
     "AnswerBounds",
     "Cohort",

@@ -51,6 +51,20 @@ class Permutation:
     def __hash__(self) -> int:
         return hash((self.seed, self.size))
 
+    @property
+    def end(self) -> int:
+        """End of the range that the users' ordinals are in; 0 begins it."""
+        return self.size
+
+    def knows(self, ordinals: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of these are users of the permutation."""
+        known: NDArray[np.bool_] = (ordinals >= 0) & (ordinals < self.size)
+        return known
+
+    def users(self) -> NDArray[np.int64]:
+        """Return the ordinals of all users, sorted, shape (size,)."""
+        return np.arange(self.size, dtype=np.int64)
+
     def positions(self, ordinals: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the position of each of these users in the permuted order."""
         return self._walk(ordinals, forward=True)
@@ -91,6 +105,72 @@ class Permutation:
         return (mixed ^ (mixed >> _SHIFT)) & self._mask
 
 
+class SelectedPermutation(Permutation):
+    """A permutation of some of the enrolled users: those of a study of tagged devices.
+
+    Args:
+      seed: any bytes.
+      users: their ordinals, sorted, each once, shape (size,).
+    """
+
+    def __init__(self, seed: bytes, users: NDArray[np.int64]) -> None:
+        super().__init__(seed, len(users))
+        self._users = users
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, SelectedPermutation)
+            and super().__eq__(other)
+            and np.array_equal(self._users, other._users)
+        )
+
+    def __hash__(self) -> int:
+        return super().__hash__()
+
+    @property
+    def end(self) -> int:
+        """End of the range that the users' ordinals are in; 0 begins it."""
+        return int(self._users[-1]) + 1
+
+    def knows(self, ordinals: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of these are users of the permutation."""
+        places = np.minimum(self._users.searchsorted(ordinals), self.size - 1)
+        known: NDArray[np.bool_] = self._users[places] == ordinals
+        return known
+
+    def users(self) -> NDArray[np.int64]:
+        """Return the ordinals of all users, sorted, shape (size,)."""
+        return self._users
+
+    def positions(self, ordinals: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the position of each of these users in the permuted order."""
+        return super().positions(self._users.searchsorted(ordinals))
+
+    def ordinals(self, start: int, stop: int) -> NDArray[np.int64]:
+        """The users at positions start .. stop-1, sorted."""
+        return self._users[super().ordinals(start, stop)]
+
+
+def permutation_of(seed: bytes, size: int, users: NDArray[np.int64] | None) -> Permutation:
+    """Return the permutation of a study's users.
+
+    Args:
+      seed: of its cohorts.
+      size: number of users that the study began with.
+      users: their ordinals, sorted; None: 0 .. size-1.
+
+    Raises:
+      InvalidParameter: another number of users than it began with.
+    """
+    if users is None:
+        return Permutation(seed, size)
+    if len(users) != size:
+        raise InvalidParameter(
+            f"cohorts: expected the {size} users that the study began with, got {len(users)}"
+        )
+    return SelectedPermutation(seed, users)
+
+
 @dataclass(frozen=True)
 class Cohort:
     """Users at positions start .. stop-1 of a permutation; members are computed when asked.
@@ -122,11 +202,11 @@ class Cohort:
 
     def holds(self, ordinals: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which of these users are in it; users outside the permutation are not."""
-        known: NDArray[np.bool_] = (ordinals >= 0) & (ordinals < self.permutation.size)
-        if self.whole:
-            return known
-        positions = self.permutation.positions(np.where(known, ordinals, 0))
-        return known & (positions >= self.start) & (positions < self.stop)
+        held = self.permutation.knows(ordinals)
+        if not self.whole:
+            positions = self.permutation.positions(ordinals[held])
+            held[held] = (positions >= self.start) & (positions < self.stop)
+        return held
 
     def within(self, first: int, last: int) -> NDArray[np.int64]:
         """Return the members among the users first .. last-1, sorted."""
@@ -137,5 +217,5 @@ class Cohort:
     def members(self) -> NDArray[np.int64]:
         """All of them, sorted, shape (size,): for those who ask them one by one."""
         if self.whole:
-            return np.arange(self.size, dtype=np.int64)
+            return self.permutation.users()
         return self.permutation.ordinals(self.start, self.stop)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 from askance_aggregator.studies.accounts import Accounts
@@ -10,9 +12,25 @@ from askance_aggregator.studies.tallies import Places, SymbolTable, Tally
 from askance_client.codec import decode_report
 from askance_client.errors import RemoteProtocolError
 from askance_client.messages import AckStatus, Refusal, Report
+from askance_client.randomizers import Randomizer
 
 _MAX_SEQUENCE = (1 << 63) - 1  # no ledger numbers further, and no store keeps more
 _MAX_SPENT = 1 << 62  # a total that no ledger can hold is a lie, and would overflow the accounts
+_SHORT_SYMBOL = 8  # bytes of a symbol that is looked at once per round
+_SHORT = 128  # bytes of a report that others are likely to send as well, or to be read again
+
+# Symbols are few: most reports of a round equal another user's, byte for byte. Replicas read what
+# they have stored themselves once more.
+_decoded = lru_cache(maxsize=1 << 14)(decode_report)
+
+
+def decoded(data: bytes) -> Report:
+    """Decode a report; equal short ones are decoded once.
+
+    Raises:
+      RemoteProtocolError: it is no report.
+    """
+    return _decoded(data) if len(data) <= _SHORT else decode_report(data)
 
 
 class Arrival(NamedTuple):
@@ -41,6 +59,7 @@ class Intake:
         self._accounts = tuple(accounts.of(group.cohort) for group in round_.groups)
         self._open = sum(table.open for table in self._tables)
         self._groups = {group.digest: number for number, group in enumerate(round_.groups)}
+        self._valid = tuple(_validity(group.randomizer) for group in round_.groups)
 
     @property
     def complete(self) -> bool:
@@ -70,7 +89,7 @@ class Intake:
           The arrival to be entered, or UNKNOWN or MALFORMED.
         """
         try:
-            report = decode_report(data)
+            report = decoded(data)
         except RemoteProtocolError:
             return AckStatus.MALFORMED
         return self.check(ordinal, report, data)
@@ -81,7 +100,7 @@ class Intake:
         index = None if number is None else self._places[number].of(ordinal)
         if number is None or index is None:
             return AckStatus.UNKNOWN
-        if not _plausible(report, self._round.groups[number]):
+        if not self._plausible(report, number):
             return AckStatus.MALFORMED
         return Arrival(number, index, ordinal, report, data)
 
@@ -103,13 +122,22 @@ class Intake:
         """Close the round."""
         return tuple(table.tally() for table in self._tables)
 
+    def _plausible(self, report: Report, number: int) -> bool:
+        charged = report.charged_nano_nats
+        if report.spent_nano_nats > _MAX_SPENT or charged > report.spent_nano_nats:
+            return False
+        if report.sequence > _MAX_SEQUENCE:
+            return False
+        outcome = report.outcome
+        if isinstance(outcome, Refusal):
+            return charged == 0
+        # Whatever a device says it was charged, this randomizer never costs more than its loss.
+        return charged <= self._round.groups[number].nano_nats and self._valid[number](outcome)
 
-def _plausible(report: Report, group: Group) -> bool:
-    if report.spent_nano_nats > _MAX_SPENT or report.charged_nano_nats > report.spent_nano_nats:
-        return False
-    if report.sequence > _MAX_SEQUENCE:
-        return False
-    if isinstance(report.outcome, Refusal):
-        return report.charged_nano_nats == 0
-    # Whatever a device says it was charged, this randomizer never costs more than its loss.
-    return report.charged_nano_nats <= group.nano_nats and group.randomizer.valid(report.outcome)
+
+def _validity(randomizer: Randomizer) -> Callable[[bytes], bool]:
+    """Return a randomizer's check of a symbol, which looks at each short symbol once."""
+    if randomizer.width > _SHORT_SYMBOL:
+        return randomizer.valid
+    width, checked = randomizer.width, lru_cache(maxsize=1 << 12)(randomizer.valid)
+    return lambda symbol: len(symbol) == width and checked(symbol)  # no long symbol is kept

@@ -12,15 +12,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
+import numpy as np
+from numpy.typing import NDArray
+
 from askance_aggregator.encoding import encode_request, query_from_bytes, query_to_bytes
 from askance_aggregator.learners import Answers, Batch, Question
 from askance_aggregator.planning import Design, RoundPlan, StudyPlan, plan_batch
 from askance_aggregator.queries import within_a_step
 from askance_aggregator.studies.accounts import Accounts
 from askance_aggregator.studies.bounds import AnswerBounds, Sure
-from askance_aggregator.studies.cohorts import Cohort, Permutation
+from askance_aggregator.studies.cohorts import permutation_of
 from askance_aggregator.studies.fleet import Fleet
-from askance_aggregator.studies.rounds import Group, Round
+from askance_aggregator.studies.recorded_rounds import recorded_round
 from askance_aggregator.studies.tallies import Tally
 from askance_aggregator.studies.transcript import (
     Asked,
@@ -32,7 +35,7 @@ from askance_aggregator.studies.transcript import (
 )
 from askance_aggregator.studies.waves import Waves
 from askance_client.accounting import NANO_NATS_PER_NAT
-from askance_client.codec import decode_request, decode_study, digest_of
+from askance_client.codec import decode_request, decode_study
 from askance_client.errors import (
     InvalidParameter,
     NondeterminismError,
@@ -67,6 +70,7 @@ class LocalOracle:
       design: which randomizer for how many levels and nano-nats.
       watch: called with a round's number and plan once it is recorded, before any user is asked;
         not for rounds that the transcript holds already.
+      users: ordinals of the study's users, sorted; None: all of the fleet's.
 
     Raises:
       NondeterminismError: the transcript is another study's.
@@ -83,10 +87,12 @@ class LocalOracle:
         header: Header,
         design: Design,
         watch: Watch | None = None,
+        users: NDArray[np.int64] | None = None,
     ) -> None:
         self._study = study
         self._digest = header.study_digest
         self._epoch = header.epoch
+        self._header = header
         self._terms = decode_study(study.study)
         self._plan = study_plan
         self._fleet = fleet
@@ -97,7 +103,7 @@ class LocalOracle:
         self._alpha = float((1 - header.confidence) / (1 if repeat is None else repeat.epochs))
         self._design = design
         self._watch = watch
-        self._permutation = Permutation(header.cohort_seed, header.population)
+        self._permutation = permutation_of(header.cohort_seed, header.population, users)
         self._next = 0  # the first position of the permutation that no round has used
         self._tallies: list[tuple[Tally, ...]] = []
         self._batches = 0
@@ -299,15 +305,10 @@ class LocalOracle:
 
     def _close(self, number: int, asked: Asked, closed: Closed | None) -> Closed:
         """Charge the accounts and, unless the round is closed already, ask the fleet."""
-        ranges = {(group.start, group.stop) for group in asked.groups}
-        cohorts = {range_: Cohort(self._permutation, *range_) for range_ in ranges}
-        groups = tuple(
-            self._group(group, cohorts[group.start, group.stop]) for group in asked.groups
-        )
-        for group in groups:
+        round_ = recorded_round(self._study, self._header, asked, self._permutation)
+        for group in round_.groups:
             self._accounts.reserve(group.cohort, group.nano_nats)
         self._next = max(self._next, *(group.stop for group in asked.groups))
-        round_ = Round(number, self._study, self._digest, groups)
         if closed is not None:
             self._fleet.recall(round_, self._accounts)
             return closed
@@ -324,17 +325,6 @@ class LocalOracle:
                 f"round {number + 1}: expected at least {least} answers to each question,"
                 f" found {fewest}"
             )
-
-    def _group(self, asked: AskedGroup, cohort: Cohort) -> Group:
-        request = decode_request(asked.payload, self._terms.schema)
-        return Group(
-            payload=asked.payload,
-            digest=digest_of(asked.payload),
-            query=request.query,
-            randomizer=request.randomizer,
-            nano_nats=asked.nano_nats,
-            cohort=cohort,
-        )
 
 
 def _same(questions: Sequence[Question], asked: Asked, schema: Schema) -> None:

@@ -7,19 +7,22 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import Any
 
 from askance_aggregator.estimation import influence, recorded_question, share_of_numbers
 from askance_aggregator.learners import hypothesis_json
-from askance_aggregator.store import Conclusion, StudyState
+from askance_aggregator.store import Conclusion, StudyState, TaggedPopulation
 from askance_aggregator.studies import Accounts, Outcome, Tally, Transcript
+from askance_aggregator.studies.population import population_facts
 from askance_aggregator.studies.transcript import Asked, Closed, Header
 from askance_client.accounting import format_nats
 from askance_client.codec import decode_request
-from askance_client.messages import StudyTerms
+from askance_client.messages import Repeat, StudyTerms
 from askance_client.queries import Schema
 
 _NANO = 10**9
+_EPOCH_OF_DAYS = date(1970, 1, 1)
 
 
 def cohort_seed(study_digest: bytes, epoch: int = 0) -> bytes:
@@ -41,14 +44,25 @@ class End:
     message: str = ""
 
 
-def cancelled(study_digest: bytes, terms: StudyTerms, transcript: Transcript) -> Conclusion:
-    """Return the conclusion of a study that is cancelled while no thread runs it.
+CANCELLED = End(StudyState.CANCELLED, "cancelled", "study: cancelled by its analyst")
+
+
+def unrun(
+    study_digest: bytes,
+    terms: StudyTerms,
+    transcript: Transcript,
+    end: End,
+    epoch: int = 0,
+    population: TaggedPopulation | None = None,
+) -> Conclusion:
+    """Return the conclusion of a study, or an epoch of it, that ends while no session runs it.
 
     It states what the transcript holds; devices' spending is in no account.
     """
     nobody = Accounts(max(population_of(transcript), 1), terms.budget_nano_nats)
-    end = End(StudyState.CANCELLED, "cancelled", "study: cancelled by its analyst")
-    return conclusion(study_digest, terms, transcript, nobody, end, None)
+    return conclusion(
+        *(study_digest, terms, transcript, nobody, end, None), epoch=epoch, population=population
+    )
 
 
 def conclusion(
@@ -58,8 +72,13 @@ def conclusion(
     accounts: Accounts,
     end: End,
     outcome: Outcome[Any] | None,
+    epoch: int = 0,
+    population: TaggedPopulation | None = None,
 ) -> Conclusion:
-    """The conclusion of a study, whether it has a hypothesis or not."""
+    """Return the conclusion of a study, or an epoch of it, with a hypothesis or without.
+
+    Its result names the tags of a population that is not all devices.
+    """
     spending, max_asked = accounts.spending(), most_asked(transcript)
     users = population_of(transcript)
     # Answers of rounds that were not replayed are not in the accounts.
@@ -71,11 +90,13 @@ def conclusion(
         "fields": list(terms.fields),
         "reason": end.reason,
         "message": end.message,
+        **({} if terms.repeat is None else epoch_facts(terms.repeat, epoch)),
         "hypothesis": None if outcome is None else hypothesis_json(outcome.hypothesis),
         "confidence": float(terms.conduct.confidence),
         **figures(transcript, terms.schema),
         "bounds": bounds_json(outcome),
         "users": users,
+        **population_facts(population, users),
         "epsilon": {
             "budget": terms.budget_nano_nats / _NANO,
             "max_spent": spending.max_spent / _NANO,
@@ -91,6 +112,30 @@ def conclusion(
     }
     text = json.dumps(result, ensure_ascii=False, allow_nan=False)
     return Conclusion(end.state, end.reason, end.message, text, max_asked)
+
+
+def epoch_facts(repeat: Repeat, epoch: int) -> dict[str, Any]:
+    """Return the place of an epoch among those of its study.
+
+    Args:
+      repeat: the epochs that are signed.
+      epoch: index of one of them.
+
+    Returns:
+      Its index, its number from 1, the number of all, and its first day (UTC) as text.
+    """
+    return {
+        "epoch": epoch,
+        "number": epoch - repeat.first + 1,
+        "epochs": repeat.epochs,
+        "every_days": repeat.every_days,
+        "first_day": date_of(epoch * repeat.every_days),
+    }
+
+
+def date_of(day: int) -> str:
+    """Return the date of a day since 1970, UTC: "2026-01-01"."""
+    return (_EPOCH_OF_DAYS + timedelta(days=day)).isoformat()
 
 
 def bounds_json(outcome: Outcome[Any] | None) -> list[dict[str, Any]]:
@@ -198,7 +243,7 @@ def _influences(asked: Asked, tallies: Sequence[Tally], schema: Schema) -> Itera
 
 
 def privacy_statement(terms: StudyTerms, max_asked: int, max_spent: int | None) -> str:
-    """State in words what a study has cost.
+    """State in words what a study, or one epoch of it, has cost.
 
     Stated by what was asked: a user whose answer was lost has spent all the same.
 
@@ -212,9 +257,14 @@ def privacy_statement(terms: StudyTerms, max_asked: int, max_spent: int | None) 
         heard = (
             f", and by the answers that came nobody has spent more than {format_nats(max_spent)}"
         )
+    of, part, together = "", "study", ""
+    if terms.repeat is not None:
+        of, part = " in one epoch", "epoch of the study"
+        total = terms.repeat.epochs * terms.budget_nano_nats
+        together = f" (in all {terms.repeat.epochs} epochs together, {format_nats(total)}-locally)"
     return (
-        f"Every device's reports are {format_nats(terms.budget_nano_nats)}-locally"
-        " differentially private (pure, replace-one) towards everybody who sees them, by the"
-        f" device's own ledger; nobody was asked for more than {format_nats(max_asked)}"
-        f" nats by this study{heard}."
+        f"Every device's reports{of} are {format_nats(terms.budget_nano_nats)}-locally"
+        f" differentially private{together} (pure, replace-one) towards everybody who sees them, by"
+        f" the device's own ledger; nobody was asked for more than {format_nats(max_asked)}"
+        f" nats by this {part}{heard}."
     )

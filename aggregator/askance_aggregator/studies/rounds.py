@@ -27,8 +27,8 @@ class Group:
 
     @property
     def population(self) -> int:
-        """Number of users in all groups."""
-        return self.cohort.permutation.size
+        """End of the range that the ordinals of the study's users are in; 0 begins it."""
+        return self.cohort.permutation.end
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,9 +36,11 @@ class Round:
     """A batch on its way to the devices.
 
     It closes when every member of every group has answered, refused, or is known to be absent.
+    `epoch` is the index of the epoch that it belongs to; 0: its study collects once.
     """
 
     number: int
     study: SignedStudy
     study_digest: bytes
     groups: tuple[Group, ...]
+    epoch: int = 0

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from askance_aggregator.families import best_for
 from askance_aggregator.learners import Learner
 from askance_aggregator.oracles import learn
@@ -14,7 +17,13 @@ from askance_aggregator.studies.bounds import AnswerBounds
 from askance_aggregator.studies.fleet import Fleet
 from askance_aggregator.studies.local import LocalOracle, Watch
 from askance_aggregator.studies.tallies import Tally
-from askance_aggregator.studies.transcript import Asked, Header, Transcript, TranscriptLog
+from askance_aggregator.studies.transcript import (
+    REPORTED,
+    Asked,
+    Header,
+    Transcript,
+    TranscriptLog,
+)
 from askance_client.codec import decode_study, digest_of
 from askance_client.errors import InvalidParameter, NondeterminismError, PlanRefused
 from askance_client.messages import SignedStudy
@@ -60,6 +69,8 @@ class Session(Generic[T]):
       watch: called with a round's number and plan once its users are allocated and recorded, before
         any is asked; not for rounds that the log holds already.
       epoch: index of the epoch that it collects; 0: the study collects once.
+      tallies: kind of the fleet's tallies (see `Header`).
+      users: ordinals of the study's users, 1 or more, sorted; None: all of the fleet's.
 
     Raises:
       InvalidParameter: an epoch that the study does not sign.
@@ -76,6 +87,8 @@ class Session(Generic[T]):
         design: Design = best_for,
         watch: Watch | None = None,
         epoch: int = 0,
+        tallies: str = REPORTED,
+        users: NDArray[np.int64] | None = None,
     ) -> None:
         self._study = study
         self._terms = decode_study(study.study)
@@ -89,14 +102,16 @@ class Session(Generic[T]):
             digest_of(study.study),
             learner.name,
             learner.version,
-            _population(self._transcript, fleet),
+            _population(self._transcript, fleet) if users is None else len(users),
             cohort_seed,
             self._terms.conduct.beta,
             self._terms.conduct.confidence,
             epoch,
+            tallies,
         )
         self._design = design
         self._watch = watch
+        self._users = users
         self._accounts = self._new_accounts()
 
     @property
@@ -188,6 +203,7 @@ class Session(Generic[T]):
             header=self._header,
             design=self._design,
             watch=self._watch,
+            users=self._users,
         )
 
     def _new_accounts(self) -> Accounts:

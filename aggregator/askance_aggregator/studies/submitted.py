@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from askance_aggregator.learners import Learner, find
+from askance_aggregator.studies.keep import learner_parameters
 from askance_client.errors import AskanceError
 from askance_client.messages import StudyTerms
 
@@ -46,7 +47,7 @@ def learner_of(terms: StudyTerms) -> Learner[Any]:
             f" got version {terms.learner_version}{_source(terms.distribution)}",
         )
     try:
-        return entry.build(terms.schema, dict(terms.parameters))
+        return entry.build(terms.schema, learner_parameters(terms))
     except AskanceError as error:
         raise SubmissionRefused("unknown-learner", str(error)) from None
 

@@ -30,6 +30,8 @@ from askance_client.errors import StoreError
 from askance_client.messages import Reason
 
 FORMAT = "askance transcript v2"
+REPORTED = "reported"
+"""Kind of a transcript whose tallies are of devices' reports."""
 
 
 class TranscriptLog(Protocol):
@@ -62,7 +64,8 @@ class Header:
     """Facts fixed before the first question.
 
     beta sizes every round, and the intervals that a learner sees have this confidence. `epoch` is
-    the index of the epoch; 0: the study collects once.
+    the index of the epoch; 0: the study collects once. `tallies` is REPORTED, or says how else they
+    came about: such a transcript is no record of devices, and its digest has another prefix.
     """
 
     study_digest: bytes
@@ -73,6 +76,7 @@ class Header:
     beta: Fraction
     confidence: Fraction
     epoch: int = 0
+    tallies: str = REPORTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +153,10 @@ class Transcript:
 
     @property
     def digest(self) -> str:
-        """`sha256:` and the hash over all lines so far."""
-        return "sha256:" + self._hash.hexdigest()
+        """`sha256:` and the hash over all lines so far; `simulated-sha256:` without reports."""
+        first = self._recorded[0] if self._recorded else None
+        reported = not isinstance(first, Header) or first.tallies == REPORTED
+        return ("sha256:" if reported else "simulated-sha256:") + self._hash.hexdigest()
 
     def __repr__(self) -> str:
         rounds = [event for event in self._recorded if isinstance(event, Closed)]
@@ -210,7 +216,9 @@ def _plain(event: Event) -> dict[str, Any]:
                 "beta": str(event.beta),
                 "confidence": str(event.confidence),
             }
-            return header | ({"epoch": event.epoch} if event.epoch else {})
+            epoch = {"epoch": event.epoch} if event.epoch else {}
+            kind = {"tallies": event.tallies} if event.tallies != REPORTED else {}
+            return header | epoch | kind
         case Asked():
             return {
                 "kind": "asked",
@@ -296,6 +304,7 @@ def _parse_header(item: dict[str, Any], number: int) -> Header:
         beta=Fraction(item["beta"]),
         confidence=Fraction(item["confidence"]),
         epoch=item.get("epoch", 0),
+        tallies=item.get("tallies", REPORTED),
     )
 
 

@@ -1,1 +1,1 @@
-"""The analysts' calls, served: authenticated, bounded, and answered from the studies' manager."""
+"""Calls of analysts and operators, served: authenticated, bounded, answered by the manager."""

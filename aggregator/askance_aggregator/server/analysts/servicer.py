@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Callable
@@ -11,28 +12,39 @@ from typing import ParamSpec, TypeVar
 
 import grpc
 
-from askance_aggregator.analyst.calls import Call, CallRefused, check_call, read_call
+from askance_aggregator.analyst.calls import NO_SUBJECT, Call, CallRefused
 from askance_aggregator.analyst.wire import (
-    REASON_KEY,
     SERVICE,
     Ending,
+    PopulationStatus,
     StudyEvent,
     StudySummary,
+    asks_population,
+    asks_reasons,
+    decode_population,
     decode_submission,
-    encode_cancelled,
+    encode_deleted,
     encode_ending,
     encode_event,
     encode_export,
+    encode_plan,
+    encode_state,
     encode_submitted,
     encode_summaries,
 )
 from askance_aggregator.clock import system_now_s
-from askance_aggregator.server.analysts.statuses import status_of
-from askance_aggregator.server.devices.calls import CallStatus, Context, read_message, served
-from askance_aggregator.server.studies import StudyManager, StudyStatus
-from askance_aggregator.store import StudyState
+from askance_aggregator.server.analysts.statuses import refused_status, status_of
+from askance_aggregator.server.callers import Admitted, AuditRecorder, Callers, Gate, Scope
+from askance_aggregator.server.devices.calls import (
+    Context,
+    read_message,
+    served,
+)
+from askance_aggregator.server.devices.observer import SILENT, Observer
+from askance_aggregator.server.studies import StudyManager, StudyStatus, population_status
+from askance_aggregator.store import StudyState, TaggedPopulation
+from askance_aggregator.studies.population import population_facts
 from askance_client.codec import digest_of
-from askance_client.errors import AskanceError
 from askance_client.messages import SignedStudy
 
 _LOGGER = logging.getLogger(__name__)
@@ -40,6 +52,7 @@ _LOOK_EVERY_S = 0.2
 _CANCEL_S = 30.0  # an analyst waits at most so long for a study that is ending
 MAX_WATCHERS = 256
 MAX_SUBMISSIONS = 64  # being planned or waiting for it; an analyst may try again
+_TRACE_KEY = "traceparent"  # https://www.w3.org/TR/trace-context
 _MESSAGE_S = 5.0  # how long a submission may take to arrive, after its metadata
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -56,6 +69,8 @@ class AnalystsServicer:
       now_s: the time, in whole seconds since 1970, UTC.
       max_watchers: how many may watch studies at one time.
       max_submissions: how many may be submitted at one time.
+      gate: admits and records calls. None: one that knows the manager's analysts.
+      observer: encloses submissions in spans.
     """
 
     def __init__(
@@ -67,13 +82,21 @@ class AnalystsServicer:
         now_s: Callable[[], int] = system_now_s,
         max_watchers: int = MAX_WATCHERS,
         max_submissions: int = MAX_SUBMISSIONS,
+        gate: Gate | None = None,
+        observer: Observer = SILENT,
     ) -> None:
         self._manager = manager
         self._executor = executor
         self._planner = planner or executor
-        self._now_s = now_s
+        self._gate = gate or gate_of(
+            Callers(lambda: manager.analysts),
+            AuditRecorder(manager.audit, now_s),
+            executor=executor,
+            now_s=now_s,
+        )
         self._max_watchers = max_watchers
         self._max_submissions = max_submissions
+        self._observer = observer
         self._watchers = 0
         self._submissions = 0
 
@@ -84,39 +107,86 @@ class AnalystsServicer:
         """
         methods = {
             Call.SUBMIT: self._submit,
+            Call.PLAN: self._plan,
             Call.LIST: self._list,
             Call.WATCH: self._watch,
             Call.RESULT: self._result,
             Call.EXPORT: self._export,
             Call.CANCEL: self._cancel,
+            Call.DELETE_REPORTS: self._delete_reports,
+            Call.DELETE_RESULTS: self._delete_results,
+            Call.PAUSE: self._pause,
+            Call.RESUME: self._resume,
         }
         handler: grpc.GenericRpcHandler = grpc.method_handlers_generic_handler(
-            SERVICE, {str(call): served(method, _refused) for call, method in methods.items()}
+            SERVICE,
+            {
+                str(call): served(self._gate.guarded(call, do), refused_status)
+                for call, do in methods.items()
+            },
         )
         return handler
 
-    async def _submit(self, context: Context) -> None:
-        digest, _ = self._called(Call.SUBMIT, context)
-        signed = decode_submission(await read_message(context, _MESSAGE_S))
-        if digest_of(signed.study) != digest:
+    async def _submit(self, context: Context, admitted: Admitted) -> None:
+        submitted = await self._submitted(context, admitted)
+        with self._observer.submission_span(admitted.subject, _trace(context)):
+            digest = await self._planned(self._manager.submit, *submitted)
+        await context.write(encode_submitted(digest))
+
+    async def _plan(self, context: Context, admitted: Admitted) -> None:
+        signed, population = await self._submitted(context, admitted)
+        planned = await self._planned(self._manager.plan, signed, population)
+        plan = {**planned.to_json(), **population_facts(population, planned.n_users or 0)}
+        await context.write(encode_plan(json.dumps(plan, ensure_ascii=False)))
+
+    async def _submitted(
+        self, context: Context, admitted: Admitted
+    ) -> tuple[SignedStudy, TaggedPopulation | None]:
+        """Read the study that a caller has signed the call for, and that is its own."""
+        data = await read_message(context, _MESSAGE_S)
+        admitted.check_body(data)
+        signed = decode_submission(data)
+        if digest_of(signed.study) != admitted.subject:
             raise CallRefused(
                 "bad-signature", "Submit: expected the study that the call was signed for"
             )
-        await context.write(encode_submitted(await self._planned(signed)))
+        if signed.public_key != admitted.own_key():
+            raise CallRefused(
+                "untrusted-key", "Submit: expected a study that the caller's key signed"
+            )
+        return signed, decode_population(data)
 
-    async def _list(self, context: Context) -> None:
-        subject, key = self._called(Call.LIST, context)
-        if subject != key:
+    async def _list(self, context: Context, admitted: Admitted) -> None:
+        if admitted.subject != (admitted.signed.public_key or NO_SUBJECT):
             raise CallRefused("bad-signature", "List: expected the caller's own key")
-        studies = await self._call_manager(self._manager.listing, key)
+        data = await read_message(context, _MESSAGE_S)
+        admitted.check_body(data)
+        with_reasons = asks_reasons(data)
+        owner = admitted.own_key() if admitted.scope is Scope.OWN else None
+        studies = await self._call_manager(self._manager.listing, owner)
         summaries = [
-            StudySummary(study.digest, study.learner, study.state, study.rounds_closed)
+            StudySummary(
+                study.digest,
+                study.learner,
+                study.state,
+                study.rounds_closed,
+                study.epochs,
+                study.reason if with_reasons else "",
+            )
             for study in studies
         ]
         await context.write(encode_summaries(summaries))
 
-    async def _watch(self, context: Context) -> None:
-        digest, key = self._called(Call.WATCH, context)
+    async def _watch(self, context: Context, admitted: Admitted) -> None:
+        digest, key = admitted.subject, await self._owner(admitted)
+        data = await read_message(context, _MESSAGE_S)
+        admitted.check_body(data)
+        population = None
+        if asks_population(data):
+            status = await self._call_manager(self._manager.status, digest, key)
+            register = self._manager.register
+            found = await self._call_manager(population_status, register, status)
+            population = None if found is None else PopulationStatus(*found)
         if self._watchers >= self._max_watchers:
             raise CallRefused(
                 "too-many-calls", f"expected at most {self._max_watchers} who watch at one time"
@@ -125,7 +195,8 @@ class AnalystsServicer:
         try:
             last: StudyEvent | None = None
             while last is None or last.state is StudyState.OPEN:
-                event = _event(await self._call_manager(self._manager.status, digest, key))
+                status = await self._call_manager(self._manager.status, digest, key)
+                event = _event(status, population)
                 if event != last:
                     await context.write(encode_event(event))
                     last = event
@@ -134,36 +205,73 @@ class AnalystsServicer:
         finally:
             self._watchers -= 1
 
-    async def _result(self, context: Context) -> None:
-        digest, key = self._called(Call.RESULT, context)
-        found = await self._call_manager(self._manager.conclusion, digest, key)
-        ending = Ending(StudyState.OPEN, "", "", "")
-        if found is not None:
+    async def _result(self, context: Context, admitted: Admitted) -> None:
+        digest, key, epoch = admitted.subject, await self._owner(admitted), admitted.epoch
+        found = await self._call_manager(self._manager.conclusion, digest, key, epoch)
+        if found is None:
+            so_far = (
+                "" if epoch else await self._call_manager(self._manager.result_so_far, digest, key)
+            )
+            ending = Ending(StudyState.OPEN, "", "", so_far)
+        else:
             ending = Ending(found.state, found.reason, found.message, found.result_json)
         await context.write(encode_ending(ending))
 
-    async def _export(self, context: Context) -> None:
-        digest, key = self._called(Call.EXPORT, context)
-        signed, lines, result_json = await self._call_manager(self._manager.export, digest, key)
-        for part in encode_export(signed, lines, result_json):
+    async def _export(self, context: Context, admitted: Admitted) -> None:
+        called = admitted.subject, await self._owner(admitted), admitted.epoch
+        found = await self._call_manager(self._manager.export, *called)
+        opening = await self._call_manager(self._manager.register.population, called[0])
+        for part in encode_export(*found, opening):
             await context.write(part)
 
-    async def _cancel(self, context: Context) -> None:
-        digest, key = self._called(Call.CANCEL, context)
+    async def _cancel(self, context: Context, admitted: Admitted) -> None:
+        digest, key = admitted.subject, await self._owner(admitted)
         state = await self._call_manager(self._manager.cancel, digest, key)
         until = time.monotonic() + _CANCEL_S
         while state is StudyState.OPEN and time.monotonic() < until:
             await asyncio.sleep(_LOOK_EVERY_S)  # no thread waits: other analysts need them
             state = (await self._call_manager(self._manager.status, digest, key)).state
-        await context.write(encode_cancelled(state))
+        await context.write(encode_state(state))
 
-    def _called(self, call: Call, context: Context) -> tuple[bytes, bytes]:
-        """Return the subject of a call and the key that signed it, from the metadata alone."""
-        signed = read_call(context.invocation_metadata())
-        return signed.subject, check_call(call, signed, self._manager.analysts, self._now_s())
+    async def _pause(self, context: Context, admitted: Admitted) -> None:
+        digest, key = admitted.subject, await self._owner(admitted)
+        await context.write(
+            encode_state(await self._call_manager(self._manager.pause, digest, key))
+        )
 
-    async def _planned(self, signed: SignedStudy) -> bytes:
-        """Submit a study; its digest."""
+    async def _resume(self, context: Context, admitted: Admitted) -> None:
+        digest, key = admitted.subject, await self._owner(admitted)
+        await context.write(
+            encode_state(await self._call_manager(self._manager.unpause, digest, key))
+        )
+
+    async def _delete_reports(self, context: Context, admitted: Admitted) -> None:
+        digest, key = admitted.subject, await self._owner(admitted)
+        await self._call_manager(self._manager.delete_reports, digest, key)
+        await context.write(encode_deleted())
+
+    async def _delete_results(self, context: Context, admitted: Admitted) -> None:
+        digest, key = admitted.subject, await self._owner(admitted)
+        await self._call_manager(self._manager.delete_results, digest, key)
+        await context.write(encode_deleted())
+
+    async def _owner(self, admitted: Admitted) -> bytes:
+        """Return the key of the analyst whose study a call is about.
+
+        Raises:
+          UnknownStudy: there is no such study; another analyst's is found later, by its key.
+        """
+        if admitted.scope is Scope.OWN:
+            return admitted.own_key()
+        return await self._call_manager(self._manager.owner, admitted.subject)
+
+    async def _planned(
+        self,
+        work: Callable[[SignedStudy, TaggedPopulation | None], T],
+        signed: SignedStudy,
+        population: TaggedPopulation | None,
+    ) -> T:
+        """Do what plans a study, where other calls do not wait for it."""
         if self._submissions >= self._max_submissions:
             raise CallRefused(
                 "too-many-calls",
@@ -172,7 +280,7 @@ class AnalystsServicer:
         self._submissions += 1
         try:
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._planner, self._manager.submit, signed)
+            return await loop.run_in_executor(self._planner, work, signed, population)
         finally:
             self._submissions -= 1
 
@@ -182,7 +290,15 @@ class AnalystsServicer:
         return await loop.run_in_executor(self._executor, lambda: work(*args, **kwargs))
 
 
-def _event(status: StudyStatus) -> StudyEvent:
+def _trace(context: Context) -> str | None:
+    """The trace context that an analyst's program sent; None without one."""
+    for key, value in context.invocation_metadata() or ():
+        if key == _TRACE_KEY and isinstance(value, str):
+            return value
+    return None
+
+
+def _event(status: StudyStatus, population: PopulationStatus | None) -> StudyEvent:
     return StudyEvent(
         status.state,
         status.round,
@@ -190,14 +306,13 @@ def _event(status: StudyStatus) -> StudyEvent:
         status.answered,
         status.reason,
         status.message,
+        status.epochs,
+        population,
     )
 
 
-def _refused(error: Exception) -> CallStatus:
-    """Return the status that a call ends with, from the table; log it."""
-    code, details, reason = status_of(error)
-    if code is grpc.StatusCode.INTERNAL:
-        _LOGGER.error("an analyst's call failed", exc_info=error)
-    elif not isinstance(error, AskanceError | TimeoutError):
-        _LOGGER.warning("an analyst's call was refused", exc_info=error)
-    return CallStatus(code, details, ((REASON_KEY, reason),))
+def gate_of(
+    callers: Callers, recorder: AuditRecorder, *, executor: Executor, now_s: Callable[[], int]
+) -> Gate:
+    """Return the gate of a server's services; its refusals have the reasons of the table."""
+    return Gate(callers, recorder, executor, lambda error: status_of(error)[2], now_s)

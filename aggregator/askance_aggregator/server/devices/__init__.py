@@ -19,6 +19,11 @@ from askance_aggregator.server.devices.admission import (
     Unauthenticated,
     UnsupportedProtocol,
 )
+from askance_aggregator.server.devices.certification import (
+    BadSigningRequest,
+    CertificateIssuer,
+    IssuedCertificate,
+)
 from askance_aggregator.server.devices.commits import ReportGroupCommit
 from askance_aggregator.server.devices.fleet import ServiceFleet
 from askance_aggregator.server.devices.hub import (
@@ -30,7 +35,11 @@ from askance_aggregator.server.devices.hub import (
 )
 from askance_aggregator.server.devices.observer import SILENT, Observer
 from askance_aggregator.server.devices.peers import Network, Overloaded, PeerLimits, Peers
-from askance_aggregator.server.devices.server import AggregatorServer, ServerParts
+from askance_aggregator.server.devices.server import (
+    AggregatorServer,
+    CertifiedListener,
+    ServerParts,
+)
 from askance_aggregator.server.devices.settings import Settings
 from askance_aggregator.server.devices.statuses import status_of
 
@@ -38,8 +47,12 @@ __all__ = [
     "SILENT",
     "Admission",
     "AggregatorServer",
+    "BadSigningRequest",
+    "CertificateIssuer",
+    "CertifiedListener",
     "EnrolmentVerifier",
     "Hub",
+    "IssuedCertificate",
     "Network",
     "Observer",
     "Overloaded",

@@ -5,16 +5,28 @@ from __future__ import annotations
 import asyncio
 import hmac
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import Executor
+from dataclasses import dataclass
 from typing import Protocol
 
 from askance_aggregator.server.devices.peers import Peers
-from askance_aggregator.store import Enrolled, EnrolledDevice, Store
+from askance_aggregator.server.devices.standings import Standings
+from askance_aggregator.store import Enrolled, EnrolledDevice, EnrolledGateway, Store
+from askance_aggregator.store.checks import refuse_revoked_token
 from askance_client.errors import AskanceError, ProtocolError
-from askance_client.service import PROTOCOL, Credentials, token_digest
+from askance_client.service import (
+    LEAST_PROTOCOL,
+    MAX_MEMBERS,
+    PROTOCOL,
+    Credentials,
+    Enrol,
+    Join,
+    token_digest,
+)
 
 _NOBODY = EnrolledDevice(-1, bytes(32))  # stands in for an unknown device: the same work is done
+_NO_GATEWAY = EnrolledGateway(0, bytes(32))
 _REMEMBERED = 1 << 16
 
 
@@ -39,13 +51,48 @@ class EnrolmentVerifier(Protocol):
 
 
 def check_protocol(version: int) -> None:
-    """Refuse another version of the exchange.
+    """Refuse a version of the exchange that this aggregator does not speak.
+
+    Args:
+      version: of the caller; 0: it has named none.
 
     Raises:
-      UnsupportedProtocol: it is not this one.
+      UnsupportedProtocol: it is too old, or newer than this aggregator.
     """
-    if version != PROTOCOL:
-        raise UnsupportedProtocol(f"expected protocol version {PROTOCOL}, found {version}")
+    if version < LEAST_PROTOCOL:
+        raise UnsupportedProtocol(
+            f"expected a device of protocol version {LEAST_PROTOCOL} or later, got version"
+            f" {version} (install a newer askance-client)"
+        )
+    if version > PROTOCOL:
+        raise UnsupportedProtocol(
+            f"expected a device of protocol version {PROTOCOL} or earlier, got version {version}"
+            " (the aggregator is older than the device's askance-client)"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RelayCaller:
+    """Caller of a Relay, whose identity is proven: a gateway, or a device for itself.
+
+    Args:
+      gateway: the gateway's number; 0: it is a device.
+      ordinal: the device's; -1: it is a gateway.
+    """
+
+    gateway: int
+    ordinal: int = -1
+
+    @property
+    def most_members(self) -> int:
+        """Number of members that may have a number on its stream, refused ones included."""
+        return MAX_MEMBERS if self.gateway else 1
+
+    def has(self, device: EnrolledDevice) -> bool:
+        """Return whether the device is a member of the caller."""
+        if self.gateway:
+            return device.gateway == self.gateway
+        return device.ordinal == self.ordinal
 
 
 Lookups = dict[bytes, "asyncio.Future[EnrolledDevice | None]"]
@@ -61,9 +108,13 @@ class Admission:
       store: knows the devices.
       executor: a thread that may wait for the store.
       peers: limits the calls whose device is being looked up.
+      standings: devices and gateways that may not take part.
     """
 
-    def __init__(self, store: Store, executor: Executor, peers: Peers) -> None:
+    def __init__(
+        self, store: Store, executor: Executor, peers: Peers, standings: Standings
+    ) -> None:
+        self.standings = standings
         self._store = store
         self._executor = executor
         self._peers = peers
@@ -79,7 +130,7 @@ class Admission:
           peer: the caller's address, as gRPC names it.
 
         Raises:
-          UnsupportedProtocol, Unauthenticated: it is not admitted.
+          UnsupportedProtocol, Unauthenticated, Revoked: it is not admitted.
           Overloaded: too many callers are being looked up.
           StoreError: the store cannot say.
         """
@@ -87,18 +138,87 @@ class Admission:
         device = self._known.get(credentials.device_id)
         if device is None:
             device = await self._device(credentials.device_id, peer)
-        if not hmac.compare_digest(token_digest(credentials.token), device.token_digest):
-            raise Unauthenticated("expected an enrolled device and its token")
+        if not _has_token(device, credentials.token):
+            raise Unauthenticated("expected an enrolled device and its token (see `device enroll`)")
+        self.standings.check_device(device.ordinal)
+        self.standings.saw(device.ordinal)
         return device.ordinal
 
-    async def enrol(
-        self, devices: Sequence[tuple[bytes, bytes]], token_id: bytes, limit: int
-    ) -> Enrolled:
-        """Enrol devices (see `Store.enrol_with`)."""
+    async def relay_caller(self, credentials: Credentials, peer: str) -> RelayCaller:
+        """Return the gateway, or the device, that these credentials prove.
+
+        Raises:
+          As of `ordinal`.
+        """
+        if not credentials.gateway_id:
+            return RelayCaller(0, await self.ordinal(credentials, peer))
+        check_protocol(credentials.protocol)
+        with self._peers.unproven(peer):
+            loop = asyncio.get_running_loop()
+            found = await loop.run_in_executor(
+                self._executor, self._store.gateway, credentials.gateway_id
+            )
+        gateway = found or _NO_GATEWAY
+        if not _has_token(gateway, credentials.token):
+            raise Unauthenticated("expected an enrolled gateway and its token (see device enroll)")
+        self.standings.check_gateway(gateway.number)
+        return RelayCaller(gateway.number)
+
+    async def members(self, joins: Sequence[Join]) -> list[EnrolledDevice | None]:
+        """Look up the devices that a gateway proves by their tokens; they are not remembered.
+
+        Returns:
+          Per join the device; None if no device has that id and token, or it may not take part.
+
+        Raises:
+          StoreError: the store cannot say.
+        """
+
+        def find() -> list[EnrolledDevice | None]:
+            found = (self._store.device(join.device_id) or _NOBODY for join in joins)
+            return [
+                device if _has_token(device, join.token) else None
+                for join, device in zip(joins, found, strict=True)
+            ]
+
+        loop = asyncio.get_running_loop()
+        devices = await loop.run_in_executor(self._executor, find)
+        admitted = [
+            None if device is None or self.standings.bars(device.ordinal) else device
+            for device in devices
+        ]
+        for device in admitted:
+            if device is not None:
+                self.standings.saw(device.ordinal)
+        return admitted
+
+    def forget(self, ordinals: Collection[int]) -> None:
+        """Look devices up again that have changed: a forgotten id may be another user's now."""
+        for device_id in [one for one, known in self._known.items() if known.ordinal in ordinals]:
+            del self._known[device_id]
+
+    async def enrol(self, message: Enrol, token_id: bytes, limit: int) -> Enrolled:
+        """Enrol devices, and their gateway (see `Store.enrol_with`)."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(
-            self._executor, self._store.enrol_with, devices, token_id, limit
+            self._executor,
+            self._store.enrol_with,
+            message.devices,
+            token_id,
+            limit,
+            message.gateway,
         )
+
+    async def check_token(self, token_id: bytes) -> None:
+        """Refuse an enrolment token that was revoked.
+
+        Raises:
+          EnrolmentRefused: it was. StoreError: the store cannot say.
+        """
+        loop = asyncio.get_running_loop()
+        tokens = await loop.run_in_executor(self._executor, self._store.register.tokens)
+        if any(one.revoked for one in tokens if one.token_id == token_id):
+            raise refuse_revoked_token()
 
     async def _device(self, device_id: bytes, peer: str) -> EnrolledDevice:
         if not device_id:
@@ -113,7 +233,8 @@ class Admission:
             found = await asyncio.shield(future)  # which others may wait for
         if found is None:
             return _NOBODY
-        self._known[device_id] = found
+        if not self.standings.bars(found.ordinal):  # it may have been forgotten meanwhile
+            self._known[device_id] = found
         if len(self._known) > _REMEMBERED:
             self._known.popitem(last=False)
         return found
@@ -141,3 +262,7 @@ class Admission:
             return
         for future, device in zip(batch.values(), found, strict=True):
             future.set_result(device)
+
+
+def _has_token(known: EnrolledDevice | EnrolledGateway, token: bytes) -> bool:
+    return hmac.compare_digest(token_digest(token), known.token_digest)

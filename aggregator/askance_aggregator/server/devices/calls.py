@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
@@ -32,6 +32,10 @@ class Context(Protocol):
 
     def invocation_metadata(self) -> Received:
         """Return the metadata that the call began with."""
+        ...
+
+    def auth_context(self) -> Mapping[str, Iterable[bytes]]:
+        """Return what the connection has proven of the peer, by gRPC's names."""
         ...
 
     async def send_initial_metadata(self, metadata: Metadata) -> None:

@@ -6,9 +6,11 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from functools import lru_cache
+from typing import Protocol
 
 import grpc
 
+from askance_aggregator.server.devices.open_round import OpenRound
 from askance_client.messages import AckStatus
 from askance_client.service import (
     MAX_ENTRIES,
@@ -27,12 +29,105 @@ Abort = Callable[[grpc.StatusCode, str], Awaitable[None]]
 _LAST_WRITE_S = 1.0  # how long a stream that is to end may take to write what is under way
 
 
+class UserConnection(Protocol):
+    """Open stream over which users are asked: a device's, or a gateway's for its members."""
+
+    def ask(self, opened: OpenRound, ordinal: int) -> None:
+        """Send one of its users what the user owes to a round."""
+        ...
+
+    def withdraw(self, parts: Collection[bytes]) -> None:
+        """Send these requests no more."""
+        ...
+
+    def displaced(self, ordinal: int) -> bool:
+        """Leave a user to a newer stream; return whether this one is to end."""
+        ...
+
+    def barred(self, ordinal: int) -> bool:
+        """Part with a user who may not take part any more; return whether this one is to end."""
+        ...
+
+    def drop(self) -> None:
+        """Send nothing any more, but what is under way."""
+        ...
+
+    async def end(self, code: grpc.StatusCode, details: str) -> None:
+        """Send the reason, end the stream and wake its reader."""
+        ...
+
+
+class Writer:
+    """Writes of one stream: one is under way at a time, as gRPC requires, and none at rest.
+
+    Args:
+      compose: makes the next message; None when there is nothing to send now.
+      write: sends one message.
+      abort: ends the stream.
+      forget: drops what is queued.
+    """
+
+    __slots__ = ("_abort", "_compose", "_flushing", "_forget", "_write")
+
+    def __init__(
+        self,
+        compose: Callable[[], bytes | None],
+        write: Write,
+        abort: Abort,
+        forget: Callable[[], None],
+    ) -> None:
+        self._compose = compose
+        self._write = write
+        self._abort = abort
+        self._forget = forget
+        self._flushing: asyncio.Task[None] | None = None
+
+    def flush(self) -> None:
+        """Send what is queued."""
+        if self._flushing is None:
+            self._flushing = asyncio.ensure_future(self._flush())
+
+    async def flushed(self) -> None:
+        """Wait until what is being sent is: a peer that does not read is not read either."""
+        if self._flushing is not None:
+            await asyncio.wait([self._flushing])
+
+    async def last_written(self) -> None:
+        """Wait a bounded time for a write that is under way.
+
+        gRPC does not allow a status beside a first message, nor to cancel that message; the
+        peer would wait for ever.
+        """
+        if self._flushing is not None:
+            await asyncio.wait([self._flushing], timeout=_LAST_WRITE_S)
+        if self._flushing is not None:
+            self._flushing.cancel()
+
+    async def end(self, code: grpc.StatusCode, details: str) -> None:
+        """Send the peer the reason, end its stream and wake the reader."""
+        self._forget()
+        await self.last_written()
+        try:
+            await self._abort(code, details)
+        except Exception as error:  # gRPC's AbortError, which it keeps, or the stream has ended
+            error.__traceback__ = None
+
+    async def _flush(self) -> None:
+        try:
+            while (message := self._compose()) is not None:
+                await self._write(message)
+        except Exception:  # the stream has ended: its reader gets the reason
+            self._forget()
+        finally:
+            self._flushing = None
+
+
 class Connection:
     """Open stream of one device.
 
     Parts of responses are queued and sent joined: serialised messages concatenate, so a request
     shared by a cohort is never serialised again. Acknowledgements ride on the next message, or
-    leave when the hub says so. One write is under way at a time, as gRPC requires.
+    leave when the hub says so.
 
     Args:
       ordinal: whose it is.
@@ -41,16 +136,14 @@ class Connection:
       abort: ends the stream.
     """
 
-    __slots__ = ("_abort", "_acks", "_flushing", "_parts", "_write", "known_studies", "ordinal")
+    __slots__ = ("_acks", "_parts", "_writer", "known_studies", "ordinal")
 
     def __init__(self, ordinal: int, known_studies: set[bytes], write: Write, abort: Abort) -> None:
         self.ordinal = ordinal
         self.known_studies = known_studies
-        self._write = write
-        self._abort = abort
         self._parts: deque[bytes] = deque()
         self._acks: list[Ack] = []
-        self._flushing: asyncio.Task[None] | None = None
+        self._writer = Writer(self._next, write, abort, self.drop)
 
     def echo(self, sequence: int) -> None:
         """Queue the highest acknowledged sequence number, to be sent before any request."""
@@ -61,6 +154,21 @@ class Connection:
         """Queue parts of responses, each with at most one request or study."""
         self._parts.extend(parts)
         self.flush()
+
+    def ask(self, opened: OpenRound, ordinal: int) -> None:
+        """Queue what its user owes to a round, the study first unless the device knows it."""
+        parts = opened.owed(ordinal, self.known_studies)
+        if parts:
+            self.known_studies.add(opened.study_digest)
+            self.push(*parts)
+
+    def displaced(self, ordinal: int) -> bool:
+        """Return that a newer stream of its one user ends it."""
+        return True
+
+    def barred(self, ordinal: int) -> bool:
+        """Return that it ends with its one user."""
+        return True
 
     def withdraw(self, parts: Collection[bytes]) -> None:
         """Drop these messages, unless they are being written."""
@@ -75,56 +183,31 @@ class Connection:
 
     def flush(self) -> None:
         """Send what is queued."""
-        if self._flushing is None and (self._parts or self._acks):
-            self._flushing = asyncio.ensure_future(self._flush())
+        if self._parts or self._acks:
+            self._writer.flush()
 
     async def flushed(self) -> None:
-        """Wait until what is being sent is: a peer that does not read is not read either."""
-        if self._flushing is not None:
-            await asyncio.wait([self._flushing])
+        """Wait until what is being sent is (see `Writer.flushed`)."""
+        await self._writer.flushed()
 
     def drop(self) -> None:
         """Send nothing any more, but what is under way."""
-        self._forget()
+        self._parts.clear()
+        self._acks.clear()
 
     async def last_written(self) -> None:
-        """Wait a bounded time for a write that is under way.
-
-        gRPC does not allow a status beside a first message, nor to cancel that message; the
-        peer would wait for ever.
-        """
-        if self._flushing is not None:
-            await asyncio.wait([self._flushing], timeout=_LAST_WRITE_S)
-        if self._flushing is not None:
-            self._flushing.cancel()
+        """Wait a bounded time for a write that is under way (see `Writer.last_written`)."""
+        await self._writer.last_written()
 
     async def end(self, code: grpc.StatusCode, details: str) -> None:
         """Send the device the reason, end its stream and wake the reader."""
-        self._forget()
-        await self.last_written()
-        try:
-            await self._abort(code, details)
-        except Exception as error:  # gRPC's AbortError, which it keeps, or the stream has ended
-            error.__traceback__ = None
+        await self._writer.end(code, details)
 
-    async def _flush(self) -> None:
-        try:
-            while self._parts or self._acks:
-                await self._write(self._next())
-        except Exception:  # the stream has ended: its reader gets the reason
-            self._forget()
-        finally:
-            self._flushing = None
-
-    def _next(self) -> bytes:
+    def _next(self) -> bytes | None:
         acks, self._acks = self._acks[:MAX_REPORTS], self._acks[MAX_REPORTS:]
         if acks:
             self._parts.appendleft(b"".join(map(_ack_part, acks)))
-        return next_message(self._parts)
-
-    def _forget(self) -> None:
-        self._parts.clear()
-        self._acks.clear()
+        return next_message(self._parts) if self._parts else None
 
 
 @lru_cache(maxsize=4096)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from askance_aggregator.server.devices.hub import Hub, ServiceStopped
 from askance_aggregator.store import Store
@@ -14,6 +14,7 @@ from askance_aggregator.studies.accounts import Accounts
 from askance_aggregator.studies.rounds import Round
 from askance_aggregator.studies.tallies import Tally
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -38,8 +39,12 @@ class ServiceFleet:
         """Number of enrolled devices."""
         return self._store.population()
 
-    def ask(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
+    def ask(
+        self, round_: Round, accounts: Accounts, left_ms: Callable[[], int] | None = None
+    ) -> tuple[Tally, ...]:
         """Ask every member of every group; return when all have replied or the deadline passes.
+
+        `left_ms` returns the milliseconds until the end of the round's epoch (see `Hub.open`).
 
         Raises:
           ServiceStopped: the service was stopped meanwhile.
@@ -47,7 +52,8 @@ class ServiceFleet:
           LocalProtocolError: the study has a round open.
           StoreError: what is stored of the round cannot be read.
         """
-        return self._call(self._hub.open(round_, accounts))
+        with self._hub.round_span(round_):
+            return self._call(self._hub.open(round_, accounts, left_ms))
 
     def recall(self, round_: Round, accounts: Accounts) -> None:
         """Replay the store's reports of a closed round into the accounts; send no request.
@@ -69,13 +75,42 @@ class ServiceFleet:
         """Refuse reports of an open study that cannot go on (see `Hub.suspend`)."""
         self._soon(self._hub.suspend, study_digest)
 
+    def pause(self, study_digest: bytes) -> None:
+        """Ask no device for this study until `unpause` (see `Hub.pause`)."""
+        self._soon(self._hub.pause, study_digest)
+
+    def unpause(self, study_digest: bytes) -> None:
+        """Ask again for a study that was paused."""
+        self._soon(self._hub.unpause, study_digest)
+
     def forget(self, study_digest: bytes) -> None:
         """Drop what is kept of a study whose end is durable."""
         self._soon(self._hub.forget, study_digest)
 
-    def _soon(self, work: Callable[[bytes], None], study_digest: bytes) -> None:
+    def follow(self, rounds: Sequence[tuple[Round, Accounts]]) -> None:
+        """Ask these rounds, which other replicas drive (see `Hub.follow`)."""
+        for round_, accounts in rounds:
+            self._soon(self._hub.follow, round_, accounts)
+
+    def followed(self, study_digest: bytes) -> tuple[int, int] | None:
+        """Return epoch and number of the round that is followed of a study."""
+        return self._hub.followed(study_digest)
+
+    def keep_followed(self, rounds: Mapping[bytes, tuple[int, int]]) -> None:
+        """Leave every followed round but these (see `Hub.keep_followed`)."""
+        self._soon(self._hub.keep_followed, rounds)
+
+    def release(self, study_digest: bytes) -> None:
+        """Drive a study no more, whose lease is another replica's."""
+        self._soon(self._hub.release, study_digest)
+
+    def look(self) -> None:
+        """Enter what other replicas have stored of the open rounds."""
+        self._soon(self._hub.look)
+
+    def _soon(self, work: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
         with suppress(RuntimeError):  # a loop that is closed keeps nothing
-            self._loop.call_soon_threadsafe(work, study_digest)
+            self._loop.call_soon_threadsafe(lambda: work(*args, **kwargs))
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run something in the hub's loop and wait for it."""

@@ -3,48 +3,44 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import islice
 from typing import ParamSpec, TypeVar
 
 import grpc
 
 from askance_aggregator.clock import SteadyClock, SystemSteadyClock
-from askance_aggregator.server.devices.commits import ReportGroupCommit, Statuses
-from askance_aggregator.server.devices.connections import Connection
+from askance_aggregator.server.devices.connections import Connection, UserConnection
+from askance_aggregator.server.devices.deadlines import RoundDeadlines, RoundTimer
+from askance_aggregator.server.devices.deliveries import Deliveries, Outcome
+from askance_aggregator.server.devices.followed_rounds import (
+    FollowedRounds,
+    OtherReports,
+    RoundNumber,
+)
 from askance_aggregator.server.devices.observer import SILENT, Observer
 from askance_aggregator.server.devices.open_round import OpenRound
 from askance_aggregator.server.devices.states import PhaseEvent, StudyPhase, StudyPhases
-from askance_aggregator.store import Deadline, RoundNote, Store, StoredReport
+from askance_aggregator.store import Store
 from askance_aggregator.studies.accounts import Accounts
 from askance_aggregator.studies.intake import Arrival
 from askance_aggregator.studies.rounds import Round
 from askance_aggregator.studies.tallies import Tally
-from askance_client.codec import decode_report, decode_study
 from askance_client.errors import AskanceError, LocalProtocolError, StoreError
-from askance_client.messages import AckStatus, Refusal, Report
+from askance_client.messages import AckStatus
 from askance_client.service import Sleep, sleep_ms
 
-_SEQUENCES = 1 << 16  # users whose highest acknowledged sequence number is remembered
+_LOGGER = logging.getLogger(__name__)
 _PAGE = 1024  # reports of an interrupted round that are entered between two turns of the loop
 _ACK_S = 1.0  # how long an acknowledgement waits for a request to ride on
-# Between two looks at the clock, and two notes of what is left of a round: a machine that starts
-# again gives its rounds at most this much more time than they had left.
-_LONGEST_WAIT_MS = 60_000
 
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_REFUSED = (StudyPhase.SUSPENDED, StudyPhase.CANCELLED)  # reports of these studies are late
-_SHORT = 128  # bytes of a report that others are likely to send as well
-
-# Symbols are few: most reports of a round equal another user's, byte for byte.
-_decoded = lru_cache(maxsize=1 << 14)(decode_report)
 
 
 class ServiceStopped(LocalProtocolError):
@@ -93,15 +89,19 @@ class Hub:
         self._executor = executor
         self._observer = observer
         self._clock = clock or SystemSteadyClock()
-        self._sleep = sleep
-        self._commits = ReportGroupCommit(store, executor, observer)
-        self._connections: dict[int, Connection] = {}
+        self._deadlines = RoundDeadlines(store, executor, self._clock, sleep)
+        self._connections: dict[int, UserConnection] = {}
         self._rounds: dict[bytes, OpenRound] = {}  # by study: one round of a study at a time
         self._requests: dict[bytes, OpenRound] = {}
         self._opened_ms: dict[bytes, int] = {}  # by study, on the steady clock
+        self._timers: dict[bytes, RoundTimer] = {}  # by study, of rounds that have begun
+        self._paused: set[bytes] = set()  # studies
         self._phases = StudyPhases()
+        self._driven: set[bytes] = set()  # studies whose rounds this process opens
+        self._followed = FollowedRounds(self._ask_followed, self._rounds.__contains__)
+        self._others = OtherReports(store, self._run)
         self._acknowledging: list[Connection] = []
-        self._sequences: OrderedDict[int, int] = OrderedDict()
+        self._deliveries = Deliveries(store, executor, observer, self._requests, self._phases)
         self._ending: set[asyncio.Future[None]] = set()
         self._stopped = False
 
@@ -112,7 +112,7 @@ class Hub:
 
     @property
     def connected(self) -> int:
-        """Number of devices that hold a stream open."""
+        """Number of devices that hold a stream open, those of gateways included."""
         return len(self._connections)
 
     @property
@@ -138,20 +138,40 @@ class Hub:
             for study, since in opened_ms.items()
         ]
 
-    def connect(self, connection: Connection) -> None:
-        """Register a device's stream in place of an earlier one, and send its open requests."""
-        replaced = self._connections.get(connection.ordinal)
-        self._connections[connection.ordinal] = connection
-        if replaced is not None:
-            self._end(replaced, grpc.StatusCode.ABORTED, "a newer stream of this device took over")
-        for round_ in self._rounds.values():
-            self._ask(round_, connection)
+    def connect(self, connection: UserConnection, ordinal: int) -> None:
+        """Register a user's stream in place of an earlier one, and send its open requests.
 
-    def disconnect(self, connection: Connection) -> None:
-        """Forget a stream, unless a newer one has replaced it."""
-        connection.drop()
-        if self._connections.get(connection.ordinal) is connection:
-            del self._connections[connection.ordinal]
+        Args:
+          connection: of the user's device, or of its gateway.
+          ordinal: the user's; again for the same stream is no harm.
+        """
+        replaced = self._connections.get(ordinal)
+        self._connections[ordinal] = connection
+        if replaced is not None and replaced is not connection and replaced.displaced(ordinal):
+            self.end(replaced, grpc.StatusCode.ABORTED, "a newer stream of this device took over")
+        self._observer.connected(len(self._connections))
+        for round_ in self._rounds.values():
+            connection.ask(round_, ordinal)
+
+    def disconnect(self, connection: UserConnection, ordinals: Iterable[int]) -> None:
+        """Forget that these users are on a stream, but for those that a newer one has."""
+        for ordinal in ordinals:
+            if self._connections.get(ordinal) is connection:
+                del self._connections[ordinal]
+        self._observer.connected(len(self._connections))
+
+    def bar(self, ordinals: Iterable[int], details: str) -> None:
+        """End the streams of users who may not take part any more; a gateway's goes on without.
+
+        Args:
+          ordinals: the users'.
+          details: text of the status with which a device's own stream ends.
+        """
+        for ordinal in ordinals:
+            connection = self._connections.pop(ordinal, None)
+            if connection is not None and connection.barred(ordinal):
+                self.end(connection, grpc.StatusCode.PERMISSION_DENIED, details)
+        self._observer.connected(len(self._connections))
 
     def owed(self, ordinal: int, known_studies: set[bytes]) -> list[bytes]:
         """The parts of responses that ask this user what it owes to all open rounds."""
@@ -165,19 +185,19 @@ class Hub:
         Raises:
             StoreError: the store cannot be read.
         """
-        known = self._sequences.get(ordinal)
-        if known is None:
-            loop = asyncio.get_running_loop()
-            known = await loop.run_in_executor(
-                self._executor, self._store.acknowledged_sequence, ordinal
-            )
-            # A commit that ended meanwhile has not raised it: too low is harmless.
-            self._sequences[ordinal] = known
-            if len(self._sequences) > _SEQUENCES:
-                self._sequences.popitem(last=False)
-        return known
+        return await self._deliveries.acknowledged_sequence(ordinal)
 
-    async def open(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
+    async def acknowledged_sequences(self, ordinals: Sequence[int]) -> list[int]:
+        """Return the same for many users.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        return await self._deliveries.acknowledged_sequences(ordinals)
+
+    async def open(
+        self, round_: Round, accounts: Accounts, left_ms: Callable[[], int] | None = None
+    ) -> tuple[Tally, ...]:
         """Ask a round and return its tallies when it is complete or its deadline has passed.
 
         A round is complete when every member has answered or refused.
@@ -185,42 +205,117 @@ class Hub:
         What the store already holds of it is counted, and its members are not asked again. A round
         that is opened again keeps the deadline that it had first.
 
+        Args:
+          round_: its requests and their members.
+          accounts: of its study.
+          left_ms: returns the milliseconds until the end of the round's epoch, at which it closes
+            with what has come; at 0 or less no member is asked. None: no such end.
+
         Raises:
           ServiceStopped: the hub was stopped. StudyCancelled: the study was cancelled.
           LocalProtocolError: the study has a round open.
           StoreError: the store cannot be read or written.
         """
+        study = round_.study_digest
+        if study not in self._driven:
+            self._driven.add(study)
+            await self._followed.leave(study)
         opened = OpenRound(round_, accounts)
         self._check_may_open(opened)
-        self._phases.on(opened.study_digest, PhaseEvent.PREPARE)
-        note = await self._note(opened, round_)  # durable before any user is asked
+        self._phases.on(study, PhaseEvent.PREPARE)
+        noted = await self._deadlines.note(opened, round_, left_ms)  # before any user is asked
         self._check_may_open(opened)  # much may have happened meanwhile
-        if note.closed or (note.deadline is not None and self._left_ms(note.deadline) <= 0):
+        if noted.over:
             opened.close()  # no user is to be charged for an answer that comes too late
-        self._opened_ms[opened.study_digest] = self._clock.now_ms()
-        self._phases.on(opened.study_digest, PhaseEvent.OPEN)
-        self._rounds[opened.study_digest] = opened
-        self._requests.update((digest, opened) for digest in opened.requests)
-        self._observer.round_opened()
-        timer = None
+        self._register(opened)
         try:
-            await self._resume(opened)
-            opened.begin()  # a device that connected meanwhile is asked by this loop, and not twice
-            for ordinal in opened.members_among(self._connections):
-                self._ask(opened, self._connections[ordinal])
-            if note.deadline is not None:
-                timer = asyncio.ensure_future(self._end_at(opened, round_.number, note.deadline))
+            await self._enter_stored(opened)
+            timer = self._deadlines.timer(opened, noted)
+            self._timers[opened.study_digest] = timer
+            if opened.study_digest in self._paused:
+                opened.hold()
+                timer.hold()
+            else:
+                self._ask(opened)
+                timer.start()
             await opened.closed()
             if self._stopped:
                 raise _stopped()
             if opened.doubtful:
                 await self._resume(opened)  # a stored report is counted, or its study would lie
-            await self._run(self._store.close_round, opened.study_digest, round_.number)
+            await self._run(
+                self._store.close_round, opened.study_digest, round_.number, round_.epoch
+            )
+            await self._others.enter(opened)  # no replica takes a report of it any more
             return opened.tallies()
         finally:
-            if timer is not None:
-                timer.cancel()
             self._retire(opened)
+
+    def round_span(self, round_: Round) -> AbstractContextManager[None]:
+        """Return the span of a round, to be entered by the thread of its study."""
+        asked = sum(group.cohort.size for group in round_.groups)
+        return self._observer.round_span(round_.study_digest, round_.number, round_.epoch, asked)
+
+    def follow(self, round_: Round, accounts: Accounts) -> None:
+        """Ask a round that another replica drives, and take its reports, until `keep_followed`.
+
+        Its users are asked what is recorded, and the replica that drives it counts what is stored.
+        A round that is followed or driven already is left as it is.
+        """
+        if not self._stopped and round_.study_digest not in self._driven:
+            self._followed.follow(round_, accounts)
+
+    def followed(self, study_digest: bytes) -> RoundNumber | None:
+        """Return epoch and number of a study's followed round; may be called from any thread."""
+        return self._followed.number_of(study_digest)
+
+    def keep_followed(self, rounds: Mapping[bytes, RoundNumber]) -> None:
+        """Leave every followed round but these, given as epoch and number by study."""
+        self._followed.keep(rounds)
+
+    def release(self, study_digest: bytes) -> None:
+        """Drive a study no more: another replica has its lease; `open` raises ServiceStopped."""
+        self._driven.discard(study_digest)
+        opened = self._rounds.get(study_digest)
+        if opened is None:
+            self._phases.on(study_digest, PhaseEvent.FORGET)
+        elif self._followed.number_of(study_digest) is None:
+            opened.abandon(ServiceStopped("round: expected the study's lease, found it lost"))
+
+    def look(self) -> None:
+        """Enter soon what other replicas have stored of the open rounds."""
+        self._others.look(self._rounds.values())
+
+    async def _ask_followed(self, opened: OpenRound) -> None:
+        """Ask a round of another replica until it is complete or left."""
+        if self._stopped:
+            return
+        self._phases.on(opened.study_digest, PhaseEvent.PREPARE)
+        self._register(opened)
+        try:
+            await self._enter_stored(opened)
+            if opened.study_digest in self._paused:
+                opened.hold()
+            else:
+                self._ask(opened)
+            await opened.closed()
+            if not opened.outstanding:  # the replica that drives it need not wait for a look
+                await self._run(self._store.replicas.hint)
+        finally:
+            self._retire(opened)
+
+    async def _enter_stored(self, opened: OpenRound) -> None:
+        """Enter what is stored of a round; the others of its members are to be asked."""
+        opened.position = await self._run(self._store.replicas.position)
+        await self._resume(opened)
+        opened.begin()  # a device that connected meanwhile is asked by this loop, and not twice
+
+    def _register(self, opened: OpenRound) -> None:
+        self._opened_ms[opened.study_digest] = self._clock.now_ms()
+        self._phases.on(opened.study_digest, PhaseEvent.OPEN)
+        self._rounds[opened.study_digest] = opened
+        self._requests.update((digest, opened) for digest in opened.requests)
+        self._observer.round_opened()
 
     def _check_may_open(self, opened: OpenRound) -> None:
         if self._stopped:
@@ -230,47 +325,6 @@ class Hub:
             raise StudyCancelled("round: expected a study that goes on, got a cancelled one")
         if phase is StudyPhase.OPEN:
             raise LocalProtocolError("round: expected no open round of its study, got one")
-
-    async def _note(self, opened: OpenRound, round_: Round) -> RoundNote:
-        """Make durable that the round is about to be asked.
-
-        Returns:
-          The round as noted first; its deadline is on this process's clock.
-        """
-        lasts_ms = 1000 * decode_study(round_.study.study).conduct.round_deadline_s
-        fresh = self._deadline(lasts_ms) if lasts_ms else None
-
-        def note() -> RoundNote:
-            study, number = round_.study_digest, round_.number
-            self._store.add_study(study, round_.study)
-            found = self._store.open_round(study, number, list(opened.requests), fresh)
-            if found.deadline is None or self._on_this_clock(found.deadline):
-                return found
-            # Another run of the machine: only a clock that is set would show how long it was off.
-            deadline = self._deadline(found.deadline.left_ms)
-            self._store.note_deadline(study, number, deadline)
-            return RoundNote(deadline, found.closed)
-
-        return await self._run(note)
-
-    def _deadline(self, left_ms: int) -> Deadline:
-        return Deadline(self._clock.boot, self._clock.now_ms() + left_ms, left_ms)
-
-    def _on_this_clock(self, deadline: Deadline) -> bool:
-        return bool(deadline.boot) and deadline.boot == self._clock.boot
-
-    def _left_ms(self, deadline: Deadline) -> int:
-        return deadline.at_ms - self._clock.now_ms()
-
-    async def _end_at(self, opened: OpenRound, number: int, deadline: Deadline) -> None:
-        """Close a round at its deadline; note meanwhile how much is left of it."""
-        while (left_ms := self._left_ms(deadline)) > 0:
-            await self._sleep(min(left_ms, _LONGEST_WAIT_MS))
-            if (left_ms := self._left_ms(deadline)) > 0:
-                noted = Deadline(deadline.boot, deadline.at_ms, left_ms)
-                with suppress(StoreError):  # the store's observer has it; the next note comes soon
-                    await self._run(self._store.note_deadline, opened.study_digest, number, noted)
-        opened.close()
 
     async def _run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call something that waits for the disk."""
@@ -322,8 +376,39 @@ class Hub:
         """
         self._phases.on(study_digest, PhaseEvent.SUSPEND)
 
+    def pause(self, study_digest: bytes) -> None:
+        """Ask no user for this study until `unpause`; reports that come are taken.
+
+        The deadline of its open round stands still meanwhile, and so does that of a round that is
+        opened while it is paused. The end of an epoch does not wait.
+        """
+        if study_digest in self._paused:
+            return
+        self._paused.add(study_digest)
+        opened, timer = self._rounds.get(study_digest), self._timers.get(study_digest)
+        if timer is not None:
+            timer.hold()
+        if opened is not None and opened.asking:
+            opened.hold()
+            for connection in self._distinct():
+                connection.withdraw(opened.parts)
+
+    def unpause(self, study_digest: bytes) -> None:
+        """Ask again for a study that was paused."""
+        if study_digest not in self._paused:
+            return
+        self._paused.remove(study_digest)
+        opened, timer = self._rounds.get(study_digest), self._timers.get(study_digest)
+        if timer is not None:
+            timer.go_on()
+        if opened is not None and opened.asking:
+            opened.go_on()
+            self._ask(opened)
+
     def forget(self, study_digest: bytes) -> None:
         """Drop what is kept of a study whose end is durable."""
+        self._paused.discard(study_digest)
+        self._driven.discard(study_digest)
         self._phases.on(study_digest, PhaseEvent.FORGET)
 
     async def deliver(
@@ -339,113 +424,29 @@ class Hub:
           StoreError: nothing may be acknowledged.
           RoundNotOpen: a report is of a round that is not over and not asked now; the same.
         """
-        if self._stopped:  # rounds that wait for another process take no reports, and are not over
-            raise StoreError("reports: expected a running service, found a stopped one")
-        decoded = [
-            _decoded(data) if len(data) <= _SHORT else decode_report(data) for data in reports
-        ]
-        statuses: list[AckStatus | None] = [None] * len(reports)
-        durable: list[tuple[int, OpenRound, Arrival]] = []
-        for place, (report, data) in enumerate(zip(decoded, reports, strict=True)):
-            opened = self._requests.get(report.request_digest)
-            if opened is None or opened.closing:
-                continue
-            checked = opened.check(ordinal, report, data)
-            if isinstance(checked, AckStatus):
-                statuses[place] = checked
-            else:
-                durable.append((place, opened, checked))
-        if durable:
-            for (place, _, _), status in zip(durable, await self._commit(durable), strict=True):
-                statuses[place] = status
-        for place, status_now in enumerate(statuses):
-            if status_now is None:
-                digest = decoded[place].request_digest
-                statuses[place] = await self._belated(digest, ordinal, reports[place])
-        acks = [
-            (report.request_digest, status)
-            for report, status in zip(decoded, statuses, strict=True)
-            if status is not None
-        ]
-        for _, status in acks:
-            self._observer.acknowledged(status)
+        outcomes = await self.deliver_together([(ordinal, data) for data in reports])
+        acks = [(digest, status) for digest, status in outcomes if status is not None]
+        if len(acks) < len(outcomes):
+            raise RoundNotOpen("reports: expected an open round, found one that is not asked yet")
         return acks
 
-    async def _commit(self, durable: list[tuple[int, OpenRound, Arrival]]) -> list[AckStatus]:
-        arrivals = [(opened, arrival) for _, opened, arrival in durable]
-        committed = self._commits.submit(
-            [
-                StoredReport(
-                    arrival.report.request_digest,
-                    arrival.ordinal,
-                    arrival.data,
-                    arrival.report.sequence,
-                )
-                for _, arrival in arrivals
-            ]
-        )
-        # Not after the `await`: a device that leaves before its acknowledgement is counted too.
-        committed.add_done_callback(lambda future: self._add_reports(arrivals, future))
-        for opened in {id(opened): opened for opened, _ in arrivals}.values():
-            opened.expect(committed)
-        return await asyncio.shield(committed)
-
-    def _add_reports(
-        self, arrivals: list[tuple[OpenRound, Arrival]], future: asyncio.Future[Statuses]
-    ) -> None:
-        """Count reports whose commit has succeeded.
-
-        A duplicate is entered too: its first commit may have reached the disk and yet have failed,
-        so that it was never counted. Entering is idempotent.
-        """
-        if future.cancelled() or future.exception() is not None:
-            return
-        for (opened, arrival), status in zip(arrivals, future.result(), strict=True):
-            if status is AckStatus.ACCEPTED:
-                self._tell(arrival.report)
-                known = self._sequences.get(arrival.ordinal)
-                if known is not None:
-                    self._sequences[arrival.ordinal] = max(known, arrival.report.sequence)
-            if status in (AckStatus.ACCEPTED, AckStatus.DUPLICATE):
-                opened.add(arrival)
-
-    def _tell(self, report: Report) -> None:
-        if isinstance(report.outcome, Refusal):
-            self._observer.refused(report.outcome.reason)
-        else:
-            self._observer.charged(report.charged_nano_nats)
+    async def deliver_together(self, reports: Sequence[tuple[int, bytes]]) -> list[Outcome]:
+        """Accept reports of many devices, each with its ordinal (see `Deliveries.deliver`)."""
+        if self._stopped:  # rounds that wait for another process take no reports, and are not over
+            raise StoreError("reports: expected a running service, found a stopped one")
+        return await self._deliveries.deliver(reports)
 
     async def stop(self) -> None:
         """Commit the reports that have arrived, and release devices and callers that wait."""
         self._stopped = True
         for opened in tuple(self._rounds.values()):
             opened.close()
-        for connection in tuple(self._connections.values()):
-            self._end(connection, grpc.StatusCode.UNAVAILABLE, "the aggregator is going down")
-        if self._ending:
-            await asyncio.wait(self._ending)
-        await self._commits.close()
-
-    async def _belated(self, digest: bytes, ordinal: int, data: bytes) -> AckStatus:
-        """Return the status of a report that no open round waits for.
-
-        Raises:
-          RoundNotOpen: its round is not over, and is not asked now: it is still to be opened by
-            this process, or waits for the disk.
-        """
-        stored = await self._run(self._store.report, digest, ordinal)
-        if stored == data:
-            return AckStatus.DUPLICATE  # counted in its time; only the acknowledgement was lost
-        if stored is not None:
-            return AckStatus.LATE
-        asked = await self._run(self._store.asked, digest)
-        if asked is None:
-            return AckStatus.UNKNOWN
-        opened = self._requests.get(digest)
-        closing = opened is not None and opened.closing
-        if asked.over or closing or self._phases.of(asked.study_digest) in _REFUSED:
-            return AckStatus.LATE
-        raise RoundNotOpen("reports: expected an open round, found one that is not asked yet")
+        for connection in self._distinct():
+            self.end(connection, grpc.StatusCode.UNAVAILABLE, "the aggregator is going down")
+        self._followed.keep({})  # also those that are not open yet
+        if waiting := {*self._ending, *self._others.tasks, *self._followed.tasks}:
+            await asyncio.wait(waiting)
+        await self._deliveries.close()
 
     async def _resume(self, opened: OpenRound) -> None:
         """Enter what the store holds of a round, a page at a time."""
@@ -462,25 +463,34 @@ class Hub:
                     if isinstance(arrival, Arrival):
                         opened.add(arrival)
 
-    def _ask(self, opened: OpenRound, connection: Connection) -> None:
-        parts = opened.owed(connection.ordinal, connection.known_studies)
-        if parts:
-            connection.known_studies.add(opened.study_digest)
-            connection.push(*parts)
+    def _ask(self, opened: OpenRound) -> None:
+        """Send a round's requests to its members that are connected."""
+        for ordinal in opened.members_among(self._connections):
+            self._connections[ordinal].ask(opened, ordinal)
 
-    def _end(self, connection: Connection, code: grpc.StatusCode, details: str) -> None:
+    def end(self, connection: UserConnection, code: grpc.StatusCode, details: str) -> None:
+        """End a stream with a status; `stop` waits until it has ended."""
         ending = asyncio.ensure_future(connection.end(code, details))
         self._ending.add(ending)  # the event loop itself holds tasks only weakly
         ending.add_done_callback(self._ending.discard)
 
+    def _distinct(self) -> list[UserConnection]:
+        """Return the open streams, that of a gateway once."""
+        return list({id(stream): stream for stream in self._connections.values()}.values())
+
     def _retire(self, opened: OpenRound) -> None:
         self._phases.on(opened.study_digest, PhaseEvent.RETIRE)
+        if opened.study_digest not in self._driven:  # whether it was cancelled is another's to know
+            self._phases.on(opened.study_digest, PhaseEvent.FORGET)
         del self._rounds[opened.study_digest]
         self._opened_ms.pop(opened.study_digest, None)
+        timer = self._timers.pop(opened.study_digest, None)
+        if timer is not None:
+            timer.cancel()
         for digest in opened.requests:
             del self._requests[digest]
         parts = opened.parts
-        for connection in self._connections.values():  # one that does not read was not asked yet
+        for connection in self._distinct():  # one that does not read was not asked yet
             connection.withdraw(parts)
         self._observer.round_closed()
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import grpc
 
+from askance_aggregator.server.devices.spans import SpanRecorder
 from askance_aggregator.store import StudyState
 from askance_client.messages import AckStatus, Reason
 
 
-class Observer:
+class Observer(SpanRecorder):
     """Observer of the service that discards all events; a subclass overrides those it needs.
 
     Called from the service's event loop and from studies' threads; each call returns at once
@@ -16,10 +17,13 @@ class Observer:
     """
 
     def stream_opened(self) -> None:
-        """Count a device that opened a stream."""
+        """Count a device or gateway that opened a stream."""
 
     def stream_closed(self) -> None:
-        """Count a device that closed its stream."""
+        """Count a device or gateway that closed its stream."""
+
+    def connected(self, devices: int) -> None:
+        """Note how many devices are connected, those of gateways included."""
 
     def checked_in(self, seconds: float) -> None:
         """Count an answered check-in, and the seconds since it came."""

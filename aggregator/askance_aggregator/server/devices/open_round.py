@@ -21,7 +21,7 @@ from askance_aggregator.studies.rounds import Round
 from askance_aggregator.studies.tallies import Tally
 from askance_aggregator.transitions import next_state
 from askance_client.errors import AskanceError
-from askance_client.messages import AckStatus, Report
+from askance_client.messages import AckStatus, Report, SignedStudy
 from askance_client.service import Response, encode_response
 
 
@@ -30,6 +30,8 @@ class OpenRound:
 
     def __init__(self, round_: Round, accounts: Accounts) -> None:
         self.study_digest = round_.study_digest
+        self.position = 0  # in the store: later reports of other replicas are not entered yet
+        self.catching_up = asyncio.Lock()
         self._round = round_
         self._intake = Intake(round_, accounts)
         self._study_part = encode_response(Response(studies=(round_.study,)))
@@ -37,6 +39,7 @@ class OpenRound:
             group.digest: encode_response(Response(requests=(group.payload,)))
             for group in round_.groups
         }
+        self._numbers = {group.digest: number for number, group in enumerate(round_.groups)}
         self._closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._arriving: set[asyncio.Future[Statuses]] = set()
         self._failed_commits = 0
@@ -108,6 +111,14 @@ class OpenRound:
         """Take no more reports and wait for no more users; a round that is over stays as it is."""
         self._on(RoundEvent.CLOSE)
 
+    def hold(self) -> None:
+        """Ask no user for now; it has begun. A round that is over stays as it is."""
+        self._on(RoundEvent.HOLD)
+
+    def go_on(self) -> None:
+        """Ask again after a hold; a round that is over stays as it is."""
+        self._on(RoundEvent.GO_ON)
+
     def abandon(self, error: AskanceError) -> None:
         """End it without a tally; a round that is over stays as it is.
 
@@ -138,6 +149,34 @@ class OpenRound:
         if parts and self.study_digest not in known_studies:
             parts.insert(0, self._study_part)
         return parts
+
+    def owed_requests(self, ordinal: int, first: int = 0) -> list[tuple[int, bytes]]:
+        """Return the requests that this user still owes an answer.
+
+        Args:
+          ordinal: the user's.
+          first: the number of the first group that is of interest.
+
+        Returns:
+          Numbers of groups, ascending, and payloads; none unless the round is being asked.
+        """
+        if self._state is not RoundState.ASKING:
+            return []
+        return [
+            (self._numbers[group.digest], group.payload)
+            for group in self._intake.owes(ordinal)
+            if self._numbers[group.digest] >= first
+        ]
+
+    @property
+    def taking(self) -> bool:
+        """True while its users are asked."""
+        return self._state is RoundState.ASKING
+
+    @property
+    def study(self) -> SignedStudy:
+        """The study that it is a round of."""
+        return self._round.study
 
     def members_among(self, ordinals: Iterable[int]) -> Iterator[int]:
         """Return which of these users are asked anything."""

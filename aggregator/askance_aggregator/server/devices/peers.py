@@ -57,6 +57,10 @@ class Peers:
         self._calls = 0
         self._by_address: Counter[str] = Counter()
 
+    def change(self, limits: PeerLimits) -> None:
+        """Keep other limits from now on; calls at work go on."""
+        self._limits = limits
+
     @property
     def calls(self) -> int:
         """Number of calls at work."""

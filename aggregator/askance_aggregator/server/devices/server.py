@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -13,14 +13,21 @@ from typing import Self
 import grpc
 from grpc import aio
 
-from askance_aggregator.clock import SteadyClock, SystemSteadyClock
+from askance_aggregator.clock import SteadyClock, SystemSteadyClock, system_now_s
 from askance_aggregator.server.devices.admission import Admission, EnrolmentVerifier
+from askance_aggregator.server.devices.certification import (
+    TOKENS_ALONE,
+    CallerProofs,
+    CertificateIssuer,
+    Certification,
+)
 from askance_aggregator.server.devices.fleet import ServiceFleet
 from askance_aggregator.server.devices.hub import Hub
 from askance_aggregator.server.devices.observer import SILENT, Observer
 from askance_aggregator.server.devices.peers import Peers
 from askance_aggregator.server.devices.servicer import DevicesServicer
 from askance_aggregator.server.devices.settings import Settings
+from askance_aggregator.server.devices.standings import Standings
 from askance_aggregator.store import Store
 from askance_client.errors import StoreError
 from askance_client.service import Jitter, Sleep, sleep_ms, system_jitter
@@ -34,26 +41,51 @@ AddService = Callable[[aio.Server, ServiceFleet], None]
 
 
 @dataclass(frozen=True, slots=True)
+class CertifiedListener:
+    """Listener on which every caller shows a certificate.
+
+    Args:
+      host: where it listens.
+      port: 0 selects a free one.
+      credentials: of TLS, with client authentication.
+      issuer: signs the certificates.
+      now_s: the time in Unix seconds.
+      needed: whether devices are served on this listener only.
+    """
+
+    host: str
+    port: int
+    credentials: grpc.ServerCredentials
+    issuer: CertificateIssuer
+    now_s: Callable[[], int]
+    needed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ServerParts:
     """Parts of a service besides its store and its limits.
 
     Args:
       credentials: of TLS; None: plain text.
+      certified: a second listener; None: devices prove themselves by their tokens alone.
       enrolment: verifies enrolment tokens; None: no enrolment over the network.
       observer: is called at every event.
       services: other services on the same port.
       jitter: where the randomness of waiting comes from.
       clock: by which rounds close.
       sleep: how to wait.
+      now_s: the time in Unix seconds, for the day on which a device called.
     """
 
     credentials: grpc.ServerCredentials | None = None
+    certified: CertifiedListener | None = None
     enrolment: EnrolmentVerifier | None = None
     observer: Observer = SILENT
     services: Sequence[AddService] = ()
     jitter: Jitter = system_jitter
     clock: SteadyClock = field(default_factory=SystemSteadyClock)
     sleep: Sleep = sleep_ms
+    now_s: Callable[[], int] = system_now_s
 
 
 class AggregatorServer:
@@ -73,6 +105,7 @@ class AggregatorServer:
         self._address = (host, port)
         self._settings = settings
         self._parts = parts
+        self._certified_port = 0
         self._started: Future[None] = Future()
         self._stopping: asyncio.Event
         self._loop: asyncio.AbstractEventLoop
@@ -113,6 +146,11 @@ class AggregatorServer:
         return f"{self.host}:{self.port}"
 
     @property
+    def certified_port(self) -> int:
+        """Port of the listener for certificates; 0: there is none."""
+        return self._certified_port
+
+    @property
     def hub(self) -> Hub:
         """Hub in the service's event loop; not to be called from another thread."""
         return self._hub
@@ -132,6 +170,14 @@ class AggregatorServer:
         """True if the service still runs; False after `stop` or after a failure."""
         return self._thread.is_alive()
 
+    def change(self, settings: Settings) -> None:
+        """Keep other limits on streams, members and unproven callers, and other waits, from now on.
+
+        Settings of the connections themselves (`Settings.server_options`) stay as they are.
+        """
+        self._loop.call_soon_threadsafe(self._servicer.change, settings)
+        self._loop.call_soon_threadsafe(self._peers.change, settings.unproven)
+
     def stop(self) -> None:
         """End every call, commit the reports that have arrived, and return within bounded time."""
         if self._thread.is_alive():
@@ -149,16 +195,31 @@ class AggregatorServer:
     ) -> None:
         self.stop()
 
-    def _bind(self, server: aio.Server) -> int:
-        credentials = self._parts.credentials
-        try:
-            if credentials is None:
-                return int(server.add_insecure_port(self.address))
-            return int(server.add_secure_port(self.address, credentials))
-        except RuntimeError:
-            raise StoreError(
-                f"service: cannot listen on {self.address}: it is in use, or not this machine's"
-            ) from None
+    def _proofs(self, executor: Executor, standings: Standings) -> CallerProofs:
+        listener = self._parts.certified
+        if listener is None:
+            return TOKENS_ALONE
+        issuer, now_s = listener.issuer, listener.now_s
+        return Certification(
+            self._store,
+            executor,
+            issuer,
+            now_s,
+            needed=listener.needed,
+            check_gateway=standings.check_gateway,
+        )
+
+    async def _certified(self, servicer: DevicesServicer) -> aio.Server | None:
+        """Start the listener for certificates, if there is to be one."""
+        listener = self._parts.certified
+        if listener is None:
+            return None
+        server = aio.server(options=self._settings.server_options())
+        server.add_generic_rpc_handlers((servicer.certified_handler(),))
+        address = f"{listener.host}:{listener.port}"
+        self._certified_port = _bind(server, address, listener.credentials)
+        await server.start()
+        return server
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -178,28 +239,59 @@ class AggregatorServer:
             self._hub = Hub(
                 self._store, executor, parts.observer, clock=parts.clock, sleep=parts.sleep
             )
-            peers = Peers(self._settings.unproven)
-            admission = Admission(self._store, executor, peers)
-            servicer = DevicesServicer(
+            peers = self._peers = Peers(self._settings.unproven)
+            standings = Standings(self._store, executor, parts.now_s)
+            await standings.load()
+            admission = Admission(self._store, executor, peers, standings)
+            servicer = self._servicer = DevicesServicer(
                 self._hub,
                 admission,
                 self._settings,
                 parts.jitter,
                 parts.observer,
                 parts.enrolment,
+                self._proofs(executor, standings),
             )
             server = aio.server(options=self._settings.server_options())
-            server.add_generic_rpc_handlers((servicer.handler(),))
+            certified = await self._certified(servicer)
+            handler = (
+                servicer.handler()
+                if certified is None
+                else servicer.offering_handler(self._certified_port)
+            )
+            server.add_generic_rpc_handlers((handler,))
             for add in parts.services:
                 add(server, self.fleet)
-            self._address = (self.host, self._bind(server))
+            self._address = (self.host, _bind(server, self.address, parts.credentials))
             await server.start()
             self._started.set_result(None)
-            measuring = asyncio.ensure_future(_measure_lag(parts.observer))
+            beside = [
+                asyncio.ensure_future(_measure_lag(parts.observer)),
+                asyncio.ensure_future(standings.watch(servicer.apply)),
+            ]
             await self._stopping.wait()
-            measuring.cancel()
+            for task in beside:
+                task.cancel()
             # Together: while what has arrived is committed, no new call is taken.
-            await asyncio.gather(self._hub.stop(), server.stop(self._settings.stop_grace_s))
+            servers = [one for one in (server, certified) if one is not None]
+            grace_s = self._settings.stop_grace_s
+            await asyncio.gather(self._hub.stop(), *(one.stop(grace_s) for one in servers))
+
+
+def _bind(server: aio.Server, address: str, credentials: grpc.ServerCredentials | None) -> int:
+    """Listen at an address and return its port.
+
+    Raises:
+      StoreError: it is in use, or not this machine's.
+    """
+    try:
+        if credentials is None:
+            return int(server.add_insecure_port(address))
+        return int(server.add_secure_port(address, credentials))
+    except RuntimeError:
+        raise StoreError(
+            f"service: cannot listen on {address}: it is in use, or not this machine's"
+        ) from None
 
 
 async def _measure_lag(observer: Observer) -> None:

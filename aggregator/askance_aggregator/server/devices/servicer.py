@@ -6,23 +6,41 @@ import asyncio
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 
 import grpc
 
 from askance_aggregator.server.devices.admission import Admission, EnrolmentVerifier, check_protocol
-from askance_aggregator.server.devices.calls import CallStatus, Context, read_message, served
+from askance_aggregator.server.devices.calls import (
+    CallStatus,
+    Context,
+    Method,
+    read_message,
+    served,
+)
+from askance_aggregator.server.devices.certification import (
+    CERTIFICATE_METHOD,
+    TOKENS_ALONE,
+    CallerProofs,
+    Proof,
+)
 from askance_aggregator.server.devices.connections import Ack, Connection, next_message
 from askance_aggregator.server.devices.hub import Hub
 from askance_aggregator.server.devices.observer import SILENT, Observer
 from askance_aggregator.server.devices.peers import Overloaded
+from askance_aggregator.server.devices.relays import Relay
 from askance_aggregator.server.devices.settings import Settings
+from askance_aggregator.server.devices.standings import LAST_WORDS
 from askance_aggregator.server.devices.statuses import status_of
-from askance_aggregator.store import EnrolmentRefused
+from askance_aggregator.store import CertificateHolder, EnrolmentRefused
+from askance_aggregator.store.register import StandingChanges
 from askance_client.errors import AskanceError
 from askance_client.service import (
     SERVICE,
     CheckIn,
+    Metadata,
     Response,
     accepted_metadata,
     decode_check_in,
@@ -49,6 +67,7 @@ class DevicesServicer:
       jitter: from a bound, a whole number drawn uniformly from 0 to it; spreads check-ins.
       observer: is called at every event.
       enrolment: verifies enrolment tokens; None: no enrolment over the network.
+      proofs: of callers, beside their tokens.
     """
 
     def __init__(
@@ -59,32 +78,59 @@ class DevicesServicer:
         jitter: Callable[[int], int],
         observer: Observer = SILENT,
         enrolment: EnrolmentVerifier | None = None,
+        proofs: CallerProofs = TOKENS_ALONE,
     ) -> None:
         self._hub = hub
         self._observer = observer
         self._enrolment = enrolment
         self._admission = admission
+        self._standings = admission.standings
+        self._proofs = proofs
+        self._certificates_port = 0
         self._settings = settings
         self._jitter = jitter
         self._streams = 0
-        self._streams_of: Counter[int] = Counter()  # by device
+        self._streams_of: Counter[Hashable] = Counter()  # by device or gateway
+        self._relay = Relay(hub, admission, settings)
         self._check_ins = 0
         self._check_ins_of: Counter[int] = Counter()  # by device
         # Not gRPC's own limit on concurrent calls, which the asyncio server does not always keep.
         self._at_work = asyncio.Semaphore(settings.max_check_ins)
+
+    def change(self, settings: Settings) -> None:
+        """Keep other limits from now on, but for the check-ins at one time; calls at work go on."""
+        self._settings = replace(settings, max_check_ins=self._settings.max_check_ins)
+        self._relay.change(self._settings)
 
     def handler(self) -> grpc.GenericRpcHandler:
         """Return the handler by which a server routes calls.
 
         Messages pass as bytes, without serializers.
         """
+        return self._handler({"Enrol": self.enrol})
+
+    def certified_handler(self) -> grpc.GenericRpcHandler:
+        """Return the handler of the listener on which every caller shows a certificate."""
+        return self._handler({CERTIFICATE_METHOD: self.certify})
+
+    def offering_handler(self, port: int) -> grpc.GenericRpcHandler:
+        """Return the handler of a first listener beside one for certificates.
+
+        Args:
+          port: of the listener for certificates.
+        """
+        self._certificates_port = port
+        return self._handler({"Enrol": self.enrol, CERTIFICATE_METHOD: self.certify})
+
+    def _handler(self, more: Mapping[str, Method]) -> grpc.GenericRpcHandler:
+        methods: dict[str, Method] = {
+            "CheckIn": self.check_in,
+            "Participate": self.participate,
+            "Relay": self.relay,
+            **more,
+        }
         handler: grpc.GenericRpcHandler = grpc.method_handlers_generic_handler(
-            SERVICE,
-            {
-                "Enrol": served(self.enrol, self.refused),
-                "CheckIn": served(self.check_in, self.refused),
-                "Participate": served(self.participate, self.refused),
-            },
+            SERVICE, {name: served(method, self.refused) for name, method in methods.items()}
         )
         return handler
 
@@ -97,13 +143,31 @@ class DevicesServicer:
         token_id, limit = self._enrolment.verify(read_enrolment(metadata))
         message = decode_enrol(await read_message(context, self._settings.first_message_s))
         async with self._at_work:
-            enrolled = await self._admission.enrol(message.devices, token_id, limit)
+            enrolled = await self._admission.enrol(message, token_id, limit)
         await context.write(encode_enrolled(enrolled.new, enrolled.known))
+
+    async def certify(self, context: Context) -> None:
+        """Serve Certify: a certificate for a caller with an enrolment token, or another one."""
+        metadata = context.invocation_metadata()
+        credentials = read_credentials(metadata)
+        if not self._proofs.shows_one(context):
+            if self._enrolment is None:
+                raise EnrolmentRefused("certificate: expected a caller that has one already")
+            token_id, _ = self._enrolment.verify(read_enrolment(metadata))
+            await self._admission.check_token(token_id)
+        caller = await self._admission.relay_caller(credentials, context.peer())
+        holder = CertificateHolder(caller.gateway, caller.ordinal)
+        if self._proofs.shows_one(context):
+            await self._proofs.prove_holder(context, holder)
+        data = await read_message(context, self._settings.first_message_s)
+        async with self._at_work:
+            answer = await self._proofs.issue(data, holder, self._certificates_port)
+        await context.write(answer)
 
     async def check_in(self, context: Context) -> None:
         """Serve CheckIn: reports in; acknowledgements and requests out."""
         began = time.perf_counter()
-        ordinal = await self._caller(context)
+        ordinal, _ = await self._caller(context)
         if self._check_ins >= 2 * self._settings.max_check_ins:
             raise Overloaded("expected fewer check-ins at one time")
         if self._check_ins_of[ordinal] >= _CALLS_PER_DEVICE:
@@ -112,6 +176,7 @@ class DevicesServicer:
         self._check_ins_of[ordinal] += 1
         try:
             message = decode_check_in(await read_message(context, self._settings.first_message_s))
+            self._standings.check_device(ordinal)
             async with self._at_work:
                 response = await self._answer(ordinal, message)
         finally:
@@ -124,28 +189,61 @@ class DevicesServicer:
 
     async def participate(self, context: Context) -> None:
         """Serve Participate: the same, held open."""
-        ordinal = await self._caller(context)
+        ordinal, prove = await self._caller(context)
+        with self._stream(ordinal):
+            await context.send_initial_metadata(_accepted(context))
+            await self._participate(ordinal, context, prove)
+
+    async def relay(self, context: Context) -> None:
+        """Serve Relay: the same for all members of a gateway."""
+        credentials = read_credentials(context.invocation_metadata())
+        caller = await self._admission.relay_caller(credentials, context.peer())
+        holder = CertificateHolder(caller.gateway, caller.ordinal)
+        prove = await self._proofs.prove_holder(context, holder)
+        with self._stream(caller):
+            await context.send_initial_metadata(_accepted(context))
+            await self._relay.serve(caller, context, prove)
+
+    def apply(self, changes: StandingChanges) -> None:
+        """End the streams of devices and gateways that the register excludes."""
+        self._admission.forget(changes.devices.keys())
+        for state, details in LAST_WORDS.items():
+            gone = [ordinal for ordinal, found in changes.devices.items() if found is state]
+            self._hub.bar(gone, f"device: {details}")
+        self._relay.end_gateways(changes.gateways)
+
+    @contextmanager
+    def _stream(self, caller: Hashable) -> Iterator[None]:
+        """Count a stream for the length of a block.
+
+        Raises:
+          Overloaded: there are too many, in all or of this caller; it was not counted.
+        """
         if self._streams >= self._settings.max_streams:
-            raise Overloaded(f"expected at most {self._settings.max_streams} devices connected")
-        if self._streams_of[ordinal] >= _CALLS_PER_DEVICE:
-            raise Overloaded(f"expected at most {_CALLS_PER_DEVICE} streams per device")
-        await context.send_initial_metadata(accepted_metadata())
+            raise Overloaded(f"expected at most {self._settings.max_streams} streams")
+        if self._streams_of[caller] >= _CALLS_PER_DEVICE:
+            raise Overloaded(f"expected at most {_CALLS_PER_DEVICE} streams per device or gateway")
         self._streams += 1
-        self._streams_of[ordinal] += 1
+        self._streams_of[caller] += 1
         self._observer.stream_opened()
         try:
-            await self._participate(ordinal, context)
+            yield
         finally:
             self._streams -= 1
-            self._streams_of[ordinal] -= 1
-            if not self._streams_of[ordinal]:
-                del self._streams_of[ordinal]
+            self._streams_of[caller] -= 1
+            if not self._streams_of[caller]:
+                del self._streams_of[caller]
             self._observer.stream_closed()
 
-    async def _caller(self, context: Context) -> int:
-        """Return the ordinal of the device that calls, from the call's metadata alone."""
+    async def _caller(self, context: Context) -> tuple[int, Proof]:
+        """Return the ordinal of the device that calls, and its proof for later messages.
+
+        The call's metadata and the connection's certificate are enough: no message is read.
+        """
         credentials = read_credentials(context.invocation_metadata())
-        return await self._admission.ordinal(credentials, context.peer())
+        ordinal = await self._admission.ordinal(credentials, context.peer())
+        prove = await self._proofs.prove_device(context, ordinal, credentials.device_id)
+        return ordinal, prove
 
     async def _answer(self, ordinal: int, message: CheckIn) -> bytes:
         acks = tuple(await self._deliver(ordinal, message))
@@ -157,22 +255,25 @@ class DevicesServicer:
         parts.appendleft(encode_response(first))
         return next_message(parts)
 
-    async def _participate(self, ordinal: int, context: Context) -> None:
+    async def _participate(self, ordinal: int, context: Context, prove: Proof) -> None:
         message = decode_check_in(await read_message(context, self._settings.first_message_s))
         acks = await self._deliver(ordinal, message)  # first: what is settled is not asked again
         known = set(message.known_studies)
         connection = Connection(ordinal, known, context.write, context.abort)
         connection.echo(await self._hub.acknowledged_sequence(ordinal))
-        self._hub.connect(connection)
+        self._hub.connect(connection, ordinal)
         try:
             connection.acknowledge(acks)
             connection.flush()
             while isinstance(data := await context.read(), bytes):
+                self._standings.check_device(ordinal)
+                await prove()
                 message = decode_check_in(data)
                 self._hub.acknowledge(connection, await self._deliver(ordinal, message))
                 await connection.flushed()
         finally:
-            self._hub.disconnect(connection)
+            connection.drop()
+            self._hub.disconnect(connection, (ordinal,))
             await connection.last_written()
 
     async def _deliver(self, ordinal: int, message: CheckIn) -> list[Ack]:
@@ -193,3 +294,8 @@ class DevicesServicer:
             return CallStatus(code, details)
         retry_ms = self._settings.retry_ms + self._jitter(self._settings.retry_ms)
         return CallStatus(code, details, retry_metadata(retry_ms))
+
+
+def _accepted(context: Context) -> Metadata:
+    """Return what tells a caller that its stream is accepted, in its own version."""
+    return accepted_metadata(protocol_of(context.invocation_metadata()))

@@ -25,7 +25,9 @@ class Settings:
     """Limits of a service.
 
     Args:
-      max_streams: devices connected at one time; a further device is asked to come back later.
+      max_streams: streams open at one time; a further caller is asked to come back later.
+      max_members: devices connected at one time, those of gateways included; a further member is
+        told so, and joins later.
       max_check_ins: unary check-ins at work at one time; more wait, up to as many again.
       max_pending: calls that gRPC has received and the service has not yet taken up. gRPC's own
         limit rejects calls silently above 1,000, which a fleet that connects at once passes.
@@ -42,6 +44,7 @@ class Settings:
     """
 
     max_streams: int = 50_000
+    max_members: int = 1_000_000
     max_check_ins: int = 1_000
     max_pending: int = 100_000
     max_connections: int = 60_000
@@ -57,6 +60,7 @@ class Settings:
     def __post_init__(self) -> None:
         least = min(
             self.max_streams,
+            self.max_members,
             self.max_check_ins,
             self.max_pending,
             self.check_in_every_ms,

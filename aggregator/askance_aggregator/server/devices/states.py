@@ -2,7 +2,8 @@
 
 A round: its stored reports are entered first, while no device is asked; then devices are asked,
 until it closes (all members have answered, the deadline has passed, or the operator closes it) or
-is abandoned (its study is cancelled). It may end before it has been asked.
+is abandoned (its study is cancelled). It may end before it has been asked. While its
+study is paused it is held: no device is asked, and reports that come are taken.
 
 A study, as the hub sees it: rounds open and end, one at a time; between them it may be suspended,
 and at any time cancelled. What is legal in a state, and what follows, stands in the tables.
@@ -22,6 +23,7 @@ class RoundState(Enum):
     RESUMING_CLOSED = auto()  # it closed meanwhile: no device will be asked
     RESUMING_ABANDONED = auto()
     ASKING = auto()
+    HELD = auto()  # its study is paused: no device is asked, reports that come are taken
     CLOSED = auto()  # no more reports are taken; there is a tally
     ABANDONED = auto()  # no more reports are taken; there is no tally
 
@@ -33,6 +35,8 @@ class RoundEvent(Enum):
     COMPLETE = auto()  # every member has answered or refused
     CLOSE = auto()  # the deadline has passed, the operator closed it, or the hub stops
     ABANDON = auto()  # its study was cancelled
+    HOLD = auto()  # its study was paused
+    GO_ON = auto()  # its study is paused no more
 
 
 ROUND: Transitions[RoundState, RoundEvent] = {
@@ -58,6 +62,15 @@ ROUND: Transitions[RoundState, RoundEvent] = {
         RoundEvent.COMPLETE: RoundState.CLOSED,
         RoundEvent.CLOSE: RoundState.CLOSED,
         RoundEvent.ABANDON: RoundState.ABANDONED,
+        RoundEvent.HOLD: RoundState.HELD,
+        RoundEvent.GO_ON: RoundState.ASKING,
+    },
+    RoundState.HELD: {
+        RoundEvent.COMPLETE: RoundState.CLOSED,
+        RoundEvent.CLOSE: RoundState.CLOSED,
+        RoundEvent.ABANDON: RoundState.ABANDONED,
+        RoundEvent.HOLD: RoundState.HELD,
+        RoundEvent.GO_ON: RoundState.ASKING,
     },
     # A round ends once: what comes later changes nothing. A commit that was under way may still
     # complete it, and its timer or the operator may be late.
@@ -65,15 +78,19 @@ ROUND: Transitions[RoundState, RoundEvent] = {
         RoundEvent.COMPLETE: RoundState.CLOSED,
         RoundEvent.CLOSE: RoundState.CLOSED,
         RoundEvent.ABANDON: RoundState.CLOSED,
+        RoundEvent.HOLD: RoundState.CLOSED,
+        RoundEvent.GO_ON: RoundState.CLOSED,
     },
     RoundState.ABANDONED: {
         RoundEvent.COMPLETE: RoundState.ABANDONED,
         RoundEvent.CLOSE: RoundState.ABANDONED,
         RoundEvent.ABANDON: RoundState.ABANDONED,
+        RoundEvent.HOLD: RoundState.ABANDONED,
+        RoundEvent.GO_ON: RoundState.ABANDONED,
     },
 }
-BEGUN = frozenset({RoundState.ASKING, RoundState.CLOSED, RoundState.ABANDONED})
-OVER = frozenset(RoundState) - {RoundState.RESUMING, RoundState.ASKING}
+BEGUN = frozenset({RoundState.ASKING, RoundState.HELD, RoundState.CLOSED, RoundState.ABANDONED})
+OVER = frozenset(RoundState) - {RoundState.RESUMING, RoundState.ASKING, RoundState.HELD}
 
 
 class StudyPhase(Enum):

@@ -6,6 +6,7 @@ import grpc
 
 from askance_aggregator.server.devices.admission import Unauthenticated, UnsupportedProtocol
 from askance_aggregator.server.devices.peers import Overloaded
+from askance_aggregator.server.devices.standings import Revoked
 from askance_aggregator.store import EnrolmentRefused
 from askance_client.errors import RemoteProtocolError, StoreError
 from askance_client.service import ExchangeTooLarge
@@ -14,6 +15,7 @@ from askance_client.service import ExchangeTooLarge
 _STATUSES: tuple[tuple[type[Exception], grpc.StatusCode, bool], ...] = (
     (Unauthenticated, grpc.StatusCode.UNAUTHENTICATED, True),
     (UnsupportedProtocol, grpc.StatusCode.FAILED_PRECONDITION, True),
+    (Revoked, grpc.StatusCode.PERMISSION_DENIED, True),
     (Overloaded, grpc.StatusCode.RESOURCE_EXHAUSTED, True),
     (ExchangeTooLarge, grpc.StatusCode.RESOURCE_EXHAUSTED, True),
     (EnrolmentRefused, grpc.StatusCode.PERMISSION_DENIED, True),

@@ -18,10 +18,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 
 _LOCAL = ("localhost", "127.0.0.1", "::1")
-_AUTHORITY_DAYS = 3_653
-_SERVER_DAYS = 825  # the longest that all common libraries take
+_AUTHORITY_LIFE = timedelta(days=3_653)
+_SERVER_LIFE = timedelta(days=825)  # the longest that all common libraries take
 _SKEW = timedelta(hours=1)  # a device's clock may be behind
 _MAX_COMMON_NAME = 64
 
@@ -53,17 +54,66 @@ def self_made(hosts: Sequence[str], now_s: int) -> tuple[Certified, Certified]:
     authority = _authority(authority_key, begin)
     server_key = ec.generate_private_key(ec.SECP256R1())
     common = next((host for host in hosts if len(host) <= _MAX_COMMON_NAME), _LOCAL[0])
-    server = (
-        _builder(common, server_key.public_key(), begin, _SERVER_DAYS)
-        .issuer_name(authority.subject)
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(_authority_identifier(authority_key), critical=False)
-        .sign(authority_key, hashes.SHA256())
+    server = _server(
+        _builder(_name(common), server_key.public_key(), begin, begin + _SERVER_LIFE),
+        x509.SubjectAlternativeName(names),
+        authority,
+        authority_key,
     )
     return _pem(authority, authority_key), _pem(server, server_key)
+
+
+def renewed(
+    certificate: x509.Certificate,
+    authority: x509.Certificate,
+    key: ec.EllipticCurvePrivateKey,
+    now_s: int,
+) -> x509.Certificate:
+    """Return a server's certificate with the same names and key, and a new end.
+
+    Args:
+      certificate: the server's, which the authority has signed.
+      authority: the authority's own.
+      key: the authority's.
+      now_s: Unix time at which the new one begins, seconds.
+
+    Raises:
+      InvalidParameter: a certificate without a host's name, with a key on no elliptic curve, or
+        that the authority does not outlive.
+    """
+    public, names = certificate.public_key(), _host_names(certificate)
+    if not isinstance(public, ec.EllipticCurvePublicKey) or names is None:
+        raise InvalidParameter(
+            "expected a server's certificate with names and a key on an elliptic curve, got that of"
+            f" {value_text(certificate.subject.rfc4514_string())}"
+        )
+    begin = datetime.fromtimestamp(now_s, UTC) - _SKEW
+    last = authority.not_valid_after_utc
+    if last <= max(certificate.not_valid_after_utc, begin + _SKEW):
+        raise InvalidParameter(
+            "expected an authority that outlives the certificate, got one that ends on"
+            f" {last:%Y-%m-%d} (make a new one: docs/operating.md)"
+        )
+    end = min(begin + _SERVER_LIFE, last)
+    return _server(_builder(certificate.subject, public, begin, end), names, authority, key)
+
+
+def devices_authority(now_s: int) -> Certified:
+    """A new authority of devices' certificates, which begins at `now_s` (Unix seconds)."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    begin = datetime.fromtimestamp(now_s, UTC) - _SKEW
+    # Its serial number tells it from one that was made before, and will be trusted for a while.
+    name = f"askance devices' authority {x509.random_serial_number():x}"
+    return _pem(_authority(key, begin, name[:_MAX_COMMON_NAME]), key)
+
+
+def host_names(certificate: x509.Certificate) -> list[str]:
+    """Return the names and addresses that a certificate is for; none for an authority's."""
+    names = _host_names(certificate)
+    if names is None:
+        return []
+    addresses = names.get_values_for_type(x509.IPAddress)
+    return [*names.get_values_for_type(x509.DNSName), *map(str, addresses)]
 
 
 def first_name(certificate: bytes) -> str:
@@ -89,27 +139,54 @@ def expiry(certificate: bytes) -> int:
     return int(x509.load_pem_x509_certificate(certificate).not_valid_after_utc.timestamp())
 
 
-def _authority(key: ec.EllipticCurvePrivateKey, begin: datetime) -> x509.Certificate:
-    builder = _builder("askance aggregator's authority", key.public_key(), begin, _AUTHORITY_DAYS)
+def _authority(
+    key: ec.EllipticCurvePrivateKey, begin: datetime, name: str = "askance aggregator's authority"
+) -> x509.Certificate:
+    builder = _builder(_name(name), key.public_key(), begin, begin + _AUTHORITY_LIFE)
     return (
-        builder.issuer_name(_name("askance aggregator's authority"))
+        builder.issuer_name(_name(name))
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(signs_certificates=True), critical=True)
+        .add_extension(usage(signs_certificates=True), critical=True)
         .add_extension(_authority_identifier(key), critical=False)
         .sign(key, hashes.SHA256())
     )
 
 
+def _server(
+    builder: x509.CertificateBuilder,
+    names: x509.SubjectAlternativeName,
+    authority: x509.Certificate,
+    key: ec.EllipticCurvePrivateKey,
+) -> x509.Certificate:
+    """Sign the certificate of a server."""
+    return (
+        builder.issuer_name(authority.subject)
+        .add_extension(names, critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(_authority_identifier(key), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+
+
+def _host_names(certificate: x509.Certificate) -> x509.SubjectAlternativeName | None:
+    try:
+        return certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return None
+
+
 def _builder(
-    common_name: str, key: ec.EllipticCurvePublicKey, begin: datetime, days: int
+    subject: x509.Name, key: ec.EllipticCurvePublicKey, begin: datetime, end: datetime
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
-        .subject_name(_name(common_name))
+        .subject_name(subject)
         .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(begin)
-        .not_valid_after(begin + timedelta(days=days))
+        .not_valid_after(end)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
     )
 
@@ -122,7 +199,8 @@ def _authority_identifier(key: ec.EllipticCurvePrivateKey) -> x509.AuthorityKeyI
     return x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key())
 
 
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+def usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    """Return the key's usage: to sign certificates, or to prove a party of TLS."""
     return x509.KeyUsage(
         digital_signature=not signs_certificates,
         key_cert_sign=signs_certificates,

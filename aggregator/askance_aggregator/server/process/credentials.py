@@ -1,19 +1,75 @@
-"""The server's half of TLS, from an operator's files."""
+"""The server's half of TLS, from an operator's files, which may be replaced while it serves."""
 
 from __future__ import annotations
+
+import threading
 
 import grpc
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from askance_aggregator.server.process.certificates import expiry
 from askance_aggregator.server.process.configuration import TlsFiles
 from askance_aggregator.server.process.files import NotOperable, read_needed
 
 
-def server_credentials(files: TlsFiles) -> grpc.ServerCredentials:
-    """The credentials in a certificate and its key.
+class ListenerTls:
+    """TLS of one listener: what a handshake that begins now shows and trusts.
+
+    Args:
+      files: of the server's certificate.
+      callers: PEM: what a caller's certificate must be signed by; None: it shows none.
+
+    Raises:
+      NotOperable: as of `certificate_configuration`.
+    """
+
+    def __init__(self, files: TlsFiles, callers: bytes | None = None) -> None:
+        self._lock = threading.Lock()
+        self._current = certificate_configuration(files, callers)
+        self._ends_unix_s = expiry(read_needed(files.certificate, "certificate"))
+        self._changed = False
+        self._shown = callers is not None
+
+    @property
+    def ends_unix_s(self) -> int:
+        """End of the certificate that is shown, in Unix seconds."""
+        return self._ends_unix_s
+
+    def credentials(self) -> grpc.ServerCredentials:
+        """Return the credentials of a port; every later handshake asks for what is current."""
+        return grpc.dynamic_ssl_server_credentials(
+            self._current,
+            self._fetch,  # type: ignore[arg-type]  # gRPC's documentation has None for no change
+            self._shown,
+        )
+
+    def use(self, other: ListenerTls) -> None:
+        """Show and trust from the next handshake on what another was made with.
+
+        Connections that stand are not ended.
+        """
+        with self._lock:
+            self._current, self._changed = other._current, True
+            self._ends_unix_s = other._ends_unix_s
+
+    def _fetch(self) -> grpc.ServerCertificateConfiguration | None:
+        """Return the current configuration, None if it is the last one; in a thread of gRPC."""
+        with self._lock:
+            changed, self._changed = self._changed, False
+            return self._current if changed else None
+
+
+def certificate_configuration(
+    files: TlsFiles, callers: bytes | None = None
+) -> grpc.ServerCertificateConfiguration:
+    """Read a certificate and its key.
 
     gRPC would start with a pair that does not fit and refuse every caller; here it is an error.
+
+    Args:
+      files: where they are.
+      callers: PEM: what a caller's certificate must be signed by; None: it shows none.
 
     Raises:
       NotOperable: a file cannot be read, or is not what it should be; the two do not fit.
@@ -33,4 +89,4 @@ def server_credentials(files: TlsFiles) -> grpc.ServerCredentials:
         ) from None
     if private.public_key() != certificate.public_key():
         raise NotOperable(f"key {files.key}: expected the certificate's key, got another")
-    return grpc.ssl_server_credentials([(key, chain)])
+    return grpc.ssl_server_certificate_configuration([(key, chain)], callers)

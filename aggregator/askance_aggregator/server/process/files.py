@@ -1,8 +1,10 @@
-"""Files of an operator, and what it means that one cannot be read."""
+"""Files and environment variables of an operator, and what it means that one cannot be read."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
+from dataclasses import dataclass
+from typing import Protocol
 
 from askance_client.errors import AskanceError
 
@@ -11,13 +13,42 @@ class NotOperable(AskanceError):
     """Something that the aggregator needs is missing, in use or unreadable; it does not start."""
 
 
-def read_needed(path: Path, what: str) -> bytes:
-    """The bytes of a file that the aggregator cannot do without.
+class SecretSource(Protocol):
+    """Place of a secret: a `Path`, or a `SecretVariable`. As text it names the place only."""
+
+    def read_bytes(self) -> bytes:
+        """Return the secret; raise OSError if it cannot be read."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SecretVariable:
+    """Environment variable that holds a secret as text; read when the secret is needed."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"${self.name}"
+
+    def read_bytes(self) -> bytes:
+        """Return the variable's text.
+
+        Raises:
+          OSError: it is not set, or empty.
+        """
+        text = os.environ.get(self.name)
+        if not text:
+            raise OSError(0, "it is not set")
+        return text.encode()
+
+
+def read_needed(source: SecretSource, what: str) -> bytes:
+    """The bytes of a file, or of a variable, that the aggregator cannot do without.
 
     Raises:
       NotOperable: it cannot be read.
     """
     try:
-        return path.read_bytes()
+        return source.read_bytes()
     except OSError as error:
-        raise NotOperable(f"{what} {path}: cannot be read: {error.strerror}") from None
+        raise NotOperable(f"{what} {source}: cannot be read: {error.strerror}") from None

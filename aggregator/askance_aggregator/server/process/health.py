@@ -52,6 +52,11 @@ class Health:
         )
         server.add_generic_rpc_handlers((handler,))
 
+    @property
+    def is_serving(self) -> bool:
+        """True while the service says SERVING; for any thread."""
+        return self._ready and not self._failing and not self._over
+
     async def serving(self) -> None:
         """Every service is there, unless it fails or is going down already."""
         self._ready = True
@@ -76,8 +81,7 @@ class Health:
         self._show()
 
     def _show(self) -> None:
-        serves = self._ready and not self._failing and not self._over
-        status = _Answer.SERVING if serves else _Answer.NOT_SERVING
+        status = _Answer.SERVING if self.is_serving else _Answer.NOT_SERVING
         if set(self._status.values()) == {status}:
             return
         self._status = dict.fromkeys(SERVICES, status)

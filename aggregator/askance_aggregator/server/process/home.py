@@ -12,7 +12,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from askance_aggregator.server.process.certificates import self_made
+from askance_aggregator.server.process.certificates import devices_authority, self_made
 from askance_aggregator.server.process.files import NotOperable
 from askance_aggregator.server.process.template import configuration_text
 from askance_aggregator.server.process.tokens import KEY_BYTES
@@ -22,6 +22,7 @@ from askance_client.durable_files import sync, write_new
 
 CONFIGURATION = "aggregator.toml"
 AUTHORITY = "ca.pem"
+DEVICES_AUTHORITY = "devices-ca.pem"
 ANALYST_KEY = "analyst.pem"
 ANALYST_PUBLIC = "analyst.pub"
 STORE = "store.sqlite"
@@ -121,6 +122,9 @@ def _fill(folder: Path, listen: Address, hosts: Sequence[str], now_s: int) -> by
     SqliteStore.create(folder / STORE).close()
     write_new(folder / AUTHORITY, authority.certificate)
     write_new(folder / "ca.key", authority.key, mode=_PRIVATE)
+    of_devices = devices_authority(now_s)
+    write_new(folder / DEVICES_AUTHORITY, of_devices.certificate)
+    write_new(folder / "devices-ca.key", of_devices.key, mode=_PRIVATE)
     write_new(folder / "server.pem", server.certificate)
     write_new(folder / "server.key", server.key, mode=_PRIVATE)
     write_new(folder / "enrolment.key", os.urandom(KEY_BYTES), mode=_PRIVATE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from wsgiref.simple_server import WSGIServer
 
 import grpc
@@ -13,7 +14,6 @@ from prometheus_client import (
     Gauge,
     Histogram,
     Metric,
-    start_http_server,
 )
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
@@ -21,9 +21,11 @@ from prometheus_client.registry import Collector
 from askance_aggregator.server.devices import Observer, RoundProgress
 from askance_aggregator.server.process.failures import KINDS
 from askance_aggregator.server.process.files import NotOperable
+from askance_aggregator.server.process.pages import pages_server
 from askance_aggregator.store import StudyState
 from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.addresses import Address
+from askance_client.errors import StoreError
 from askance_client.messages import AckStatus, Reason
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -39,7 +41,8 @@ class PrometheusObserver(Observer):
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
-        self._streams = _gauge(registry, "askance_streams", "Devices that hold a stream open.")
+        self._streams = _gauge(registry, "askance_streams", "Open streams of devices and gateways.")
+        self._connected = _gauge(registry, "askance_connected", "Devices that are connected.")
         self._open_rounds = _gauge(registry, "askance_open_rounds", "Rounds that are being asked.")
         self._check_ins = Histogram(
             "askance_check_in_seconds",
@@ -110,23 +113,28 @@ class PrometheusObserver(Observer):
         for state, count in counts.items():
             self._studies[state].inc(count)
 
+    @property
+    def registry(self) -> CollectorRegistry:
+        """Registry in which the metrics are collected."""
+        return self._registry
+
     def population(self, count: Callable[[], int]) -> None:
         """Show how many devices are enrolled, asked anew each time the page is read."""
         devices = _gauge(self._registry, "askance_devices", "Devices enrolled.")
-        devices.set_function(lambda: float(count()))
+        devices.set_function(_last_known(count))
 
     def store_size(self, size_bytes: Callable[[], int]) -> None:
         """Show the store's size, read each time the page is."""
         size = _gauge(self._registry, "askance_store_bytes", "Bytes of the store on its disk.")
-        size.set_function(lambda: float(size_bytes()))
+        size.set_function(_last_known(size_bytes))
 
-    def certificate(self, expires_unix_s: int) -> None:
-        """Show the end of the server's certificate."""
+    def certificate(self, expires_unix_s: Callable[[], int]) -> None:
+        """Show the end of the server's certificate, asked anew each time the page is read."""
         _gauge(
             self._registry,
             "askance_certificate_expires_timestamp_seconds",
             "End of the server's certificate, in seconds since 1970, UTC.",
-        ).set(expires_unix_s)
+        ).set_function(expires_unix_s)
 
     def rounds(self, rounds: Callable[[], Sequence[RoundProgress]]) -> None:
         """Show the open rounds, read each time the page is."""
@@ -135,6 +143,10 @@ class PrometheusObserver(Observer):
     def stream_opened(self) -> None:
         """Count an opened stream."""
         self._streams.inc()
+
+    def connected(self, devices: int) -> None:
+        """Note how many devices are connected."""
+        self._connected.set(devices)
 
     def stream_closed(self) -> None:
         """Count a closed stream."""
@@ -209,9 +221,15 @@ class _Rounds(Collector):
     def __init__(self, rounds: Callable[[], Sequence[RoundProgress]]) -> None:
         self._rounds = rounds
 
+    def describe(self) -> Iterator[Metric]:
+        """Yield the metrics without samples, so that they are found by their names."""
+        yield from self._metrics(())
+
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics of the rounds that are open now."""
-        rounds = self._rounds()
+        yield from self._metrics(self._rounds())
+
+    def _metrics(self, rounds: Sequence[RoundProgress]) -> Iterator[Metric]:
         asked = GaugeMetricFamily(
             "askance_round_asked", "Answers that a round asks for.", labels=["study"]
         )
@@ -235,7 +253,7 @@ class _Rounds(Collector):
 
 
 class MetricsPage:
-    """A registry's metrics over HTTP, served by a thread of its own."""
+    """A registry's metrics and the probes' answers over HTTP, served by a thread of its own."""
 
     def __init__(self, server: WSGIServer, thread: threading.Thread, address: Address) -> None:
         """Use `start`."""
@@ -244,16 +262,25 @@ class MetricsPage:
         self.address = address
 
     @classmethod
-    def start(cls, address: Address, registry: CollectorRegistry) -> MetricsPage:
+    def start(
+        cls, address: Address, registry: CollectorRegistry, is_serving: Callable[[], bool]
+    ) -> MetricsPage:
         """Start to serve; port 0 takes a free one.
+
+        Args:
+          address: where to listen.
+          registry: the metrics.
+          is_serving: the answer to `/ready`; see `pages_server`.
 
         Raises:
           NotOperable: the address cannot be listened on.
         """
         try:
-            server, thread = start_http_server(address.port, address.host, registry)
+            server = pages_server(address, registry, is_serving)
         except OSError as error:
             raise NotOperable(f"metrics: cannot listen on {address}: {error.strerror}") from None
+        thread = threading.Thread(target=server.serve_forever, name="askance-pages", daemon=True)
+        thread.start()
         return cls(server, thread, Address(address.host, server.server_port))
 
     def stop(self) -> None:
@@ -266,6 +293,19 @@ class MetricsPage:
 def word(item: AckStatus | Reason | StudyState | grpc.StatusCode) -> str:
     """A status, reason or state as a label: "over-study-budget"."""
     return item.name.lower().replace("_", "-")
+
+
+def _last_known(read: Callable[[], int]) -> Callable[[], float]:
+    """Return what `read` returns, or what it last returned while the store cannot be read."""
+    known = float("nan")
+
+    def value() -> float:
+        nonlocal known
+        with suppress(StoreError):
+            known = float(read())
+        return known
+
+    return value
 
 
 def _gauge(registry: CollectorRegistry, name: str, what: str) -> Gauge:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
 import signal
+import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -17,35 +20,45 @@ from grpc import aio
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from askance_aggregator.clock import system_now_s
-from askance_aggregator.server.analysts.servicer import AnalystsServicer
+from askance_aggregator.server.analysts.operators import OperatorsServicer
+from askance_aggregator.server.analysts.servicer import AnalystsServicer, gate_of
+from askance_aggregator.server.callers import AuditRecorder, Callers
 from askance_aggregator.server.devices import (
     AggregatorServer,
-    Observer,
+    CertifiedListener,
     PeerLimits,
     ServerParts,
     ServiceFleet,
     Settings,
 )
-from askance_aggregator.server.process.certificates import expiry
+from askance_aggregator.server.process.auditing import recording
 from askance_aggregator.server.process.configuration import Configuration, StudyLimits, TlsFiles
-from askance_aggregator.server.process.credentials import server_credentials
+from askance_aggregator.server.process.control import taking_commands
+from askance_aggregator.server.process.descriptors import OTHER_DESCRIPTORS
 from askance_aggregator.server.process.failures import Failures
-from askance_aggregator.server.process.files import NotOperable, read_needed
+from askance_aggregator.server.process.figures import FleetReader
+from askance_aggregator.server.process.files import NotOperable
 from askance_aggregator.server.process.health import Health
+from askance_aggregator.server.process.instruments import instruments
 from askance_aggregator.server.process.logs import logger
 from askance_aggregator.server.process.memory import share_one_arena
 from askance_aggregator.server.process.metrics import MetricsPage, PrometheusObserver
-from askance_aggregator.server.process.tokens import read_tokens
-from askance_aggregator.server.studies import StudyManager, SubmissionLimits
-from askance_aggregator.store import SqliteStore, Store
+from askance_aggregator.server.process.reloading import (
+    CurrentEnrolment,
+    Reloader,
+    Rereading,
+    TlsParts,
+)
+from askance_aggregator.server.studies import Collector, StudyManager, SubmissionLimits
+from askance_aggregator.store import Store
 from askance_client.service import rare_collections
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _PATIENCE_S = 60.0  # how long a busy event loop may take to change what the health service says
 _LAST_WORD_S = 0.5  # and when it is to end: a flooded event loop is not waited for
-_OTHER_DESCRIPTORS = 256  # files, pages of metrics, check-ins' connections
 _LOOK_EVERY_S = 1.0
 _CERTIFICATE_DAYS = 30  # before its end an operator is warned
+_COLLECTION_S = 5.0  # for the step of a deletion that is under way; the rest at the next start
 _ANALYSTS_THREADS = 4  # analysts' calls that wait for the disk at one time
 _PLANNING_THREADS = 2  # studies that are planned at one time; each keeps a processor busy
 
@@ -60,11 +73,19 @@ class Listening:
       address: where devices and analysts call, as HOST:PORT.
       metrics: where the page of metrics is, likewise; None: there is none.
       studies_resumed: open studies that it resumes.
+      certificates_port: of the listener for devices with certificates; None: there is none.
     """
 
     address: str
     metrics: str | None
     studies_resumed: int
+    certificates_port: int | None = None
+
+    @classmethod
+    def of(cls, server: AggregatorServer, page: MetricsPage | None, resumed: int) -> Listening:
+        """Return the state of a server that has just started."""
+        metrics = None if page is None else str(page.address)
+        return cls(server.address, metrics, resumed, server.certified_port or None)
 
     def to_json(self) -> dict[str, Any]:
         """Return one JSON object."""
@@ -72,6 +93,7 @@ class Listening:
             "listening": self.address,
             "metrics": self.metrics,
             "studies_resumed": self.studies_resumed,
+            "certificates_port": self.certificates_port,
         }
 
 
@@ -80,6 +102,7 @@ def serve(
     *,
     stopping: threading.Event,
     ready: Callable[[Listening], None],
+    rereading: Rereading,
     now_s: Callable[[], int] = system_now_s,
 ) -> None:
     """Serve until `stopping` is set, then drain: end calls, and commit what has arrived.
@@ -90,59 +113,53 @@ def serve(
       configuration: settings of the operator.
       stopping: set by the caller to end the service.
       ready: called once, when every service answers.
+      rereading: when and from where the configuration is read again.
       now_s: the time in Unix seconds.
 
     Raises:
       NotOperable: a file, an address or a key that is needed is missing or in use.
       StoreError: the store cannot be opened, or the address is in use.
     """
-    credentials = None if configuration.tls is None else server_credentials(configuration.tls)
-    enrolment = None
-    if configuration.enrolment_key is not None:
-        enrolment = read_tokens(configuration.enrolment_key, now_s)
+    tls = None if configuration.tls is None else TlsParts.of(configuration.tls, now_s)
+    certified = _certified(configuration.tls, tls, now_s)
+    enrolment = CurrentEnrolment.of(configuration.enrolment_key, now_s)
     connections = _allow_connections(configuration.limits.connections)
     share_one_arena()
     with rare_collections(), ExitStack() as held:
         registry = CollectorRegistry()
         ProcessCollector(registry=registry)  # memory, processor time and descriptors
-        observer = PrometheusObserver(registry)
+        observer, sending = instruments(configuration.telemetry, registry, configuration.listen)
         health = Health()
         failures = Failures(observer, health.failing_soon)
-        store = SqliteStore.open(configuration.store, failures)
-        held.callback(store.close)
-        observer.population(store.population)
-        observer.store_size(store.size_bytes)
-        observer.studies_found(store.count_studies())  # before any can be submitted and observed
-        if configuration.tls is not None:
-            _show_certificate(configuration.tls, observer, now_s)
-        page = _metrics_page(configuration, registry, held)
+        store = _open_store(configuration, failures, held)
+        held.enter_context(sending)  # ends before the store, which its metrics read
+        _show_store(store, observer)
+        _show_certificate(tls, observer, now_s)
+        page = _metrics_page(configuration, registry, health, held)
         executor = held.enter_context(ThreadPoolExecutor(_ANALYSTS_THREADS, "askance-analysts"))
         planner = held.enter_context(ThreadPoolExecutor(_PLANNING_THREADS, "askance-planning"))
-        beside = _Beside(configuration, store, observer, executor, planner, health, now_s)
-        server = AggregatorServer.start(
-            store,
-            host=configuration.listen.bare_host,
-            port=configuration.listen.port,
-            settings=_settings(configuration.limits, connections),
-            parts=ServerParts(
-                credentials=credentials,
-                enrolment=enrolment,
-                observer=observer,
-                services=(beside.add_to,),
-            ),
+        recorder = held.enter_context(recording(store.audit, now_s))
+        beside = _Beside(configuration, store, observer, executor, planner, health, now_s, recorder)
+        parts = ServerParts(
+            credentials=None if tls is None else tls.first.credentials(),
+            certified=certified,
+            enrolment=enrolment,
+            observer=observer,
+            services=(beside.add_to,),
+            now_s=now_s,
         )
+        server = _start(configuration, connections, store, parts)
+        held.enter_context(beside.collecting())
         held.callback(beside.manager.stop)  # after the service, for which its studies wait
         held.callback(server.stop)
+        held.enter_context(taking_commands(configuration.store, store, server.loop, now_s))
+        store.replicas.announce(server.address)
         observer.rounds(server.hub.rounds)
-        resumed = beside.manager.resume()
-        asyncio.run_coroutine_threadsafe(beside.health.serving(), server.loop).result(_PATIENCE_S)
-        listening = Listening(server.address, None if page is None else str(page.address), resumed)
-        _LOG.info("serving", address=listening.address, studies_resumed=resumed)
-        ready(listening)
-        _wait(stopping, server, lambda: failures.look(store))
-        _LOG.info("draining")
-        going_down = asyncio.run_coroutine_threadsafe(beside.health.going_down(), server.loop)
-        wait((going_down,), _LAST_WORD_S)
+        ready(Listening.of(server, page, beside.resume(server)))
+        change = partial(beside.change, server, connections)
+        reloader = Reloader(configuration, rereading, tls, enrolment, change, now_s)
+        _wait(stopping, server, (partial(failures.look, store), reloader.look))
+        _go_down(health, server)
     _LOG.info("ended")
 
 
@@ -166,13 +183,21 @@ def draining_at_signals() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
+def _open_store(configuration: Configuration, failures: Failures, held: ExitStack) -> Store:
+    """Open the store as a replica with a name, until `held` ends."""
+    store = configuration.store.open(failures)
+    held.callback(store.close)
+    store.replicas.register(configuration.replica or f"{socket.gethostname()}:{os.getpid()}")
+    return store
+
+
 def _metrics_page(
-    configuration: Configuration, registry: CollectorRegistry, held: ExitStack
+    configuration: Configuration, registry: CollectorRegistry, health: Health, held: ExitStack
 ) -> MetricsPage | None:
     """Serve the page of metrics until `held` ends; None where the operator wants none."""
     if configuration.metrics is None:
         return None
-    page = MetricsPage.start(configuration.metrics, registry)
+    page = MetricsPage.start(configuration.metrics, registry, lambda: health.is_serving)
     held.callback(page.stop)
     return page
 
@@ -186,19 +211,48 @@ class _Beside:
         self,
         configuration: Configuration,
         store: Store,
-        observer: Observer,
+        observer: PrometheusObserver,
         executor: Executor,
         planner: Executor,
         health: Health,
         now_s: Callable[[], int],
+        recorder: AuditRecorder,
     ) -> None:
         self.health = health
+        self._recorder = recorder
         self._configuration = configuration
         self._store = store
         self._observer = observer
         self._executor = executor
         self._planner = planner
         self._now_s = now_s
+        self._stopping = threading.Event()
+        self.collector = Collector(store, configuration.keep, now_s, self._stopping.wait)
+
+    def resume(self, server: AggregatorServer) -> int:
+        """Go on with open studies, then let the health service say that all is served.
+
+        Returns:
+          How many studies go on.
+        """
+        resumed = self.manager.resume()
+        asyncio.run_coroutine_threadsafe(self.health.serving(), server.loop).result(_PATIENCE_S)
+        _LOG.info("serving", address=server.address, studies_resumed=resumed)
+        return resumed
+
+    def change(self, server: AggregatorServer, connections: int, found: Configuration) -> None:
+        """Give other analysts' keys and limits to the parts that keep them."""
+        limits = found.limits
+        self.manager.change(
+            found.analysts | self._configuration.callers.signing,
+            SubmissionLimits(
+                limits.open_studies,
+                limits.user_nano_nats,
+                keep=self._configuration.keep,
+                quotas=found.quotas,
+            ),
+        )
+        server.change(_settings(limits, connections))
 
     def add_to(self, server: aio.Server, fleet: ServiceFleet) -> None:
         """Add the analysts' calls and the health service."""
@@ -206,16 +260,95 @@ class _Beside:
         self.manager = StudyManager(
             self._store,
             fleet,
-            analysts=self._configuration.analysts,
-            limits=SubmissionLimits(limits.open_studies, limits.user_nano_nats),
+            analysts=self._configuration.analysts | self._configuration.callers.signing,
+            limits=SubmissionLimits(
+                limits.open_studies,
+                limits.user_nano_nats,
+                keep=self._configuration.keep,
+                quotas=self._configuration.quotas,
+            ),
             now_s=self._now_s,
             observer=self._observer,
+            deleted=self.collector.wake,
         )
+        manager = self.manager
+        callers = Callers(
+            lambda: manager.analysts,
+            self._configuration.callers.named,
+            self._configuration.callers.tokens(self._now_s),
+        )
+        gate = gate_of(callers, self._recorder, executor=self._executor, now_s=self._now_s)
         analysts = AnalystsServicer(
-            self.manager, now_s=self._now_s, executor=self._executor, planner=self._planner
+            manager,
+            now_s=self._now_s,
+            executor=self._executor,
+            planner=self._planner,
+            gate=gate,
+            observer=self._observer,
         )
-        server.add_generic_rpc_handlers((analysts.handler(),))
+        operators = OperatorsServicer(
+            manager,
+            gate=gate,
+            figures=FleetReader(
+                self._observer.registry, self._store, limits.user_nano_nats, self._now_s
+            ).read,
+            executor=self._executor,
+        )
+        server.add_generic_rpc_handlers((analysts.handler(), operators.handler()))
         self.health.add_to(server)
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Delete what is due, in a thread of its own, for the length of a block."""
+        thread = threading.Thread(
+            target=self.collector.run, args=(self._stopping,), name="askance-collector", daemon=True
+        )
+        thread.start()
+        try:
+            yield
+        finally:
+            self._stopping.set()
+            self.collector.wake()
+            thread.join(_COLLECTION_S)
+
+
+def _show_store(store: Store, observer: PrometheusObserver) -> None:
+    """Show what the store has, and warn of one that goes on from a backup."""
+    observer.population(store.population)
+    observer.store_size(store.size_bytes)
+    observer.studies_found(store.count_studies())  # before any can be submitted and observed
+    _warn_of_restores(store)
+
+
+def _warn_of_restores(store: Store) -> None:
+    """Say which open studies go on from a backup: what came after it, this store does not know."""
+    restores = store.restores()
+    if not restores:
+        return
+    last = restores[-1]
+    _LOG.warning(
+        "the store was restored; later reports and studies are unknown to it",
+        restored_unix_s=last.restored_unix_s,
+        backup_unix_s=last.backup_unix_s,
+        open_studies=[digest.hex()[:16] for digest in store.open_studies()],
+    )
+
+
+def _certified(
+    tls: TlsFiles | None, parts: TlsParts | None, now_s: Callable[[], int]
+) -> CertifiedListener | None:
+    """Return the listener for devices with certificates, if there is to be one."""
+    devices = None if tls is None else tls.devices
+    if devices is None or parts is None or parts.certified is None or parts.issuer is None:
+        return None
+    return CertifiedListener(
+        devices.listen.bare_host,
+        devices.listen.port,
+        parts.certified.credentials(),
+        parts.issuer,
+        now_s,
+        devices.needed,
+    )
 
 
 def _allow_connections(connections: int) -> int:
@@ -224,7 +357,7 @@ def _allow_connections(connections: int) -> int:
     Returns:
       How many connections can be held, so that descriptors are left for the store.
     """
-    wanted = connections + _OTHER_DESCRIPTORS
+    wanted = connections + OTHER_DESCRIPTORS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < allowed:
@@ -233,12 +366,13 @@ def _allow_connections(connections: int) -> int:
         _LOG.warning(
             "fewer descriptors than connections", descriptors=allowed, connections=connections
         )
-    return max(1, min(connections, allowed - _OTHER_DESCRIPTORS))
+    return max(1, min(connections, allowed - OTHER_DESCRIPTORS))
 
 
 def _settings(limits: StudyLimits, connections: int) -> Settings:
     return Settings(
         max_streams=limits.streams,
+        max_members=limits.members,
         max_check_ins=limits.check_ins,
         max_connections=connections,
         unproven=PeerLimits(
@@ -253,18 +387,43 @@ def _settings(limits: StudyLimits, connections: int) -> Settings:
 
 
 def _show_certificate(
-    tls: TlsFiles, observer: PrometheusObserver, now_s: Callable[[], int]
+    tls: TlsParts | None, observer: PrometheusObserver, now_s: Callable[[], int]
 ) -> None:
-    """Show the end of the certificate, and warn of one that ends soon."""
-    expires = expiry(read_needed(tls.certificate, "certificate"))
-    observer.certificate(expires)
-    days = (expires - now_s()) // 86_400
+    """Show the end of the certificate, if there is one, and warn of one that ends soon."""
+    if tls is None:
+        return
+    first = tls.first
+    observer.certificate(lambda: first.ends_unix_s)
+    days = (first.ends_unix_s - now_s()) // 86_400
     if days < _CERTIFICATE_DAYS:
         _LOG.warning("the certificate ends soon", days=days)
 
 
-def _wait(stopping: threading.Event, server: AggregatorServer, look: Callable[[], None]) -> None:
+def _start(
+    configuration: Configuration, connections: int, store: Store, parts: ServerParts
+) -> AggregatorServer:
+    """Start the devices' service at the address of the configuration."""
+    return AggregatorServer.start(
+        store,
+        host=configuration.listen.bare_host,
+        port=configuration.listen.port,
+        settings=_settings(configuration.limits, connections),
+        parts=parts,
+    )
+
+
+def _go_down(health: Health, server: AggregatorServer) -> None:
+    """Let the health service say so, if the event loop has the time."""
+    _LOG.info("draining")
+    going_down = asyncio.run_coroutine_threadsafe(health.going_down(), server.loop)
+    wait((going_down,), _LAST_WORD_S)
+
+
+def _wait(
+    stopping: threading.Event, server: AggregatorServer, looks: Sequence[Callable[[], None]]
+) -> None:
     while not stopping.wait(_LOOK_EVERY_S):
         if not server.running:
             raise NotOperable("service: expected it to run until a signal, found it ended")
-        look()
+        for look in looks:
+            look()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import urllib.request
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -17,9 +17,9 @@ from askance_aggregator.server.process.certificates import expiry, first_name
 from askance_aggregator.server.process.configuration import Configuration, TlsFiles
 from askance_aggregator.server.process.files import NotOperable, read_needed
 from askance_aggregator.server.process.metrics import word
-from askance_aggregator.store import SqliteStore
+from askance_aggregator.store import AuditEntry, ReplicaEntry
 from askance_client.addresses import Address
-from askance_client.errors import InvalidParameter
+from askance_client.errors import InvalidParameter, StoreError
 from askance_client.service import NO_PROXY
 
 _PATIENCE_S = 5.0
@@ -33,7 +33,7 @@ class Status:
       serving: whether it answers, and is not about to end.
       address: where it was asked.
       devices: how many are enrolled; None where a running one has no page of metrics.
-      connected: how many hold a stream open; None likewise.
+      connected: how many are connected, those of gateways included; None likewise.
       open_rounds: rounds that are being asked; None likewise.
       studies: how many, by state; None likewise.
       reports: delivered since it started, by status; None likewise, and where none runs.
@@ -42,6 +42,10 @@ class Status:
       store_bytes: size of the store; None where a running one has no page of metrics.
       oldest_round_s: age of the oldest open round, in seconds; None as for reports.
       certificate_ends_unix_s: end of the server's certificate; None without TLS.
+      replicas: the processes that share its store, and the studies that each drives; empty for a
+        store that serves one process.
+      audit_digest: of the last entry of the audit log, in hexadecimal, to be kept elsewhere for
+        `audit verify --expect`; None: the log is empty, or this user cannot read the store.
     """
 
     serving: bool
@@ -56,6 +60,8 @@ class Status:
     store_bytes: int | None = None
     oldest_round_s: int | None = None
     certificate_ends_unix_s: int | None = None
+    replicas: Sequence[ReplicaEntry] = ()
+    audit_digest: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return one JSON object."""
@@ -74,17 +80,23 @@ def status(configuration: Configuration) -> Status:
     if not address.port:
         raise InvalidParameter("listen: expected the port that was taken, found 0 (give --listen)")
     try:
-        serving = _asked(address, configuration.tls)
+        serving = ask_health(address, configuration.tls)
     except ConnectionError:
         return _stored(configuration, address)
-    found = _page(configuration.metrics)
+    found = read_page(configuration.metrics)
+    replicas = configuration.store.replicas()
+    digest = _served_audit_digest(configuration)
     if found is None:
-        return Status(serving, str(address), None, None, None, None, None)
+        return Status(
+            *(serving, str(address), None, None, None, None, None),
+            replicas=replicas,
+            audit_digest=digest,
+        )
     return Status(
         serving=serving,
         address=str(address),
         devices=_sum(found, "askance_devices"),
-        connected=_sum(found, "askance_streams"),
+        connected=_sum(found, "askance_connected"),
         open_rounds=_sum(found, "askance_open_rounds"),
         studies=_by_label(found, "askance_studies", "state"),
         reports=_by_label(found, "askance_reports_total", "status"),
@@ -93,11 +105,18 @@ def status(configuration: Configuration) -> Status:
         store_bytes=_sum(found, "askance_store_bytes"),
         oldest_round_s=_sum(found, "askance_oldest_round_age_seconds"),
         certificate_ends_unix_s=_certificate_ends(configuration),
+        replicas=replicas,
+        audit_digest=digest,
     )
 
 
-def _asked(address: Address, tls: TlsFiles | None) -> bool:
-    """Ask the health service at the address whether it serves."""
+def ask_health(address: Address, tls: TlsFiles | None) -> bool:
+    """Ask the health service at the address whether it serves.
+
+    Raises:
+      ConnectionError: no service answers there, or one with another certificate.
+      NotOperable: a service answers that is no aggregator.
+    """
     with _channel(address, tls) as channel:
         stub = health_pb2_grpc.HealthStub(channel)
         try:
@@ -127,7 +146,8 @@ def _channel(address: Address, tls: TlsFiles | None) -> Iterator[grpc.Channel]:
         yield channel
 
 
-def _page(address: Address | None) -> list[Metric] | None:
+def read_page(address: Address | None) -> list[Metric] | None:
+    """Read the page of metrics at the address; None if there is none."""
     if address is None or not address.port:
         return None
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # it is not far away
@@ -148,7 +168,7 @@ def _by_label(found: Iterable[Metric], name: str, label: str) -> dict[str, int]:
 
 
 def _stored(configuration: Configuration, address: Address) -> Status:
-    with closing(SqliteStore.open(configuration.store)) as store:
+    with closing(configuration.store.open_to_read()) as store:
         return Status(
             serving=False,
             address=str(address),
@@ -159,7 +179,21 @@ def _stored(configuration: Configuration, address: Address) -> Status:
             reports=None,
             store_bytes=store.size_bytes(),
             certificate_ends_unix_s=_certificate_ends(configuration),
+            replicas=store.replicas.listing(),
+            audit_digest=_digest_text(store.audit.head()),
         )
+
+
+def _served_audit_digest(configuration: Configuration) -> str | None:
+    """Read the last digest beside the process that serves; None if this user may not."""
+    try:
+        return _digest_text(configuration.store.audit_head())
+    except StoreError:
+        return None
+
+
+def _digest_text(head: AuditEntry | None) -> str | None:
+    return None if head is None else head.digest.hex()
 
 
 def _certificate_ends(configuration: Configuration) -> int | None:

@@ -5,8 +5,8 @@ A token is a line of text: URL-safe base64, without padding, of
     version (1 byte, 1) | id (16) | how many devices (4) | end in Unix seconds (8) | MAC (32)
 
 numbers big-endian, the MAC an HMAC-SHA-256 of "askance enrolment v1\\0" and all before it, under
-the aggregator's enrolment key. Nothing of it is stored: the key alone says whether it is genuine,
-and the store counts, under the token's id, how many devices have used it.
+the aggregator's enrolment key. The token is not stored: the key alone says whether it is genuine.
+The store keeps its id, limit and end, whether it was revoked, and how many devices have used it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import hmac
 import os
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from askance_aggregator.server.process.files import NotOperable, read_needed
+from askance_aggregator.server.process.files import NotOperable, SecretSource, read_needed
 from askance_aggregator.store import EnrolmentRefused
 from askance_client.errors import InvalidParameter
 
@@ -107,13 +107,18 @@ class EnrolmentTokens:
         return hmac.digest(self._key, _CONTEXT + body, "sha256")
 
 
-def read_tokens(path: Path, now_s: Callable[[], int]) -> EnrolmentTokens:
-    """The tokens of an aggregator whose enrolment key lies in a file.
+def read_tokens(path: SecretSource, now_s: Callable[[], int]) -> EnrolmentTokens:
+    """The tokens of an aggregator whose enrolment key lies in a file, or in a variable.
+
+    The key is 32 bytes, or the same as 64 hexadecimal digits.
 
     Raises:
-      NotOperable: the file cannot be read, or holds no key.
+      NotOperable: it cannot be read, or holds no key.
     """
     key = read_needed(path, "enrolment key")
+    if len(text := key.strip()) == 2 * KEY_BYTES:
+        with suppress(ValueError):
+            key = bytes.fromhex(text.decode("ascii"))
     if len(key) != KEY_BYTES:
         raise NotOperable(
             f"enrolment key {path}: expected {KEY_BYTES} bytes, found {len(key)} bytes"

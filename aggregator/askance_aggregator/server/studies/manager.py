@@ -2,30 +2,48 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
 
 from askance_aggregator.clock import system_now_s
+from askance_aggregator.planning import StudyPlan
 from askance_aggregator.server.devices.fleet import ServiceFleet
 from askance_aggregator.server.devices.observer import SILENT, Observer
-from askance_aggregator.server.studies.runs import Run
+from askance_aggregator.server.studies.epochs import cancel_epochs, epoch_results
+from askance_aggregator.server.studies.replication import Replication
+from askance_aggregator.server.studies.runs import LOOK_S, Run
+from askance_aggregator.server.studies.statuses import StudyStatus, StudyStatuses
 from askance_aggregator.server.studies.submissions import (
     Submission,
     SubmissionLimits,
-    check_affordable,
+    check_keep,
+    check_room,
     check_timely,
     check_workable,
+    count_users,
     understand,
+    understand_unsigned,
 )
-from askance_aggregator.store import Conclusion, Store, StudyEntry, StudyState
+from askance_aggregator.store import (
+    AuditLog,
+    Conclusion,
+    KeptStudy,
+    Store,
+    StudyState,
+    TaggedPopulation,
+)
+from askance_aggregator.store.register import Register
 from askance_aggregator.studies import Transcript
-from askance_aggregator.studies.results import cancelled
+from askance_aggregator.studies.results import CANCELLED, End, date_of, unrun
+from askance_aggregator.studies.series import series_json
 from askance_aggregator.studies.submitted import SubmissionRefused
 from askance_client.codec import decode_study
-from askance_client.errors import AskanceError
+from askance_client.errors import AskanceError, StoreError
+from askance_client.ledger import SECONDS_PER_DAY
 from askance_client.messages import SignedStudy
 
 _LOGGER = logging.getLogger(__name__)
@@ -36,23 +54,12 @@ class UnknownStudy(AskanceError):
     """No study has that digest and analyst; the error does not say which of the two is wrong."""
 
 
-@dataclass(frozen=True, slots=True)
-class StudyStatus:
-    """Status of a study.
+class ResultsDeleted(AskanceError):
+    """A study's results and transcripts were deleted."""
 
-    `round` is the open one, or how many there were; `asked` and `answered` are of the open round;
-    `reason` and `message` are of the end.
-    """
 
-    digest: bytes
-    learner: str
-    state: StudyState
-    round: int
-    asked: int
-    answered: int
-    rounds_closed: int
-    reason: str
-    message: str
+class UnknownEpoch(AskanceError):
+    """A study does not sign an epoch."""
 
 
 class StudyManager:
@@ -65,6 +72,8 @@ class StudyManager:
       limits: how many, and what they may cost a user together.
       now_s: the time, in whole seconds since 1970, UTC.
       observer: is called when a study's state changes.
+      look_s: seconds between two looks at `now_s` by a study that waits for its next epoch.
+      deleted: is called when an analyst has deleted something, so that its rows are removed soon.
     """
 
     def __init__(
@@ -76,6 +85,8 @@ class StudyManager:
         limits: SubmissionLimits | None = None,
         now_s: Callable[[], int] = system_now_s,
         observer: Observer = SILENT,
+        look_s: float = LOOK_S,
+        deleted: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._fleet = fleet
@@ -83,19 +94,42 @@ class StudyManager:
         self._limits = limits or SubmissionLimits()
         self._now_s = now_s
         self._observer = observer
+        self._look_s = look_s
+        self._deleted = deleted
+        self._statuses = StudyStatuses(store, fleet, now_s)
         self._lock = threading.Lock()
         self._runs: dict[bytes, Run] = {}
+        self._refused: set[bytes] = set()  # open studies that this process cannot go on with
         self._stopped = False
+        self._replication = Replication(
+            store, fleet, self._lock, run_of=self._runs.get, take_over=self._take_over
+        )
 
     @property
     def analysts(self) -> frozenset[bytes]:
         """Keys whose studies are accepted."""
         return self._analysts
 
-    def resume(self) -> int:
-        """Go on with every open study; once, at the start.
+    @property
+    def audit(self) -> AuditLog:
+        """Audit log of the store."""
+        return self._store.audit
 
-        A study whose analyst is not known any more, or whose learner has another version now, stays
+    @property
+    def register(self) -> Register:
+        """Register of devices of the store."""
+        return self._store.register
+
+    def change(self, analysts: frozenset[bytes], limits: SubmissionLimits) -> None:
+        """Accept other analysts' studies, within other limits, from now on; open ones go on."""
+        with self._lock:
+            self._analysts, self._limits = analysts, limits
+
+    def resume(self) -> int:
+        """Go on with every open study that no other replica drives; once, at the start.
+
+        From then on studies of replicas that die are taken over, and rounds of others followed. A
+        study whose analyst is not known any more, or whose learner has another version now, stays
         as it is, and says so in the log.
 
         Returns:
@@ -109,40 +143,74 @@ class StudyManager:
                 # An analyst may have been quicker: the service listens already.
                 if digest not in self._runs:
                     self._resume_one(digest, signed)
-            return len(self._runs)
+            resumed = len(self._runs)
+        self._replication.start()
+        return resumed
 
-    def submit(self, signed: SignedStudy) -> bytes:
+    def submit(self, signed: SignedStudy, population: TaggedPopulation | None = None) -> bytes:
         """Accept a study, begin it and return its digest; the same study again changes nothing.
+
+        Args:
+          signed: the study.
+          population: tags of the devices that it asks, as its commitment hides them; None: all.
 
         Raises:
           SubmissionRefused: it is not permitted, or cannot work; no user was asked.
           StoreError: it could not be made durable.
         """
-        submission = understand(signed, self._analysts)
+        submission = understand(signed, self._analysts, population)
         if self._known(submission):
             self._begin_if_let_go(submission)
             return submission.digest
-        check_timely(submission, self._limits, self._now_s())
-        check_workable(submission, self._fleet.population)
-        with self._lock:
+        planned, now_s = self._checked(submission), self._now_s()
+        with self._lock, self._store.replicas.submitting():
             if not self._known(submission):
-                running = self._store.open_studies()
-                if len(running) >= self._limits.open_studies:
-                    raise SubmissionRefused(
-                        "too-many-studies",
-                        f"study: expected fewer than {self._limits.open_studies} open ones",
-                    )
-                check_affordable(
-                    submission, self._limits, running.values(), self._store.nano_nats_asked()
-                )
+                check_room(submission, self._limits, planned.users_needed, self._store, now_s)
+                if population is not None:  # first: a study is never kept without its users
+                    self._store.register.keep_population(submission.digest, population)
                 self._store.add_study(submission.digest, signed)
+                self._store.management.note_submission(submission.digest, now_s)
                 self._observer.study_submitted()
-                self._begin(submission)
+                self._drive(submission)
         return submission.digest
 
-    def listing(self, public_key: bytes) -> list[StudyStatus]:
-        """Return the status of an analyst's studies, the oldest first."""
-        return [self._status(summary) for summary in self._store.summaries(public_key)]
+    def plan(self, signed: SignedStudy, population: TaggedPopulation | None = None) -> StudyPlan:
+        """Plan a study as `submit` would, for the users there are; nothing is stored.
+
+        Args:
+          signed: the study; its signature is not looked at, and may be empty.
+          population: as of `submit`.
+
+        Raises:
+          SubmissionRefused: `submit` would refuse it.
+        """
+        submission = understand_unsigned(signed, self._analysts, population)
+        planned = self._checked(submission)
+        check_room(submission, self._limits, planned.users_needed, self._store, self._now_s())
+        return planned
+
+    def _checked(self, submission: Submission) -> StudyPlan:
+        """Return the plan of a study that can work; see `submit`."""
+        check_timely(submission, self._limits, self._now_s())
+        check_keep(submission, self._limits)
+        users = count_users(submission, self._store, self._fleet.population)
+        return check_workable(submission, users)
+
+    def owner(self, digest: bytes) -> bytes:
+        """Return the key of the analyst who signed a study.
+
+        Raises:
+          UnknownStudy: there is none of that digest.
+        """
+        signed = self._store.study(digest)
+        if signed is None:
+            raise _unknown()
+        return signed.public_key
+
+    def listing(self, public_key: bytes | None) -> list[StudyStatus]:
+        """Return the status of an analyst's studies, or of all (None), the oldest first."""
+        paused = self._store.management.paused()
+        return [self._statuses.of(one, paused) for one in self._store.summaries(public_key)]
 
     def status(self, digest: bytes, public_key: bytes) -> StudyStatus:
         """Return the status of a study.
@@ -153,33 +221,80 @@ class StudyManager:
         summary = self._store.summary(digest)
         if summary is None or summary.signed.public_key != public_key:
             raise _unknown()
-        return self._status(summary)
+        return self._statuses.of(summary)
 
-    def conclusion(self, digest: bytes, public_key: bytes) -> Conclusion | None:
-        """Return the conclusion of a study; None while it is open.
+    def conclusion(self, digest: bytes, public_key: bytes, epoch: int = 0) -> Conclusion | None:
+        """Return the conclusion of a study, or of one of its epochs; None while it is open.
+
+        Raises:
+            UnknownStudy: no study has this digest and key. UnknownEpoch: it signs no such epoch.
+            ResultsDeleted: there is nothing left to return.
+        """
+        self._signed(digest, public_key, epoch)
+        self._check_kept(digest)
+        return self._store.conclusion(digest, epoch)
+
+    def result_so_far(self, digest: bytes, public_key: bytes) -> str:
+        """Return the JSON of an open study's ended epochs; "" for a study that collects once.
 
         Raises:
             UnknownStudy: no study has this digest and key.
         """
-        self._signed(digest, public_key)
-        return self._store.conclusion(digest)
+        terms = decode_study(self._signed(digest, public_key).study)
+        if terms.repeat is None:
+            return ""
+        still = End(StudyState.OPEN, "", "")
+        results = epoch_results(self._store, digest)
+        return json.dumps(series_json(digest, terms, results, still), ensure_ascii=False)
 
-    def export(self, digest: bytes, public_key: bytes) -> tuple[SignedStudy, list[str], str]:
-        """A study, its transcript so far, and its result ("" while it is open).
+    def export(
+        self, digest: bytes, public_key: bytes, epoch: int = 0
+    ) -> tuple[SignedStudy, list[str], str, int]:
+        """Return a study, a transcript so far, its result, and when its reports were deleted.
 
-        Raises UnknownStudy.
+        The result is "" while the study is open, the time in Unix seconds 0 while reports are kept.
+
+        Args:
+          digest: of the study.
+          public_key: of its analyst.
+          epoch: whose transcript and result; 0: the study's own (see `Store`).
+
+        Raises:
+          UnknownStudy: see `status`. UnknownEpoch: the study signs no such epoch.
+          ResultsDeleted: there is nothing left to return.
         """
-        signed = self._signed(digest, public_key)
-        ended = self._store.conclusion(digest)
-        lines = list(self._store.log(digest).lines())
-        return signed, lines, "" if ended is None else ended.result_json
+        signed = self._signed(digest, public_key, epoch)
+        kept = self._check_kept(digest)
+        ended = self._store.conclusion(digest, epoch)
+        lines = list(self._store.log(digest, epoch).lines())
+        deleted = 0 if kept is None else kept.reports_deleted_unix_s or 0
+        return signed, lines, "" if ended is None else ended.result_json, deleted
+
+    def delete_reports(self, digest: bytes, public_key: bytes) -> None:
+        """Delete an ended study's reports; counts and results stay, and its export is verified yet.
+
+        Raises:
+          UnknownStudy: see `status`. StudyNotEnded: it is open; nothing was changed.
+        """
+        self._signed(digest, public_key)
+        self._store.retention.delete_reports(digest, self._now_s())
+        self._deleted()
+
+    def delete_results(self, digest: bytes, public_key: bytes) -> None:
+        """Delete an ended study's reports, transcripts and results; raises as `delete_reports`.
+
+        Its end and its cost to users stay, and it is never run again.
+        """
+        self._signed(digest, public_key)
+        self._store.retention.delete_results(digest, self._now_s())
+        self._deleted()
 
     def cancel(self, digest: bytes, public_key: bytes) -> StudyState:
         """Begin to end an open study; what was answered is charged all the same.
 
         Returns:
-          Its state: CANCELLED, durably; OPEN while it is ending, which `status` follows; or how it
-          had ended before.
+          Its state: CANCELLED, durably; OPEN while it is ending, here or in the replica that
+          drives it, which `status` follows; or how it had ended before.
 
         Raises:
           UnknownStudy: see `status`.
@@ -187,10 +302,58 @@ class StudyManager:
         signed = self._signed(digest, public_key)
         with self._lock:  # a study that is being accepted is run before it can be cancelled
             run = self._runs.get(digest)
-            if run is None and not self._stopped:
-                self._end_unrun(digest, signed)
+            if run is None and not self._stopped and self._store.conclusion(digest) is None:
+                if self._store.replicas.acquire(digest):
+                    try:
+                        self._end_unrun(digest, signed)
+                    finally:
+                        self._give_back(digest)
+                else:
+                    self._store.replicas.cancel(digest)
         if run is not None:
+            self._store.replicas.cancel(digest)  # another replica may have its lease by now
             run.cancel()
+        ended = self._store.conclusion(digest)
+        return StudyState.OPEN if ended is None else ended.state
+
+    def pause(self, digest: bytes, public_key: bytes) -> StudyState:
+        """Pause a study: it asks nothing new, and takes the reports that are on their way.
+
+        The deadlines of its rounds stand still. It stays paused when the service is started again.
+
+        Returns:
+          Its state; one that has ended stays as it is.
+
+        Raises:
+          UnknownStudy: see `status`.
+        """
+        self._signed(digest, public_key)
+        ended = self._store.conclusion(digest)
+        if ended is not None:
+            return ended.state
+        with self._lock:
+            self._store.management.pause(digest)
+            run = self._runs.get(digest)
+            if run is not None:
+                run.pause()
+        return StudyState.OPEN
+
+    def unpause(self, digest: bytes, public_key: bytes) -> StudyState:
+        """Let a paused study go on; of one that is not paused nothing changes.
+
+        Returns:
+          Its state.
+
+        Raises:
+          UnknownStudy: see `status`.
+        """
+        self._signed(digest, public_key)
+        with self._lock:
+            if digest in self._store.management.paused():
+                self._store.management.unpause(digest)
+            run = self._runs.get(digest)
+            if run is not None:
+                run.unpause()
         ended = self._store.conclusion(digest)
         return StudyState.OPEN if ended is None else ended.state
 
@@ -202,6 +365,7 @@ class StudyManager:
         with self._lock:  # studies that are being accepted are released too
             self._stopped = True
             running = tuple(self._runs.values())
+        self._replication.stop()
         for run in running:
             run.stop()
         until = time.monotonic() + _STOP_S
@@ -213,64 +377,104 @@ class StudyManager:
         with self._lock:
             ended = self._store.conclusion(submission.digest)
             if ended is None and submission.digest not in self._runs:
-                self._begin(submission)
+                self._store.management.note_submission(submission.digest, self._now_s())
+                self._drive(submission)
+
+    def _take_over(self, digest: bytes) -> None:
+        """Begin an open study whose lease is free."""
+        with self._lock:
+            signed = self._store.study(digest)
+            ended = self._store.conclusion(digest) is not None
+            if signed is not None and not (ended or self._stopped or digest in self._runs):
+                self._resume_one(digest, signed)
 
     def _resume_one(self, digest: bytes, signed: SignedStudy) -> None:
+        if digest in self._refused:
+            return
         try:
-            submission = understand(signed, self._analysts)
+            population = self._store.register.population(digest)
+            submission = understand(signed, self._analysts, population)
         except SubmissionRefused as error:
             extra = {"study": digest.hex()[:16], "reason": error.reason}
             _LOGGER.warning("a study cannot go on", extra=extra)
-            self._fleet.suspend(digest)
+            self._refused.add(digest)
+            if len(self._store.replicas.listing()) <= 1:  # no other could go on with it
+                self._fleet.suspend(digest)
             return
-        self._begin(submission)
+        self._drive(submission)
+
+    def _drive(self, submission: Submission) -> None:
+        """Begin a study, unless another replica drives it."""
+        if not self._stopped and self._store.replicas.acquire(submission.digest):
+            try:
+                self._begin(submission)
+            except StoreError:
+                self._give_back(submission.digest)
+                raise
+
+    def _give_back(self, digest: bytes) -> None:
+        """Release a study's lease; one that is not given back ends by itself."""
+        with suppress(StoreError):
+            self._store.replicas.release(digest)
 
     def _begin(self, submission: Submission) -> None:
-        if self._stopped:
-            return  # it is durable, and begins when the service comes back
-        run = Run(submission, self._store, self._fleet, self._observer, self._over)
+        paused = submission.digest in self._store.management.paused()
+        run = Run(
+            submission,
+            self._store,
+            self._fleet,
+            self._observer,
+            self._over,
+            now_s=self._now_s,
+            look_s=self._look_s,
+        )
         self._runs[submission.digest] = run
+        if paused:
+            run.pause()
         run.start()
 
     def _over(self, run: Run) -> None:
         """Drop a run that goes no further; what there is to know of its study is in the store."""
         digest = run.submission.digest
-        with self._lock:
+        with self._lock:  # held by a thread that begins it again
             self._runs.pop(digest, None)
+            self._give_back(digest)
         if run.conclusion is not None:
             self._fleet.forget(digest)
-        elif not self._stopped:
+        elif not (self._stopped or run.released):
             self._fleet.suspend(digest)
 
     def _end_unrun(self, digest: bytes, signed: SignedStudy) -> None:
         """Cancel a study that cannot go on or has not begun, and that no thread runs."""
         if self._store.conclusion(digest) is None:
-            transcript = Transcript(self._store.log(digest))
-            ended = cancelled(digest, decode_study(signed.study), transcript)
+            terms = decode_study(signed.study)
+            population = self._store.register.population(digest)
+            if terms.repeat is None:
+                transcript = Transcript(self._store.log(digest))
+                ended = unrun(digest, terms, transcript, CANCELLED, population=population)
+            else:
+                ended = cancel_epochs(self._store, digest, terms, terms.repeat, population)
             self._store.conclude(digest, ended)
             self._fleet.forget(digest)
             self._observer.study_concluded(ended.state)
 
-    def _signed(self, digest: bytes, public_key: bytes) -> SignedStudy:
+    def _check_kept(self, digest: bytes) -> KeptStudy | None:
+        """Return what is kept of a study; raise ResultsDeleted if its results are not."""
+        kept = self._store.retention.of(digest)
+        if kept is not None and kept.results_deleted_unix_s is not None:
+            day = date_of(kept.results_deleted_unix_s // SECONDS_PER_DAY)
+            raise ResultsDeleted(f"study: expected one with results, got one deleted on {day}")
+        return kept
+
+    def _signed(self, digest: bytes, public_key: bytes, epoch: int = 0) -> SignedStudy:
         signed = self._store.study(digest)
         if signed is None or signed.public_key != public_key:
             raise _unknown()
+        if epoch:
+            repeat = decode_study(signed.study).repeat
+            if repeat is None or epoch not in repeat.indices:
+                raise UnknownEpoch(f"epoch: expected one that the study signs, got index {epoch}")
         return signed
-
-    def _status(self, summary: StudyEntry) -> StudyStatus:
-        is_open = summary.state is StudyState.OPEN
-        asked, answered = self._fleet.progress(summary.digest) if is_open else (0, 0)
-        return StudyStatus(
-            digest=summary.digest,
-            learner=decode_study(summary.signed.study).learner,
-            state=summary.state,
-            round=summary.rounds_closed,
-            asked=asked,
-            answered=answered,
-            rounds_closed=summary.rounds_closed,
-            reason=summary.reason,
-            message=summary.message,
-        )
 
     def _known(self, submission: Submission) -> bool:
         """Return whether a study was submitted before.

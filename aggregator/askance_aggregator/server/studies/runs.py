@@ -1,4 +1,4 @@
-"""Run of one study, in a thread of its own."""
+"""Run of one study, in a thread of its own: one collection, or one per epoch."""
 
 from __future__ import annotations
 
@@ -10,10 +10,20 @@ from typing import Any
 from askance_aggregator.server.devices.fleet import ServiceFleet
 from askance_aggregator.server.devices.hub import ServiceStopped, StudyCancelled
 from askance_aggregator.server.devices.observer import Observer
+from askance_aggregator.server.studies.epochs import (
+    EpochClock,
+    EpochFleet,
+    EpochOver,
+    EpochPaused,
+    epoch_results,
+    has_begun,
+)
 from askance_aggregator.server.studies.submissions import Submission
-from askance_aggregator.store import Conclusion, Store, StudyState
-from askance_aggregator.studies import Outcome, Session
-from askance_aggregator.studies.results import End, cohort_seed, conclusion
+from askance_aggregator.store import Conclusion, LeaseLost, Store, StudyState
+from askance_aggregator.studies import Fleet, Outcome, Session, Transcript
+from askance_aggregator.studies.results import CANCELLED, End, cohort_seed, conclusion, unrun
+from askance_aggregator.studies.schedule import start_of
+from askance_aggregator.studies.series import end_of_series, series_conclusion
 from askance_client.errors import (
     AskanceError,
     InvalidAnswer,
@@ -23,6 +33,7 @@ from askance_client.errors import (
     StoreError,
     TooFewRespondents,
 )
+from askance_client.messages import Repeat
 
 _LOGGER = logging.getLogger(__name__)
 _DISK_S = 5.0  # before a disk that failed is tried again
@@ -30,9 +41,14 @@ _DISK_S = 5.0  # before a disk that failed is tried again
 # delivers what it owes to all studies together: one that never goes on would hold up the others.
 _TRIES = 12
 
-# What ends a study, and how; the first that fits.
+LOOK_S = 1.0
+"""Seconds between two looks at the clock by a study that waits for its next epoch."""
+
+# What ends a collection, and how; the first that fits.
 _ENDS: tuple[tuple[type[AskanceError], StudyState, str], ...] = (
     (StudyCancelled, StudyState.CANCELLED, "cancelled"),
+    (EpochOver, StudyState.FAILED, "epoch-over"),
+    (EpochPaused, StudyState.FAILED, "paused"),
     (TooFewRespondents, StudyState.FAILED, "too-few-respondents"),
     (PlanRefused, StudyState.FAILED, "plan-refused"),
     (PlanExceeded, StudyState.FAILED, "plan-exceeded"),
@@ -42,7 +58,17 @@ _ENDS: tuple[tuple[type[AskanceError], StudyState, str], ...] = (
 
 
 class Run:
-    """Runs a study until it has ended or is let go of. What it needs to go on is in the store."""
+    """Runs a study until it has ended or is let go of. What it needs to go on is in the store.
+
+    Args:
+      submission: the study.
+      store: keeps its transcripts and its ends.
+      fleet: the devices that are asked.
+      observer: is called when it ends.
+      on_over: is called when the run goes no further.
+      now_s: the time, in whole seconds since 1970, UTC; by it epochs begin and end.
+      look_s: seconds between two looks at it while no epoch is open.
+    """
 
     def __init__(
         self,
@@ -51,6 +77,9 @@ class Run:
         fleet: ServiceFleet,
         observer: Observer,
         on_over: Callable[[Run], None],
+        *,
+        now_s: Callable[[], int],
+        look_s: float = LOOK_S,
     ) -> None:
         self.submission = submission
         self.over = threading.Event()  # it has ended, or was let go of
@@ -58,8 +87,17 @@ class Run:
         self._service = fleet
         self._observer = observer
         self._on_over = on_over
+        self._now_s = now_s
+        self._look_s = look_s
         self._stopping = threading.Event()
+        self._released = threading.Event()
+        self._cancelled = threading.Event()
+        self._paused = threading.Event()
+        self._woken = threading.Event()  # from the wait for an epoch
+        self._awaited: EpochClock | None = None
+        self._start_s = 0  # of a study that waits for its start
         self._conclusion: Conclusion | None = None
+        self._failures = 0  # of the store, since the last epoch that ended
         self._thread = threading.Thread(
             target=self._run, name=f"askance-study-{submission.digest.hex()[:8]}", daemon=True
         )
@@ -69,17 +107,58 @@ class Run:
         """Durable conclusion of the study; None while it is open."""
         return self._conclusion
 
+    @property
+    def waiting(self) -> bool:
+        """True while it waits for a time or to be resumed; may be read from any thread."""
+        if self._cancelled.is_set():
+            return False
+        if self._start_s > self._now_s():
+            return True
+        awaited = self._awaited
+        if awaited is None:
+            return False
+        return awaited.until_begin_s() > 0 or self._held(awaited)
+
     def start(self) -> None:
         """Begin, or go on from where the transcript breaks off."""
         self._thread.start()
 
     def cancel(self) -> None:
         """Stop asking; the study ends as cancelled, unless it has ended already."""
+        self._cancelled.set()
+        self._woken.set()
         self._service.cancel(self.submission.digest)
 
+    @property
+    def paused(self) -> bool:
+        """True while it asks nothing new; may be read from any thread."""
+        return self._paused.is_set()
+
+    def pause(self) -> None:
+        """Ask nothing new until `unpause`; an epoch that ends meanwhile is not asked."""
+        self._paused.set()
+        self._service.pause(self.submission.digest)
+
+    def unpause(self) -> None:
+        """Go on asking."""
+        self._paused.clear()
+        self._service.unpause(self.submission.digest)
+
     def stop(self) -> None:
-        """Stop running it as soon as it waits for nothing."""
+        """Stop running it as soon as it waits for nothing but an epoch."""
         self._stopping.set()
+        self._woken.set()
+
+    @property
+    def released(self) -> bool:
+        """True if the study is another replica's to run."""
+        return self._released.is_set()
+
+    def release(self) -> None:
+        """Stop running it at once: another replica has its lease."""
+        self._released.set()
+        self.stop()
+        self._service.release(self.submission.digest)
 
     def join(self, timeout_s: float) -> None:
         """Wait until it is released."""
@@ -87,7 +166,8 @@ class Run:
 
     def _run(self) -> None:
         try:
-            self._go_on()
+            with self._observer.study_span(self.submission.digest):
+                self._go_on()
         finally:
             self._on_over(self)
             self.over.set()  # no caller is to wait for a study that a stopping service has released
@@ -95,16 +175,19 @@ class Run:
     def _go_on(self) -> None:
         study = {"study": self.submission.digest.hex()[:16]}
         _LOGGER.info("a study goes on", extra=study)
-        failures = 0
         while not self._stopping.is_set():
             try:
                 found = self._conclude()
             except ServiceStopped:
                 return
+            except LeaseLost:
+                _LOGGER.warning("a study is another replica's", extra=study)
+                self.release()
+                return
             except StoreError as error:  # a failing disk ends no study: what is durable counts
                 _LOGGER.error("a study waits for the store", exc_info=error, extra=study)
-                failures += 1
-                if failures >= _TRIES:
+                self._failures += 1
+                if self._failures >= _TRIES:
                     self._service.suspend(self.submission.digest)
                 self._stopping.wait(_DISK_S)
                 continue
@@ -122,12 +205,110 @@ class Run:
         kept = self._store.conclusion(self.submission.digest)
         if kept is not None:
             return kept
+        self._await_start()
+        repeat = self.submission.terms.repeat
+        if repeat is None:
+            return self._collect(self._service)
+        return self._collect_epochs(repeat)
+
+    def _await_start(self) -> None:
+        """Wait until the study begins, or is cancelled.
+
+        Raises:
+          ServiceStopped: the run was stopped.
+        """
+        start_s = start_of(self.submission.terms)
+        while (left_s := start_s - self._now_s()) > 0 and not self._cancelled.is_set():
+            if self._stopping.is_set():
+                raise ServiceStopped("study: expected a running service, got a stopped one")
+            self._start_s = start_s
+            self._woken.wait(min(left_s, self._look_s))
+
+    def _collect_epochs(self, repeat: Repeat) -> Conclusion:
+        """Run every epoch that has not ended, each in its days; make the study's end durable."""
+        digest, terms = self.submission.digest, self.submission.terms
+        ended = {one.epoch: one.state for one in self._store.epochs(digest)}
+        for epoch in repeat.indices:
+            if epoch not in ended:
+                clock = EpochClock(repeat, epoch, terms.expires_unix_s, self._now_s)
+                if not self._begins(clock):
+                    break
+                ended[epoch] = self._collect_epoch(clock)
+            if ended[epoch] is StudyState.CANCELLED:
+                break
+        whole = len(ended) == repeat.epochs and StudyState.CANCELLED not in ended.values()
+        end = end_of_series(list(ended.values())) if whole else CANCELLED
+        concluded = series_conclusion(digest, terms, epoch_results(self._store, digest), end)
+        self._store.conclude(digest, concluded)
+        return concluded
+
+    def _begins(self, clock: EpochClock) -> bool:
+        """Wait until an epoch begins; return False if its study is cancelled.
+
+        The first round of an epoch is not opened while the study is paused; if the study is paused
+        until the epoch ends, the epoch is over.
+
+        Raises:
+          ServiceStopped: the run was stopped.
+        """
+        begun = has_begun(Transcript(self._store.log(self.submission.digest, clock.epoch)))
+        try:
+            while not self._cancelled.is_set():
+                if self._stopping.is_set():
+                    raise ServiceStopped("epoch: expected a running service, got a stopped one")
+                left_s = clock.until_begin_s()
+                if left_s <= 0 and (begun or not self._held(clock)):
+                    return True
+                self._awaited = clock
+                self._woken.wait(min(left_s, self._look_s) if left_s > 0 else self._look_s)
+        finally:
+            self._awaited = None
+        return False
+
+    def _held(self, clock: EpochClock) -> bool:
+        """Return whether an epoch waits for its study to be resumed."""
+        return self._paused.is_set() and clock.left_ms() > 0
+
+    def _collect_epoch(self, clock: EpochClock) -> StudyState:
+        """Run one epoch to its end, or note that it was missed; return its state."""
+        digest, epoch = self.submission.digest, clock.epoch
+        transcript = Transcript(self._store.log(digest, epoch))
+        missed = clock.missed(transcript, paused=self._paused.is_set())
+        if missed is None:
+            ended = self._collect(EpochFleet(self._service, clock, self._paused.is_set), epoch)
+        else:
+            ended = self._conclude_unrun(transcript, missed, epoch)
+        self._failures = 0
+        extra = {"study": digest.hex()[:16], "epoch": epoch, "reason": ended.reason}
+        _LOGGER.info("an epoch has ended", extra=extra)
+        return ended.state
+
+    def _conclude_unrun(self, transcript: Transcript, end: End, epoch: int) -> Conclusion:
+        """Make durable the end of a collection that no session runs."""
+        digest, terms = self.submission.digest, self.submission.terms
+        ended = unrun(digest, terms, transcript, end, epoch, self.submission.population)
+        self._store.conclude(digest, ended, epoch)
+        return ended
+
+    def _collect(self, fleet: Fleet, epoch: int = 0) -> Conclusion:
+        """Run one collection to its end and make the end durable."""
+        digest, terms = self.submission.digest, self.submission.terms
+        population, users = self.submission.population, None
+        if population is not None:
+            users = self._store.register.fix_users(digest, population.tags, epoch)
+            if not len(users):
+                # Without the tags: a message outlives them when the results are deleted.
+                message = "study: expected devices that have all of its tags, got none"
+                end = End(StudyState.FAILED, "plan-refused", message)
+                return self._conclude_unrun(Transcript(self._store.log(digest, epoch)), end, epoch)
         session: Session[Any] = Session(
             study=self.submission.signed,
             learner=self.submission.learner,
-            fleet=self._service,
-            log=self._store.log(self.submission.digest),
-            cohort_seed=cohort_seed(self.submission.digest),
+            fleet=fleet,
+            log=self._store.log(digest, epoch),
+            cohort_seed=cohort_seed(digest, epoch),
+            epoch=epoch,
+            users=users,
         )
         outcome: Outcome[Any] | None = None
         end = End(StudyState.DONE, "done")
@@ -137,15 +318,11 @@ class Run:
             raise
         except Exception as error:
             end = self._end(error)
+        accounts = session.accounts
         ended = conclusion(
-            self.submission.digest,
-            self.submission.terms,
-            session.transcript,
-            session.accounts,
-            end,
-            outcome,
+            *(digest, terms, session.transcript, accounts, end, outcome), epoch, population
         )
-        self._store.conclude(self.submission.digest, ended)
+        self._store.conclude(digest, ended, epoch)
         return ended
 
     def _end(self, error: Exception) -> End:

@@ -7,11 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from askance_aggregator.learners import Learner
-from askance_aggregator.planning import fields_needed, plan
+from askance_aggregator.planning import StudyPlan, fields_needed, plan
+from askance_aggregator.server.studies.collector import KEEP_ALL, KeepLimits
+from askance_aggregator.server.studies.quotas import NO_QUOTAS, Quotas, check_quota
+from askance_aggregator.store import Store, TaggedPopulation
+from askance_aggregator.studies.keep import keep_of
+from askance_aggregator.studies.population import check_population
+from askance_aggregator.studies.schedule import start_of
 from askance_aggregator.studies.submitted import SubmissionRefused, learner_of
 from askance_client.accounting import format_nats
 from askance_client.codec import decode_study, digest_of, verify_study
 from askance_client.errors import AskanceError, InvalidParameter
+from askance_client.ledger import SECONDS_PER_DAY
 from askance_client.messages import SignedStudy, StudyTerms
 
 LEAST_DEADLINE_S = 7
@@ -32,11 +39,16 @@ class SubmissionLimits:
         account; None: as much as the devices' owners allow.
       deadline_s: the shortest deadline of a round, in seconds; a study that states a shorter one
         (but for 0, none) is refused.
+      keep: the days for which the aggregator keeps reports and results; a study that signs more is
+        refused.
+      quotas: what each analyst may submit.
     """
 
     open_studies: int = 64
     user_nano_nats: int | None = None
     deadline_s: int = LEAST_DEADLINE_S
+    keep: KeepLimits = KEEP_ALL
+    quotas: Quotas = NO_QUOTAS
 
     def __post_init__(self) -> None:
         if self.open_studies < 1:
@@ -51,46 +63,89 @@ class SubmissionLimits:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A study that was understood."""
+    """A study that was understood; `population` is None if it asks all devices."""
 
     digest: bytes
     signed: SignedStudy
     terms: StudyTerms
     learner: Learner[Any]
+    population: TaggedPopulation | None = None
 
 
-def understand(signed: SignedStudy, analysts: frozenset[bytes]) -> Submission:
+def understand(
+    signed: SignedStudy, analysts: frozenset[bytes], population: TaggedPopulation | None = None
+) -> Submission:
     """The study in what an analyst sent.
+
+    Args:
+      signed: the study.
+      analysts: the keys whose studies are accepted.
+      population: the tags of its devices, sent beside it; None: none were.
 
     Raises:
       SubmissionRefused: the key is not one of `analysts`, the signature not the key's, the study
-        none, one of several epochs, or its learner not one of the catalogue's in this version.
+        none, its learner not one of the catalogue's in this version, or the tags not those of the
+        commitment that is signed.
     """
     if signed.public_key not in analysts:
         raise SubmissionRefused("untrusted-key", "study: expected a known analyst's key")
     if not verify_study(signed):
         raise SubmissionRefused("bad-signature", "study: expected its analyst's signature over it")
+    return understand_unsigned(signed, analysts, population)
+
+
+def understand_unsigned(
+    signed: SignedStudy, analysts: frozenset[bytes], population: TaggedPopulation | None = None
+) -> Submission:
+    """The study in what an analyst wants planned; its signature is not looked at.
+
+    Raises:
+      SubmissionRefused: see `understand`.
+    """
+    if signed.public_key not in analysts:
+        raise SubmissionRefused("untrusted-key", "study: expected a known analyst's key")
     try:
         terms = decode_study(signed.study)
+        check_population(terms, population)
     except AskanceError as error:
         raise SubmissionRefused("malformed", str(error)) from None
-    if terms.repeat is not None:
-        raise SubmissionRefused(
-            "repeated",
-            f"repeat: expected a study that collects once, got {terms.repeat.epochs} epochs: this"
-            " aggregator runs no epochs",
-        )
-    return Submission(digest_of(signed.study), signed, terms, learner_of(terms))
+    return Submission(digest_of(signed.study), signed, terms, learner_of(terms), population)
+
+
+def count_users(submission: Submission, store: Store, enrolled: int) -> int:
+    """Return the number of devices that a study would ask now.
+
+    Args:
+      submission: the study.
+      store: has the devices' tags.
+      enrolled: number of all devices.
+
+    Raises:
+      StoreError: the store cannot be read.
+    """
+    if submission.population is None:
+        return enrolled
+    return store.register.count_tagged(submission.population.tags)
 
 
 def check_timely(submission: Submission, limits: SubmissionLimits, now_s: int) -> None:
     """Refuse a study that devices cannot answer in time.
 
     Raises:
-      SubmissionRefused: it has expired, or its rounds close before a device can answer.
+      SubmissionRefused: it has expired, or will before it starts, all its epochs are over, or its
+        rounds close before a device can answer.
     """
-    if submission.terms.expires_unix_s <= now_s:
+    try:
+        begin_s = max(now_s, start_of(submission.terms))
+    except InvalidParameter as error:
+        raise SubmissionRefused("malformed", str(error)) from None
+    if submission.terms.expires_unix_s <= begin_s:
         raise SubmissionRefused("expired", "study: expected one that has not expired")
+    repeat = submission.terms.repeat
+    if repeat is not None and repeat.index(now_s // SECONDS_PER_DAY) >= repeat.indices.stop:
+        raise SubmissionRefused(
+            "expired", "repeat: expected an epoch that is not over, got none: sign the study anew"
+        )
     deadline_s = submission.terms.conduct.round_deadline_s
     if 0 < deadline_s < limits.deadline_s:
         raise SubmissionRefused(
@@ -100,10 +155,24 @@ def check_timely(submission: Submission, limits: SubmissionLimits, now_s: int) -
         )
 
 
-def check_workable(submission: Submission, population: int) -> None:
-    """Raise SubmissionRefused for a study that cannot work with this many users."""
+def check_keep(submission: Submission, limits: SubmissionLimits) -> None:
+    """Raise SubmissionRefused for a study that signs more days than this aggregator keeps."""
+    try:
+        keep_of(submission.terms).within(limits.keep.default, limits.keep.most)
+    except InvalidParameter as error:
+        raise SubmissionRefused("keep-refused", f"keep: {error}") from None
+
+
+def check_workable(submission: Submission, population: int) -> StudyPlan:
+    """Return the plan of a study for this many users.
+
+    Raises:
+      SubmissionRefused: it cannot work.
+    """
+    tagged = submission.population
     if population < 1:
-        raise SubmissionRefused("plan-refused", "study: expected enrolled devices, got none")
+        whom = "enrolled devices" if tagged is None else str(tagged)
+        raise SubmissionRefused("plan-refused", f"study: expected {whom}, got none")
     terms = submission.terms
     try:
         planned = plan(
@@ -124,7 +193,37 @@ def check_workable(submission: Submission, population: int) -> None:
             f" {', '.join(sorted(missing))}",
         )
     if not planned.feasible:
-        raise SubmissionRefused("plan-refused", planned.reason or "the plan is not feasible")
+        reason = planned.reason or "the plan is not feasible"
+        if tagged is not None:
+            reason += f" (its population: {tagged})"
+        raise SubmissionRefused("plan-refused", reason)
+    return planned
+
+
+def check_room(
+    submission: Submission, limits: SubmissionLimits, users: int, store: Store, now_s: int
+) -> None:
+    """Check a study against all that the store holds.
+
+    Args:
+      submission: the study.
+      limits: for all analysts, and for each one.
+      users: that the study's plan needs.
+      store: has the other studies.
+      now_s: the time, in whole seconds since 1970, UTC.
+
+    Raises:
+      SubmissionRefused: there are too many studies, or they cost a user too much.
+      StoreError: the store cannot be read.
+    """
+    running = store.open_studies()
+    if len(running) >= limits.open_studies:
+        raise SubmissionRefused(
+            "too-many-studies", f"study: expected fewer than {limits.open_studies} open ones"
+        )
+    key = submission.signed.public_key
+    check_quota(key, submission.terms, limits.quotas.of(key), users, store, now_s)
+    check_affordable(submission, limits, running.values(), store.nano_nats_asked())
 
 
 def check_affordable(
@@ -135,8 +234,9 @@ def check_affordable(
 ) -> None:
     """Raise SubmissionRefused if all studies together could cost a user too much.
 
-    An open study counts with its whole budget; one that has ended with the most that any user was
-    asked for. Every user is taken to be in all of them, so no user is ever over the limit.
+    An open study counts with its whole budget, of all its epochs; one that has ended with the most
+    that any user was asked for. Every user is taken to be in all of them, so no user is ever over
+    the limit.
 
     Args:
       submission: the study that is checked.
@@ -147,13 +247,19 @@ def check_affordable(
     if limits.user_nano_nats is None:
         return
     left = limits.user_nano_nats - ended_nano_nats - _budgets(running)
-    if submission.terms.budget_nano_nats > left:
+    cost = _budget(submission.terms)
+    if cost > left:
         raise SubmissionRefused(
             "over-user-budget",
             f"study: expected at most {format_nats(max(left, 0))} nats a user, which is what other"
-            f" studies leave, found {format_nats(submission.terms.budget_nano_nats)}",
+            f" studies leave, found {format_nats(cost)}",
         )
 
 
 def _budgets(studies: Iterable[SignedStudy]) -> int:
-    return sum(decode_study(signed.study).budget_nano_nats for signed in studies)
+    return sum(_budget(decode_study(signed.study)) for signed in studies)
+
+
+def _budget(terms: StudyTerms) -> int:
+    """Return the most nano-nats that a study may cost a user, all its epochs together."""
+    return terms.budget_nano_nats * (1 if terms.repeat is None else terms.repeat.epochs)

@@ -1,0 +1,356 @@
+"""A share or a mean over time, of values that change rarely: one answer per user for all epochs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance_aggregator.learners.assessments import (
+    ALL_COVER,
+    Assessment,
+    Users,
+    assess,
+    chunks,
+    covers,
+)
+from askance_aggregator.learners.discounted_changes import DiscountedChanges
+from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.learner import Learner, non_adaptive
+from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
+from askance_aggregator.learners.parameters import (
+    ParameterEntry,
+    ParameterKind,
+    Text,
+    columns_in,
+    whole,
+)
+from askance_aggregator.learners.presentation import EstimateRow, Presentation
+from askance_aggregator.learners.registry import SmallSettings, catalogued
+from askance_aggregator.learners.rows import some_fields
+from askance_aggregator.learners.scaled_vectors import Scaled
+from askance_aggregator.learners.schemas import MAX_EPOCHS, paths_schema
+from askance_aggregator.learners.shapes import TimeSeries
+from askance_aggregator.names import unknown_name
+from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.queries import dot, evaluate_columns, real, round_to, vector
+from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
+from askance_client.queries import Bit, Category, Expression, Integer, Real, Schema, constant
+
+_GRID = 20  # bits of a component: rounding moves it by 2^-21 of half the range at most
+
+
+@hypothesis_of("trend")
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """A mean per epoch, in real units; of a property the share of users who have it.
+
+    Args:
+        epochs: names of the fields, oldest first.
+        estimates: raw and unbiased for users with at most `changes` changes.
+        lows: lower ends of intervals, which hold together over all epochs.
+        highs: upper ends.
+        range: the least and the greatest value of a user.
+        value: of a category, whose share it is; empty: the fields are bits or numbers.
+    """
+
+    epochs: tuple[str, ...]
+    estimates: tuple[float, ...]
+    lows: tuple[float, ...]
+    highs: tuple[float, ...]
+    range: tuple[float, float] = (0.0, 1.0)
+    value: str = ""
+
+    def __post_init__(self) -> None:
+        if len({len(part) for part in (self.epochs, self.estimates, self.lows, self.highs)}) != 1:
+            raise InvalidParameter("a trend expects an estimate and an interval per epoch")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return {"epochs": {FIELD: {"estimate", "low", "high"}}, "low", "high", "value"}."""
+        rows = zip(self.epochs, self.estimates, self.lows, self.highs, strict=True)
+        return {
+            "epochs": {
+                name: {"estimate": value, "low": low, "high": high}
+                for name, value, low, high in rows
+            },
+            "low": self.range[0],
+            "high": self.range[1],
+            "value": self.value,
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> Trend:
+        """The trend that `to_json` wrote.
+
+        Raises:
+            InvalidParameter: the data is not of that form.
+        """
+        document = Document("trend", data)
+        epochs = document.part("epochs")
+        rows = [epochs.part(name) for name in epochs.data]
+        return cls(
+            tuple(epochs.data),
+            tuple(row.number("estimate") for row in rows),
+            tuple(row.number("low") for row in rows),
+            tuple(row.number("high") for row in rows),
+            (document.number("low"), document.number("high")),
+            document.text("value"),
+        )
+
+    def present(self) -> Presentation:
+        """Return a row per epoch, in the order of time."""
+        rows = zip(self.epochs, self.estimates, self.lows, self.highs, strict=True)
+        return Presentation(
+            tuple(EstimateRow(*row) for row in rows),
+            shares=self.range == (0.0, 1.0),
+            ranked=False,
+            subject=self.value,
+            shape=TimeSeries(),
+        )
+
+    def __str__(self) -> str:
+        shown = zip(self.epochs[:8], self.estimates, strict=False)
+        text = ", ".join(f"{name} {value:.4g}" for name, value in shown)
+        return text + (", ..." if len(self.epochs) > 8 else "")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Path:
+    """A user's values by epoch, on [-1, 1]."""
+
+    names: tuple[str, ...]
+    numbers: tuple[Scaled, ...]
+    value: str
+
+    @property
+    def range(self) -> tuple[float, float]:
+        return float(self.numbers[0].low), float(self.numbers[0].high)
+
+    def trend(self, estimates: Sequence[float], ends: Sequence[Sequence[float]]) -> Trend:
+        """Return the hypothesis; values are on [-1, 1]."""
+        unit = self.numbers[0]
+        lows, highs = ends
+        return Trend(
+            self.names,
+            tuple(unit.at(value) for value in estimates),
+            tuple(unit.within(low) for low in lows),
+            tuple(unit.within(high) for high in highs),
+            self.range,
+            self.value,
+        )
+
+
+@non_adaptive("trend", version=1)
+def trend(
+    schema: Schema,
+    columns: Sequence[str] | None = None,
+    value: str | None = None,
+    changes: Rational = 1,
+    tau: Rational | None = None,
+) -> tuple[Batch, Callable[[Answers], Trend]]:
+    """Ask each user once about T epochs, for values that change at most k times.
+
+    The record has the value of every epoch. A user answers one vector of discounted changes (module
+    `discounted_changes`), whose length is bounded by the number of changes.
+
+    Privacy: one answer per user, so that the study's epsilon is the loss of the whole path: pure
+    epsilon-LDP, replace-one, for any two paths. It holds for every number of changes; the length is
+    a promise for the estimates, and a longer vector counts as drawn back to it.
+
+    Utility: unbiased for users whose squared steps sum to at most `changes` times the squared
+    range: k changes of any size, or a drift in many small steps. A user with more counts as one
+    with the same signs and smaller values. For values in [-1, 1] all epochs have the variance
+    c N / n, where N = 1 + 2 sqrt(k (T - 1 - k)) for k < (T - 1) / 2, else T, and c is a codebook's
+    (`random_codebook`; 6.3 at epsilon 1). Users who are split over T epochs, each asked once about
+    the present value, have C^2 T / n (C^2 = 4.7 at epsilon 1); with the budget split over T epochs
+    it is C(eps / T)^2 / n, about 4 T^2 / (eps^2 n). So one answer per path wins below a number of
+    changes, which `benchmarks/trend.py` measures. Intervals are joint over all epochs.
+
+    Args:
+        schema: of the records.
+        columns: a field per epoch, oldest first, 2..256 of one type and range: bits, numbers or
+            categories; None: all of the schema that suit, in its order. A user who lacks one of
+            them counts with the middle of the range in every epoch.
+        value: of categories, the one whose share is wanted.
+        changes: k, 0 or more. 0: the values never change, and one number is asked for all epochs.
+        tau: how exactly each epoch is wanted, in real units; None: as exactly as the population
+            allows. It is kept for every valid oracle, by the sum of all components' errors, which
+            takes more users than the same interval.
+
+    Raises:
+        InvalidParameter: no such fields or value, fields of several ranges, or a parameter out of
+            range.
+
+    Source: Edmonds, Nikolov and Ullman 2020 for factorizations in the local model. Deviation from
+    Erlingsson et al. 2019, where a user answers about dyadic intervals of one level: ADR 46.
+
+    Example:
+        >>> schema = ask.Schema("people", may=ask.Bit(), june=ask.Bit(), july=ask.Bit())
+        >>> oracle = ask.ExactOracle(schema, {"may": [0, 1], "june": [1, 1], "july": [1, 1]})
+        >>> found = ask.learn(ask.learners.trend(schema), oracle)
+        >>> [round(share, 3) for share in found.estimates]
+        [0.5, 1.0, 1.0]
+    """
+    path = _path(schema, columns, value)
+    most = rational(changes, "changes")
+    if most < 0:
+        raise InvalidParameter(f"changes: expected 0 or more, got {value_text(changes)}")
+    tolerance = None if tau is None else rational(tau, "tau") * path.numbers[0].factor
+    return _constant(path, tolerance) if most == 0 else _changing(path, most, tolerance)
+
+
+def _constant(path: _Path, tau: Fraction | None) -> tuple[Batch, Callable[[Answers], Trend]]:
+    """Ask for the sum of all epochs: the values are the same in all of them."""
+    epochs = len(path.names)
+    total = dot([1] * epochs, [number.component for number in path.numbers])
+    question = Question(real(total, -epochs, epochs, 0), None if tau is None else tau * epochs)
+
+    def conclude(answers: Answers) -> Trend:
+        (answer,) = answers
+        middle, low, high = (end / epochs for end in (answer.value, answer.low, answer.high))
+        return path.trend([middle] * epochs, ([low] * epochs, [high] * epochs))
+
+    return Batch([question]), conclude
+
+
+def _changing(
+    path: _Path, changes: Fraction, tau: Fraction | None
+) -> tuple[Batch, Callable[[Answers], Trend]]:
+    """Ask for the discounted changes as one vector."""
+    code = DiscountedChanges.of(len(path.names), changes)
+    reach = 1 + code.ratio  # of a component
+    coded = vector(_components(path.numbers, code), -reach, reach, 0)
+    question = Question(coded, None if tau is None else tau / code.spread, length=code.length)
+    weights = code.weights
+
+    def conclude(answers: Answers) -> Trend:
+        (answer,) = answers
+        return path.trend((weights @ np.asarray(answer.values)).tolist(), _ends(answer, weights))
+
+    return Batch([question]), conclude
+
+
+def _ends(answer: Answer, weights: NDArray[np.float64]) -> tuple[list[float], list[float]]:
+    lows, highs = answer.sums(weights, 1.0)  # values are in [-1, 1]
+    return lows.tolist(), highs.tolist()
+
+
+def _components(numbers: tuple[Scaled, ...], code: DiscountedChanges) -> list[Expression]:
+    """Return y_1 = s x_1 and y_t = x_t - r x_(t-1), on one grid.
+
+    A component that lacks a field is 0. Each has all fields, so that all are 0 or none is: else a
+    change to or from a missing value would be lost, and move all later epochs.
+    """
+    values = [number.component for number in numbers]
+    nothing = dot([0] * len(values), values)
+    found = [values[0] * constant(code.first, code.bits) + nothing]
+    for before, now in pairwise(values):
+        found.append(now - before * constant(code.ratio, code.bits) + nothing)
+    return [round_to(each, _GRID) if each.frac > _GRID else each for each in found]
+
+
+def _path(schema: Schema, columns: Sequence[str] | None, value: str | None) -> _Path:
+    """Return the fields as numbers on [-1, 1].
+
+    Raises:
+        InvalidParameter: see `trend`.
+    """
+    suits = (Bit, Integer, Real) if value is None else (Category,)
+    if columns is None:
+        columns = [name for name, kind in schema.fields.items() if isinstance(kind, suits)]
+    named = some_fields(schema, columns) if columns else schema
+    if not columns or not 2 <= len(columns) <= MAX_EPOCHS:
+        raise InvalidParameter(
+            f"trend: columns: expected 2..{MAX_EPOCHS} fields, a bit, a number or (with value) a"
+            f" category per epoch, got {len(columns)}"
+        )
+    for name, kind in named.fields.items():
+        if not isinstance(kind, suits):
+            wanted = "a bit or a number" if value is None else "a category, as value is set"
+            raise InvalidParameter(f"{name}: expected {wanted}, got {type(kind).__name__}")
+        if isinstance(kind, Category) and value not in kind.labels:
+            raise unknown_name(f"trend: value of {name}", str(value), [str(x) for x in kind.labels])
+    fields = [schema[name] for name in columns]
+    numbers = tuple(Scaled.of(field if value is None else field == value) for field in fields)
+    if len({(number.low, number.high) for number in numbers}) > 1:
+        ranges = ", ".join(
+            f"{name} {float(number.low):g}..{float(number.high):g}"
+            for name, number in list(zip(columns, numbers, strict=True))[:3]
+        )
+        raise InvalidParameter(f"trend: columns: expected fields of one range, got {ranges}")
+    return _Path(tuple(columns), numbers, value or "")
+
+
+@assess.register
+def _(hypothesis: Trend, learner: Learner[Any], users: Users) -> Assessment:
+    """Judge all epochs; a user without a value in some epoch counts with the middle in all."""
+    path = _path(users.schema, hypothesis.epochs, hypothesis.value or None)
+    low, high = hypothesis.range
+    middle = (low + high) / 2
+    totals = np.zeros(len(path.names))
+    for columns in chunks(users):
+        complete = np.logical_and.reduce([columns.present[name] for name in path.names])
+        for place, number in enumerate(path.numbers):
+            query = real(number.number)
+            values = np.ldexp(evaluate_columns(query, columns).astype(float), -query.frac)
+            totals[place] += np.where(complete, values, middle).sum()
+    truth = tuple((totals / users.size).tolist())
+    guess = (middle,) * len(truth)
+    ends = hypothesis.lows, hypothesis.highs
+    return covers(hypothesis.estimates, *ends, truth, guess, (high - low) / 2)
+
+
+@catalogued(
+    "trend",
+    version=1,
+    summary="a share or a mean over time, of values that change rarely, by one answer per user",
+    error="greatest distance of an epoch's estimate from the population's, over epochs, real units",
+    guess="the middle of the range in every epoch",
+    success=ALL_COVER,
+    parameters=(
+        ParameterEntry(
+            "columns",
+            "a field per epoch, oldest first, with commas (default: all that suit)",
+            kind=ParameterKind.FIELDS,
+        ),
+        ParameterEntry("value", "of categories: the value whose share is wanted"),
+        ParameterEntry(
+            "horizon", "how many epochs, to plan without data (16)", kind=ParameterKind.WHOLE
+        ),
+        ParameterEntry(
+            "changes",
+            "of a user, at most: the sum of squared steps over the squared range",
+            "1",
+            kind=ParameterKind.NUMBER,
+        ),
+        ParameterEntry(
+            "tau",
+            "how exactly each epoch is wanted (default: as users allow)",
+            kind=ParameterKind.NUMBER,
+        ),
+    ),
+    population="paths",
+    small=SmallSettings(
+        oracles={"horizon": "4", "tau": "1/5"}, fleets={"horizon": "4", "tau": "2/5"}
+    ),
+)
+def listed_trend(schema: Schema | None, parameters: Text) -> Learner[Any]:
+    """Build the learner from text."""
+    if schema is None:
+        schema = paths_schema(whole("horizon", parameters.get("horizon", "16")))
+    elif "horizon" in parameters:
+        raise InvalidParameter("trend: horizon is for planning without data; got a schema")
+    made = trend(
+        schema,
+        columns_in(parameters),
+        parameters.get("value"),
+        parameters["changes"],
+        parameters.get("tau"),
+    )
+    return replace(made, schema=schema)

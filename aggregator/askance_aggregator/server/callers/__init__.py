@@ -1,0 +1,28 @@
+"""Callers of the services for analysts and operators: who they are, and what each may do.
+
+`roles` is the table of what each role may call; `callers` knows the identities that the operator
+has configured, `bearer` those of an issuer's tokens (with its keys by `issuer_keys`; both need the
+extra oidc); `gate` admits a call, before its handler runs, by these two; `recorder` appends to
+the store's audit log.
+"""
+
+from askance_aggregator.server.callers.callers import Caller, Callers, TokenCallers
+from askance_aggregator.server.callers.gate import Admitted, Gate
+from askance_aggregator.server.callers.oidc import OidcSettings
+from askance_aggregator.server.callers.recorder import AuditRecorder, record_command
+from askance_aggregator.server.callers.roles import RULES, CallRule, Role, Scope
+
+__all__ = [
+    "RULES",
+    "Admitted",
+    "AuditRecorder",
+    "CallRule",
+    "Caller",
+    "Callers",
+    "Gate",
+    "OidcSettings",
+    "Role",
+    "Scope",
+    "TokenCallers",
+    "record_command",
+]

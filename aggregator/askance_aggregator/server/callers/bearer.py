@@ -1,0 +1,113 @@
+"""Callers who prove themselves by a bearer token of an OpenID Connect issuer.
+
+A token authenticates a call and nothing else: devices answer a study by its analyst's Ed25519
+signature. A token is a JSON Web Token, signed by a key of the issuer's set, with one of three
+algorithms. Errors and logs never show it.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from joserfc import jwt
+from joserfc.errors import ExpiredTokenError, JoseError, SecurityWarning
+from joserfc.jwk import GuestProtocol, Key
+
+from askance_aggregator.analyst.calls import CallRefused
+from askance_aggregator.server.callers.callers import Caller
+from askance_aggregator.server.callers.issuer_keys import IssuerKeys
+from askance_aggregator.server.callers.oidc import OidcSettings
+from askance_aggregator.server.callers.roles import Role
+
+ALGORITHMS = ("RS256", "ES256", "EdDSA", "Ed25519")  # the last is RFC 9864's name of EdDSA
+MAX_TOKEN_BYTES = 8 * 1024  # gRPC's own limit on the metadata of a call
+_MAX_NAME = 128  # characters of the claim that names a caller
+# Issuers still say EdDSA; a warning on stderr would stand among the log's lines of JSON.
+warnings.filterwarnings("ignore", message="EdDSA is deprecated", category=SecurityWarning)
+
+
+class BearerCallers:
+    """Identities by bearer tokens.
+
+    Args:
+      settings: tokens that are accepted.
+      keys: the issuer's public keys; also tells the time.
+    """
+
+    def __init__(self, settings: OidcSettings, keys: IssuerKeys) -> None:
+        self._settings = settings
+        self._keys = keys
+
+    def by_token(self, token: str) -> Caller:
+        """Return the caller of a token; may fetch the issuer's keys, and waits for them.
+
+        Raises:
+          CallRefused: the token is not valid now, or gives its caller no role.
+        """
+        claims = self._claims(token)
+        name = claims.get(self._settings.name_claim)
+        if not isinstance(name, str) or not 1 <= len(name) <= _MAX_NAME or not name.isprintable():
+            raise _bad_token(f"expected a name in its claim {self._settings.name_claim}")
+        role = self._role(claims)
+        return Caller(f"oidc {name}", role, self._settings.signing_keys.get(name, b""))
+
+    def _claims(self, token: str) -> Mapping[str, Any]:
+        """Return the claims of a token whose signature, issuer, audience and times hold."""
+        if len(token) > MAX_TOKEN_BYTES:
+            raise _bad_token(f"expected at most {MAX_TOKEN_BYTES} bytes")
+        settings = self._settings
+        times = jwt.JWTClaimsRegistry(
+            now=self._keys.now_s,
+            leeway=settings.leeway_s,
+            exp={"essential": True},
+            iss={"essential": True, "value": settings.issuer},
+        )
+        try:
+            claims = jwt.decode(token, self._key, algorithms=list(ALGORITHMS)).claims
+            times.validate(claims)
+        except ExpiredTokenError:
+            raise _bad_token("expected one that has not expired") from None
+        except (JoseError, ValueError, TypeError) as error:
+            raise _bad_token(_said(error)) from None
+        audience = claims.get("aud")
+        if settings.audience not in (audience if isinstance(audience, list) else [audience]):
+            raise _bad_token("expected this aggregator's audience in its claim aud")
+        return claims
+
+    def _key(self, guest: GuestProtocol) -> Key:
+        """Return the key that a token's header names."""
+        kid = guest.headers().get("kid")
+        found = self._keys.by_id(kid if isinstance(kid, str) else None)
+        if found is None:
+            raise _bad_token("expected a key of the issuer's in its header")
+        return found
+
+    def _role(self, claims: Mapping[str, Any]) -> Role:
+        value: Any = claims
+        for part in self._settings.role_claim.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        given = value if isinstance(value, list) else [value]
+        for name, role in self._settings.roles.items():
+            if name in given:
+                return role
+        raise CallRefused(
+            "no-role",
+            f"token: expected one of {_listed(list(self._settings.roles))} in its claim"
+            f" {self._settings.role_claim}, found none",
+        )
+
+
+def _bad_token(expected: str) -> CallRefused:
+    return CallRefused("bad-token", f"token: {expected}, got another")
+
+
+def _said(error: Exception) -> str:
+    """Describe a library's error by its class: its text could quote the token."""
+    return f"expected a valid one ({type(error).__name__})"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return json.dumps(list(names), ensure_ascii=False)

@@ -1,0 +1,217 @@
+"""Admission of a call: the caller proves who it is, and the table says whether it may call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from typing import ParamSpec, TypeVar
+
+from askance_aggregator.analyst.calls import (
+    NO_SUBJECT,
+    CallRefused,
+    ServiceCall,
+    SignedCall,
+    check_body,
+    check_call,
+    read_call,
+    read_token,
+    read_unsigned_call,
+)
+from askance_aggregator.server.callers.callers import Caller, Callers
+from askance_aggregator.server.callers.recorder import AuditRecorder, origin_of
+from askance_aggregator.server.callers.roles import RULES, CallRule, Scope
+from askance_aggregator.server.devices.calls import Context, Method
+from askance_aggregator.store import AuditEvent, NonceKnown
+from askance_client.service import Received
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_FAILURES = ("internal", "store-failed", "timeout")  # reasons that are no decision about a caller
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A call that may be made.
+
+    Args:
+      call: the call.
+      caller: who makes it.
+      scope: the studies that it may be about; never NONE.
+      signed: the call as it arrived.
+    """
+
+    call: ServiceCall
+    caller: Caller
+    scope: Scope
+    signed: SignedCall
+
+    @property
+    def subject(self) -> bytes:
+        """The study that the call is about, 32 bytes; for calls about none, the caller's key."""
+        return self.signed.subject
+
+    @property
+    def epoch(self) -> int:
+        """Index of the epoch that the call is about; 0: the study itself."""
+        return self.signed.epoch
+
+    def check_body(self, data: bytes) -> None:
+        """Check that a message is the one that the caller has signed.
+
+        Raises:
+          CallRefused: it is another one.
+        """
+        check_body(self.call, self.signed, data)
+
+    def own_key(self) -> bytes:
+        """Return the key that signs the caller's studies.
+
+        Raises:
+          CallRefused: the caller has none.
+        """
+        if not self.caller.key:
+            raise CallRefused(
+                "no-key",
+                f"{self.call}: expected a caller with an analyst's key, got {self.caller.name}"
+                " without one (the operator names it in callers.keys)",
+            )
+        return self.caller.key
+
+
+Do = Callable[[Context, Admitted], Awaitable[None]]
+Prepare = Callable[[Context, Admitted], Awaitable[tuple[str, Do]]]
+
+
+class Gate:
+    """Admit calls, and record those that change something and those that are refused.
+
+    Args:
+      callers: identities that are known.
+      recorder: appends to the audit log.
+      executor: where it waits for the disk.
+      reason_of: returns the word for programs of an error that a call ends with.
+      now_s: the time, in whole seconds since 1970, UTC.
+      rules: the table of what each role may call.
+    """
+
+    def __init__(
+        self,
+        callers: Callers,
+        recorder: AuditRecorder,
+        executor: Executor,
+        reason_of: Callable[[Exception], str],
+        now_s: Callable[[], int],
+        rules: Mapping[str, CallRule] = RULES,
+    ) -> None:
+        self._callers = callers
+        self._recorder = recorder
+        self._executor = executor
+        self._reason_of = reason_of
+        self._now_s = now_s
+        self._rules = rules
+
+    def guarded(self, call: ServiceCall, do: Do) -> Method:
+        """Return a method that admits its caller before it does something about a study.
+
+        Args:
+          call: the call.
+          do: does it.
+        """
+
+        async def prepare(_: Context, admitted: Admitted) -> tuple[str, Do]:
+            return _study(admitted), do
+
+        return self.prepared(call, prepare)
+
+    def prepared(self, call: ServiceCall, prepare: Prepare) -> Method:
+        """Return a method that admits its caller, reads the message, and then does something.
+
+        Args:
+          call: the call.
+          prepare: reads the message; returns what it is about, for the audit log, and what does it.
+        """
+
+        async def guarded(context: Context) -> None:
+            event = AuditEvent(0, "", "", call.method, "", origin_of(context.peer()), "begun")
+            changes = call.method in self._rules and self._rules[call.method].changes
+            begun = False
+            try:
+                metadata = context.invocation_metadata()
+                caller, signed = await self._run(self.identify, call, metadata)
+                event = replace(event, who=caller.name, role=caller.role)
+                admitted = self.permit(call, caller, signed)
+                subject, do = await prepare(context, admitted)
+                event = replace(event, subject=subject)
+                if changes:
+                    await self._run(self._begin, event, signed.nonce)
+                    begun = True
+                await do(context, admitted)
+            except Exception as error:
+                reason = self._reason_of(error)
+                what = "failed" if reason in _FAILURES else "refused"
+                record = self._recorder.record if begun else self._recorder.refuse
+                await self._run(record, replace(event, outcome=f"{what}: {reason}"))
+                raise
+            if changes:
+                await self._run(self._recorder.record, replace(event, outcome="done"))
+
+        return guarded
+
+    def identify(self, call: ServiceCall, metadata: Received) -> tuple[Caller, SignedCall]:
+        """Return who makes a call, by its metadata, and the call; no message is read yet.
+
+        May wait for the issuer of a token.
+
+        Raises:
+          CallRefused: the caller is not known, or does not prove it.
+          RemoteProtocolError: the metadata holds no call.
+        """
+        token = read_token(metadata)
+        if token is not None:
+            return self._callers.tokens.by_token(token), read_unsigned_call(metadata)
+        signed = read_call(metadata)
+        caller = self._callers.by_key(signed.public_key)
+        check_call(call, signed, () if caller is None else (signed.public_key,), self._now_s())
+        assert caller is not None  # an unknown key was refused
+        return caller, signed
+
+    def permit(self, call: ServiceCall, caller: Caller, signed: SignedCall) -> Admitted:
+        """Admit a call by the table of roles.
+
+        Raises:
+          CallRefused: the caller may not make it, or it needs a nonce and has none.
+        """
+        rule = self._rules.get(call.method)
+        scope = Scope.NONE if rule is None else rule.scope(caller.role)
+        if rule is None or scope is Scope.NONE:
+            raise CallRefused(
+                "not-permitted",
+                f"{call}: expected a role that may call it, got {caller.role} ({caller.name})",
+            )
+        if rule.once and not signed.nonce:
+            raise CallRefused(
+                "nonce-missing", f"{call}: expected a call with a nonce, got one of version 1"
+            )
+        return Admitted(call, caller, scope, signed)
+
+    def _begin(self, event: AuditEvent, nonce: bytes) -> None:
+        """Record that a call begins, before anything is changed."""
+        try:
+            self._recorder.record(event, nonce)
+        except NonceKnown:
+            raise CallRefused(
+                "replayed", f"{event.action}: expected a new call, got one that came before"
+            ) from None
+
+    async def _run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._executor, lambda: work(*args, **kwargs))
+
+
+def _study(admitted: Admitted) -> str:
+    """Return the study that a call is about; empty for one about all studies of its caller."""
+    if admitted.subject in (admitted.signed.public_key, NO_SUBJECT):
+        return ""
+    return f"study {admitted.subject.hex()}"

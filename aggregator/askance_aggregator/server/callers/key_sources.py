@@ -1,0 +1,88 @@
+"""Sources of an issuer's public keys: a file, or an address that is fetched with a bound."""
+
+from __future__ import annotations
+
+import ssl
+import urllib.request
+from pathlib import Path
+from typing import IO, Any, Protocol
+from urllib.parse import urlsplit
+
+from askance_client.addresses import Address
+from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
+
+MAX_SET_BYTES = 64 * 1024  # a set has a few keys of less than 2 KiB
+_FETCH_S = 5.0
+
+
+class KeySource(Protocol):
+    """Source of an issuer's key set."""
+
+    def read(self) -> bytes:
+        """Return the set as JSON, at most `MAX_SET_BYTES` + 1 bytes.
+
+        Raises:
+          OSError: it cannot be read now.
+        """
+        ...
+
+
+class KeyFile:
+    """A key set in a file, which the operator replaces."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self) -> bytes:
+        with self._path.open("rb") as file:
+            return file.read(MAX_SET_BYTES + 1)
+
+
+class KeyAddress:
+    """A key set at a URL: https, or http on this machine; no redirection is followed."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._opener = urllib.request.build_opener(
+            urllib.request.HTTPSHandler(context=ssl.create_default_context()), _NoRedirection
+        )
+
+    def read(self) -> bytes:
+        with self._opener.open(self._url, timeout=_FETCH_S) as reply:
+            content: bytes = reply.read(MAX_SET_BYTES + 1)
+        return content
+
+
+def key_source(text: str, folder: Path) -> KeySource:
+    """Return the source that a configuration names.
+
+    Args:
+      text: https://..., http://... on this machine, or a file.
+      folder: what a relative file is relative to.
+
+    Raises:
+      InvalidParameter: another URL.
+    """
+    scheme, mark, _ = text.partition("://")
+    if not mark:
+        return KeyFile(folder / text)
+    if scheme == "https" or (scheme == "http" and _is_here(text)):
+        return KeyAddress(text)
+    raise InvalidParameter(
+        f"expected a file, https://..., or http:// on this machine, got {value_text(text)}"
+    )
+
+
+def _is_here(url: str) -> bool:
+    parts = urlsplit(url)
+    return Address(parts.hostname or "", parts.port or 80).is_loopback
+
+
+class _NoRedirection(urllib.request.HTTPRedirectHandler):
+    """Refuse every redirection: it could lead from https to another scheme or machine."""
+
+    def redirect_request(
+        self, req: Any, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
+    ) -> None:
+        return None

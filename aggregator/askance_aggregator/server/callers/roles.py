@@ -1,0 +1,86 @@
+"""Roles of callers, and the table of the calls that each may make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+
+
+class Role(StrEnum):
+    """Role of a caller, by its name in the configuration."""
+
+    VIEWER = "viewer"
+    ANALYST = "analyst"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+
+
+class Scope(Enum):
+    """The studies that a call may be about."""
+
+    NONE = "none"  # the call is refused
+    OWN = "own"  # those that the caller's key has signed
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class CallRule:
+    """Row of the table: a call, and how far each role reaches with it.
+
+    Args:
+      viewer: reach of a viewer.
+      analyst: reach of an analyst.
+      operator: reach of an operator.
+      admin: reach of an administrator.
+      changes: whether the call changes something.
+      once: whether a second arrival of the same signed call would do something new. Such a call
+        needs a nonce, and is refused when the nonce comes again.
+    """
+
+    viewer: Scope
+    analyst: Scope
+    operator: Scope
+    admin: Scope
+    changes: bool = False
+    once: bool = False
+
+    def scope(self, role: Role) -> Scope:
+        """Return how far a role reaches with the call."""
+        reaches: dict[Role, Scope] = {
+            Role.VIEWER: self.viewer,
+            Role.ANALYST: self.analyst,
+            Role.OPERATOR: self.operator,
+            Role.ADMIN: self.admin,
+        }
+        return reaches[role]
+
+
+_NONE, _OWN, _ALL = Scope.NONE, Scope.OWN, Scope.ALL
+
+# Every call of the services for analysts and operators; a call that is missing is refused. A study
+# is submitted by the analyst whose key has signed it, so no role reaches further with Submit. An
+# operator sees how far studies have come, and no results.
+RULES: Mapping[str, CallRule] = {
+    #                         viewer  analyst operator admin
+    "Analysts/Submit": CallRule(_NONE, _OWN, _NONE, _OWN, changes=True),
+    "Analysts/Plan": CallRule(_NONE, _OWN, _NONE, _OWN),
+    "Analysts/List": CallRule(_ALL, _OWN, _ALL, _ALL),
+    "Analysts/Watch": CallRule(_ALL, _OWN, _ALL, _ALL),
+    "Analysts/Result": CallRule(_ALL, _OWN, _NONE, _ALL),
+    "Analysts/Export": CallRule(_ALL, _OWN, _NONE, _ALL),
+    "Analysts/Cancel": CallRule(_NONE, _OWN, _ALL, _ALL, changes=True),
+    "Analysts/DeleteReports": CallRule(_NONE, _OWN, _ALL, _ALL, changes=True),
+    "Analysts/DeleteResults": CallRule(_NONE, _OWN, _ALL, _ALL, changes=True),
+    "Operators/Caller": CallRule(_ALL, _ALL, _ALL, _ALL),
+    "Operators/Fleet": CallRule(_ALL, _NONE, _ALL, _ALL),
+    "Operators/Studies": CallRule(_ALL, _NONE, _ALL, _ALL),
+    "Operators/Audit": CallRule(_NONE, _NONE, _ALL, _ALL),
+    "Operators/Devices": CallRule(_NONE, _NONE, _ALL, _ALL),
+    "Operators/TagDevices": CallRule(_NONE, _NONE, _ALL, _ALL, changes=True, once=True),
+    "Operators/RevokeDevices": CallRule(_NONE, _NONE, _ALL, _ALL, changes=True, once=True),
+    "Operators/RestoreDevices": CallRule(_NONE, _NONE, _ALL, _ALL, changes=True, once=True),
+    # A call to pause that comes again later would undo a resumption, and the other way round.
+    "Analysts/Pause": CallRule(_NONE, _OWN, _ALL, _ALL, changes=True, once=True),
+    "Analysts/Resume": CallRule(_NONE, _OWN, _ALL, _ALL, changes=True, once=True),
+}

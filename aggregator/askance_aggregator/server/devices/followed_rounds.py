@@ -1,0 +1,150 @@
+"""Rounds that another replica drives, and reports that another replica has taken."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from askance_aggregator.server.devices.open_round import OpenRound
+from askance_aggregator.store import Store
+from askance_aggregator.studies.accounts import Accounts
+from askance_aggregator.studies.intake import Arrival
+from askance_aggregator.studies.rounds import Round
+
+_LOGGER = logging.getLogger(__name__)
+
+RoundNumber = tuple[int, int]
+"""Epoch and number of a round."""
+
+
+@dataclass(slots=True)
+class _Followed:
+    number: RoundNumber
+    opened: OpenRound
+    task: asyncio.Task[None]
+    left: bool = False
+
+
+class FollowedRounds:
+    """Followed rounds, at most one per study; for use in one event loop.
+
+    Args:
+      ask: opens a round in this process and asks it until it is closed.
+      is_open: returns whether a study has a round open in this process.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[OpenRound], Coroutine[Any, Any, None]],
+        is_open: Callable[[bytes], bool],
+    ) -> None:
+        self._ask = ask
+        self._is_open = is_open
+        self._rounds: dict[bytes, _Followed] = {}  # by study
+
+    @property
+    def tasks(self) -> list[asyncio.Task[None]]:
+        """Tasks that end when the rounds are closed."""
+        return [followed.task for followed in self._rounds.values()]
+
+    def follow(self, round_: Round, accounts: Accounts) -> None:
+        """Ask a round until it is left, in place of an earlier one of its study.
+
+        A round that is followed already is left as it is.
+        """
+        study, number = round_.study_digest, (round_.epoch, round_.number)
+        before = self._rounds.get(study)
+        if before is not None and before.number == number and not before.left:
+            return
+        if before is not None:
+            before.opened.close()
+        opened = OpenRound(round_, accounts)
+        task = asyncio.ensure_future(self._follow(opened, before))
+        self._rounds[study] = _Followed(number, opened, task)
+
+    def number_of(self, study_digest: bytes) -> RoundNumber | None:
+        """Return which round of a study is followed; may be called from any thread."""
+        followed = self._rounds.get(study_digest)
+        return None if followed is None or followed.left else followed.number
+
+    def keep(self, rounds: Mapping[bytes, RoundNumber]) -> None:
+        """Leave every round but these."""
+        for study, followed in tuple(self._rounds.items()):
+            if rounds.get(study) != followed.number:
+                followed.left = True
+                followed.opened.close()
+                if followed.task.done():
+                    del self._rounds[study]
+
+    async def leave(self, study_digest: bytes) -> None:
+        """Leave a study's round; what has arrived of it is committed."""
+        followed = self._rounds.pop(study_digest, None)
+        if followed is not None:
+            followed.opened.close()
+            await asyncio.wait([followed.task])
+
+    async def _follow(self, opened: OpenRound, before: _Followed | None) -> None:
+        """Ask a round, once the one before is left."""
+        study = opened.study_digest
+        if before is not None:
+            await asyncio.wait([before.task])
+        if self._is_open(study):  # not left by this process yet, which has lost its lease
+            self._drop(opened)
+            return
+        try:
+            await self._ask(opened)
+        except Exception as error:  # the next look follows it again
+            _LOGGER.warning("a round of another replica is left", exc_info=error)
+            self._drop(opened)
+
+    def _drop(self, opened: OpenRound) -> None:
+        """Forget a round, unless a newer one of its study has taken its place."""
+        followed = self._rounds.get(opened.study_digest)
+        if followed is not None and followed.opened is opened:
+            del self._rounds[opened.study_digest]
+
+
+class OtherReports:
+    """Reports of open rounds that other replicas have stored; for use in one event loop.
+
+    Args:
+      store: shared with them.
+      run: calls a function of the store in a thread that may wait for it.
+    """
+
+    def __init__(self, store: Store, run: Callable[..., Awaitable[Any]]) -> None:
+        self._store = store
+        self._run = run
+        self._looking: set[asyncio.Task[None]] = set()
+
+    @property
+    def tasks(self) -> list[asyncio.Task[None]]:
+        """Tasks that enter reports now."""
+        return list(self._looking)
+
+    async def enter(self, opened: OpenRound) -> None:
+        """Enter what other replicas have stored of a round since the last time."""
+        async with opened.catching_up:
+            stored, opened.position = await self._run(
+                self._store.replicas.stored_since, tuple(opened.requests), opened.position
+            )
+            for ordinal, data in stored:
+                arrival = opened.examine(ordinal, data)
+                if isinstance(arrival, Arrival):
+                    opened.add(arrival)
+
+    def look(self, rounds: Iterable[OpenRound]) -> None:
+        """Enter it soon; what fails for want of the store is tried at the next look."""
+        for opened in rounds:
+            if opened.asking and not opened.catching_up.locked():
+                task = asyncio.ensure_future(self.enter(opened))
+                self._looking.add(task)
+                task.add_done_callback(self._looked)
+
+    def _looked(self, task: asyncio.Task[None]) -> None:
+        self._looking.discard(task)
+        if not task.cancelled() and isinstance(error := task.exception(), Exception):
+            _LOGGER.warning("the store was not looked at", exc_info=error)

@@ -1,0 +1,348 @@
+"""Open stream of a gateway: many users, named by their numbers on the stream.
+
+Memory per member at rest: its ordinal and the digest of its token (40 bytes), and entries in the
+tables from ordinals to numbers and to streams. Requests are worked out when they are written, from
+the rounds as they are then: a round that closes meanwhile is not asked any more.
+"""
+
+from __future__ import annotations
+
+import hmac
+from array import array
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple, TypeVar
+
+import grpc
+
+from askance_aggregator.server.devices.connections import Abort, Write, Writer
+from askance_aggregator.server.devices.open_round import OpenRound
+from askance_client.errors import RemoteProtocolError
+from askance_client.messages import AckStatus, SignedStudy
+from askance_client.service import (
+    MAX_ACKS,
+    MAX_BATCH_MEMBERS,
+    MAX_ENTRIES,
+    MAX_JOINS,
+    MAX_MEMBERS,
+    MAX_REQUESTS,
+    MAX_RESPONSE_BYTES,
+    MAX_STUDIES,
+    MAX_UNSETTLED,
+    Absence,
+    GatewayResponse,
+    encode_gateway_response,
+    entries_of,
+    keep_studies,
+    token_digest,
+)
+
+T = TypeVar("T")
+_DIGEST_BYTES = 32
+_ABSENT = -1  # stands for an ordinal
+_MEMBER_BYTES = 3  # at most, of a member's number in a list
+_ROOM = 128 * 1024  # bytes of a response that are left for what is not a request or a study
+_FEW = 1024  # entries of a queue that are not looked through for repetitions
+
+Ack = tuple[int, bytes, AckStatus]
+"""Number of a member, digest of its request, and the status to acknowledge."""
+
+
+class _Ask(NamedTuple):
+    """Requests of a round to one member, from the group of this number on."""
+
+    opened: OpenRound
+    member: int
+    first: int
+
+
+class GatewayConnection:
+    """Open stream of a gateway, seen from the hub.
+
+    Members are asked in the order in which they came to owe something, at most `MAX_REQUESTS`
+    requests in turn: one that is asked much waits for the others. At most `MAX_UNSETTLED` responses
+    with requests are on their way, so that a slow gateway is sent no more than it has dealt with.
+
+    Args:
+      known_studies: digests of the studies that the gateway holds.
+      write: sends one message.
+      abort: ends the stream.
+      most: members that may have a number, 1 to `MAX_MEMBERS`.
+    """
+
+    def __init__(
+        self,
+        known_studies: Iterable[bytes],
+        write: Write,
+        abort: Abort,
+        most: int = MAX_MEMBERS,
+    ) -> None:
+        self._most = most
+        self._known: dict[bytes, None] = dict.fromkeys(known_studies)
+        self._ordinals = array("q")  # by number
+        self._digests = bytearray()  # of tokens, 32 bytes per number
+        self._numbers: dict[int, int] = {}  # by ordinal, of the members that are present
+        self._asks: deque[_Ask] = deque()
+        self._look_at = _FEW  # length of that queue from which repetitions are dropped
+        self._acks: deque[Ack] = deque()
+        self._absences: deque[tuple[int, Absence]] = deque()
+        self._sequences: deque[tuple[int, int]] = deque()
+        self._unsettled = 0
+        self._writer = Writer(self._next, write, abort, self.drop)
+
+    @property
+    def ordinals(self) -> Iterator[int]:
+        """The users that are present on the stream."""
+        return iter(tuple(self._numbers))
+
+    def join(self, member: int, ordinal: int, digest: bytes) -> None:
+        """Give a number to a user, or take up again the user that has the number.
+
+        Args:
+          member: the number; a new one is the least that was never given.
+          ordinal: the user's.
+          digest: SHA-256 of the user's token.
+
+        Raises:
+          RemoteProtocolError: another number was expected, or another user has it.
+        """
+        if self._numbers.get(ordinal, member) != member:
+            raise RemoteProtocolError("exchange: expected a device under one number, got a second")
+        self._reserve(member)
+        if self._ordinals[member] not in (_ABSENT, ordinal):
+            raise RemoteProtocolError(f"exchange: expected no other device as member {member}")
+        self._ordinals[member] = ordinal
+        self._digests[member * _DIGEST_BYTES : (member + 1) * _DIGEST_BYTES] = digest
+        self._numbers[ordinal] = member
+
+    def holds(self, ordinal: int) -> bool:
+        """Return whether a user is present; one that was displaced or refused is not."""
+        return ordinal in self._numbers
+
+    def refuse(self, member: int, reason: Absence) -> list[int]:
+        """Tell the gateway that a number stands for no user on this stream.
+
+        Returns:
+          The user that it stood for, if one was present.
+
+        Raises:
+          RemoteProtocolError: another number was expected.
+        """
+        self._reserve(member)
+        ordinal = self._ordinals[member]
+        self._ordinals[member] = _ABSENT
+        self._absences.append((member, reason))
+        return [] if self._numbers.pop(ordinal, None) is None else [ordinal]
+
+    def proven(self, member: int, token: bytes) -> int | None:
+        """Return the user of a number, if the token is the user's; it may be displaced.
+
+        Raises:
+          RemoteProtocolError: no member has joined under this number.
+        """
+        if member >= len(self._ordinals):
+            raise RemoteProtocolError(
+                f"exchange: expected reports of members that joined, got member {member}"
+            )
+        ordinal = self._ordinals[member]
+        digest = self._digests[member * _DIGEST_BYTES : (member + 1) * _DIGEST_BYTES]
+        if ordinal == _ABSENT or not hmac.compare_digest(token_digest(token), digest):
+            return None
+        return ordinal
+
+    def settled(self, responses: int) -> None:
+        """Note that the gateway has dealt with so many responses.
+
+        Raises:
+          RemoteProtocolError: more than were on their way.
+        """
+        if responses > self._unsettled:
+            raise RemoteProtocolError(
+                f"exchange: expected at most {self._unsettled} settled responses, got {responses}"
+            )
+        self._unsettled -= responses
+
+    def echo(self, sequences: Iterable[tuple[int, int]]) -> None:
+        """Queue members' highest acknowledged sequence numbers, to be sent before any request."""
+        self._sequences.extend(pair for pair in sequences if pair[1])
+
+    def acknowledge(self, acks: Iterable[Ack]) -> None:
+        """Queue acknowledgements."""
+        self._acks.extend(acks)
+
+    def ask(self, opened: OpenRound, ordinal: int) -> None:
+        """Queue what a member owes to a round that is being asked.
+
+        A member that joins again and again is queued again; repetitions are dropped whenever the
+        queue has doubled, so that its length follows from the members and the open rounds.
+        """
+        if not opened.taking:
+            return
+        self._asks.append(_Ask(opened, self._numbers[ordinal], 0))
+        if len(self._asks) > self._look_at:
+            self._asks = deque(dict.fromkeys(self._asks))
+            self._look_at = _FEW + 2 * len(self._asks)
+        self._writer.flush()
+
+    def withdraw(self, parts: Collection[bytes]) -> None:
+        """Drop what is queued of rounds that have closed: else a slow stream would keep them."""
+        if self._asks:
+            self._asks = deque(ask for ask in self._asks if ask.opened.taking)
+
+    def displaced(self, ordinal: int) -> bool:
+        """Leave a user to a newer stream; the other members stay."""
+        member = self._numbers.pop(ordinal)
+        self._absences.append((member, Absence.REPLACED))
+        self._writer.flush()
+        return False
+
+    def barred(self, ordinal: int) -> bool:
+        """Part with a member who may not take part any more; the other members stay."""
+        self.refuse(self._numbers[ordinal], Absence.UNKNOWN)
+        self._writer.flush()
+        return False
+
+    def flush(self) -> None:
+        """Send what is queued."""
+        self._writer.flush()
+
+    async def flushed(self) -> None:
+        """Wait until what is being sent is: a gateway that does not read is not read either."""
+        await self._writer.flushed()
+
+    def drop(self) -> None:
+        """Send nothing any more, but what is under way."""
+        for queue in (self._asks, self._acks, self._absences, self._sequences):
+            queue.clear()
+
+    async def last_written(self) -> None:
+        """Wait a bounded time for a write that is under way."""
+        await self._writer.last_written()
+
+    async def end(self, code: grpc.StatusCode, details: str) -> None:
+        """Send the gateway the reason, end its stream and wake the reader."""
+        await self._writer.end(code, details)
+
+    def _reserve(self, member: int) -> None:
+        known = len(self._ordinals)
+        if member > known or member >= self._most:
+            raise RemoteProtocolError(
+                f"exchange: expected member {known} to join next, of {self._most} at most, got"
+                f" {member}"
+            )
+        if member == known:
+            self._ordinals.append(_ABSENT)
+            self._digests.extend(bytes(_DIGEST_BYTES))
+
+    def _next(self) -> bytes | None:
+        """Compose the next message; None if there is nothing to be sent now."""
+        acks = _first(self._acks, MAX_ACKS)
+        absences = _first(self._absences, MAX_JOINS)
+        sequences = _first(self._sequences, MAX_JOINS)
+        studies: dict[bytes, SignedStudy] = {}
+        requests: dict[bytes, set[int]] = {}
+        if self._unsettled < MAX_UNSETTLED and not self._sequences:
+            self._compose(studies, requests)
+        if not (acks or absences or sequences or requests):
+            return None
+        self._unsettled += bool(requests)
+        keep_studies(self._known, dict.fromkeys(studies))
+        return encode_gateway_response(
+            GatewayResponse(
+                tuple(studies.values()),
+                tuple((payload, tuple(sorted(members))) for payload, members in requests.items()),
+                _grouped_acks(acks),
+                _grouped_absences(absences),
+                tuple(sorted(dict(sequences).items())),
+            )
+        )
+
+    def _compose(self, studies: dict[bytes, SignedStudy], requests: dict[bytes, set[int]]) -> None:
+        """Take from the queue as many members' requests as fit into one response."""
+        asked: Counter[int] = Counter()  # requests, by member
+        room, later = _Room(), list[_Ask]()
+        while self._asks and not room.full:
+            ask = self._asks[0]
+            if ask.member not in asked and len(asked) >= MAX_BATCH_MEMBERS:
+                break
+            self._asks.popleft()
+            if self._numbers.get(self._ordinals[ask.member]) != ask.member:
+                continue  # displaced meanwhile
+            rest = self._add(ask, studies, requests, asked, room)
+            if rest is not None:
+                later.append(rest)
+        self._asks.extend(later)
+
+    def _add(
+        self,
+        ask: _Ask,
+        studies: dict[bytes, SignedStudy],
+        requests: dict[bytes, set[int]],
+        asked: Counter[int],
+        room: _Room,
+    ) -> _Ask | None:
+        """Add what a member owes to a response; return what is left for another."""
+        study, digest = ask.opened.study, ask.opened.study_digest
+        for number, payload in ask.opened.owed_requests(self._ordinals[ask.member], ask.first):
+            members = requests.get(payload, set())
+            if ask.member in members:
+                continue  # queued twice: at its joining, and by the round
+            fresh = digest not in self._known and digest not in studies
+            if asked[ask.member] >= MAX_REQUESTS or not room.take(
+                None if members else payload, study if fresh else None
+            ):
+                return ask._replace(first=number)
+            if fresh:
+                studies[digest] = study
+            requests.setdefault(payload, members).add(ask.member)
+            asked[ask.member] += 1
+        return None
+
+
+class _Room:
+    """Space that is left in one response for requests and studies."""
+
+    def __init__(self) -> None:
+        self._bytes = MAX_RESPONSE_BYTES - _ROOM - MAX_REQUESTS * _MEMBER_BYTES * MAX_BATCH_MEMBERS
+        self._entries = MAX_ENTRIES
+        self._requests = MAX_REQUESTS
+        self._studies = MAX_STUDIES
+        self.full = False
+
+    def take(self, payload: bytes | None, study: SignedStudy | None) -> bool:
+        """Take space for a new payload and a new study, if there is enough for both.
+
+        A payload and a study of any size fit into an empty response.
+        """
+        size = len(payload or b"")
+        if study is not None:
+            size += len(study.study) + len(study.public_key) + len(study.signature)
+        self._bytes -= size
+        self._entries -= 0 if payload is None else entries_of((payload,))
+        self._requests -= payload is not None
+        self._studies -= study is not None
+        self.full = min(self._bytes, self._entries, self._requests, self._studies) < 0
+        return not self.full
+
+
+def _grouped_acks(acks: Iterable[Ack]) -> tuple[tuple[bytes, AckStatus, tuple[int, ...]], ...]:
+    groups: dict[tuple[bytes, AckStatus], set[int]] = {}
+    for member, digest, status in acks:
+        groups.setdefault((digest, status), set()).add(member)
+    return tuple(
+        (digest, status, tuple(sorted(members))) for (digest, status), members in groups.items()
+    )
+
+
+def _grouped_absences(
+    absences: Iterable[tuple[int, Absence]],
+) -> tuple[tuple[Absence, tuple[int, ...]], ...]:
+    groups: dict[Absence, set[int]] = {}
+    for member, reason in absences:
+        groups.setdefault(reason, set()).add(member)
+    return tuple((reason, tuple(sorted(members))) for reason, members in groups.items())
+
+
+def _first(queue: deque[T], most: int) -> list[T]:
+    """Take at most so many from a queue."""
+    return [queue.popleft() for _ in range(min(most, len(queue)))]

@@ -1,0 +1,143 @@
+"""Standing of devices and gateways in the register, as a serving process knows it.
+
+The register's standing number is read several times a second; when it has risen, the states that
+changed are read, and the streams of devices that are out are ended. A message that arrives in
+between is judged by what was read last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import Executor
+
+from askance_aggregator.store import Store
+from askance_aggregator.store.register import DeviceState, StandingChanges
+from askance_client.errors import AskanceError, StoreError
+
+_LOGGER = logging.getLogger(__name__)
+_LOOK_S = 0.3  # between two looks: an operator's command is in force within a second
+_SEEN_LOOKS = 20  # looks between two writes of the days on which devices called
+_DAY_S = 86_400
+
+
+LAST_WORDS = {
+    DeviceState.REVOKED: "expected one that may take part, got a revoked one (ask the operator)",
+    DeviceState.FORGOTTEN: "expected one that may take part, got a forgotten one (enrol it anew)",
+}
+"""Texts of the status that a device or a gateway gets."""
+
+
+class Revoked(AskanceError):
+    """A device or gateway that proved its identity and may not take part."""
+
+
+class Standings:
+    """Devices and gateways that are out; for use in one event loop.
+
+    Args:
+      store: has the register.
+      executor: a thread that may wait for the store.
+      now_s: the time in Unix seconds, for the day on which a device called.
+    """
+
+    def __init__(self, store: Store, executor: Executor, now_s: Callable[[], int]) -> None:
+        self._register = store.register
+        self._executor = executor
+        self._now_s = now_s
+        self._number = 0
+        self._devices: dict[int, DeviceState] = {}  # without those that may take part
+        self._gateways: dict[int, DeviceState] = {}
+        self._day = 0
+        self._seen = bytearray()  # a bit per ordinal: noted on this day
+        self._calling: list[int] = []  # seen, not noted yet
+
+    def bars(self, ordinal: int) -> bool:
+        """Return whether a device may not take part."""
+        return ordinal in self._devices
+
+    def check_device(self, ordinal: int) -> None:
+        """Refuse a device that is revoked or forgotten.
+
+        Raises:
+          Revoked: it is.
+        """
+        if ordinal in self._devices:
+            raise Revoked(f"device: {LAST_WORDS[self._devices[ordinal]]}")
+
+    def check_gateway(self, number: int) -> None:
+        """Refuse a gateway that is revoked.
+
+        Raises:
+          Revoked: it is.
+        """
+        if number in self._gateways:
+            raise Revoked(f"gateway: {LAST_WORDS[self._gateways[number]]}")
+
+    def saw(self, ordinal: int) -> None:
+        """Remember that a device called, to be noted as the day of its last call."""
+        day = self._now_s() // _DAY_S
+        if day != self._day:
+            self._day, self._seen = day, bytearray()
+        byte, bit = ordinal >> 3, 1 << (ordinal & 7)
+        if byte >= len(self._seen):
+            self._seen.extend(bytes(byte + 1 - len(self._seen) + len(self._seen) // 8))
+        if not self._seen[byte] & bit:
+            self._seen[byte] |= bit
+            self._calling.append(ordinal)
+
+    async def load(self) -> None:
+        """Read the register as it is.
+
+        Raises:
+          StoreError: it cannot be read.
+        """
+        await self._refresh()
+
+    async def watch(self, on_change: Callable[[StandingChanges], None]) -> None:
+        """Follow the register for as long as the task runs.
+
+        Args:
+          on_change: is called with each set of changes, when they are in force here.
+        """
+        looks = 0
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            looks += 1
+            try:
+                changes = await self._refresh()
+                if changes is not None:
+                    on_change(changes)
+                if looks % _SEEN_LOOKS == 0:
+                    await self._note_seen()
+            except StoreError as error:  # a store that cannot be read takes no reports either
+                _LOGGER.warning("the register cannot be read", exc_info=error)
+
+    async def _refresh(self) -> StandingChanges | None:
+        """Read what has changed; None if nothing has."""
+        loop = asyncio.get_running_loop()
+        number = await loop.run_in_executor(self._executor, self._register.standing)
+        if number == self._number:
+            return None
+        since = self._number
+        changes = await loop.run_in_executor(self._executor, self._register.changes, since)
+        _enter(self._devices, dict(changes.devices))
+        _enter(self._gateways, dict(changes.gateways))
+        self._number = changes.number
+        return changes
+
+    async def _note_seen(self) -> None:
+        if not self._calling:
+            return
+        calling, self._calling = self._calling, []
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._executor, self._register.note_seen, calling, self._day)
+
+
+def _enter(known: dict[int, DeviceState], changed: dict[int, DeviceState]) -> None:
+    for number, state in changed.items():
+        if state is DeviceState.ACTIVE:
+            known.pop(number, None)
+        else:
+            known[number] = state

@@ -1,0 +1,165 @@
+"""Figures of the fleet for operators' tools, read from the process's own metrics."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.samples import Sample
+
+from askance_aggregator.operators.fleet_wire import (
+    CostBin,
+    FailureCount,
+    FleetFigures,
+    RoundFigures,
+)
+from askance_aggregator.store import Store
+from askance_client.accounting import NANO_NATS_PER_NAT
+
+MAX_ROUNDS = 500
+COST_BOUNDS = tuple(
+    NANO_NATS_PER_NAT * tenths // 10 for tenths in (1, 2, 5, 10, 20, 40, 80)
+)  # nano-nats: 0.1 to 8 nats; a study of more is in the last bin
+_FAILURES = {
+    "askance_calls_refused_total": ("call", "code"),
+    "askance_refusals_total": ("device", "reason"),
+    "askance_peers_refused_total": ("peer", "reason"),
+    "askance_commit_failures_total": ("commit", ""),
+    "askance_descriptors_exhausted_total": ("descriptors", ""),
+}
+"""Kind of each counter of failures, and the label that has the reason; empty: it has none."""
+
+_ROUNDS = {
+    "asked": "askance_round_asked",
+    "answered": "askance_round_answered",
+    "age": "askance_round_age_seconds",
+}
+_NAMES = (
+    "askance_connected",
+    "askance_streams",
+    "askance_open_rounds",
+    "askance_reports_total",
+    "askance_check_in_seconds_count",
+    "askance_certificate_expires_timestamp_seconds",
+    "askance_epsilon_spent_nats_total",
+    *_ROUNDS.values(),
+    *_FAILURES,
+)
+_OF_STORE_S = 2  # for which the store's size and its studies' costs are taken as known
+
+
+class FleetReader:
+    """Reader of a fleet's state.
+
+    Args:
+      registry: where the process's metrics are collected.
+      store: the process's; reading may wait for the disk.
+      user_nano_nats: the operator's bound of what a user is asked for; None: there is none.
+      now_s: the time, in whole seconds since 1970, UTC; first read at the start of the process.
+    """
+
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        store: Store,
+        user_nano_nats: int | None,
+        now_s: Callable[[], int],
+    ) -> None:
+        self._registry = registry
+        self._store = store
+        self._user_nano_nats = user_nano_nats
+        self._now_s = now_s
+        self._started_s = now_s()
+        self._of_store: tuple[int, int, list[int]] | None = None  # when read, bytes, costs
+
+    def read(self) -> FleetFigures:
+        """Return the present figures.
+
+        Raises:
+          StoreError: the store cannot be read.
+        """
+        found = _Samples(self._registry)
+        store_bytes, costs = self._read_store()
+        return FleetFigures(
+            enrolled=self._store.population(),
+            connected=found.total("askance_connected"),
+            streams=found.total("askance_streams"),
+            open_rounds=found.total("askance_open_rounds"),
+            reports=found.total("askance_reports_total", status="accepted"),
+            refusals=found.total("askance_refusals_total"),
+            started_unix_s=self._started_s,
+            now_unix_s=self._now_s(),
+            check_ins=found.total("askance_check_in_seconds_count"),
+            store_bytes=store_bytes,
+            certificate_ends_unix_s=found.total("askance_certificate_expires_timestamp_seconds"),
+            rounds=found.rounds(),
+            failures=tuple(found.failures()),
+            costs=cost_bins(costs),
+            asked_nano_nats=sum(costs),
+            user_nano_nats=self._user_nano_nats or 0,
+            spent_nano_nats=found.nano_nats("askance_epsilon_spent_nats_total"),
+        )
+
+    def _read_store(self) -> tuple[int, list[int]]:
+        """Return the store's size and its studies' costs; a large store is not asked each time."""
+        now_s = self._now_s()
+        if self._of_store is None or not 0 <= now_s - self._of_store[0] < _OF_STORE_S:
+            self._of_store = (now_s, self._store.size_bytes(), self._store.study_costs())
+        return self._of_store[1:]
+
+
+class _Samples:
+    """Samples of the metrics that are needed; the others may wait for the disk."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._samples: dict[str, list[Sample]] = {}
+        for metric in registry.restricted_registry(_NAMES).collect():
+            for sample in metric.samples:
+                self._samples.setdefault(sample.name, []).append(sample)
+
+    def total(self, name: str, **labels: str) -> int:
+        """Return the sum of a metric's samples that have the given labels; 0 without one."""
+        return int(self._sum(name, **labels))
+
+    def nano_nats(self, name: str) -> int:
+        """Return a sum that is kept in nats, in whole nano-nats."""
+        return int(self._sum(name) * NANO_NATS_PER_NAT)
+
+    def rounds(self) -> tuple[RoundFigures, ...]:
+        """Return the open rounds, the oldest first; at most `MAX_ROUNDS`."""
+        asked, answered, ages = (
+            {sample.labels["study"]: sample.value for sample in self._samples.get(name, ())}
+            for name in _ROUNDS.values()
+        )
+        oldest = sorted(ages.items(), key=lambda item: -item[1])[:MAX_ROUNDS]
+        return tuple(
+            RoundFigures(bytes.fromhex(study), int(asked[study]), int(answered[study]), age)
+            for study, age in oldest
+        )
+
+    def failures(self) -> Iterator[FailureCount]:
+        """Yield the failures of which there were any."""
+        for name, (kind, label) in _FAILURES.items():
+            for sample in self._samples.get(name, ()):
+                if sample.value > 0:
+                    yield FailureCount(kind, sample.labels.get(label, ""), int(sample.value))
+
+    def _sum(self, name: str, **labels: str) -> float:
+        """Return a sum; a figure that is not known yet (NaN) is 0."""
+        return sum(
+            sample.value
+            for sample in self._samples.get(name, ())
+            if labels.items() <= sample.labels.items() and sample.value == sample.value
+        )
+
+
+def cost_bins(costs: Sequence[int]) -> tuple[CostBin, ...]:
+    """Return studies by their cost.
+
+    Args:
+      costs: of each study, in nano-nats.
+    """
+    counts = Counter(bisect_right(COST_BOUNDS, cost) for cost in costs)
+    return tuple(CostBin(bound, counts[n]) for n, bound in enumerate((*COST_BOUNDS, 0)))

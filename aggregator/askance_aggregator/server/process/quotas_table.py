@@ -1,0 +1,65 @@
+"""Table `[quotas]` of a configuration: what each analyst may submit.
+
+[quotas]                      # of every analyst; a key that is left out is no limit
+open_studies = 4
+studies_per_day = 10
+epsilon_per_day = "2"         # per user, of the studies of one day together
+users_per_study = 100000
+
+[[quotas.analysts]]           # of one analyst, in place of all of these
+key = "64 hexadecimal digits"
+open_studies = 20
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from askance_aggregator.server.process.callers_table import public_key
+from askance_aggregator.server.studies.quotas import Quota, Quotas
+from askance_client.accounting import parse_epsilon
+from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
+from askance_client.toml_tables import TomlTable, a_text, at_least_one
+
+
+def read_quotas(table: TomlTable) -> Quotas:
+    """Read the table `[quotas]`.
+
+    Raises:
+      InvalidParameter: something in it does not belong there, or a key stands there twice.
+    """
+    default = _quota(table)
+    own: dict[bytes, Quota] = {}
+    for place, row in enumerate(table.get("analysts", _tables) or []):
+        one = TomlTable(row, f"{table.place('analysts')}[{place}]")
+        key = one.need("key", lambda value: public_key(a_text(value)))
+        if key in own:
+            raise InvalidParameter(
+                f"{table.place('analysts')}: expected distinct keys, got {key.hex()} twice"
+            )
+        own[key] = _quota(one)
+        one.finish()
+    return Quotas(default, own)
+
+
+def _quota(table: TomlTable) -> Quota:
+    return Quota(
+        open_studies=table.get("open_studies", at_least_one),
+        studies_per_day=table.get("studies_per_day", at_least_one),
+        day_nano_nats=table.get("epsilon_per_day", _epsilon),
+        users_per_study=table.get("users_per_study", at_least_one),
+    )
+
+
+def _epsilon(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return parse_epsilon(value)
+    return parse_epsilon(a_text(value))
+
+
+def _tables(value: object) -> list[Mapping[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
+        raise InvalidParameter(f"expected tables [[quotas.analysts]], got {value_text(value)}")
+    return value

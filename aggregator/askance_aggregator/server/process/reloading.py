@@ -1,0 +1,210 @@
+"""Settings of a running aggregator that are read again: at SIGHUP, or `aggregator reload`."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from askance_aggregator.server.devices import (
+    CertificateIssuer,
+    EnrolmentVerifier,
+    IssuedCertificate,
+)
+from askance_aggregator.server.process.configuration import Configuration, TlsFiles
+from askance_aggregator.server.process.credentials import ListenerTls
+from askance_aggregator.server.process.device_authority import read_device_authority
+from askance_aggregator.server.process.files import SecretSource, read_needed
+from askance_aggregator.server.process.logs import logger
+from askance_aggregator.server.process.tokens import read_tokens
+from askance_aggregator.store import CertificateHolder, EnrolmentRefused
+from askance_client.errors import AskanceError
+
+_FIXED = (
+    "listen",
+    "store",
+    "replica",
+    "plaintext",
+    "metrics",
+    "telemetry",
+    "keep",
+    "callers",
+)
+_FIXED_LIMITS = ("connections", "handshake_s", "idle_s", "age_s", "check_ins")
+
+_LOG = logger(__name__)
+
+
+class CurrentIssuer:
+    """Issuer that another may replace (see `devices.CertificateIssuer`)."""
+
+    def __init__(self, issuer: CertificateIssuer) -> None:
+        self.current = issuer
+
+    def issue(self, signing_request: bytes, holder: CertificateHolder) -> IssuedCertificate:
+        """Sign by the present issuer."""
+        return self.current.issue(signing_request, holder)
+
+
+class CurrentEnrolment:
+    """Verifier of enrolment tokens that another may replace; None: no token is accepted."""
+
+    def __init__(self, tokens: EnrolmentVerifier | None) -> None:
+        self.current = tokens
+
+    @classmethod
+    def of(cls, key: SecretSource | None, now_s: Callable[[], int]) -> CurrentEnrolment:
+        """Read the key; None: there is none.
+
+        Raises:
+          NotOperable: it cannot be read, or is none.
+        """
+        return cls(None if key is None else read_tokens(key, now_s))
+
+    def verify(self, token: bytes) -> tuple[bytes, int]:
+        """Verify by the present key.
+
+        Raises:
+          EnrolmentRefused: no key, or not a token of it.
+        """
+        if self.current is None:
+            raise EnrolmentRefused("enrolment: expected devices that are enrolled already")
+        return self.current.verify(token)
+
+
+@dataclass(slots=True)
+class TlsParts:
+    """TLS of a running aggregator.
+
+    Args:
+      first: of the first listener.
+      certified: of the listener for certificates; None: there is none.
+      issuer: of devices' certificates; None likewise.
+    """
+
+    first: ListenerTls
+    certified: ListenerTls | None = None
+    issuer: CurrentIssuer | None = None
+
+    @classmethod
+    def of(cls, tls: TlsFiles, now_s: Callable[[], int]) -> TlsParts:
+        """Read everything.
+
+        Raises:
+          NotOperable: a file cannot be read, or is not what it should be.
+        """
+        if tls.devices is None:
+            return cls(ListenerTls(tls))
+        callers = read_needed(tls.devices.authority, "devices' authority")
+        issuer = read_device_authority(tls.devices, trusted_by_devices(tls), now_s)
+        return cls(ListenerTls(tls), ListenerTls(tls, callers), CurrentIssuer(issuer))
+
+    def replace(self, other: TlsParts) -> None:
+        """Show and trust from the next handshake on what has just been read."""
+        self.first.use(other.first)
+        if self.certified is not None and other.certified is not None:
+            self.certified.use(other.certified)
+        if self.issuer is not None and other.issuer is not None:
+            self.issuer.current = other.issuer.current
+
+
+def trusted_by_devices(tls: TlsFiles) -> bytes:
+    """Read what devices are to trust for the server, besides what their owners do."""
+    return b"" if tls.authority is None else read_needed(tls.authority, "authority")
+
+
+def fixed_settings(before: Configuration, after: Configuration) -> list[str]:
+    """Name the settings that differ and are read at the start only."""
+    names = [name for name in _FIXED if getattr(before, name) != getattr(after, name)]
+    names += [
+        f"limits.{name}"
+        for name in _FIXED_LIMITS
+        if getattr(before.limits, name) != getattr(after.limits, name)
+    ]
+    if (before.tls is None) != (after.tls is None):
+        return [*names, "tls"]
+    old = None if before.tls is None else before.tls.devices
+    new = None if after.tls is None else after.tls.devices
+    if (old is None) != (new is None):
+        return [*names, "tls.devices"]
+    if old is not None and new is not None:
+        if old.listen != new.listen:
+            names.append("tls.devices.listen")
+        if old.needed != new.needed:
+            names.append("tls.devices.require_certificates")
+    return names
+
+
+@dataclass(frozen=True, slots=True)
+class Rereading:
+    """Wish that the configuration be read again.
+
+    Args:
+      asked: set by the caller, cleared when it is done.
+      read: reads it.
+    """
+
+    asked: threading.Event
+    read: Callable[[], Configuration]
+
+
+class Reloader:
+    """Reads the configuration again, and gives each part what has changed.
+
+    A configuration, certificate or key that cannot be read changes nothing.
+
+    Args:
+      configuration: as it was at the start.
+      rereading: when it is read again, and from where.
+      tls: None: plain text.
+      enrolment: the key of enrolment tokens.
+      change: given the new configuration, for limits and analysts' keys.
+      now_s: the time in Unix seconds.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        rereading: Rereading,
+        tls: TlsParts | None,
+        enrolment: CurrentEnrolment,
+        change: Callable[[Configuration], None],
+        now_s: Callable[[], int],
+    ) -> None:
+        self._configuration = configuration
+        self._rereading = rereading
+        self._tls = tls
+        self._enrolment = enrolment
+        self._change = change
+        self._now_s = now_s
+
+    def look(self) -> None:
+        """Reload if that was asked for since the last look."""
+        if self._rereading.asked.is_set():
+            self._rereading.asked.clear()
+            self.reload()
+
+    def reload(self) -> None:
+        """Read everything, then change what differs; log the outcome in one line, or two."""
+        try:
+            found = self._rereading.read()
+            fixed = fixed_settings(self._configuration, found)
+            tls = None if self._tls is None or found.tls is None else self._tls_of(found.tls)
+            enrolment = CurrentEnrolment.of(found.enrolment_key, self._now_s)
+        except AskanceError as error:
+            _LOG.error("the configuration was not read again", message=str(error))
+            return
+        if self._tls is not None and tls is not None:
+            self._tls.replace(tls)
+        self._enrolment.current = enrolment.current
+        self._change(found)
+        logging.getLogger().setLevel(found.log_level.upper())
+        _LOG.info("the configuration was read again")
+        if fixed:
+            _LOG.warning("settings that wait for a restart", settings=fixed)
+
+    def _tls_of(self, tls: TlsFiles) -> TlsParts:
+        """Read the files of the listeners that there are."""
+        served = self._tls is not None and self._tls.certified is not None
+        return TlsParts.of(tls if served else replace(tls, devices=None), self._now_s)

@@ -1,0 +1,167 @@
+"""Collector of what ended studies left: reports first, results later; open studies are not touched.
+
+The days of a study count from the time at which the collector noted its end, so they are never
+fewer than signed. A clock that was set back only delays a deletion.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from askance_aggregator.store import KeptStudy, Store, StudyNotEnded
+from askance_aggregator.studies.keep import UNLIMITED, Keep, keep_of
+from askance_client.codec import decode_study
+from askance_client.errors import AskanceError, StoreError
+from askance_client.ledger import SECONDS_PER_DAY
+
+_LOGGER = logging.getLogger(__name__)
+ROWS_AT_ONCE = 2_000
+"""Rows of reports that one transaction removes: some 10 ms, which other reports may wait."""
+_PAUSE_S = 0.02  # between two of them, for the reports that wait
+
+
+@dataclass(frozen=True, slots=True)
+class KeepLimits:
+    """An operator's days.
+
+    Args:
+      default: days of studies that sign none.
+      most: upper bounds on signed days.
+      every_s: seconds between two collections.
+    """
+
+    default: Keep = UNLIMITED
+    most: Keep = UNLIMITED
+    every_s: int = 3_600
+
+
+KEEP_ALL = KeepLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """Outcome of a collection.
+
+    Args:
+      reports_of: studies whose reports were deleted, or whose deletion was completed.
+      results_of: studies whose results were deleted.
+      rows: reports that were removed one by one; a store that drops them together counts none.
+    """
+
+    reports_of: int
+    results_of: int
+    rows: int
+
+
+class Collector:
+    """Deletes what is due; for one thread, but for `wake`.
+
+    Args:
+      store: what is deleted from.
+      limits: the operator's days.
+      now_s: the time, in whole seconds since 1970, UTC.
+      pause: waits for a number of seconds between two steps; returns True to stop.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        limits: KeepLimits,
+        now_s: Callable[[], int],
+        pause: Callable[[float], bool],
+    ) -> None:
+        self._store = store
+        self._limits = limits
+        self._now_s = now_s
+        self._pause = pause
+        self._woken = threading.Event()
+
+    def wake(self) -> None:
+        """Let `run` collect at once; for any thread."""
+        self._woken.set()
+
+    def run(self, stopping: threading.Event) -> None:
+        """Collect now, at every interval and when woken, until `stopping` is set and `wake` called.
+
+        A store that fails is tried again at the next time.
+        """
+        while not stopping.is_set():
+            self._woken.clear()
+            try:
+                found = self.collect()
+            except StoreError as error:
+                _LOGGER.error("a collection waits for the store", exc_info=error)
+            else:
+                if found != Collected(0, 0, 0):
+                    _LOGGER.info(
+                        "deleted what ended studies left",
+                        extra={
+                            "reports_of": found.reports_of,
+                            "results_of": found.results_of,
+                            "rows": found.rows,
+                        },
+                    )
+            self._woken.wait(self._limits.every_s)
+
+    def collect(self) -> Collected:
+        """Delete what is due now, and complete deletions that were interrupted or asked for.
+
+        Raises:
+          StoreError: the store failed; what was deleted stays deleted.
+        """
+        retention, now_s = self._store.retention, self._now_s()
+        retention.note_ends(now_s)
+        reports_of = results_of = rows = 0
+        for kept in retention.kept():
+            keep = self._keep(kept)
+            reports_due = kept.reports_deleted_unix_s is None and _due(
+                kept, keep.reports_days, now_s
+            )
+            results_due = kept.results_deleted_unix_s is None and _due(
+                kept, keep.results_days, now_s
+            )
+            if reports_due:
+                retention.delete_reports(kept.digest, now_s)
+            if reports_due or kept.rows_left:
+                reports_of += 1
+                rows += self._remove(kept.digest)
+            if results_due:
+                retention.delete_results(kept.digest, now_s)
+                results_of += 1
+        return Collected(reports_of, results_of, rows)
+
+    def _remove(self, digest: bytes) -> int:
+        """Remove the rows of a study's deleted reports, a part at a time; return how many."""
+        removed = 0
+        while part := self._store.retention.remove_rows(digest, ROWS_AT_ONCE):
+            removed += part
+            if self._pause(_PAUSE_S):
+                break  # the rest at the next start
+        return removed
+
+    def _keep(self, kept: KeptStudy) -> Keep:
+        """Return the days of a study; none are limited if it signs what this operator refuses."""
+        signed = self._store.study(kept.digest)
+        if signed is None:
+            raise StudyNotEnded(f"study {kept.digest.hex()[:16]}: expected a stored one, got none")
+        try:
+            own = keep_of(decode_study(signed.study))
+        except AskanceError:  # written by another version: only its analyst deletes it
+            return UNLIMITED
+        most = self._limits.most
+        bounded = Keep(
+            _least(own.reports_days, most.reports_days), _least(own.results_days, most.results_days)
+        )
+        return bounded.within(self._limits.default, most)
+
+
+def _least(signed: int | None, most: int | None) -> int | None:
+    """Return the signed days, or the bound if an operator has lowered it since."""
+    return signed if signed is None or most is None else min(signed, most)
+
+
+def _due(kept: KeptStudy, days: int | None, now_s: int) -> bool:
+    return days is not None and kept.ended_unix_s + days * SECONDS_PER_DAY <= now_s

@@ -1,0 +1,118 @@
+"""Status of a study, as its analyst is told it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from askance_aggregator.server.devices.fleet import ServiceFleet
+from askance_aggregator.server.studies.epochs import EpochClock
+from askance_aggregator.store import Store, StudyEntry, StudyState
+from askance_aggregator.store.register import Register
+from askance_aggregator.studies.schedule import start_of, time_text
+from askance_aggregator.studies.series import EpochStatus
+from askance_client.codec import decode_study
+from askance_client.messages import StudyTerms
+
+PAUSED = "paused"
+"""The reason in the status of an open study that is paused."""
+_PAUSED = "the study asks nothing new until it is resumed"
+
+
+@dataclass(frozen=True, slots=True)
+class StudyStatus:
+    """Status of a study.
+
+    `round` is the open one, or how many there were; `asked` and `answered` are of the open round;
+    `reason` and `message` are of the end, or say that an open study is paused or begins later;
+    `epochs` are those of a repeated study, and then `round` is of the present epoch.
+    """
+
+    digest: bytes
+    learner: str
+    state: StudyState
+    round: int
+    asked: int
+    answered: int
+    rounds_closed: int
+    reason: str
+    message: str
+    epochs: EpochStatus | None = None
+
+
+class StudyStatuses:
+    """Statuses of stored studies.
+
+    Args:
+      store: where they are kept.
+      fleet: the devices that are asked.
+      now_s: the time, in whole seconds since 1970, UTC.
+    """
+
+    def __init__(self, store: Store, fleet: ServiceFleet, now_s: Callable[[], int]) -> None:
+        self._store = store
+        self._fleet = fleet
+        self._now_s = now_s
+
+    def of(self, summary: StudyEntry, paused: frozenset[bytes] | None = None) -> StudyStatus:
+        """Return the status of a stored study.
+
+        Args:
+          summary: the study.
+          paused: digests of all paused studies, read once for a listing; None: they are read.
+        """
+        is_open = summary.state is StudyState.OPEN
+        asked, answered = self._fleet.progress(summary.digest) if is_open else (0, 0)
+        terms = decode_study(summary.signed.study)
+        epochs = self._epochs(summary, terms)
+        begun = not is_open or epochs is None or epochs.open
+        notice = ("", "")
+        if is_open and paused is None:
+            paused = self._store.management.paused()
+        if is_open and paused is not None and summary.digest in paused:
+            notice = (PAUSED, _PAUSED)
+        elif is_open and start_of(terms) > self._now_s():
+            notice = ("scheduled", f"the study begins at {time_text(start_of(terms))}")
+        return StudyStatus(
+            digest=summary.digest,
+            learner=terms.learner,
+            state=summary.state,
+            round=summary.rounds_closed if begun else 0,
+            asked=asked,
+            answered=answered,
+            rounds_closed=summary.rounds_closed,
+            reason=notice[0] or summary.reason,
+            message=notice[1] or summary.message,
+            epochs=epochs,
+        )
+
+    def _epochs(self, summary: StudyEntry, terms: StudyTerms) -> EpochStatus | None:
+        if terms.repeat is None:
+            return None
+        ended = {one.epoch for one in self._store.epochs(summary.digest)}
+        left = [epoch for epoch in terms.repeat.indices if epoch not in ended]
+        if summary.state is not StudyState.OPEN or not left:
+            last = max(ended, default=terms.repeat.first)
+            return EpochStatus(last, terms.repeat, len(ended), open=False)
+        clock = EpochClock(terms.repeat, left[0], terms.expires_unix_s, self._now_s)
+        return EpochStatus(left[0], terms.repeat, len(ended), open=clock.until_begin_s() <= 0)
+
+
+def population_status(
+    register: Register, status: StudyStatus
+) -> tuple[tuple[str, ...], int] | None:
+    """Return the tags of a study's devices and their number; None: it asks all devices.
+
+    Before its users are fixed, and when they were deleted, the devices that have the tags now are
+    counted.
+
+    Raises:
+      StoreError: the store cannot be read.
+    """
+    population = register.population(status.digest)
+    if population is None:
+        return None
+    epoch = 0 if status.epochs is None else status.epochs.epoch
+    users = register.fixed_users(status.digest, epoch)
+    devices = register.count_tagged(population.tags) if users is None else len(users)
+    return population.tags, devices

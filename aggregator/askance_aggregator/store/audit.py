@@ -1,0 +1,233 @@
+r"""Audit log: entries that are only appended, each bound to the one before by its hash.
+
+The digest of an entry is SHA-256 over `b"askance audit v1\0"`, the digest of the entry before (32
+zero bytes before the first) and the line, which is one JSON object. A program that changes,
+removes, inserts or moves an entry has to compute every later digest anew; a digest that was kept
+elsewhere then no longer stands in the log. An entry holds no user's value, no token and no secret.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+from askance_client.errors import AskanceError, StoreError
+from askance_client.printable import value_text
+
+GENESIS = bytes(32)  # stands before the first entry
+NONCE_BYTES = 16
+MAX_PAGE = 1_000  # entries read at a time
+_DOMAIN = b"askance audit v1\0"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEvent:
+    """A call or a command that is recorded.
+
+    Args:
+      at_unix_s: when, in Unix seconds, by the clock of the process that records it.
+      who: the caller's name; empty: not proven.
+      role: the caller's role; "local" for a command on the aggregator's machine; empty: not proven.
+      action: service and call ("Analysts/Cancel"), or the command ("aggregator device revoke").
+      subject: what it was about: a study's digest, a device's number, or a number of devices.
+      origin: the caller's network address; "local"; empty: it has none.
+      outcome: "begun", "done", "failed: WORD" or "refused: WORD".
+      count: calls that the entry stands for; more than 1 for refusals that were listed together.
+    """
+
+    at_unix_s: int
+    who: str
+    role: str
+    action: str
+    subject: str
+    origin: str
+    outcome: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """An entry of the log as it is kept.
+
+    Args:
+      number: its place, from 1.
+      line: one JSON object: the event, the number and the nonce.
+      digest: 32 bytes, which bind the entry and all before it.
+    """
+
+    number: int
+    line: str
+    digest: bytes
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry as one JSON object; `event` is the line itself."""
+        return {"number": self.number, "line": self.line, "digest": self.digest.hex()}
+
+    @property
+    def event(self) -> AuditEvent:
+        """The event in the line.
+
+        Raises:
+          AuditBroken: the line holds none.
+        """
+        try:
+            content = json.loads(self.line)
+            fields = {name: content[name] for name in AuditEvent.__slots__}
+        except (ValueError, LookupError, TypeError):
+            raise AuditBroken(self.number, "expected an event, found another text") from None
+        return AuditEvent(**fields)
+
+
+class AuditBroken(AskanceError):
+    """A log that is not as it was written.
+
+    Args:
+      number: place of the first entry that does not fit.
+      found: what is wrong.
+    """
+
+    def __init__(self, number: int, found: str) -> None:
+        super().__init__(f"audit entry {number}: {found}")
+        self.number = number
+
+
+class NonceKnown(StoreError):
+    """A call whose nonce has been recorded before; nothing was recorded."""
+
+    def __init__(self) -> None:
+        super().__init__("audit: expected a new nonce, got one of an earlier call")
+
+
+class AuditLog(Protocol):
+    """The audit log of a store; one chain, whatever process appends."""
+
+    def append(self, event: AuditEvent, nonce: bytes = b"") -> AuditEntry:
+        """Append an entry; it is durable when this returns.
+
+        Args:
+          event: what happened.
+          nonce: 16 bytes of the call that the entry is for; empty: none.
+
+        Raises:
+          NonceKnown: an earlier entry has the nonce. StoreError: nothing was recorded.
+        """
+        ...
+
+    def entries(self, after: int = 0, limit: int = MAX_PAGE) -> list[AuditEntry]:
+        """Return at most `limit` entries whose numbers are above `after`, oldest first."""
+        ...
+
+    def head(self) -> AuditEntry | None:
+        """Return the last entry; None if there is none."""
+        ...
+
+
+class MemoryAuditLog:
+    """The audit log of a store that lasts as long as its process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._entries: list[AuditEntry] = []
+        self._nonces: set[bytes] = set()
+
+    def append(self, event: AuditEvent, nonce: bytes = b"") -> AuditEntry:
+        with self._lock:
+            if nonce and nonce in self._nonces:
+                raise NonceKnown
+            entry = next_entry(self._entries[-1] if self._entries else None, event, nonce)
+            self._entries.append(entry)
+            self._nonces.add(nonce)
+        return entry
+
+    def entries(self, after: int = 0, limit: int = MAX_PAGE) -> list[AuditEntry]:
+        return self._entries[after : after + limit]
+
+    def head(self) -> AuditEntry | None:
+        return self._entries[-1] if self._entries else None
+
+
+def next_entry(before: AuditEntry | None, event: AuditEvent, nonce: bytes) -> AuditEntry:
+    """Return the entry that follows another.
+
+    Args:
+      before: the last entry; None: the log is empty.
+      event: what the new entry records.
+      nonce: of its call, or empty.
+    """
+    number = 1 if before is None else before.number + 1
+    content = {"number": number, **asdict(event), "nonce": nonce.hex()}
+    line = json.dumps(content, separators=(",", ":"))
+    return AuditEntry(number, line, _digest(GENESIS if before is None else before.digest, line))
+
+
+def every_entry(log: AuditLog) -> Iterator[AuditEntry]:
+    """Yield all entries of a log, oldest first, a page at a time."""
+    after = 0
+    while page := log.entries(after):
+        yield from page
+        after = page[-1].number
+
+
+def entry_of_json(text: str, place: int) -> AuditEntry:
+    """Parse an entry of an exported file.
+
+    Args:
+      text: a line of the file.
+      place: number that the entry should have, for the error.
+
+    Raises:
+      AuditBroken: the line holds no entry.
+    """
+    try:
+        content = json.loads(text)
+        digest = bytes.fromhex(content["digest"])
+        number, line = content["number"], content["line"]
+    except (ValueError, LookupError, TypeError):
+        number = line = digest = None
+    if not isinstance(number, int) or not isinstance(line, str) or digest is None:
+        raise AuditBroken(place, f"expected an entry of an export, found {value_text(text)}")
+    return AuditEntry(number, line, digest)
+
+
+def verify_entries(entries: Iterable[AuditEntry], expected: bytes | None = None) -> AuditEntry:
+    """Check a whole log, from its first entry.
+
+    Args:
+      entries: all entries, in the order in which they were found.
+      expected: a digest that was noted earlier; the log must hold it still. None: the end of the
+        log cannot be checked.
+
+    Returns:
+      The last entry.
+
+    Raises:
+      AuditBroken: an entry was changed, removed, inserted or moved; the log is empty; or it lacks
+        the expected digest, so that it was cut off or written anew.
+    """
+    last: AuditEntry | None = None
+    seen = False
+    for place, entry in enumerate(entries, 1):
+        if entry.number != place:
+            raise AuditBroken(place, f"expected number {place}, found {entry.number}: one is gone")
+        if entry.digest != _digest(GENESIS if last is None else last.digest, entry.line):
+            raise AuditBroken(place, "expected the digest of its line and of the entry before")
+        if json.loads(entry.line).get("number") != place:
+            raise AuditBroken(place, "expected its number in its line, found another")
+        last, seen = entry, seen or entry.digest == expected
+    if last is None:
+        raise AuditBroken(1, "expected an entry, found an empty log")
+    if expected is not None and not seen:
+        raise AuditBroken(
+            last.number,
+            f"expected the digest {expected.hex()} in the log, found none: its end was cut off, or"
+            " it was written anew",
+        )
+    return last
+
+
+def _digest(before: bytes, line: str) -> bytes:
+    return hashlib.sha256(_DOMAIN + before + line.encode()).digest()

@@ -1,0 +1,346 @@
+"""Addresses of stores, as operators write them, and the stores that they open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
+
+from askance_aggregator.store.audit import AuditEntry
+from askance_aggregator.store.backups import BackupFile, Manifest, open_backup
+from askance_aggregator.store.contract import Store
+from askance_aggregator.store.inspection import StoreFacts, inspect_file
+from askance_aggregator.store.migrations import KIND
+from askance_aggregator.store.replicas import ReplicaEntry
+from askance_aggregator.store.sqlite import SqliteStore
+from askance_aggregator.store.sqlite_backup import SQLITE, restore_sqlite
+from askance_aggregator.store.watch import StoreWatch
+from askance_client.errors import InvalidParameter, StoreError
+from askance_client.printable import value_text
+
+if TYPE_CHECKING:
+    from askance_aggregator.store.postgresql import PostgresqlDatabase, PostgresqlStore
+
+_SQLITE = "sqlite:///"
+_POSTGRESQL = ("postgresql://", "postgres://")
+_EXPECTED = f"expected {_SQLITE}FILE or {_POSTGRESQL[0]}[USER@]HOST[:PORT]/DATABASE"
+
+
+class StoreLocation(Protocol):
+    """Address of a store."""
+
+    def with_password_file(self, path: Path) -> StoreLocation:
+        """Return the location with the file that holds its password.
+
+        Raises:
+          InvalidParameter: a store without a password.
+        """
+        ...
+
+    def open(self, watch: StoreWatch | None = None) -> Store:
+        """Open the store to serve from it, alone.
+
+        Args:
+          watch: observer of later operations; None: there is none.
+
+        Raises:
+          StoreError: none there, damaged, not reachable, or in use by another process.
+          UnsupportedStore: written by a newer version.
+        """
+        ...
+
+    def open_beside(self) -> Store:
+        """Open the store for an operator's command, also while processes serve from it.
+
+        Raises:
+          StoreError: as `open`, but for other processes.
+        """
+        ...
+
+    def open_to_read(self) -> Store:
+        """Open the store to look into it while no process serves from it; raises as `open`."""
+        ...
+
+    def replicas(self) -> list[ReplicaEntry]:
+        """Return the processes that share the store, by name; none if it serves one alone.
+
+        Raises:
+          StoreError: as `open`.
+        """
+        ...
+
+    def audit_head(self) -> AuditEntry | None:
+        """Return the last entry of the audit log, also while processes serve from the store.
+
+        Raises:
+          StoreError: as `open_beside`.
+        """
+        ...
+
+    def migrate(self) -> int:
+        """Bring the store's schema to this version, and return the version.
+
+        Raises:
+          StoreError: as `open`, or a step could not be applied; those before it are.
+        """
+        ...
+
+    def inspect(self, now_s: Callable[[], float]) -> StoreFacts:
+        """Read the store's state without holding or changing it.
+
+        Args:
+          now_s: this machine's clock, in seconds since 1970.
+
+        Raises:
+          StoreError: none there, not a store, or not reachable.
+        """
+        ...
+
+    @property
+    def secret_files(self) -> tuple[Path, ...]:
+        """Files that hold a secret."""
+        ...
+
+    def restore(self, backup: BackupFile, now_s: int) -> None:
+        """Make the store of a backup, where there is none or an empty one.
+
+        Raises:
+          StoreError: a store with content is there, or the backup is damaged or of another kind
+            of store; nothing was stored.
+          UnsupportedStore: the backup was written by a newer version.
+        """
+        ...
+
+    @property
+    def control(self) -> Path | None:
+        """Path of the socket at which the process that holds the store alone takes commands.
+
+        None: commands open the store beside any process.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SqliteLocation:
+    """Address of a store in one SQLite file."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        return f"{_SQLITE}{self.path}"
+
+    def with_password_file(self, path: Path) -> StoreLocation:
+        raise InvalidParameter(
+            f"store_password_file: expected none for a SQLite store, got {str(path)!r}"
+        )
+
+    def open(self, watch: StoreWatch | None = None) -> Store:
+        return SqliteStore.open_to_serve(self.path, watch)
+
+    def open_beside(self) -> Store:
+        return SqliteStore.open_beside(self.path)
+
+    def open_to_read(self) -> Store:
+        return SqliteStore.open(self.path)
+
+    def replicas(self) -> list[ReplicaEntry]:
+        return []
+
+    def audit_head(self) -> AuditEntry | None:
+        with closing(self.open_beside()) as store:
+            return store.audit.head()
+
+    def migrate(self) -> int:
+        SqliteStore.open(self.path).close()  # applies the steps that it lacks
+        return KIND.version
+
+    def restore(self, backup: BackupFile, now_s: int) -> None:
+        restore_sqlite(backup, self.path, now_s)
+
+    @property
+    def control(self) -> Path | None:
+        return self.path.with_name(f"{self.path.name}.sock")
+
+    def inspect(self, now_s: Callable[[], float]) -> StoreFacts:
+        return inspect_file(self.path)
+
+    @property
+    def secret_files(self) -> tuple[Path, ...]:
+        return (self.path,)
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresqlLocation:
+    """Address of a store in a PostgreSQL database.
+
+    Args:
+      url: a connection URI as libpq reads it, without a password.
+      password_file: holds the password and nothing else, read anew for every connection; None:
+        libpq finds one (PGPASSFILE, ~/.pgpass, PGPASSWORD), or none is needed.
+    """
+
+    url: str
+    password_file: Path | None = None
+
+    def __str__(self) -> str:
+        return self.url
+
+    def with_password_file(self, path: Path) -> StoreLocation:
+        return replace(self, password_file=path)
+
+    def open(self, watch: StoreWatch | None = None) -> Store:
+        return _stores().open(self.url, self._parameters(), watch)
+
+    def open_beside(self) -> Store:
+        return self.open()
+
+    def open_to_read(self) -> Store:
+        return _stores().open_to_read(self.url, self._parameters())
+
+    def replicas(self) -> list[ReplicaEntry]:
+        with closing(self.open_to_read()) as store:
+            return store.replicas.listing()
+
+    def audit_head(self) -> AuditEntry | None:
+        with closing(self.open_to_read()) as store:
+            return store.audit.head()
+
+    def migrate(self) -> int:
+        return _databases().migrate(self.url, self._parameters())
+
+    def restore(self, backup: BackupFile, now_s: int) -> None:
+        _stores()
+        from askance_aggregator.store.postgresql.backup import restore_postgresql
+
+        restore_postgresql(self.url, self._parameters(), backup, now_s)
+
+    @property
+    def control(self) -> Path | None:
+        return None
+
+    def inspect(self, now_s: Callable[[], float]) -> StoreFacts:
+        parameters = self._parameters()  # refuses where psycopg is missing
+        from askance_aggregator.store.postgresql.inspection import inspect_database
+
+        return inspect_database(self.url, parameters, now_s)
+
+    @property
+    def secret_files(self) -> tuple[Path, ...]:
+        return () if self.password_file is None else (self.password_file,)
+
+    def _parameters(self) -> Callable[[], dict[str, str]]:
+        """The connection parameters, with the password that the file holds at each call."""
+        _stores()
+        from psycopg import ProgrammingError
+        from psycopg.conninfo import conninfo_to_dict
+
+        try:
+            given = {name: str(value) for name, value in conninfo_to_dict(self.url).items()}
+        except ProgrammingError as error:
+            what = str(error).strip()
+            raise InvalidParameter(f"store: {_EXPECTED}, got {self.url!r}: {what}") from None
+        if self.password_file is None:
+            return lambda: given
+        path = self.password_file
+        _password(path)
+        return lambda: {**given, "password": _password(path)}
+
+
+def store_location(text: str, folder: Path | None = None) -> StoreLocation:
+    """Parse the address of a store.
+
+    Args:
+      text: sqlite:///FILE, sqlite:////FILE (absolute), or a connection URI of PostgreSQL.
+      folder: what a relative FILE is relative to; None: the current folder.
+
+    Raises:
+      InvalidParameter: none of these, or an address that holds a password.
+    """
+    if text.startswith(_SQLITE) and text != _SQLITE:
+        return SqliteLocation((folder or Path()) / text.removeprefix(_SQLITE))
+    if text.startswith(_POSTGRESQL):
+        shown = without_password(text)
+        if shown != text:
+            raise InvalidParameter(
+                f"expected no password in an address, got one in {value_text(shown)} (put it in a"
+                " file: store_password_file in the configuration, or PGPASSFILE)"
+            )
+        return PostgresqlLocation(text)
+    raise InvalidParameter(f"{_EXPECTED}, got {value_text(without_password(text))}")
+
+
+def check_backup(path: Path) -> Manifest:
+    """Read a whole backup and return its manifest.
+
+    Raises:
+      StoreError: no file, no backup, truncated, damaged or written by a newer version.
+    """
+    with open_backup(path) as backup:
+        kind = backup.manifest.kind
+        backup.check(kind, _version_of(kind))
+        backup.verify()
+        return backup.manifest
+
+
+def _version_of(kind: str) -> int:
+    """Return the version of a kind's schema that this program knows; 0: it knows no such kind."""
+    if kind == SQLITE:
+        return KIND.version
+    if kind != "postgresql":
+        return 0
+    _stores()
+    from askance_aggregator.store.postgresql import schema
+
+    return schema.VERSION
+
+
+def without_password(text: str) -> str:
+    """Return an address without the passwords that it may hold; "..." stands in their place."""
+    try:
+        parts = urlsplit(text)
+        query = parse_qsl(parts.query, keep_blank_values=True)
+    except ValueError:
+        scheme, mark, rest = text.partition("://")
+        return f"{scheme}://...@{rest.rpartition('@')[2]}" if mark and "@" in rest else text
+    user, mark, host = parts.netloc.rpartition("@")
+    name, colon, _ = user.partition(":")
+    netloc = f"{name}:...@{host}" if colon else f"{user}{mark}{host}"
+    shown = parts.query
+    if any("password" in key for key, _ in query):
+        shown = "&".join(
+            f"{key}={'...' if 'password' in key else quote(value)}" for key, value in query
+        )
+    if netloc == parts.netloc and shown == parts.query:
+        return text
+    return urlunsplit((parts.scheme, netloc, parts.path, shown, parts.fragment))
+
+
+def _password(path: Path) -> str:
+    try:
+        return path.read_text().rstrip("\r\n")
+    except OSError as error:
+        raise StoreError(f"store_password_file {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise StoreError(f"store_password_file {path}: expected UTF-8 text") from None
+
+
+def _stores() -> type[PostgresqlStore]:
+    """The store's class, by an extra that an aggregator on SQLite does not need."""
+    try:
+        from askance_aggregator.store.postgresql import PostgresqlStore
+    except ImportError as error:
+        raise StoreError(
+            f"store: expected psycopg for a postgresql:// address, got {error}"
+            " (pip install 'askance[postgres]')"
+        ) from None
+    return PostgresqlStore
+
+
+def _databases() -> type[PostgresqlDatabase]:
+    _stores()
+    from askance_aggregator.store.postgresql import PostgresqlDatabase
+
+    return PostgresqlDatabase

@@ -1,0 +1,214 @@
+"""Backup of a PostgreSQL store: one snapshot, a COPY per table, restored into an empty schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+from psycopg import sql
+
+from askance_aggregator.store.backups import (
+    CHUNK_BYTES,
+    BackupFile,
+    BackupPart,
+    BackupWriter,
+    Manifest,
+    write_backup,
+)
+from askance_aggregator.store.postgresql import schema
+from askance_aggregator.store.postgresql.database import Connection, PostgresqlDatabase, one_row
+from askance_aggregator.store.postgresql.partitions import add_partition
+from askance_client.errors import StoreError
+
+POSTGRESQL = "postgresql"
+_SUFFIX = ".copy"
+# What belongs to processes and to this database, not to what a store remembers.
+_LEFT_OUT = frozenset({"holder", "leases", "probe", "replicas", "schema_steps"})
+_COLUMNS_LEFT_OUT = {("reports", "arrived")}  # numbers of this database's transactions
+_LAST = "reports"  # into partitions that follow from the other tables
+_TABLES = """
+SELECT relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+WHERE nspname = %s AND relkind IN ('r', 'p') AND NOT relispartition
+"""
+_REFERENCES = """
+SELECT child.relname, parent.relname FROM pg_constraint
+JOIN pg_class AS child ON child.oid = conrelid JOIN pg_class AS parent ON parent.oid = confrelid
+JOIN pg_namespace ON pg_namespace.oid = child.relnamespace
+WHERE nspname = %s AND contype = 'f' AND child.relname <> parent.relname
+"""
+_COLUMNS = """
+SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0
+  AND NOT attisdropped AND attgenerated = '' ORDER BY attnum
+"""
+_IDENTITIES = """
+SELECT table_name, column_name FROM information_schema.columns
+WHERE table_schema = %s AND is_identity = 'YES'
+"""
+_PARTITIONED = """
+SELECT number FROM studies LEFT JOIN retention ON retention.study = studies.number
+WHERE reports_deleted_unix_s IS NULL OR rows_left ORDER BY number
+"""
+_UNLIMITED = """
+SELECT set_config('statement_timeout', '0', false),
+  set_config('idle_in_transaction_session_timeout', '0', false)
+"""
+
+
+def back_up_postgresql(database: PostgresqlDatabase, path: Path, now_s: int) -> Manifest:
+    """Write a backup of a database, as one snapshot shows it.
+
+    Args:
+      database: may be written to meanwhile.
+      path: of the backup: a new file.
+      now_s: the time, in Unix seconds.
+
+    Raises:
+      StoreError: the database cannot be read, or the backup not be written; nothing is left.
+    """
+
+    def step(connection: Connection) -> Manifest:
+        connection.execute(_UNLIMITED)
+        connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+        def fill(writer: BackupWriter) -> Manifest:
+            for table in _ordered(connection):
+                columns = _columns(connection, table)
+                writer.add(f"{table}{_SUFFIX}", _rows(connection, table, columns), columns)
+            (devices,) = one_row(connection, "SELECT count(*) FROM devices")
+            (studies,) = one_row(connection, "SELECT count(*) FROM studies")
+            return writer.finish(
+                POSTGRESQL, schema.VERSION, at_unix_s=now_s, devices=devices, studies=studies
+            )
+
+        return write_backup(path, fill)
+
+    return database.beside(step)
+
+
+def restore_postgresql(
+    name: str, parameters: Callable[[], dict[str, str]], backup: BackupFile, now_s: int
+) -> None:
+    """Fill a database that has no store, or an empty one, and note that it was restored.
+
+    Args:
+      name: the database's address in errors.
+      parameters: libpq's connection parameters.
+      backup: of a PostgreSQL store; it is read twice.
+      now_s: the time, in Unix seconds.
+
+    Raises:
+      StoreError: the database holds devices or studies, a process holds it, or the backup is
+        damaged or of another kind or a newer version; nothing was stored.
+    """
+    backup.check(POSTGRESQL, schema.VERSION)
+    backup.verify()
+
+    def fill(connection: Connection) -> None:
+        connection.execute(_UNLIMITED)
+        _check_empty(connection, name)
+        parts = _parts_by_table(connection, backup)
+        for table in reversed(parts):  # what a migration has put there
+            name_of = sql.Identifier(table)
+            if connection.execute(sql.SQL("SELECT 1 FROM {} LIMIT 1").format(name_of)).fetchone():
+                connection.execute(sql.SQL("DELETE FROM {}").format(name_of))
+        for table, part in parts.items():
+            if table == _LAST:
+                for (study,) in connection.execute(_PARTITIONED).fetchall():
+                    add_partition(connection, study)
+            _fill_table(connection, backup, table, part)
+        _raise_identities(connection)
+        connection.execute("DELETE FROM restored_sequences")
+        connection.execute(
+            "INSERT INTO restored_sequences SELECT ordinal, acknowledged_sequence FROM devices"
+            " WHERE acknowledged_sequence > 0"
+        )
+        connection.execute(
+            "INSERT INTO restores VALUES (%s, %s)", (now_s, backup.manifest.at_unix_s)
+        )
+
+    PostgresqlDatabase.fill(name, parameters, backup.manifest.schema, fill)
+
+
+def _check_empty(connection: Connection, name: str) -> None:
+    connection.execute("LOCK TABLE devices, studies IN ACCESS EXCLUSIVE MODE")
+    (devices,) = one_row(connection, "SELECT count(*) FROM devices")
+    (studies,) = one_row(connection, "SELECT count(*) FROM studies")
+    if devices or studies:
+        raise StoreError(
+            f"store {name}: expected an empty store, got one of {devices} devices and {studies}"
+            " studies (give a new database)"
+        )
+
+
+def _parts_by_table(connection: Connection, backup: BackupFile) -> dict[str, BackupPart]:
+    """Return the parts by their tables, all of which are there, in the order to fill them."""
+    parts = {part.name.removesuffix(_SUFFIX): part for part in backup.manifest.parts}
+    tables = _ordered(connection)
+    if set(parts) != set(tables):
+        odd = ", ".join(sorted(set(parts) ^ set(tables)))
+        raise StoreError(
+            f"backup {backup.path}: expected a part per table, got one too many or too few: {odd}"
+        )
+    return {table: parts[table] for table in tables}
+
+
+def _fill_table(connection: Connection, backup: BackupFile, table: str, part: BackupPart) -> None:
+    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(
+        sql.Identifier(table), _names(part.columns)
+    )
+    with connection.cursor().copy(statement) as copy:
+        for chunk in backup.chunks(part):
+            copy.write(chunk)
+
+
+def _raise_identities(connection: Connection) -> None:
+    """Let new rows be numbered after those that were restored."""
+    for table, column in connection.execute(_IDENTITIES, (schema.SCHEMA,)).fetchall():
+        connection.execute(
+            sql.SQL(
+                "SELECT setval(pg_get_serial_sequence({place}, {name}), coalesce(max({column}), 1),"
+                " max({column}) IS NOT NULL) FROM {table}"
+            ).format(
+                place=sql.Literal(f"{schema.SCHEMA}.{table}"),
+                name=sql.Literal(column),
+                column=sql.Identifier(column),
+                table=sql.Identifier(table),
+            )
+        )
+
+
+def _ordered(connection: Connection) -> list[str]:
+    """Return the tables that a backup has, each after those that it refers to."""
+    found = {table for (table,) in connection.execute(_TABLES, (schema.SCHEMA,)).fetchall()}
+    after: dict[str, set[str]] = {table: set() for table in sorted(found - _LEFT_OUT)}
+    for child, parent in connection.execute(_REFERENCES, (schema.SCHEMA,)).fetchall():
+        if child in after:
+            after[child].add(parent)
+    after[_LAST] |= after.keys() - {_LAST}
+    return list(TopologicalSorter(after).static_order())
+
+
+def _columns(connection: Connection, table: str) -> tuple[str, ...]:
+    rows = connection.execute(_COLUMNS, (f"{schema.SCHEMA}.{table}",)).fetchall()
+    return tuple(column for (column,) in rows if (table, column) not in _COLUMNS_LEFT_OUT)
+
+
+def _rows(connection: Connection, table: str, columns: tuple[str, ...]) -> Iterator[bytes]:
+    """Yield a table's rows in PostgreSQL's binary form, about a megabyte at a time."""
+    statement = sql.SQL("COPY (SELECT {} FROM {}) TO STDOUT (FORMAT binary)").format(
+        _names(columns), sql.Identifier(table)
+    )
+    held, size = list[bytes | bytearray | memoryview](), 0
+    with connection.cursor().copy(statement) as copy:
+        for row in copy:
+            held.append(row)
+            size += len(row)
+            if size >= CHUNK_BYTES:
+                yield b"".join(held)
+                held, size = [], 0
+    yield b"".join(held)
+
+
+def _names(columns: tuple[str, ...]) -> sql.Composed:
+    return sql.SQL(", ").join(map(sql.Identifier, columns))

@@ -1,0 +1,302 @@
+"""Replicas of one PostgreSQL database: leases by its clock, hints by NOTIFY."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import psycopg
+from psycopg import errors, sql
+
+from askance_aggregator.store.checks import (
+    unknown_study,
+)
+from askance_aggregator.store.postgresql.database import (
+    Connection,
+    PostgresqlDatabase,
+    one_row,
+)
+from askance_aggregator.store.replicas import (
+    LEASE_S,
+    LOOK_S,
+    RENEW_S,
+    LeaseLost,
+    ReplicaEntry,
+    SharedStudy,
+    TakingRound,
+)
+from askance_client.errors import StoreError
+
+_CHANNEL = "askance"
+_NAMED = 0x61736B6E  # "askn": with a name's hash, the advisory lock of the replica of that name
+_SUBMITTING = 0x61736B73_75626D69  # "asksubmi": the advisory lock of a study's acceptance
+_PREDECESSOR = "2s"  # for the server to notice that the process before has died
+_RETRY_S = 0.5  # after a renewal that failed
+_UNTIL = f"clock_timestamp() + make_interval(secs => {LEASE_S})"
+_ACQUIRE = f"""
+INSERT INTO leases (study, replica, token, expires_at)
+SELECT number, %s, 1, {_UNTIL} FROM studies WHERE digest = %s
+ON CONFLICT (study) DO UPDATE
+SET replica = excluded.replica, token = leases.token + 1, expires_at = {_UNTIL}
+WHERE leases.expires_at <= clock_timestamp()
+RETURNING study, token
+"""
+_RENEW = f"""
+UPDATE leases SET expires_at = {_UNTIL}
+FROM unnest(%s::bigint[], %s::bigint[]) AS held (study, token)
+WHERE leases.study = held.study AND leases.token = held.token RETURNING leases.study
+"""
+_OPEN = """
+SELECT digest, coalesce(expires_at <= clock_timestamp(), true), cancelling, rounds.epoch,
+  rounds.number
+FROM studies LEFT JOIN leases ON leases.study = studies.number
+LEFT JOIN LATERAL (SELECT epoch, rounds.number FROM rounds WHERE rounds.study = studies.number
+  AND NOT closed AND NOT ended ORDER BY epoch DESC, rounds.number DESC LIMIT 1) AS rounds ON true
+WHERE NOT EXISTS (SELECT FROM conclusions WHERE conclusions.study = studies.number AND epoch = 0)
+ORDER BY studies.number
+"""
+_LISTING = """
+SELECT name, address, extract(epoch FROM clock_timestamp() - seen_at)::bigint,
+  ARRAY(SELECT encode(digest, 'hex') FROM leases JOIN studies ON studies.number = leases.study
+    WHERE leases.replica = replicas.name AND expires_at > clock_timestamp()
+      AND NOT EXISTS (SELECT FROM conclusions WHERE conclusions.study = number AND epoch = 0)
+    ORDER BY studies.number)
+FROM replicas WHERE seen_at > clock_timestamp() - interval '1 day' ORDER BY name
+"""
+_ROUND_LINES = """
+SELECT line FROM transcript_lines WHERE study = %(study)s AND epoch = %(epoch)s
+  AND (number = 0 OR number = (SELECT max(number) FROM transcript_lines
+    WHERE study = %(study)s AND epoch = %(epoch)s)) ORDER BY number
+"""
+# Of one partition by its name: for a table that has no statistics yet, the planner would take the
+# primary key, which begins with the partition, and read each report of the round.
+_STORED_SINCE = sql.SQL(
+    "SELECT ordinal, data FROM {} WHERE request = ANY(%s::bigint[]) AND arrived >= %s::text::xid8"
+)
+
+
+class PostgresqlReplicas:
+    """Membership of one process in those that serve from a database (see `Replicas`)."""
+
+    def __init__(self, database: PostgresqlDatabase) -> None:
+        self._database = database
+        self._name = ""
+        self._held: dict[int, int] = {}  # tokens, by the study's number
+        self._digests: dict[int, bytes] = {}  # of the studies above
+        self._lock = threading.Lock()
+
+    def register(self, name: str) -> None:
+        self._database.hold_also(lambda connection: self._take_name(connection, name))
+
+        def step(connection: Connection) -> None:
+            connection.execute(
+                "DELETE FROM replicas WHERE seen_at < clock_timestamp() - interval '1 day'"
+            )
+            connection.execute(
+                "INSERT INTO replicas (name, address) VALUES (%s, '') ON CONFLICT (name) DO UPDATE"
+                " SET address = '', started_at = DEFAULT, seen_at = DEFAULT",
+                (name,),
+            )
+            connection.execute(
+                "UPDATE leases SET expires_at = '-infinity' WHERE replica = %s", (name,)
+            )
+            notify(connection)
+
+        self._database.write(step)
+        self._name = name
+
+    def announce(self, address: str) -> None:
+        self._database.write(
+            lambda connection: connection.execute(
+                "UPDATE replicas SET address = %s WHERE name = %s", (address, self._name)
+            )
+        )
+
+    def listing(self) -> list[ReplicaEntry]:
+        rows = self._database.rows(_LISTING)
+        return [ReplicaEntry(name, at, max(seen, 0), tuple(d)) for name, at, seen, d in rows]
+
+    def acquire(self, study_digest: bytes) -> bool:
+        with self._lock:
+            if study_digest in self._digests.values():
+                return True
+            row = self._database.write(
+                lambda c: c.execute(_ACQUIRE.encode(), (self._name, study_digest)).fetchone()
+            )
+            if row is None:
+                return False
+            self._held[row[0]] = row[1]
+            self._digests[row[0]] = study_digest
+            return True
+
+    def release(self, study_digest: bytes) -> None:
+        with self._lock:
+            for study in [n for n, digest in self._digests.items() if digest == study_digest]:
+                token = self._held[study]
+                self._forget(study)
+                self._database.write(lambda c: _expire(c, study, token))  # noqa: B023  # called now
+
+    def renewals(self, stopping: threading.Event) -> Iterator[frozenset[bytes]]:
+        wait_s = 0.0
+        while not stopping.wait(wait_s):
+            began = time.monotonic()
+            lost: frozenset[bytes] = frozenset()
+            try:
+                lost = self._renew()
+                pause_s = RENEW_S
+            except StoreError:  # the database's observer has it
+                pause_s = _RETRY_S
+            yield lost
+            wait_s = max(pause_s - (time.monotonic() - began), 0)
+
+    def looks(self, stopping: threading.Event) -> Iterator[None]:
+        listening: Connection | None = None
+        try:
+            while not stopping.is_set():
+                yield None
+                try:
+                    if listening is None:
+                        listening = self._database.connect()
+                        listening.execute(f"LISTEN {_CHANNEL}".encode())
+                    for _ in listening.notifies(timeout=LOOK_S, stop_after=1):
+                        pass
+                except (StoreError, psycopg.Error):
+                    if listening is not None:
+                        listening.close()
+                    listening = None
+                    stopping.wait(LOOK_S)
+        finally:
+            if listening is not None:
+                listening.close()
+
+    def hint(self) -> None:
+        self._database.write(notify)
+
+    @contextmanager
+    def submitting(self) -> Iterator[None]:
+        with self._database.locked(_SUBMITTING):
+            yield
+
+    def cancel(self, study_digest: bytes) -> None:
+        def step(connection: Connection) -> None:
+            connection.execute(
+                "UPDATE studies SET cancelling = true WHERE digest = %s", (study_digest,)
+            )
+            notify(connection)
+
+        self._database.write(step)
+
+    def open_studies(self) -> list[SharedStudy]:
+        return [
+            SharedStudy(
+                digest, free, cancelling, None if epoch is None else TakingRound(epoch, number)
+            )
+            for digest, free, cancelling, epoch, number in self._database.rows(_OPEN)
+        ]
+
+    def round_lines(self, study_digest: bytes, epoch: int) -> list[str]:
+        def read(connection: Connection) -> list[str]:
+            study = study_number(connection, study_digest)
+            of = {"study": study, "epoch": epoch}
+            return [line for (line,) in connection.execute(_ROUND_LINES.encode(), of)]
+
+        return self._database.read(read)
+
+    def position(self) -> int:
+        return self._database.read(_position)
+
+    def stored_since(
+        self, request_digests: Sequence[bytes], position: int
+    ) -> tuple[list[tuple[int, bytes]], int]:
+        def read(connection: Connection) -> tuple[list[tuple[int, bytes]], int]:
+            now = _position(connection)  # before the rows: what they lack is stored after it
+            requests: dict[int, list[int]] = {}
+            for part, number in connection.execute(
+                "SELECT part, number FROM requests WHERE digest = ANY(%s::bytea[])",
+                (list(request_digests),),
+            ):
+                requests.setdefault(part, []).append(number)
+            found: list[tuple[int, bytes]] = []
+            for part, numbers in requests.items():
+                statement = _STORED_SINCE.format(sql.Identifier(f"reports_{part}"))
+                rows = connection.execute(statement, (numbers, str(position)), binary=True)
+                found.extend((ordinal, data) for ordinal, data in rows)
+            return found, now
+
+        return self._database.read(read)
+
+    def check(self, connection: Connection, study: int) -> None:
+        """Check in a transaction that this process may drive a study.
+
+        A study that no replica has ever driven may be written by any process.
+
+        Raises:
+          LeaseLost: another replica has its lease, or this process gave it back.
+        """
+        row = connection.execute(
+            "SELECT token, replica FROM leases WHERE study = %s FOR SHARE", (study,)
+        ).fetchone()
+        if row is not None and row[0] != self._held.get(study):
+            raise LeaseLost(
+                f"study {study}: expected this replica to hold its lease, found it held by"
+                f" {row[1]!r}; nothing was written"
+            )
+
+    def _renew(self) -> frozenset[bytes]:
+        def step(connection: Connection) -> set[int]:
+            connection.execute(
+                "UPDATE replicas SET seen_at = clock_timestamp() WHERE name = %s", (self._name,)
+            )
+            held = (list(self._held), list(self._held.values()))
+            return {study for (study,) in connection.execute(_RENEW.encode(), held)}
+
+        with self._lock:  # a lease that is given back meanwhile must not be renewed after it
+            kept = self._database.write(step)
+            return frozenset(self._forget(study) for study in set(self._held) - kept)
+
+    def _forget(self, study: int) -> bytes:
+        del self._held[study]
+        return self._digests.pop(study)
+
+    def _take_name(self, connection: Connection, name: str) -> None:
+        connection.execute("SELECT set_config('lock_timeout', %s, false)", (_PREDECESSOR,))
+        try:
+            connection.execute("SELECT pg_advisory_lock(%s, hashtext(%s))", (_NAMED, name))
+        except errors.LockNotAvailable:
+            raise StoreError(
+                f"replica: expected a name of its own, got {name!r}, which a running process has"
+                " (set another in the configuration: replica = ...)"
+            ) from None
+
+
+def study_number(connection: Connection, digest: bytes) -> int:
+    """Return the number of a study.
+
+    Raises:
+      StoreError: there is none of that digest.
+    """
+    row = connection.execute("SELECT number FROM studies WHERE digest = %s", (digest,)).fetchone()
+    if row is None:
+        raise unknown_study(digest)
+    return int(row[0])
+
+
+def notify(connection: Connection) -> None:
+    """Let all replicas look once this transaction is durable."""
+    connection.execute(f"NOTIFY {_CHANNEL}".encode())
+
+
+def _expire(connection: Connection, study: int, token: int) -> None:
+    connection.execute(
+        "UPDATE leases SET expires_at = '-infinity' WHERE study = %s AND token = %s",
+        (study, token),
+    )
+    notify(connection)
+
+
+def _position(connection: Connection) -> int:
+    return int(
+        one_row(connection, "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint")[0]
+    )

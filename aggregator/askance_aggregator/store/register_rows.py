@@ -1,0 +1,430 @@
+"""The register's rows, in the SQL that SQLite and PostgreSQL share."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance_aggregator.store.register import (
+    MAX_TAGS,
+    Affected,
+    DeviceEntry,
+    DeviceSelection,
+    DeviceState,
+    GatewayEntry,
+    RegisterCount,
+    StandingChanges,
+    TokenEntry,
+    checked_limit,
+    checked_tagging,
+    checked_tags,
+    key_of,
+    too_many_tags,
+    unknown_device,
+)
+from askance_aggregator.store.tagged_population import TaggedPopulation
+
+T = TypeVar("T")
+_SEEN_AT_ONCE = 500  # ordinals of one statement
+_LEVEL = 1  # of compression: a list of users is written once, and mostly gaps of 1
+
+_ENTRY = (
+    "SELECT device_id, ordinal, devices.state, coalesce(gateway_id, ?), enrolled_day, seen_day"
+    " FROM devices LEFT JOIN gateways ON gateways.number = devices.gateway"
+)
+_PAGE = " WHERE devices.ordinal > ? ORDER BY devices.ordinal LIMIT ?"
+# One tag leads, by its index from the page's start on; the others are looked up per device. The
+# condition is on the tag's own ordinal: a join's equality does not lead into an index by itself.
+_PAGE_OF_TAG = (
+    " JOIN device_tags USING (ordinal) WHERE device_tags.ordinal > ? AND tag = ?{others}"
+    " ORDER BY device_tags.ordinal LIMIT ?"
+)
+_OTHER_TAG = (
+    " AND EXISTS (SELECT 1 FROM device_tags AS other WHERE other.tag = ?"
+    " AND other.ordinal = device_tags.ordinal)"
+)
+_COMPARED = 10_000  # devices of a tag that are counted to find the rarest of several tags
+_STATES = (
+    "SELECT ordinal, state FROM devices WHERE changed > ?"
+    " UNION ALL SELECT ordinal, 2 FROM empty_places WHERE changed > ?"
+)
+
+
+class StatementAnswer(Protocol):
+    """Rows that a statement gave, or the number that it changed."""
+
+    @property
+    def rowcount(self) -> int:
+        """Number of rows changed."""
+        ...
+
+    def fetchall(self) -> list[Any]:
+        """Return all rows."""
+        ...
+
+
+Execute = Callable[[str, Sequence[object]], StatementAnswer]
+"""Runs a statement whose parameters are written as question marks."""
+
+
+class Transactions(Protocol):
+    """Transactions of a database, whatever its dialect of parameters."""
+
+    def read(self, step: Callable[[Execute], T]) -> T:
+        """Run statements that read.
+
+        Raises:
+          StoreError: the store cannot be read.
+        """
+        ...
+
+    def write(self, step: Callable[[Execute], T]) -> T:
+        """Run a step as one durable transaction.
+
+        Raises:
+          StoreError: nothing was changed.
+        """
+        ...
+
+
+class RegisterRows:
+    """The register in a database (see `Register`)."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    def devices(
+        self, tags: Sequence[str] = (), after: int = -1, limit: int = 100
+    ) -> list[DeviceEntry]:
+        wanted, most = checked_tags(tags), checked_limit(limit)
+
+        def step(execute: Execute) -> list[DeviceEntry]:
+            if not wanted:
+                return _entries(execute, f"{_ENTRY}{_PAGE}", (b"", after, most))
+            ordered = _rarest_first(execute, wanted, after)
+            others = _OTHER_TAG * (len(ordered) - 1)
+            statement = f"{_ENTRY}{_PAGE_OF_TAG.format(others=others)}"
+            return _entries(execute, statement, (b"", after, *ordered, most))
+
+        return self._transactions.read(step)
+
+    def gateways(self, after: int = 0, limit: int = 100) -> list[GatewayEntry]:
+        rows = self._rows(
+            "SELECT gateway_id, number, state,"
+            " (SELECT count(*) FROM devices WHERE devices.gateway = gateways.number)"
+            " FROM gateways WHERE number > ? ORDER BY number LIMIT ?",
+            (after, checked_limit(limit)),
+        )
+        return [
+            GatewayEntry(gateway_id, number, DeviceState(state), members)
+            for gateway_id, number, state, members in rows
+        ]
+
+    def show(self, device_id: bytes) -> DeviceEntry:
+        found = self._transactions.read(
+            lambda execute: _entries(execute, f"{_ENTRY} WHERE device_id = ?", (b"", device_id))
+        )
+        if not found:
+            raise unknown_device(device_id)
+        return found[0]
+
+    def tag(
+        self, selection: DeviceSelection, add: Sequence[str] = (), remove: Sequence[str] = ()
+    ) -> Affected:
+        added, removed = checked_tagging(add, remove)
+
+        def step(execute: Execute) -> Affected:
+            _check_devices(execute, selection)
+            where, parameters = _selected(selection)
+            ((selected,),) = execute(
+                f"SELECT count(*) FROM devices WHERE ordinal IN ({where})", parameters
+            ).fetchall()
+            for tag in added:
+                execute(
+                    f"INSERT INTO device_tags SELECT ?, ordinal FROM devices WHERE ordinal IN"
+                    f" ({where}) ON CONFLICT DO NOTHING",
+                    (tag, *parameters),
+                )
+            if removed:  # in one statement: what it removes may select
+                execute(
+                    f"DELETE FROM device_tags WHERE tag IN ({_marks(removed)})"
+                    f" AND ordinal IN ({where})",
+                    (*removed, *parameters),
+                )
+            for tag in added:
+                _keep_one_value(execute, tag)
+                _check_number(execute, tag)
+            return Affected(selected)
+
+        return self._transactions.write(step)
+
+    def revoke(self, selection: DeviceSelection) -> Affected:
+        return self._change(selection, DeviceState.REVOKED)
+
+    def restore(self, selection: DeviceSelection) -> Affected:
+        return self._change(selection, DeviceState.ACTIVE)
+
+    def forget(self, selection: DeviceSelection) -> Affected:
+        def step(execute: Execute) -> Affected:
+            _check_devices(execute, selection)
+            where, parameters = _selected(selection)
+            standing = _raise_standing(execute)
+            execute(
+                "INSERT INTO empty_places SELECT ordinal, ? FROM devices WHERE ordinal IN"
+                f" ({where})",
+                (standing, *parameters),
+            )
+            emptied = "SELECT ordinal FROM empty_places WHERE changed = ?"
+            execute(f"DELETE FROM device_tags WHERE ordinal IN ({emptied})", (standing,))
+            execute(
+                f"DELETE FROM certificates WHERE gateway = 0 AND ordinal IN ({emptied})",
+                (standing,),
+            )
+            gone = execute(f"DELETE FROM devices WHERE ordinal IN ({emptied})", (standing,))
+            return Affected(gone.rowcount)
+
+        return self._transactions.write(step)
+
+    def count(self) -> RegisterCount:
+        # Each ordinal up to the last is a device's or an empty place: no device is counted by row.
+        ((last, last_empty, revoked, forgotten),) = self._rows(
+            "SELECT (SELECT coalesce(max(ordinal), -1) FROM devices),"
+            " (SELECT coalesce(max(ordinal), -1) FROM empty_places),"
+            " (SELECT count(*) FROM devices WHERE state = 1), (SELECT count(*) FROM empty_places)"
+        )
+        devices = max(last, last_empty) + 1 - forgotten
+        return RegisterCount(devices - revoked, revoked, forgotten)
+
+    def fix_users(
+        self, study_digest: bytes, tags: Sequence[str], epoch: int = 0
+    ) -> NDArray[np.int64]:
+        of = (study_digest, epoch)
+        kept = self._fixed(of)
+        if kept is None:
+            where, parameters = _selected(DeviceSelection(tags=checked_tags(tags)))
+
+            def step(execute: Execute) -> None:
+                rows = execute(
+                    f"SELECT ordinal FROM devices WHERE state = 0 AND ordinal IN ({where})"
+                    " ORDER BY ordinal",
+                    parameters,
+                ).fetchall()
+                users = np.fromiter((ordinal for (ordinal,) in rows), "<i8", len(rows))
+                execute(
+                    "INSERT INTO study_users VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                    (*of, _packed(users)),
+                )
+
+            self._transactions.write(step)
+            kept = self._fixed(of)
+            assert kept is not None
+        return kept
+
+    def fixed_users(self, study_digest: bytes, epoch: int = 0) -> NDArray[np.int64] | None:
+        return self._fixed((study_digest, epoch))
+
+    def count_tagged(self, tags: Sequence[str]) -> int:
+        where, parameters = _selected(DeviceSelection(tags=checked_tags(tags)))
+        statement = f"SELECT count(*) FROM devices WHERE state = 0 AND ordinal IN ({where})"
+        return int(self._rows(statement, parameters)[0][0])
+
+    def keep_population(self, study_digest: bytes, population: TaggedPopulation) -> None:
+        columns = (study_digest, population.salt, " ".join(population.tags))
+        self._transactions.write(
+            lambda execute: execute(
+                "INSERT INTO tagged_populations VALUES (?, ?, ?) ON CONFLICT DO NOTHING", columns
+            )
+        )
+
+    def population(self, study_digest: bytes) -> TaggedPopulation | None:
+        statement = "SELECT tags, salt FROM tagged_populations WHERE study = ?"
+        rows = self._rows(statement, (study_digest,))
+        return TaggedPopulation(tuple(rows[0][0].split(" ")), rows[0][1]) if rows else None
+
+    def standing(self) -> int:
+        return int(self._rows("SELECT standing FROM register")[0][0])
+
+    def changes(self, since: int) -> StandingChanges:
+        number = self.standing()  # first: what changes meanwhile is among the next changes
+        devices = self._rows(_STATES, (since, since))
+        gateways = self._rows("SELECT number, state FROM gateways WHERE changed > ?", (since,))
+        return StandingChanges(
+            number,
+            {ordinal: DeviceState(state) for ordinal, state in devices},
+            {gateway: DeviceState(state) for gateway, state in gateways},
+        )
+
+    def note_seen(self, ordinals: Sequence[int], day: int) -> None:
+        def step(execute: Execute) -> None:
+            for start in range(0, len(ordinals), _SEEN_AT_ONCE):
+                part = sorted(ordinals[start : start + _SEEN_AT_ONCE])
+                execute(
+                    f"UPDATE devices SET seen_day = ? WHERE ordinal IN ({_marks(part)})"
+                    " AND coalesce(seen_day, -1) < ?",
+                    (day, *part, day),
+                )
+
+        self._transactions.write(step)
+
+    def keep_token(self, token_id: bytes, limit: int, ends_unix_s: int) -> None:
+        self._transactions.write(
+            lambda execute: execute(
+                "INSERT INTO enrolment_tokens (token_id, devices, most, ends_unix_s)"
+                " VALUES (?, 0, ?, ?) ON CONFLICT DO NOTHING",
+                (token_id, limit, ends_unix_s),
+            )
+        )
+
+    def tokens(self) -> list[TokenEntry]:
+        rows = self._rows(
+            "SELECT token_id, devices, most, ends_unix_s, revoked FROM enrolment_tokens"
+            " ORDER BY coalesce(ends_unix_s, 0) DESC, token_id"
+        )
+        return [
+            TokenEntry(token_id, used, limit, ends, revoked=bool(revoked))
+            for token_id, used, limit, ends, revoked in rows
+        ]
+
+    def revoke_token(self, token_id: bytes) -> None:
+        def step(execute: Execute) -> None:
+            statement = "UPDATE enrolment_tokens SET revoked = 1 WHERE token_id = ?"
+            if not execute(statement, (token_id,)).rowcount:
+                raise unknown_device(token_id, "enrolment token")
+
+        self._transactions.write(step)
+
+    def _change(self, selection: DeviceSelection, state: DeviceState) -> Affected:
+        def step(execute: Execute) -> Affected:
+            _check_devices(execute, selection, gateways=True)
+            where, parameters = _selected(selection)
+            to = (int(state), _raise_standing(execute), int(state))
+            devices = execute(
+                f"UPDATE devices SET state = ?, changed = ? WHERE state <> ? AND ordinal IN"
+                f" ({where})",
+                (*to, *parameters),
+            ).rowcount
+            if not selection.ids:
+                return Affected(devices)
+            gateways = execute(
+                "UPDATE gateways SET state = ?, changed = ? WHERE state <> ? AND gateway_id IN"
+                f" ({_marks(selection.ids)})",
+                (*to, *selection.ids),
+            ).rowcount
+            return Affected(devices, gateways)
+
+        return self._transactions.write(step)
+
+    def _fixed(self, of: tuple[bytes, int]) -> NDArray[np.int64] | None:
+        rows = self._rows("SELECT users FROM study_users WHERE study = ? AND epoch = ?", of)
+        return _unpacked(rows[0][0]) if rows else None
+
+    def _rows(self, statement: str, parameters: Sequence[object] = ()) -> list[Any]:
+        return self._transactions.read(lambda execute: execute(statement, parameters).fetchall())
+
+
+def _entries(execute: Execute, statement: str, parameters: Sequence[object]) -> list[DeviceEntry]:
+    """Return devices with their tags."""
+    rows = execute(statement, parameters).fetchall()
+    if not rows:
+        return []
+    first, last = rows[0][1], rows[-1][1]
+    ordinals = {row[1] for row in rows}
+    tags: dict[int, list[str]] = {}
+    # By a range: a page is mostly one, and an index of tags by ordinal has little else in it.
+    for ordinal, tag in execute(
+        "SELECT ordinal, tag FROM device_tags WHERE ordinal BETWEEN ? AND ? ORDER BY tag",
+        (first, last),
+    ).fetchall():
+        if ordinal in ordinals:
+            tags.setdefault(ordinal, []).append(tag)
+    return [
+        DeviceEntry(
+            device_id, ordinal, DeviceState(state), tuple(tags.get(ordinal, ())), gateway, *days
+        )
+        for device_id, ordinal, state, gateway, *days in rows
+    ]
+
+
+def _rarest_first(execute: Execute, tags: Sequence[str], after: int) -> list[str]:
+    """Order tags by their number of devices after an ordinal, as far as it is counted."""
+    if len(tags) == 1:
+        return list(tags)
+    numbers = {
+        tag: execute(
+            "SELECT count(*) FROM (SELECT 1 FROM device_tags WHERE tag = ? AND ordinal > ?"
+            " LIMIT ?) AS counted",
+            (tag, after, _COMPARED),
+        ).fetchall()[0][0]
+        for tag in tags
+    }
+    return sorted(tags, key=numbers.__getitem__)
+
+
+def _selected(selection: DeviceSelection) -> tuple[str, tuple[object, ...]]:
+    """Return a query of the selected devices' ordinals, and its parameters."""
+    if selection.ids:
+        marks = _marks(selection.ids)
+        return f"SELECT ordinal FROM devices WHERE device_id IN ({marks})", selection.ids
+    one = "SELECT ordinal FROM device_tags WHERE tag = ?"
+    return " INTERSECT ".join([one] * len(selection.tags)), selection.tags
+
+
+def _check_devices(execute: Execute, selection: DeviceSelection, *, gateways: bool = False) -> None:
+    """Refuse an id that the register does not have."""
+    unknown = _without(execute, "device_id", "devices", selection.ids)
+    if gateways:
+        unknown = _without(execute, "gateway_id", "gateways", unknown)
+    if unknown:
+        raise unknown_device(unknown[0])
+
+
+def _without(execute: Execute, column: str, table: str, ids: Sequence[bytes]) -> list[bytes]:
+    """Return those of the ids that a table's column lacks."""
+    if not ids:
+        return []
+    statement = f"SELECT {column} FROM {table} WHERE {column} IN ({_marks(ids)})"
+    known = {bytes(value) for (value,) in execute(statement, ids).fetchall()}
+    return [one for one in ids if one not in known]
+
+
+def _keep_one_value(execute: Execute, tag: str) -> None:
+    """Take the other values of a tag's key from all that have the tag."""
+    key = key_of(tag)
+    if key:
+        execute(
+            "DELETE FROM device_tags WHERE tag >= ? AND tag < ? AND tag <> ? AND ordinal IN"
+            " (SELECT ordinal FROM device_tags WHERE tag = ?)",
+            (f"{key}=", f"{key}>", tag, tag),  # ">" follows "="
+        )
+
+
+def _check_number(execute: Execute, tag: str) -> None:
+    # Per device with the tag, by the index of ordinals: grouped, all devices' tags are read.
+    over = execute(
+        "SELECT ordinal FROM device_tags AS given WHERE tag = ? AND (SELECT count(*)"
+        " FROM device_tags WHERE device_tags.ordinal = given.ordinal) > ? LIMIT 1",
+        (tag, MAX_TAGS),
+    ).fetchall()
+    if over:
+        raise too_many_tags(over[0][0])
+
+
+def _raise_standing(execute: Execute) -> int:
+    statement = "UPDATE register SET standing = standing + 1 RETURNING standing"
+    return int(execute(statement, ()).fetchall()[0][0])
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _packed(users: NDArray[np.int64]) -> bytes:
+    return zlib.compress(np.diff(users, prepend=np.int64(0)).astype("<i8").tobytes(), _LEVEL)
+
+
+def _unpacked(data: bytes) -> NDArray[np.int64]:
+    return np.cumsum(np.frombuffer(zlib.decompress(data), "<i8"), dtype=np.int64)

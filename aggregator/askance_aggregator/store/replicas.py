@@ -1,0 +1,206 @@
+"""Interface of the processes that share a store: leases on studies, and news of each other.
+
+A replica is a process that serves from a store. Each open study is driven by the replica that holds
+the study's lease: it alone asks rounds, writes the transcript and concludes. A lease has a token
+that rises with each holder; every write of a driver is checked against the token in the store, in
+the same transaction, so that a replica which lost its lease without knowing it writes nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Protocol
+
+from askance_client.errors import StoreError
+
+LEASE_S = 6.0
+"""Seconds that a lease lasts without being renewed; a dead replica's studies go on after them."""
+RENEW_S = LEASE_S / 3
+"""Seconds between two renewals."""
+LOOK_S = 0.5
+"""Seconds between two looks at what other replicas have done; a hint shortens the wait."""
+
+
+class LeaseLost(StoreError):
+    """A study's lease is another replica's: the write that needed it was not made."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakingRound:
+    """A round that takes reports: its epoch (0: the study collects once) and its number."""
+
+    epoch: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class SharedStudy:
+    """An open study of a store that replicas share.
+
+    Args:
+      digest: the study's.
+      free: whether no replica holds its lease now.
+      cancelling: whether its analyst has asked for its end.
+      round: the round that takes reports; None: it has none.
+    """
+
+    digest: bytes
+    free: bool
+    cancelling: bool
+    round: TakingRound | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaEntry:
+    """A replica as the store knows it.
+
+    Args:
+      name: unique among the replicas of the store.
+      address: where devices and analysts reach it, HOST:PORT.
+      seen_s: seconds since it last renewed its leases, by the store's clock.
+      drives: the digests of the studies that it drives, in hexadecimal digits.
+    """
+
+    name: str
+    address: str
+    seen_s: int
+    drives: tuple[str, ...]
+
+
+class Replicas(Protocol):
+    """Membership of one process in those that share a store; for any thread.
+
+    Every method raises StoreError when the store cannot be read or written.
+    """
+
+    def register(self, name: str) -> None:
+        """Become a replica of this name.
+
+        Leases of an earlier process of the name are free at once.
+
+        Raises:
+          StoreError: a process of that name runs.
+        """
+        ...
+
+    def announce(self, address: str) -> None:
+        """Let other replicas know where this one listens, HOST:PORT."""
+        ...
+
+    def listing(self) -> list[ReplicaEntry]:
+        """Return the replicas, by name; those that have not been seen for a day are left out."""
+        ...
+
+    def acquire(self, study_digest: bytes) -> bool:
+        """Take a study's lease; return False if another replica holds it.
+
+        A lease that this process holds already is kept, and True returned.
+        """
+        ...
+
+    def release(self, study_digest: bytes) -> None:
+        """Give a lease back, so that another replica need not wait for its end."""
+        ...
+
+    def renewals(self, stopping: threading.Event) -> Iterator[frozenset[bytes]]:
+        """Renew the leases every `RENEW_S` until `stopping`; yield after each try those lost."""
+        ...
+
+    def looks(self, stopping: threading.Event) -> Iterator[None]:
+        """Yield at a hint of another replica, and every `LOOK_S` without one, until `stopping`."""
+        ...
+
+    def hint(self) -> None:
+        """Let the other replicas look now. A hint may be lost."""
+        ...
+
+    def submitting(self) -> AbstractContextManager[None]:
+        """Let no other replica accept a study meanwhile."""
+        ...
+
+    def cancel(self, study_digest: bytes) -> None:
+        """Note durably that an open study is to be cancelled; the holder of its lease does it."""
+        ...
+
+    def open_studies(self) -> list[SharedStudy]:
+        """Return the open studies, oldest first."""
+        ...
+
+    def round_lines(self, study_digest: bytes, epoch: int) -> list[str]:
+        """Return the first and the last line of a transcript."""
+        ...
+
+    def position(self) -> int:
+        """Return a position: reports that are durable later than now are stored after it."""
+        ...
+
+    def stored_since(
+        self, request_digests: Sequence[bytes], position: int
+    ) -> tuple[list[tuple[int, bytes]], int]:
+        """Return the reports of these requests stored after a position, and the position of now.
+
+        Returns:
+          (ordinal, bytes) of every report stored after the position, by whichever replica, and
+          maybe of some stored before; and the position to ask from next time.
+        """
+        ...
+
+
+class SoleReplica:
+    """The one process of a store that is not shared: it holds every lease (see `Replicas`)."""
+
+    def register(self, name: str) -> None:
+        """Do nothing."""
+
+    def announce(self, address: str) -> None:
+        """Do nothing."""
+
+    def listing(self) -> list[ReplicaEntry]:
+        """Return none: there are no others to tell it from."""
+        return []
+
+    def acquire(self, study_digest: bytes) -> bool:
+        """Return True."""
+        return True
+
+    def release(self, study_digest: bytes) -> None:
+        """Do nothing."""
+
+    def renewals(self, stopping: threading.Event) -> Iterator[frozenset[bytes]]:
+        """Yield nothing: no lease can be lost."""
+        return iter(())
+
+    def looks(self, stopping: threading.Event) -> Iterator[None]:
+        """Yield nothing: nothing changes elsewhere."""
+        return iter(())
+
+    def hint(self) -> None:
+        """Do nothing."""
+
+    def submitting(self) -> AbstractContextManager[None]:
+        """Return a context without effect."""
+        return nullcontext()
+
+    def cancel(self, study_digest: bytes) -> None:
+        """Do nothing: the caller holds the lease."""
+
+    def open_studies(self) -> list[SharedStudy]:
+        """Return none: all are this process's."""
+        return []
+
+    def round_lines(self, study_digest: bytes, epoch: int) -> list[str]:
+        """Return none."""
+        return []
+
+    def position(self) -> int:
+        """Return 0."""
+        return 0
+
+    def stored_since(
+        self, request_digests: Sequence[bytes], position: int
+    ) -> tuple[list[tuple[int, bytes]], int]:
+        """Return no report: this process took them all."""
+        return [], position

@@ -1,0 +1,328 @@
+"""Series of a repeated study: the results of its epochs in order of time, and their sums.
+
+Source of the joint intervals: the confidence that is signed holds for all intervals of all epochs
+together. Each epoch's share of what may fail, (1 - confidence) / epochs, is fixed by the signed
+number of epochs before the first is asked (union bound, Bonferroni): a look at any epoch, at any
+time, changes no other interval.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from askance_aggregator.learners.presentation import (
+    EstimateRow,
+    Presentation,
+    presentation_of_json,
+)
+from askance_aggregator.store import Conclusion, StudyState
+from askance_aggregator.studies.results import End, date_of, epoch_facts
+from askance_client.accounting import NANO_NATS_PER_NAT, format_nats
+from askance_client.errors import InvalidParameter, RemoteProtocolError
+from askance_client.messages import Repeat, StudyTerms
+
+JOINT = (
+    "The intervals hold jointly over all estimates and all signed epochs: each epoch has its share"
+    " of what may fail, fixed before the first was asked."
+)
+_OF_EPOCH = ("epoch", "number", "first_day", "state", "reason", "message")
+_COUNTS = ("rounds", "answers", "fresh", "reused", "users_asked")
+
+
+@dataclass(frozen=True, slots=True)
+class EpochStatus:
+    """Status of the epochs of a repeated study.
+
+    Args:
+      epoch: index of the epoch that is open or comes next; of an ended study, of its last one.
+      repeat: the epochs that are signed.
+      ended: number of epochs that have ended.
+      open: whether the epoch's days have begun and it has not ended.
+    """
+
+    epoch: int
+    repeat: Repeat
+    ended: int
+    open: bool
+
+    @property
+    def number(self) -> int:
+        """Number of `epoch`, from 1."""
+        return self.epoch - self.repeat.first + 1
+
+    @property
+    def first_day(self) -> str:
+        """First day of `epoch`, UTC: "2026-01-01"."""
+        return date_of(self.epoch * self.repeat.every_days)
+
+
+@dataclass(frozen=True, slots=True)
+class EpochResult:
+    """Result of one epoch.
+
+    Args:
+      number: from 1.
+      epoch: its index, as requests name it.
+      first_day: "2026-01-01", UTC.
+      state: done, failed or cancelled.
+      reason: a word for programs: done, missed, epoch-over, too-few-respondents, ....
+      message: one line of text; empty if it is done.
+      hypothesis: as JSON; None: it came to none.
+      presentation: of the hypothesis.
+      fresh: answers that were given in this epoch first.
+      reused: answers that were given before, within the epoch.
+      refusals: number of refusals.
+      time: the time that it describes, in words.
+      max_asked_nano_nats: most that any user was asked for in this epoch.
+      max_spent_nano_nats: most that any device has reported for this epoch.
+      transcript: digest of its transcript.
+    """
+
+    number: int
+    epoch: int
+    first_day: str
+    state: str
+    reason: str
+    message: str
+    hypothesis: Any
+    presentation: Presentation
+    fresh: int
+    reused: int
+    refusals: int
+    time: str
+    max_asked_nano_nats: int
+    max_spent_nano_nats: int
+    transcript: str
+
+    @property
+    def rows(self) -> tuple[EstimateRow, ...]:
+        """Estimates with their intervals; these hold jointly, over all epochs."""
+        return self.presentation.rows
+
+    @classmethod
+    def of(cls, result: Mapping[str, Any]) -> EpochResult:
+        """Read the result of an epoch, as the aggregator states it."""
+        hypothesis, epsilon = result["hypothesis"], result["epsilon"]
+        return cls(
+            **{name: result[name] for name in _OF_EPOCH},
+            hypothesis=hypothesis,
+            presentation=(
+                Presentation()
+                if hypothesis is None
+                else presentation_of_json(result["learner"], hypothesis)
+            ),
+            fresh=result["fresh"],
+            reused=result["reused"],
+            refusals=sum(result["refusals"].values()),
+            time=result["time"],
+            max_asked_nano_nats=epsilon["max_asked_nano_nats"],
+            max_spent_nano_nats=epsilon["max_spent_nano_nats"],
+            transcript=result["transcript"],
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return one JSON object."""
+        names = (*_OF_EPOCH, "hypothesis", "fresh", "reused", "refusals", "time")
+        return {
+            **{name: getattr(self, name) for name in names},
+            "answers": self.fresh + self.reused,
+            "max_asked_nano_nats": self.max_asked_nano_nats,
+            "max_spent_nano_nats": self.max_spent_nano_nats,
+            "transcript": self.transcript,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class StudySeries:
+    """Results of a repeated study so far.
+
+    Args:
+      learner: its name.
+      fields: that are asked about.
+      epsilon_per_epoch: each user's budget per epoch, nats.
+      every_days: days of an epoch.
+      signed: number of epochs that were signed.
+      confidence: of all intervals of all signed epochs, jointly.
+      epochs: those that have ended, in order of time.
+    """
+
+    learner: str
+    fields: tuple[str, ...]
+    epsilon_per_epoch: float
+    every_days: int
+    signed: int
+    confidence: float
+    epochs: tuple[EpochResult, ...]
+
+    @property
+    def nats_so_far(self) -> tuple[float, ...]:
+        """Most nats that a user was asked for by each epoch and those before it; they add."""
+        total, found = 0, []
+        for epoch in self.epochs:
+            total += epoch.max_asked_nano_nats
+            found.append(total / NANO_NATS_PER_NAT)
+        return tuple(found)
+
+    @classmethod
+    def of(cls, summary: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> StudySeries:
+        """Read a series as the aggregator states it.
+
+        Args:
+          summary: of the study (see `series_json`).
+          results: of its epochs that have ended, in order of time.
+
+        Raises:
+          RemoteProtocolError: parts of them are not there, or of another form.
+        """
+        try:
+            return cls(
+                learner=summary["learner"],
+                fields=tuple(summary["fields"]),
+                epsilon_per_epoch=summary["epsilon"]["budget_per_epoch"],
+                every_days=summary["every_days"],
+                signed=summary["epochs_signed"],
+                confidence=summary["confidence"],
+                epochs=tuple(EpochResult.of(result) for result in results),
+            )
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            raise RemoteProtocolError(
+                "aggregator: expected the results of epochs, found another form"
+            ) from None
+
+    @property
+    def latest(self) -> EpochResult | None:
+        """The last epoch with a result; without any, the last that has ended."""
+        done = [epoch for epoch in self.epochs if epoch.state == "done"]
+        return next(reversed(done or self.epochs), None)
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row per estimate and epoch; an epoch without estimates has one without them."""
+        return [row for place in range(len(self.epochs)) for row in self._rows(place)]
+
+    def to_pandas(self) -> Any:
+        """Return the rows of `to_rows` as a `pandas.DataFrame`.
+
+        Raises:
+          InvalidParameter: pandas is not installed.
+        """
+        if find_spec("pandas") is None:
+            raise InvalidParameter(
+                "to_pandas: expected pandas installed, got none: pip install 'askance[frames]'"
+            )
+        pandas: Any = import_module("pandas")
+        return pandas.DataFrame(self.to_rows())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return one JSON object."""
+        return {
+            "learner": self.learner,
+            "fields": list(self.fields),
+            "epsilon_per_epoch": self.epsilon_per_epoch,
+            "every_days": self.every_days,
+            "epochs_signed": self.signed,
+            "confidence": self.confidence,
+            "joint": JOINT,
+            "epochs": [
+                {**epoch.to_json(), "nats_so_far": so_far}
+                for epoch, so_far in zip(self.epochs, self.nats_so_far, strict=True)
+            ],
+            "nats_so_far": max(self.nats_so_far, default=0.0),
+        }
+
+    def _rows(self, place: int) -> Iterator[dict[str, Any]]:
+        epoch = self.epochs[place]
+        of_epoch = {name: getattr(epoch, name) for name in (*_OF_EPOCH[:-1], "fresh", "reused")}
+        of_epoch["nats_so_far"] = self.nats_so_far[place]
+        for row in epoch.rows or (None,):
+            of_row = {
+                name: None if row is None else getattr(row, name)
+                for name in ("group", "name", "estimate", "low", "high", "shown")
+            }
+            yield {**of_epoch, **of_row}
+
+
+def series_json(
+    study_digest: bytes, terms: StudyTerms, results: Sequence[Mapping[str, Any]], end: End
+) -> dict[str, Any]:
+    """Return the summary of a repeated study: each ended epoch's figures, and their sums.
+
+    Args:
+      study_digest: of the study.
+      terms: its terms, with their epochs.
+      results: of the epochs that have ended, in order of time.
+      end: of the whole study; OPEN while it goes on.
+
+    Returns:
+      One JSON object; the hypotheses are in the results of the epochs.
+
+    Raises:
+      ValueError: the study collects once.
+    """
+    repeat = terms.repeat
+    if repeat is None:
+        raise ValueError("series: expected a study that repeats")
+    most = sum(result["epsilon"]["max_asked_nano_nats"] for result in results)
+    budget = terms.budget_nano_nats
+    return {
+        "study": study_digest.hex(),
+        "learner": terms.learner,
+        "state": end.state.name.lower(),
+        "fields": list(terms.fields),
+        "reason": end.reason,
+        "message": end.message,
+        "confidence": float(terms.conduct.confidence),
+        "joint": JOINT,
+        "every_days": repeat.every_days,
+        "first_epoch": repeat.first,
+        "first_day": epoch_facts(repeat, repeat.first)["first_day"],
+        "epochs_signed": repeat.epochs,
+        "epochs": [_summary(result) for result in results],
+        **{name: sum(result[name] for result in results) for name in ("fresh", "reused")},
+        "epsilon": {
+            "budget_per_epoch": budget / NANO_NATS_PER_NAT,
+            "budget": repeat.epochs * budget / NANO_NATS_PER_NAT,
+            "max_asked_nano_nats": most,
+        },
+        "privacy": (
+            f"Every device's reports in one epoch are {format_nats(budget)}-locally differentially"
+            f" private (pure, replace-one), and those of {repeat.epochs} epochs together"
+            f" {format_nats(repeat.epochs * budget)}-locally, by the device's own ledger; nobody"
+            f" was asked for more than {format_nats(most)} nats so far, by {len(results)} of them."
+        ),
+    }
+
+
+def series_conclusion(
+    study_digest: bytes, terms: StudyTerms, results: Sequence[Mapping[str, Any]], end: End
+) -> Conclusion:
+    """Return the conclusion of a repeated study (see `series_json`)."""
+    summary = series_json(study_digest, terms, results, end)
+    text = json.dumps(summary, ensure_ascii=False, allow_nan=False)
+    most = summary["epsilon"]["max_asked_nano_nats"]
+    return Conclusion(end.state, end.reason, end.message, text, most)
+
+
+def end_of_series(states: Sequence[StudyState]) -> End:
+    """Return the end of a repeated study whose epochs have all ended, in these states."""
+    done = sum(state is StudyState.DONE for state in states)
+    if not done:
+        message = f"repeat: expected an epoch with a result, got none in {len(states)}"
+        return End(StudyState.FAILED, "no-epoch", message)
+    missing = len(states) - done
+    message = f"{missing} of {len(states)} epochs have no result" if missing else ""
+    return End(StudyState.DONE, "done", message)
+
+
+def _summary(result: Mapping[str, Any]) -> dict[str, Any]:
+    epsilon = result["epsilon"]
+    return {
+        **{name: result[name] for name in (*_OF_EPOCH, *_COUNTS)},
+        "max_asked_nano_nats": epsilon["max_asked_nano_nats"],
+        "max_spent_nano_nats": epsilon["max_spent_nano_nats"],
+        "transcript": result["transcript"],
+    }

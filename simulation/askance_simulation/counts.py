@@ -21,12 +21,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import Randomizer, SignedSubsetSelection
-from askance_simulation.families import draw_tally
+from askance_simulation.families import MAX_GROUP, draw_tally
 from askance_simulation.families.signed_subset_selection import bound_and_strays
 
 Counts = NDArray[np.int64]
-
-MAX_GROUP = 10**9 - 1  # numpy's hypergeometric draws end there
 
 
 def sample_levels(

@@ -17,18 +17,24 @@ from askance_simulation.populations import Population
 _MOST = 5  # notes; a learner may have asked thousands of questions
 
 
-def absences(transcript: Transcript, population: Population, hypothesis: object) -> tuple[str, ...]:
+def absences(
+    transcript: Transcript,
+    population: Population,
+    hypothesis: object,
+    whole: frozenset[str] = frozenset(),
+) -> tuple[str, ...]:
     """List, per question, the number of users without a value, and how they count.
 
     Args:
       transcript: of the study.
       population: its users.
       hypothesis: its conclusion, which states whether users without a value are left out.
+      whole: fields that all users are known to have.
     """
     notes = []
     left_out = leaves_out_missing(hypothesis)
     for query in _asked(transcript, population):
-        absent = _absent(query, population)
+        absent = 0 if query.fields_used <= whole else _absent(query, population)
         if absent:
             fields = " or ".join(sorted(query.fields_used))
             notes.append(
@@ -54,6 +60,8 @@ def _asked(transcript: Transcript, population: Population) -> Iterator[Query]:
 
 
 def _absent(query: Query, population: Population) -> int:
+    if population.types is not None:
+        return population.types.absent(query.fields_used)
     absent = 0
     for start, stop in population.stretches():
         columns = population.columns(start, stop)

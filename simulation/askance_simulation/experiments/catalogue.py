@@ -13,11 +13,19 @@ from askance_aggregator.studies.study import Epsilon, Study
 from askance_client.errors import InvalidParameter
 from askance_client.records import field_name, schema_from_toml
 from askance_simulation.experiments.designs import BEST, design
-from askance_simulation.populations import CHANGES, DataSource, Population, changed, people_of
+from askance_simulation.populations import (
+    CHANGES,
+    DataSource,
+    Population,
+    RecordReader,
+    changed,
+    population_of,
+)
 from askance_simulation.populations.registry import build, entry
 from askance_simulation.randomness.seeds import Seed
 
 _EXPLAINED = 5  # columns in an error
+_READER = RecordReader()  # the trials of a process share their file's records
 _HELD_OUT = Fraction(1, 5)  # of a file's rows, for learners that are judged by such rows
 
 
@@ -123,16 +131,8 @@ def _of_file(
     aside = _HELD_OUT if learner.held_out else Fraction(0)
 
     def people(seed: Seed) -> Population:
-        found = people_of(
-            source.read(),
-            seed,
-            schema=known,
-            label=label,
-            size=users,
-            held_out=aside,
-            keep=keep,
-            most_outside=source.most_outside,
-        )
+        records = _READER.read(source, known, label, keep)
+        found = population_of(records, seed, size=users, held_out=aside)
         return changed(found, changes, seed, None)
 
     return people

@@ -7,10 +7,11 @@ from functools import partial
 
 import numpy as np
 
-from askance_aggregator.studies import Outcome
+from askance_aggregator.studies import REPORTED, Outcome, Transcript
+from askance_aggregator.studies.transcript import Header
 from askance_client.errors import InvalidParameter
 from askance_simulation.disturbances import Behaviour, Fates, FaultRecorder, Misbehaving
-from askance_simulation.fleets import FLEETS, FleetMaker
+from askance_simulation.fleets import FleetMaker, fleet_by
 from askance_simulation.populations import Population
 from askance_simulation.randomness.seeds import Seed
 
@@ -21,6 +22,7 @@ MakeFates = Callable[[Seed], Fates]
 """Maker of a trial's faults, from its seed (see `Faults`)."""
 
 _CHUNK = 1 << 16
+_OVER_GRPC = ("grpc", "grpc-streams")
 _MOST = 5  # rounds that have a line each
 
 
@@ -30,7 +32,7 @@ def check_disturbed(fleet: str | FleetMaker, faults: MakeFates | None) -> None:
     Raises:
       InvalidParameter: another fleet than the one over gRPC.
     """
-    if faults is not None and fleet != "grpc":
+    if faults is not None and fleet not in _OVER_GRPC:
         raise InvalidParameter(
             "faults: expected the fleet 'grpc', where messages can be lost, found"
             f" {fleet if isinstance(fleet, str) else 'a fleet of your own'!r}"
@@ -50,7 +52,7 @@ def disturbed(
         from askance_simulation.fleets.grpc import grpc_fleet  # gRPC is imported when it is used
 
         return partial(grpc_fleet, fates=faults(seed / "faults"), recorder=recorder)
-    return FLEETS[fleet] if isinstance(fleet, str) else fleet
+    return fleet_by(fleet, None) if isinstance(fleet, str) else fleet
 
 
 def stayed_away(outcome: Outcome[object]) -> tuple[str, ...]:
@@ -63,6 +65,14 @@ def stayed_away(outcome: Outcome[object]) -> tuple[str, ...]:
             notes.append(f"round {number}: of {asked:,} requests {asked - came:,} found no device")
     more = len(notes) - _MOST
     return (*notes[:_MOST], f"and so in {more:,} more rounds") if more > 0 else tuple(notes)
+
+
+def drawn(transcript: Transcript) -> tuple[str, ...]:
+    """Report that no device answered, where the tallies were drawn from their law."""
+    match transcript.recorded:
+        case (Header(tallies=kind), *_) if kind != REPORTED:
+            return (f"tallies were {kind}: no device answered",)
+    return ()
 
 
 def lied(behaviour: Behaviour, population: Population) -> tuple[str, ...]:

@@ -12,7 +12,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from askance_aggregator.learners import hypothesis_json
 from askance_aggregator.learners.presentation import EstimateRow, presentation_of
 from askance_aggregator.studies import MemoryLog, Outcome, Session, Transcript
-from askance_aggregator.studies.results import cohort_seed, time_statement
+from askance_aggregator.studies.results import cohort_seed, epoch_facts, time_statement
+from askance_aggregator.studies.series import EpochResult, StudySeries
 from askance_aggregator.studies.study import Study
 from askance_client.codec import digest_of
 from askance_client.device import Device, Policy
@@ -21,7 +22,7 @@ from askance_client.ledger import SECONDS_PER_DAY, Ledger
 from askance_client.messages import Repeat
 from askance_simulation.fleets import Devices, ObjectFleet
 from askance_simulation.plots import Picture
-from askance_simulation.plots.epochs import epochs_picture
+from askance_simulation.plots.epochs import series_picture
 from askance_simulation.populations import Population
 from askance_simulation.randomness.coins import SeededCoins
 from askance_simulation.randomness.seeds import Seed
@@ -50,23 +51,27 @@ class Epoch:
         """Estimates with their intervals; these hold jointly, over all epochs."""
         return tuple(presentation_of(self.outcome.hypothesis).rows)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return one JSON object."""
-        outcome = self.outcome
+    def result(self, repeat: Repeat) -> EpochResult:
+        """Return the result as a served study states it."""
+        outcome, facts = self.outcome, epoch_facts(repeat, self.index)
         fresh = outcome.answers - outcome.reused
-        return {
-            "epoch": self.index,
-            "day": self.day,
-            "hypothesis": hypothesis_json(outcome.hypothesis),
-            "answers": outcome.answers,
-            "fresh": fresh,
-            "reused": outcome.reused,
-            "refusals": outcome.refusals,
-            "time": time_statement(fresh, outcome.reused),
-            "max_spent_nano_nats": outcome.spending.max_spent,
-            "total_spent_nano_nats": outcome.spending.total_spent,
-            "transcript": outcome.transcript,
-        }
+        return EpochResult(
+            number=facts["number"],
+            epoch=self.index,
+            first_day=facts["first_day"],
+            state="done",
+            reason="done",
+            message="",
+            hypothesis=hypothesis_json(outcome.hypothesis),
+            presentation=presentation_of(outcome.hypothesis),
+            fresh=fresh,
+            reused=outcome.reused,
+            refusals=outcome.refusals,
+            time=time_statement(fresh, outcome.reused),
+            max_asked_nano_nats=outcome.spending.max_asked,
+            max_spent_nano_nats=outcome.spending.max_spent,
+            transcript=outcome.transcript,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,27 +96,30 @@ class EpochSeries:
         totals = [ledger.totals(bytes(32), 0).life for ledger in self.ledgers.values()]
         return max(totals, default=0)
 
+    @property
+    def series(self) -> StudySeries:
+        """The series as a served study has it."""
+        return StudySeries(
+            learner=self.study.learner.name,
+            fields=tuple(self.study.fields),
+            epsilon_per_epoch=self.study.epsilon,
+            every_days=self.repeat.every_days,
+            signed=self.repeat.epochs,
+            confidence=float(self.study.confidence),
+            epochs=tuple(epoch.result(self.repeat) for epoch in self.epochs),
+        )
+
     def to_json(self) -> dict[str, Any]:
-        """Return one JSON object."""
-        return {
-            "learner": self.study.learner.name,
-            "epsilon_per_epoch": self.study.epsilon,
-            "every_days": self.repeat.every_days,
-            "confidence": float(self.study.confidence),
-            "epochs": [epoch.to_json() for epoch in self.epochs],
-            "max_spent_nano_nats": self.max_spent,
-        }
+        """Return one JSON object: that of a served study's series, and the users' spending."""
+        return {**self.series.to_json(), "max_spent_nano_nats": self.max_spent}
+
+    def to_pandas(self) -> Any:
+        """Return a `pandas.DataFrame`, one row per epoch and estimate."""
+        return self.series.to_pandas()
 
     def picture(self) -> Picture:
         """Draw the estimates over time with their joint intervals."""
-        title = f"{self.study.learner.name}, {len(self.epochs)} epochs, ε = {self.study.epsilon:g}"
-        return epochs_picture(
-            [epoch.day for epoch in self.epochs],
-            [epoch.rows for epoch in self.epochs],
-            [epoch.outcome.reused for epoch in self.epochs],
-            float(self.study.confidence),
-            title,
-        )
+        return series_picture(self.series)
 
     def plot(self, path: str | Path) -> None:
         """Write `picture` to a .png or .svg file."""

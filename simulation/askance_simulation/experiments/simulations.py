@@ -36,6 +36,12 @@ from askance_simulation.populations import Population
 class Trial:
     """Run of a study and its outcome.
 
+    Args:
+      seconds: of the whole run: planning, rounds and judging.
+      whole: fields that all users were seen to have.
+      planning_seconds: of these, until the first round opened; a first run in a process also
+        imports what it needs and designs its randomizers.
+
     Example:
         >>> people = ask.Population.generated("categories", users=3_000, cells=4)
         >>> learner = ask.learners.frequency(people.schema["category"])
@@ -52,6 +58,8 @@ class Trial:
     seconds: float
     rounds: tuple[RoundTaken, ...]
     notes: tuple[str, ...] = ()  # users who stayed away, users who lied, faults
+    planning_seconds: float = 0.0
+    whole: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +82,20 @@ class EpsilonSpent:
         if self.delta is not None and self.at_delta is not None:
             found |= {"delta": self.delta, "at_delta": self.at_delta}
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """Answers per second.
+
+    Args:
+      whole: over the time of the runs, planning and judging included: the speed of a first study.
+      steady: over the same time without planning: rounds and judging, the speed that a longer
+        study or a later trial approaches.
+    """
+
+    whole: float
+    steady: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +155,7 @@ class Simulation:
             *silent,
             *first.notes,
             *people.notes,
-            *absences(first.transcript, people, first.outcome.hypothesis),
+            *absences(first.transcript, people, first.outcome.hypothesis, first.whole),
         )
 
     @property
@@ -165,6 +187,15 @@ class Simulation:
             )
             for trial in self.trials
         )
+
+    @property
+    def speed(self) -> Speed:
+        """Answers per second of the whole runs, and once a run is planned."""
+        answers = sum(trial.outcome.answers for trial in self.trials)
+        seconds = sum(trial.seconds for trial in self.trials)
+        planning = sum(trial.planning_seconds for trial in self.trials)
+        least = 1e-9  # seconds, of a clock that is too coarse
+        return Speed(answers / max(seconds, least), answers / max(seconds - planning, least))
 
     @property
     def successes(self) -> int | None:
@@ -315,7 +346,7 @@ class Simulation:
             "warnings": list(self.warnings),
             "notes": list(self.notes),
             "seconds": self.seconds,
-            "answers_per_second": sum(t.outcome.answers for t in self.trials)
-            / max(sum(t.seconds for t in self.trials), 1e-9),
+            "answers_per_second": self.speed.whole,
+            "steady_answers_per_second": self.speed.steady,
             "peak_memory_mb": self.peak_memory_mb,
         }

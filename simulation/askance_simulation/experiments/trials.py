@@ -15,10 +15,12 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance_aggregator.learners import MeanEstimate
-from askance_aggregator.learners.assessments import Assessment, assess
+from askance_aggregator.learners.assessments import Assessment, Users, assess
 from askance_aggregator.learners.mean import SAMPLE
+from askance_aggregator.learners.totals import queries_judged
 from askance_aggregator.planning import RoundPlan
 from askance_aggregator.studies import (
+    REPORTED,
     Cohort,
     LocalOracle,
     Outcome,
@@ -39,6 +41,7 @@ from askance_simulation.experiments.disturbances import (
     MakeFates,
     check_disturbed,
     disturbed,
+    drawn,
     lied,
     stayed_away,
     went_wrong,
@@ -48,8 +51,15 @@ from askance_simulation.experiments.records import (
 )
 from askance_simulation.experiments.sample_assessments import assess_sample
 from askance_simulation.experiments.simulations import Simulation, Trial
-from askance_simulation.fleets import FLEETS, Devices, FleetMaker, Progress, fleet_by, kept_ready
-from askance_simulation.populations import Population
+from askance_simulation.fleets import (
+    Devices,
+    FleetMaker,
+    Progress,
+    fleet_by,
+    kept_ready,
+    prepared,
+)
+from askance_simulation.populations import ObservedUsers, Population
 from askance_simulation.randomness.coins import SeededCoins
 from askance_simulation.randomness.seeds import Seed
 
@@ -79,7 +89,7 @@ def simulate(
     Args:
       study: the study, or how to make it for a population.
       people: the users; or a function that makes them from a seed, anew for each trial.
-      fleet: "objects", "grpc", "columns" or "ray"; transcripts are the same.
+      fleet: "objects", "grpc", "grpc-streams", "columns" or "ray"; transcripts are the same.
       seed: trial t runs on a seed derived from (seed, t).
       trials: how many.
       workers: of the fleets "columns" (threads) and "ray" (tasks at a time); None: one per core. It
@@ -87,7 +97,7 @@ def simulate(
       cluster: the address of the Ray cluster that the fleet "ray" joins, as `ray.init` takes it;
         None: it starts a Ray of its own on this machine.
       behaviour: absent and lying devices (`Misbehaviour`); None: no such device.
-      faults: what goes wrong between devices and the service (`Faults`), on the fleet "grpc" only;
+      faults: what goes wrong between devices and the service (`Faults`), on a fleet over gRPC only;
         it changes no transcript. None: nothing.
       progress: called with the number of new reports.
       watch: called with each round's plan as it opens.
@@ -150,16 +160,20 @@ def run_trial(
     recorder = FaultRecorder()
     maker = disturbed(fleet, faults, seed, recorder)
     opened: list[RoundPlan] = []
+    times: list[float] = []
 
     def seen(number: int, plan: RoundPlan) -> None:
+        times.append(time.perf_counter())
         opened.append(plan)
         if watch is not None:
             watch(number, plan)
 
     manners = PRESENT_AND_HONEST if behaviour is None else behaviour(seed / "behaviour")
+    population = prepared(fleet, population, seed / "population")
+    users = ObservedUsers(population, queries_judged(study.learner))
     with _session(
         study,
-        population,
+        users.population,
         fleet=maker,
         seed=seed,
         behaviour=manners,
@@ -171,12 +185,19 @@ def run_trial(
             check_replay(session, outcome)
     return Trial(
         outcome=outcome,
-        assessment=_assessed(outcome, study, population, session.transcript),
+        assessment=_assessed(outcome, study, users, session.transcript),
         population=population,
+        whole=users.whole,
         transcript=session.transcript,
         seconds=time.perf_counter() - began,
         rounds=rounds_taken(opened, outcome.tallies),
-        notes=(*stayed_away(outcome), *lied(manners, population), *went_wrong(faults, recorder)),
+        notes=(
+            *stayed_away(outcome),
+            *lied(manners, population),
+            *went_wrong(faults, recorder),
+            *drawn(session.transcript),
+        ),
+        planning_seconds=times[0] - began if times else 0.0,
     )
 
 
@@ -204,7 +225,8 @@ def local_oracle(
       ...     len(ask.learn(study.learner, oracle).answer.values)
       16
     """
-    maker = FLEETS[fleet] if isinstance(fleet, str) else fleet
+    maker = fleet_by(fleet, None) if isinstance(fleet, str) else fleet
+    population = prepared(fleet, population, seed / "population")
     with _session(study, population, fleet=maker, seed=seed) as session:
         yield session.oracle()
 
@@ -240,11 +262,12 @@ def _session(
             cohort_seed=(seed / "cohorts").key,
             design=study.design,
             watch=watch,
+            tallies=opened.tallies,
         )
 
 
 def _assessed(
-    outcome: Outcome[Any], study: Study, population: Population, transcript: Transcript
+    outcome: Outcome[Any], study: Study, users: Users, transcript: Transcript
 ) -> Assessment:
     """Return the assessment; a run without any answer is no success, however wide its intervals.
 
@@ -255,11 +278,13 @@ def _assessed(
     if isinstance(found, MeanEstimate) and found.of == SAMPLE and isinstance(header, Header):
         asked = Permutation(header.cohort_seed, header.population)
         cohort = Cohort(asked, 0, outcome.users_used)
-        assessment = assess_sample(found, study.learner, population, cohort)
+        if header.tallies != REPORTED and not cohort.whole:
+            return Assessment(None, None)  # no ordinal belongs to the users who were asked
+        assessment = assess_sample(found, study.learner, users, cohort)
         if 0 < outcome.answers < outcome.users_used:
             return replace(assessment, success=None)
     else:
-        assessment = assess(found, study.learner, population)
+        assessment = assess(found, study.learner, users)
     return assessment if outcome.answers else replace(assessment, success=False)
 
 

@@ -7,10 +7,12 @@ import pkgutil
 from importlib import import_module
 
 from askance_simulation.families.dispatch import (
+    MAX_GROUP,
     Law,
     Statements,
     draw,
     draw_tally,
+    draws_by_users,
     of_many,
     probabilities,
     verified_kind,
@@ -22,10 +24,12 @@ for _module in pkgutil.iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
 
 __all__ = [
+    "MAX_GROUP",
     "Law",
     "Statements",
     "draw",
     "draw_tally",
+    "draws_by_users",
     "favour",
     "of_many",
     "probabilities",

@@ -22,6 +22,7 @@ from askance_simulation.families.dispatch import (
     verified,
 )
 from askance_simulation.families.drawing import big_endian
+from askance_simulation.families.fused import Kernel, Loaded, kernel
 
 _ONE = np.uint64(1)
 
@@ -47,6 +48,19 @@ def _(randomizer: Channel, levels: Levels | Truths, coins: Coins) -> Reports:
         here = levels == level
         drawn[here] = np.searchsorted(row, coins[here, 0], side="right")
     return big_endian(drawn, randomizer.width)
+
+
+@kernel.register
+def _(randomizer: Channel) -> Kernel:
+    def load() -> Loaded:
+        from askance_simulation.kernels import tables  # numba is imported when it is used
+
+        edges = _table_edges(randomizer)
+        if randomizer.symbols == 2:
+            return tables.draw_bits, (edges[:, 0].copy(),)
+        return tables.draw_symbols, (tables.symbols_of(edges),)
+
+    return Kernel(load, randomizer.symbols)
 
 
 @lru_cache(maxsize=1024)

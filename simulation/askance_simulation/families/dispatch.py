@@ -30,6 +30,9 @@ Maker = Callable[[int], Randomizer]
 Law = Mapping[int, Fraction]
 """Pr[level], of a record whose value is rounded at random; of others one level has 1."""
 
+MAX_GROUP = 10**9 - 1
+"""Most users of a tally that is drawn from its law: numpy's hypergeometric draws end there."""
+
 _VERIFIED: dict[str, tuple[type[Randomizer], Mapping[str, Maker]]] = {}
 
 
@@ -67,6 +70,12 @@ def draw_tally(
         InvalidParameter: the family has no such law.
     """
     raise InvalidParameter(f"no law of tallies is known for the family {randomizer.name}")
+
+
+@singledispatch
+def draws_by_users(randomizer: Randomizer) -> bool:
+    """Return whether `draw_tally` draws the reports one by one, for want of a cheaper law."""
+    return False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -24,6 +24,7 @@ from askance_simulation.families.dispatch import (
     verified,
 )
 from askance_simulation.families.drawing import big_endian
+from askance_simulation.families.fused import Kernel, Loaded, kernel
 
 
 @draw.register
@@ -36,6 +37,19 @@ def _(randomizer: HadamardSign, levels: Levels, coins: Coins) -> Reports:
     plus = np.array([kept, COIN_SPACE - randomizer.threshold], dtype=np.uint64)[minus]
     plus[levels == 2 * randomizer.values] = COIN_SPACE // 2
     return big_endian(2 * rows + (coins[:, 1] >= plus), randomizer.width)
+
+
+@kernel.register
+def _(randomizer: HadamardSign) -> Kernel:
+    def load() -> Loaded:
+        from askance_simulation.kernels import hadamard  # numba is imported when it is used
+
+        kept = np.uint64(randomizer.threshold)
+        return hadamard.draw, (randomizer.values, randomizer.row_bits, kept)
+
+    family = HadamardFamily(randomizer)
+    sums = 2 << randomizer.row_bits
+    return Kernel(load, sums, lambda sums: family.plus_counts(sums.reshape(-1, 2)))
 
 
 @draw_tally.register

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.families import HypercubeFamily, hypercube_response
-from askance_client.randomizers import HypercubeResponse
+from askance_client.randomizers import COIN_BITS, COIN_SPACE, HypercubeResponse
 from askance_client.randomizers.hypercube_draws import patterns_within, rank_words
 from askance_simulation.families.dispatch import (
     Coins,
@@ -25,6 +25,7 @@ from askance_simulation.families.dispatch import (
 )
 from askance_simulation.families.drawing import CELLS_AT_ONCE, scaled
 from askance_simulation.families.favouring import Draw, Weights, favour, index
+from askance_simulation.families.fused import Kernel, Loaded, kernel
 
 
 @draw.register
@@ -35,6 +36,25 @@ def _(randomizer: HypercubeResponse, levels: Levels, coins: Coins) -> Reports:
         for start in range(0, len(levels), rows)
     ]
     return np.concatenate(blocks) if blocks else np.zeros((0, randomizer.width), np.uint8)
+
+
+@kernel.register
+def _(randomizer: HypercubeResponse) -> Kernel | None:
+    components, radius = randomizer.components, randomizer.radius
+    if components > COIN_BITS:
+        return None
+
+    def load() -> Loaded:
+        from askance_simulation.kernels import sign_patterns  # numba is imported when it is used
+
+        within, words = patterns_within(components), rank_words(components)
+        near = _edge_words(_edges(within[: radius + 1], 0, words), words)
+        far = _edge_words(_edges(within[radius + 1 :], randomizer.near, words), words)
+        threshold = np.uint64(randomizer.threshold)
+        constants = sign_patterns.Distances(threshold, radius + 1, words, near, far)
+        return sign_patterns.draw, (constants,)
+
+    return Kernel(load, components)
 
 
 def _patterns(randomizer: HypercubeResponse, patterns: Levels, coins: Coins) -> Reports:
@@ -86,6 +106,13 @@ def _edges(within: Sequence[int], before: int, words: int) -> list[int]:
     """
     patterns = within[-1] - before
     return [-(-((reached - before) << (64 * words)) // patterns) for reached in within[:-1]]
+
+
+def _edge_words(edges: Sequence[int], words: int) -> NDArray[np.uint64]:
+    """Divide edges into words, the highest first; shape (edges, words)."""
+    shifts = range(COIN_BITS * (words - 1), -1, -COIN_BITS)
+    rows = [[edge >> shift & (COIN_SPACE - 1) for shift in shifts] for edge in edges]
+    return np.array(rows, np.uint64).reshape(len(edges), words)
 
 
 def _joined(words: list[int]) -> int:

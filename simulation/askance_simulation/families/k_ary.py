@@ -19,6 +19,7 @@ from askance_simulation.families.dispatch import (
 )
 from askance_simulation.families.drawing import big_endian, responses
 from askance_simulation.families.favouring import Draw, Weights, favour, index, others
+from askance_simulation.families.fused import Kernel, Loaded, kernel
 from askance_simulation.families.tallies import sets_tally
 
 
@@ -26,6 +27,17 @@ from askance_simulation.families.tallies import sets_tally
 def _(randomizer: KaryResponse, levels: Levels, coins: Coins) -> Reports:
     cells = responses(randomizer, levels, coins[:, 0])
     return big_endian(cells, randomizer.width)
+
+
+@kernel.register
+def _(randomizer: KaryResponse) -> Kernel:
+    def load() -> Loaded:
+        from askance_simulation.kernels import k_ary, responses  # numba is imported when it is used
+
+        constants = responses.response_of(randomizer.own, randomizer.other, randomizer.cells)
+        return k_ary.draw_bytes if randomizer.width == 1 else k_ary.draw_numbers, (constants,)
+
+    return Kernel(load, randomizer.cells)
 
 
 @draw_tally.register

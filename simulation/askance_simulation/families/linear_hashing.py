@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.families import HashingFamily, linear_hashing
+from askance_aggregator.families.hash_supports import table_supports
 from askance_client.randomizers import LinearHashing
+from askance_client.randomizers.digits import digits_of
 from askance_simulation.families.dispatch import (
     Coins,
     Law,
@@ -24,13 +26,18 @@ from askance_simulation.families.dispatch import (
     TallyCounts,
     draw,
     draw_tally,
+    draws_by_users,
     of_many,
     verified,
 )
 from askance_simulation.families.drawing import big_endian, responses, scaled
 from askance_simulation.families.favouring import TRIES, Draw, Weights, favour, index
+from askance_simulation.families.fused import Kernel, Loaded, kernel
 from askance_simulation.families.linear_hashes import hash_values
 from askance_simulation.families.tallies import tally_by_users
+
+_MULTIPLIED = 128  # greatest modulus of a kernel, which has a table of products
+_COUNTED = 1 << 18  # numbers of reports up to which each is counted where it is drawn
 
 
 @draw.register
@@ -42,9 +49,32 @@ def _(randomizer: LinearHashing, levels: Levels, coins: Coins) -> Reports:
     return big_endian(codes, randomizer.width)
 
 
+@kernel.register
+def _(randomizer: LinearHashing) -> Kernel | None:
+    cells, modulus = randomizer.cells, randomizer.modulus
+    if modulus > _MULTIPLIED:
+        return None
+
+    def load() -> Loaded:
+        from askance_simulation.kernels import hashing  # numba is imported when it is used
+
+        digits = digits_of(cells, modulus)
+        own, other = randomizer.own, randomizer.other
+        return hashing.draw, (hashing.hashing_of(cells, modulus, digits, own, other),)
+
+    reports = randomizer.vectors * modulus
+    counted = reports if reports <= _COUNTED else 0
+    return Kernel(load, counted, lambda sums: table_supports(sums, cells, modulus))
+
+
 @draw_tally.register
 def _(randomizer: LinearHashing, counts: TallyCounts, rng: np.random.Generator) -> TallyCounts:
     return np.array([tally_by_users(randomizer, row, rng) for row in counts])
+
+
+@draws_by_users.register
+def _(randomizer: LinearHashing) -> bool:
+    return True
 
 
 @of_many.register

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from askance_aggregator.families import random_codebook
 from askance_aggregator.families.random_codebook import fitted
+from askance_aggregator.families.rotation_columns import ranked_rows, turned_rows
 from askance_client.randomizers import COIN_BITS, COIN_SPACE, RandomCodebook
-from askance_client.randomizers.public_rotations import STEPS, turned
-from askance_client.randomizers.random_codebook import LENGTH_BITS, ranking
+from askance_client.randomizers.public_rotations import STEPS
+from askance_client.randomizers.random_codebook import LENGTH_BITS
 from askance_simulation.families.dispatch import (
     Coins,
     Law,
@@ -57,7 +58,7 @@ def _codes(randomizer: RandomCodebook, vectors: Levels, coins: Coins) -> Reports
         scaled(coins[:, 2], near),
         near + scaled(coins[:, 2], far),
     )
-    order = ranking(turned(points(randomizer, vectors), seeds.tolist(), randomizer.bases))
+    order = ranked_rows(turned_rows(points(randomizer, vectors), seeds.tolist(), randomizer.bases))
     codes = order[np.arange(len(order)), ranks]
     return big_endian(seeds * randomizer.codes + codes, randomizer.width)
 
@@ -134,7 +135,7 @@ def _ranks(randomizer: RandomCodebook, level: int, numbers: Sequence[int]) -> ND
             strict=True,
         )
         points = np.repeat(point, len(seeds), axis=0)
-        order = ranking(turned(points, seeds, randomizer.bases))
+        order = ranked_rows(turned_rows(points, seeds, randomizer.bases))
         ranks.append((order == np.array(codes)[:, np.newaxis]).argmax(axis=1))
     return np.concatenate(ranks)
 
@@ -147,8 +148,8 @@ def _(randomizer: RandomCodebook, weights: Weights, draw: Draw) -> bytes:
     best = (-1, 0)
     for word in draw(TRIES):
         seed = word >> (COIN_BITS - randomizer.seed_bits)
-        scores = turned(point, [seed], randomizer.bases)
-        code = int(ranking(scores)[0, 0])
+        scores = turned_rows(point, [seed], randomizer.bases)
+        code = int(ranked_rows(scores)[0, 0])
         best = max(best, (int(np.abs(scores).max()), seed * randomizer.codes + code))
     return best[1].to_bytes(randomizer.width, "big")
 

@@ -25,10 +25,12 @@ from askance_simulation.families.dispatch import (
     TallyCounts,
     draw,
     draw_tally,
+    draws_by_users,
     of_many,
     verified,
 )
 from askance_simulation.families.favouring import Draw, Weights, favour, heaviest
+from askance_simulation.families.fused import Kernel, Loaded, kernel
 from askance_simulation.families.sets import Items, draw_items, encode_items, set_statements
 from askance_simulation.families.tallies import swept, tally_by_users
 
@@ -62,6 +64,23 @@ def _values_in(randomizer: SignedSubsetSelection, either: int, own: Levels, coin
     return draw_items(values, size, either, own, coins)
 
 
+@kernel.register
+def _(randomizer: SignedSubsetSelection) -> Kernel | None:
+    if randomizer.index_bytes or randomizer.values > COIN_BITS:
+        return None
+
+    def load() -> Loaded:
+        from askance_simulation.kernels import bit_sets  # numba is imported when it is used
+
+        values = randomizer.values
+        (_, plus, either), (_, even, both) = map(randomizer.own_coins, (0, 2 * values))
+        coins = map(np.uint64, (either - 1, plus, both - 1, even))
+        sets = bit_sets.SignedSets(values, randomizer.size, *coins)
+        return bit_sets.draw_signed_sets, (sets,)
+
+    return Kernel(load, randomizer.items)
+
+
 @draw_tally.register
 def _(
     randomizer: SignedSubsetSelection, counts: TallyCounts, rng: np.random.Generator
@@ -73,6 +92,11 @@ def _(
     plus = rng.binomial(strays, 0.5)
     signed: TallyCounts = np.stack((plus, strays - plus), axis=2).reshape(len(counts), -1)
     return bound + signed
+
+
+@draws_by_users.register
+def _(randomizer: SignedSubsetSelection) -> bool:
+    return randomizer.threshold < randomizer.even
 
 
 def bound_and_strays(

@@ -9,7 +9,7 @@ import numpy as np
 
 from askance_aggregator.families import SubsetFamily, subset_selection
 from askance_aggregator.families.sets import set_report
-from askance_client.randomizers import SubsetSelection
+from askance_client.randomizers import COIN_BITS, SubsetSelection
 from askance_simulation.families.dispatch import (
     Coins,
     Law,
@@ -24,6 +24,7 @@ from askance_simulation.families.dispatch import (
     verified,
 )
 from askance_simulation.families.favouring import Draw, Weights, favour, heaviest
+from askance_simulation.families.fused import Kernel, Loaded, kernel
 from askance_simulation.families.sets import draw_items, encode_items, set_statements
 from askance_simulation.families.tallies import sets_tally
 
@@ -33,6 +34,19 @@ def _(randomizer: SubsetSelection, levels: Levels | Truths, coins: Coins) -> Rep
     levels = levels.astype(np.int64, copy=False)  # truths would choose rows, not cells
     size, threshold = randomizer.size, randomizer.threshold
     return encode_items(randomizer, draw_items(randomizer.cells, size, threshold, levels, coins))
+
+
+@kernel.register
+def _(randomizer: SubsetSelection) -> Kernel:
+    def load() -> Loaded:
+        from askance_simulation.kernels import bit_sets, large_sets  # numba is imported when used
+
+        compiled = large_sets.draw_indices if randomizer.index_bytes else large_sets.draw_bitmaps
+        if not randomizer.index_bytes and randomizer.cells <= COIN_BITS:
+            compiled = bit_sets.draw_sets
+        return compiled, (randomizer.cells, randomizer.size, np.uint64(randomizer.threshold))
+
+    return Kernel(load, randomizer.cells)
 
 
 @draw_tally.register

@@ -2,13 +2,22 @@
 
 from askance_simulation.fleets.columns import ColumnFleet
 from askance_simulation.fleets.devices import Devices
-from askance_simulation.fleets.fleets import FLEETS, WORKED, columns_by, fleet_by, kept_ready
+from askance_simulation.fleets.fleets import (
+    FLEETS,
+    LAWS,
+    WORKED,
+    columns_by,
+    fleet_by,
+    kept_ready,
+    prepared,
+)
 from askance_simulation.fleets.objects import ObjectFleet
 from askance_simulation.fleets.opened import FleetMaker, OpenedFleet, Progress
 from askance_simulation.fleets.threads import Runner, Threads
 
 __all__ = [
     "FLEETS",
+    "LAWS",
     "WORKED",
     "ColumnFleet",
     "Devices",
@@ -21,4 +30,5 @@ __all__ = [
     "columns_by",
     "fleet_by",
     "kept_ready",
+    "prepared",
 ]

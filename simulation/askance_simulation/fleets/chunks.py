@@ -17,23 +17,21 @@ from threading import local
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.families import family_of
-from askance_aggregator.queries import EncodedColumns, evaluate_columns, evaluate_vectors, holds
+from askance_aggregator.queries import EncodedColumns
 from askance_aggregator.studies.tallies import CHUNK, Packed, leaf, packed_what, packed_who
 from askance_client.messages import rounding_coins
-from askance_client.queries import QueryKind
 from askance_client.randomizers import Randomizer
-from askance_client.randomizers.rounding import round_to_levels
 from askance_simulation.disturbances import Behaviour
-from askance_simulation.families import draw
+from askance_simulation.families.fused import Sums, counter
+from askance_simulation.families.rounding import rounding
 from askance_simulation.fleets.classes import Classes, ClassResponse, UserClass
 from askance_simulation.fleets.histories import AnsweredAsk, Ask, Outcome
+from askance_simulation.fleets.levels import DrawnLevels
 from askance_simulation.populations import Population
 from askance_simulation.randomness.coins import Keystream, keystream, keystream_at
 
 Symbols = NDArray[np.uint8]
 Words = NDArray[np.uint64]
-Counts = NDArray[np.int64]
 Ordinals = NDArray[np.int64]
 Which = NDArray[np.bool_]
 Answerers = Which | int
@@ -42,8 +40,6 @@ Part = tuple[UserClass, Outcome | None]
 
 _BLOCK = 1 << 16  # words of coins that are drawn from together: they stay in the cache
 _FEWEST = 1 << 12  # users of a block, however many words each takes
-_PER_LEVEL = 64  # reports for each level that are tallied together, so that most time is theirs ...
-_HELD = 1 << 22  # ... unless they have this many bytes
 _SPARSE = 8  # one user in this many or fewer: their coins are computed one by one
 
 
@@ -79,13 +75,14 @@ class ShardResult:
     """Result of a few consecutive chunks.
 
     Args:
-      counts: a group's tally of their answers; None where none of their users was asked.
+      sums: a group's sums over its answers (`fused.counts_of`); None where none of its users was
+        asked.
       leaves: a group's leaves of the Merkle tree, one per chunk.
       users: number of users by their responses to all that they were asked in the round; an absent
         user has none.
     """
 
-    counts: tuple[Counts | None, ...]
+    sums: tuple[Sums | None, ...]
     leaves: tuple[tuple[bytes, ...], ...]
     users: Counter[tuple[ClassResponse, ...]]
 
@@ -128,7 +125,9 @@ class ChunkWork:
             One stays in a core's cache; of threads that wait for each other's turn at the
             interpreter, those with more to do in between wait less.
         """
-        groups = [_GroupOfShard(randomizer) for randomizer in self.randomizers]
+        groups = [
+            _GroupOfShard(randomizer, self.population.size) for randomizer in self.randomizers
+        ]
         users: Counter[tuple[ClassResponse, ...]] = Counter()
         coins = max((randomizer.coins for randomizer in self.randomizers), default=0)
         step = self.population.stretch(coins)
@@ -139,7 +138,7 @@ class ChunkWork:
             range_ = _UserRange(self, start, min(start + step, end), _BLOCK * together)
             self._add(range_, groups, users)
         return ShardResult(
-            tuple(group.counts() for group in groups),
+            tuple(group.sums() for group in groups),
             tuple(tuple(group.leaves) for group in groups),
             users,
         )
@@ -156,9 +155,7 @@ class ChunkWork:
             for place, outcome in alike.does:
                 parts[place].append((alike, outcome))
         for group, asked in zip(groups, parts, strict=True):
-            answers = (
-                range_.answers(group.randomizer, asked) if asked else [None] * len(range_.pieces)
-            )
+            answers = range_.answers(group, asked) if asked else [None] * len(range_.pieces)
             for (number, last), piece in zip(range_.pieces, answers, strict=True):
                 if piece is not None:
                     group.add(*piece)
@@ -169,18 +166,18 @@ class ChunkWork:
 class _GroupOfShard:
     """Answers of a group's users in a shard, chunk by chunk.
 
-    The tally of a large alphabet takes long however few the reports: they are held until they are
-    enough for it.
+    Args:
+      randomizer: of the group's reports.
+      users: size of the population.
     """
 
-    def __init__(self, randomizer: Randomizer) -> None:
+    def __init__(self, randomizer: Randomizer, users: int) -> None:
         self.randomizer = randomizer
+        self.counter = counter(randomizer, users)
+        self.rounding = rounding(users)
         self.leaves: list[bytes] = []
+        self._asked = False
         self._said: list[tuple[Answerers, Symbols]] = []
-        self._counts: Counts | None = None
-        self._held: list[Symbols] = []
-        self._reports = 0
-        self._enough = min(_PER_LEVEL * randomizer.levels, _HELD // randomizer.width)
 
     def add(self, answered: Answerers, symbols: Symbols) -> None:
         """Add users who were asked, in ordinal order: which of them answered, and their reports."""
@@ -197,24 +194,12 @@ class _GroupOfShard:
             who = np.concatenate([_mask(answered) for answered, _ in said])
             symbols = np.concatenate([part for _, part in said])
         packed = _everybody(who) if isinstance(who, int) else packed_who(who)
+        self._asked = True
         self.leaves.append(leaf(number, packed, packed_what(self.randomizer, symbols)))
-        self._held.append(symbols)
-        self._reports += len(symbols)
-        if self._reports >= self._enough:
-            self._tally()
 
-    def counts(self) -> Counts | None:
-        """Return the tally of all answers; None if no user was asked."""
-        if self._held:
-            self._tally()
-        return self._counts
-
-    def _tally(self) -> None:
-        held, self._held, self._reports = self._held, [], 0
-        counts = family_of(self.randomizer).tally(
-            held[0] if len(held) == 1 else np.concatenate(held)
-        )
-        self._counts = counts if self._counts is None else self._counts + counts
+    def sums(self) -> Sums | None:
+        """Return the sums of all answers; None if no user was asked."""
+        return self.counter.sums() if self._asked else None
 
 
 def _mask(answered: Answerers) -> Which:
@@ -244,53 +229,59 @@ class _UserRange:
         self._taken: dict[tuple[int, int, str], EncodedColumns] = {}
 
     def answers(
-        self, randomizer: Randomizer, parts: Sequence[Part]
+        self, group: _GroupOfShard, parts: Sequence[Part]
     ) -> list[tuple[Answerers, Symbols]]:
         """Return a group's answering users and their reports, in ordinal order per chunk."""
         ((first, outcome), *others) = parts
         if not others and isinstance(outcome, AnsweredAsk):
-            symbols, rows = self._drawn(outcome.first, first), first.rows
+            symbols, rows = self._drawn(group, outcome.first, first), first.rows
             ends = self._cuts if isinstance(rows, slice) else rows.searchsorted(self._cuts)
             return [
                 (stop - start, symbols[start:stop]) for start, stop in pairwise([0, *ends.tolist()])
             ]
         every = np.arange(self.stop - self.start)
         asked = np.sort(np.concatenate([every[alike.rows] for alike, _ in parts]))
-        symbols = np.empty((len(asked), randomizer.width), np.uint8)
+        symbols = np.empty((len(asked), group.randomizer.width), np.uint8)
         answered = np.zeros(len(asked), np.bool_)
         for alike, outcome in parts:
             if isinstance(outcome, AnsweredAsk):
                 places = asked.searchsorted(every[alike.rows])
-                symbols[places] = self._drawn(outcome.first, alike)
+                symbols[places] = self._drawn(group, outcome.first, alike)
                 answered[places] = True
         return [
             (answered[start:stop], symbols[start:stop][answered[start:stop]])
             for start, stop in pairwise([0, *asked.searchsorted(self._cuts).tolist()])
         ]
 
-    def _drawn(self, ask: Ask, alike: UserClass) -> Symbols:
-        """Compute the reports of a class to a request, in blocks that stay in the cache."""
+    def _drawn(self, group: _GroupOfShard, ask: Ask, alike: UserClass) -> Symbols:
+        """Draw and count a class's reports to a request, in blocks that stay in the cache."""
         people = self._columns(ask, alike)
         blocks = []
         for rows, words in self._coins(ask, alike):
             part = people if rows.stop - rows.start == len(people) else people.take(rows)
-            drawn = _Drawn.of(ask, part, words)
-            symbols = draw(ask.randomizer, drawn.levels, words[:, : ask.randomizer.coins])
+            drawn = DrawnLevels.of(ask, part, words, group.rounding)
+            symbols = group.counter.draw(drawn.levels, words[:, : ask.randomizer.coins])
             if self._work.behaviour.lies:
-                self._lie(ask, self._ordinals(alike)[rows], drawn, symbols)
+                ordinals = self._ordinals(alike)[rows]
+                group.counter.replace(symbols, *self._lies(ask, ordinals, drawn))
             blocks.append(symbols)
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
     def _ordinals(self, alike: UserClass) -> Ordinals:
         return np.arange(self.start, self.stop, dtype=np.int64)[alike.rows]
 
-    def _lie(self, ask: Ask, ordinals: Ordinals, drawn: _Drawn, symbols: Symbols) -> None:
-        """Replace the liars' reports by their lies."""
+    def _lies(self, ask: Ask, ordinals: Ordinals, drawn: DrawnLevels) -> tuple[Ordinals, Symbols]:
+        """Return the rows of the users who lie, and their lies."""
         behaviour = self._work.behaviour
-        for row in np.flatnonzero(behaviour.lying(ordinals)).tolist():
-            level = drawn.level(ask, row)
-            lie = behaviour.lie(ask.request, int(ordinals[row]), ask.query, ask.randomizer, level)
-            symbols[row] = np.frombuffer(lie, np.uint8)
+        rows = np.flatnonzero(behaviour.lying(ordinals))
+        lies = [
+            behaviour.lie(
+                ask.request, int(ordinals[row]), ask.query, ask.randomizer, drawn.level(ask, row)
+            )
+            for row in rows.tolist()
+        ]
+        width = ask.randomizer.width
+        return rows, np.frombuffer(b"".join(lies), np.uint8).reshape(-1, width)
 
     def _coins(self, ask: Ask, alike: UserClass) -> Iterator[tuple[slice, Words]]:
         """Generate the words of a class's answers, block by block.
@@ -352,47 +343,3 @@ class _UserRange:
             population = self._work.population.in_round(number)
             people = self._people[number] = population.columns(self.start, self.stop)
         return people
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Drawn:
-    """Inputs that users' reports are drawn from.
-
-    Args:
-      values: the query's values on the grid.
-      levels: what is randomized: of vectors the patterns, or the vectors themselves where no coin
-        rounds them; of predicates whether they hold.
-      words: the coins that randomize, then those that round.
-    """
-
-    values: NDArray[np.int64] | NDArray[np.bool_]
-    levels: NDArray[np.int64] | NDArray[np.bool_]
-    words: Words
-
-    @classmethod
-    def of(cls, ask: Ask, people: EncodedColumns, words: Words) -> _Drawn:
-        """Evaluate the query and find the levels as a device does (see `Device`)."""
-        query, randomizer = ask.query, ask.randomizer
-        if query.kind is QueryKind.VECTOR:
-            values = evaluate_vectors(query, people)
-            coins = np.ascontiguousarray(words[:, randomizer.coins :])
-            if not randomizer.vector_coins:
-                return cls(values, values, words)
-            return cls(values, round_to_levels(values, query.low, query.high, 2, coins), words)
-        if query.kind is QueryKind.PREDICATE:
-            held = holds(query, people)
-            return cls(held, held, words)
-        values = evaluate_columns(query, people)
-        if query.kind is not QueryKind.REAL:
-            return cls(values, values, words)
-        coin = np.ascontiguousarray(words[:, -1])
-        levels = round_to_levels(values, query.low, query.high, randomizer.levels, coin)
-        return cls(values, levels, words)
-
-    def level(self, ask: Ask, row: int) -> int:
-        """Return one user's level, as its device computes it."""
-        if ask.query.kind is not QueryKind.VECTOR:
-            return int(self.levels[row])
-        coins = self.words[row, ask.randomizer.coins :].tolist()
-        values, query = self.values[row].tolist(), ask.query
-        return ask.randomizer.vector_level(values, query.low, query.high, coins)

@@ -20,7 +20,8 @@ from askance_client.device import ExaminedRequest, ExaminedStudy, Examiner
 from askance_client.device.settling import off_epoch
 from askance_client.ledger import SECONDS_PER_DAY, Limits
 from askance_client.messages import Reason, Refusal
-from askance_simulation.fleets.chunks import ChunkWork, Counts, ShardResult
+from askance_simulation.families.fused import Sums, counts_of
+from askance_simulation.fleets.chunks import ChunkWork, ShardResult
 from askance_simulation.fleets.classes import Classes, ClassResponse
 from askance_simulation.fleets.devices import Devices
 from askance_simulation.fleets.histories import Ask
@@ -154,13 +155,14 @@ class _Folded:
 
     def __init__(self, group: Group) -> None:
         self._group = group
-        self._counts: Counts | None = None
+        self._sums: dict[int, Sums] = {}  # by their number: a worker may have no kernels
         self._tree = MerkleTree()
 
     def add(self, result: ShardResult, place: int) -> None:
-        counts = result.counts[place]
-        if counts is not None:
-            self._counts = counts if self._counts is None else self._counts + counts
+        sums = result.sums[place]
+        if sums is not None:
+            before = self._sums.get(len(sums))
+            self._sums[len(sums)] = sums if before is None else before + sums
         for leaf in result.leaves[place]:
             self._tree.add(leaf)
 
@@ -172,9 +174,10 @@ class _Folded:
             reasons.update({one.refused: count for one in ours})
             reused += count * sum(one.refused is None and not one.charged for one in ours)
         answered = reasons.pop(None, 0)
-        randomizer, counts = self._group.randomizer, self._counts
-        if counts is None:  # no user was asked
-            counts = family_of(randomizer).tally(np.zeros((0, randomizer.width), np.uint8))
+        randomizer = self._group.randomizer
+        counts = family_of(randomizer).tally(np.zeros((0, randomizer.width), np.uint8))
+        for sums in self._sums.values():
+            counts = counts + counts_of(randomizer, sums)
         return Tally(
             counts=tuple(counts.tolist()),
             answered=answered,

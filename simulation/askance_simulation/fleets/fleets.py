@@ -13,6 +13,8 @@ from askance_simulation.fleets.devices import Devices
 from askance_simulation.fleets.objects import ObjectFleet
 from askance_simulation.fleets.opened import FleetMaker, OpenedFleet, Progress
 from askance_simulation.fleets.threads import Threads, check_workers
+from askance_simulation.populations import Population
+from askance_simulation.randomness.seeds import Seed
 
 
 @contextmanager
@@ -25,6 +27,15 @@ def _grpc(devices: Devices, progress: Progress | None) -> Iterator[OpenedFleet]:
     from askance_simulation.fleets.grpc import grpc_fleet  # gRPC is imported when it is used
 
     with grpc_fleet(devices, progress) as opened:
+        yield opened
+
+
+@contextmanager
+def _grpc_streams(devices: Devices, progress: Progress | None) -> Iterator[OpenedFleet]:
+    from askance_simulation.fleets.grpc import grpc_fleet  # gRPC is imported when it is used
+    from askance_simulation.fleets.streams import StreamPerDevice
+
+    with grpc_fleet(devices, progress, streams=StreamPerDevice) as opened:
         yield opened
 
 
@@ -69,8 +80,29 @@ WORKED: dict[str, Callable[[int | None], FleetMaker]] = {"columns": columns_by, 
 FLEETS: dict[str, FleetMaker] = {
     "objects": _objects,
     "grpc": _grpc,
+    "grpc-streams": _grpc_streams,
     **{name: by(None) for name, by in WORKED.items()},
 }
+
+
+@contextmanager
+def _tally(devices: Devices, progress: Progress | None) -> Iterator[OpenedFleet]:
+    from askance_simulation.fleets.tally import DRAWN, TallyFleet
+
+    yield OpenedFleet(TallyFleet(devices, progress), lambda study: MemoryLog(), DRAWN)
+
+
+LAWS: dict[str, FleetMaker] = {"tally": _tally}
+"""Fleets that draw tallies from their law: equal to those of FLEETS in law, and not to the bit."""
+
+
+def prepared(fleet: object, population: Population, seed: Seed) -> Population:
+    """Return the population as a fleet asks it: one of LAWS by the numbers of its records.
+
+    Raises:
+      InvalidParameter: see `Population.by_types`.
+    """
+    return population.by_types(seed) if fleet in LAWS else population
 
 
 def fleet_by(name: str, workers: int | None) -> FleetMaker:
@@ -79,10 +111,11 @@ def fleet_by(name: str, workers: int | None) -> FleetMaker:
     Raises:
       InvalidParameter: there is no fleet of this name, or it has no workers to be counted.
     """
-    if name not in FLEETS:
-        raise unknown_name("fleet", name, FLEETS)
+    known = FLEETS | LAWS
+    if name not in known:
+        raise unknown_name("fleet", name, known)
     if workers is None:
-        return FLEETS[name]
+        return known[name]
     if name not in WORKED:
         raise InvalidParameter(
             f"workers: expected a fleet that has them ({', '.join(WORKED)}), found {name!r}"

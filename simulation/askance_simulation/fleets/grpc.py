@@ -1,41 +1,30 @@
-"""Devices over real gRPC on loopback: the service, its SQLite store, and every device's runtime.
-
-Between the service and the devices are real connections, each shared by many devices' streams. Only
-the coins and the clock of the devices are the simulation's.
-"""
+"""Devices over real gRPC on loopback: the service, its SQLite store, and the devices' streams."""
 
 from __future__ import annotations
 
-import secrets
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-from grpc import aio
 
 from askance_aggregator.server.devices import AggregatorServer, PeerLimits, ServerParts, Settings
 from askance_aggregator.store import SqliteStore
 from askance_aggregator.studies import Accounts, Round, Tally, TranscriptLog
 from askance_client.codec import digest_of
 from askance_client.messages import SignedStudy
-from askance_client.service import (
-    DeviceRunner,
-    Identity,
-    connections_for,
-    rare_collections,
-    token_digest,
-)
+from askance_client.service import rare_collections
 from askance_simulation.disturbances import Fates, FaultRecorder
 from askance_simulation.disturbances.invariants import check_store
-from askance_simulation.disturbances.unlucky import DeviceConnection, Unlucky
 from askance_simulation.fleets.attendance import Attendance
 from askance_simulation.fleets.devices import Devices
 from askance_simulation.fleets.opened import OpenedFleet, Progress
-from askance_simulation.fleets.runners import MakeRuntime, Runners, Runtime
+from askance_simulation.fleets.runners import Runners
+from askance_simulation.fleets.streams import FaultyStreams, MakeStreams, SharedStreams
 
 _CONNECTIONS = 8
 _TICK_S = 0.2
@@ -46,6 +35,7 @@ def grpc_fleet(
     devices: Devices,
     progress: Progress | None = None,
     *,
+    streams: MakeStreams = SharedStreams,
     connections: int = _CONNECTIONS,
     order: Sequence[int] | None = None,
     store: Path | None = None,
@@ -57,10 +47,12 @@ def grpc_fleet(
     Args:
       devices: devices of the fleet.
       progress: called with the number of new reports.
-      connections: over how many connections the devices' streams are spread.
+      streams: makes the streams: a few for all devices, or `StreamPerDevice`.
+      connections: over how many connections the streams are spread; of shared streams, one each.
       order: in which order of ordinals they dial in; it changes no transcript.
       store: where the aggregator's store is made; None: in a temporary folder, removed after.
-      fates: what goes wrong on the way; it changes no transcript either. None: nothing does.
+      fates: what goes wrong on the way, of each device on a stream of its own; it changes no
+        transcript either. None: nothing does.
       recorder: records what went wrong.
 
     Raises:
@@ -71,17 +63,15 @@ def grpc_fleet(
     with rare_collections(), tempfile.TemporaryDirectory(prefix="askance-") as folder:
         opened = SqliteStore.create(store or Path(folder) / "aggregator.sqlite")
         try:
-            identities = [
-                Identity(ordinal.to_bytes(16, "big"), secrets.token_bytes(32))
-                for ordinal in range(len(devices))
-            ]
-            opened.enrol((one.device_id, token_digest(one.token)) for one in identities)
+            chosen = range(len(devices)) if order is None else order
+            if fates is not None:
+                streams = partial(FaultyStreams, fates=fates, recorder=recorder)
+            made = streams(devices, connections, chosen)
+            made.enrol(opened)
             with AggregatorServer.start(
                 opened, settings=room_for(len(devices)), parts=ServerParts(observer=attendance)
             ) as server:
-                chosen = range(len(devices)) if order is None else order
-                make = _runtimes(devices, identities, fates, recorder)
-                runners = Runners(make, server, connections_for(len(devices), connections), chosen)
+                runners = Runners(made, server)
                 try:
                     if not devices.behaviour.absences:
                         runners.attend(())  # before they are asked: it takes them a while
@@ -95,25 +85,6 @@ def grpc_fleet(
             opened.close()
 
 
-def _runtimes(
-    devices: Devices, identities: Sequence[Identity], fates: Fates | None, recorder: FaultRecorder
-) -> MakeRuntime:
-    """Return the maker of devices' runtimes: the trusted base's, or one under faults."""
-
-    def usual(ordinal: int, channel: aio.Channel) -> Runtime:
-        return DeviceRunner(devices[ordinal], identities[ordinal], channel)
-
-    if fates is None:
-        return usual
-
-    def unlucky(ordinal: int, channel: aio.Channel) -> Runtime:
-        identity = identities[ordinal]
-        line = DeviceConnection(ordinal, channel, identity, fates, recorder)
-        return Unlucky(line, identity, devices.booted, devices[ordinal].ledger)
-
-    return unlucky
-
-
 def room_for(devices: int) -> Settings:
     """Return service settings with a place for every device.
 
@@ -123,6 +94,7 @@ def room_for(devices: int) -> Settings:
     return replace(
         usual,
         max_streams=max(usual.max_streams, devices),
+        max_members=max(usual.max_members, devices),
         max_pending=max(usual.max_pending, devices),
         unproven=PeerLimits(max(usual.unproven.calls, devices), max(usual.unproven.calls, devices)),
     )

@@ -30,7 +30,7 @@ class MemoryLedger:
     def __init__(self) -> None:
         self._reports: dict[bytes, bytes] = {}
         self._frozen: dict[bytes, bytes] = {}
-        self._entries: list[Entry] = []
+        self._entries: list[tuple[bytes, bytes, int, int]] = []  # of `Entry`, all but its number
         self._studies: dict[bytes, int] = {}
         self._days: dict[int, int] = {}
         self._life = 0
@@ -81,9 +81,7 @@ class MemoryLedger:
         report = compose(charge.symbol, cost, totals.spent(limits) + cost, sequence)
         self._reports[charge.request_digest] = report
         self._frozen[charge.question] = charge.symbol
-        self._entries.append(
-            Entry(charge.request_digest, charge.study_digest, charge.at_s, cost, sequence)
-        )
+        self._entries.append((charge.request_digest, charge.study_digest, charge.at_s, cost))
         self._studies[charge.study_digest] = totals.study + cost
         self._days[charge.day] = totals.day + cost
         self._life += cost
@@ -103,13 +101,14 @@ class MemoryLedger:
 
     def _since(self, from_s: int, study_digest: bytes | None = None) -> int:
         return sum(
-            entry.nano_nats
-            for entry in self._entries
-            if entry.at_s >= from_s and study_digest in (None, entry.study_digest)
+            nano_nats
+            for _, study, at_s, nano_nats in self._entries
+            if at_s >= from_s and study_digest in (None, study)
         )
 
     def history(self) -> Iterator[Entry]:
-        return iter(tuple(self._entries))
+        entries = enumerate(tuple(self._entries), start=1)
+        return (Entry(*entry, sequence) for sequence, entry in entries)
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from askance_aggregator.studies import Fleet, TranscriptLog
+from askance_aggregator.studies import REPORTED, Fleet, TranscriptLog
 from askance_client.messages import SignedStudy
 from askance_simulation.fleets.devices import Devices
 
@@ -15,10 +15,14 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class OpenedFleet:
-    """`fleet` to ask; `log` gives a study the log that its transcript is kept in."""
+    """`fleet` to ask; `log` gives a study the log that its transcript is kept in.
+
+    `tallies` is the kind of its transcripts (see `Header`).
+    """
 
     fleet: Fleet
     log: Callable[[SignedStudy], TranscriptLog]
+    tallies: str = REPORTED
 
 
 FleetMaker = Callable[[Devices, Progress | None], AbstractContextManager[OpenedFleet]]

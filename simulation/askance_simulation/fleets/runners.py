@@ -1,4 +1,4 @@
-"""Every device's runtime over gRPC, in the service's event loop.
+"""The devices' exchanges over gRPC, in the service's event loop.
 
 In one loop with the service, because grpc.aio serves all loops of a process from one queue.
 """
@@ -6,59 +6,36 @@ In one loop with the service, because grpc.aio serves all loops of a process fro
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
-from typing import Protocol
 
 from grpc import aio
 
 from askance_aggregator.server.devices import AggregatorServer
 from askance_client.errors import LocalProtocolError
 from askance_client.service import NO_PROXY, channel_options
+from askance_simulation.fleets.streams import Runtime, Streams
 
-_DIALLING = 64  # devices that dial between two turns of the loop
+_DIALLING = 64  # streams that are opened between two turns of the loop
 _STOP_S = 30.0
 
 
-class Runtime(Protocol):
-    """Running device."""
-
-    async def participate(self) -> None:
-        """Hold a stream open for ever."""
-        ...
-
-
-MakeRuntime = Callable[[int, aio.Channel], Runtime]
-"""Maker of a runtime from an ordinal and a connection, which many share."""
-
-
 class Runners:
-    """Devices of a fleet, of which the present ones hold a stream open.
+    """Devices of a fleet, of which the present ones are on an open stream.
 
     Args:
-      make: makes a device's runtime, once.
+      streams: the streams that they share, or have each.
       server: what they connect to.
-      connections: over how many connections their streams are spread.
-      order: of ordinals, in which they connect.
 
     No device connects before `attend` sets which ones are present.
     """
 
-    def __init__(
-        self,
-        make: MakeRuntime,
-        server: AggregatorServer,
-        connections: int,
-        order: Sequence[int],
-    ) -> None:
-        self._make = make
+    def __init__(self, streams: Streams, server: AggregatorServer) -> None:
+        self._streams = streams
         self._server = server
-        self._connections = connections
-        self._order = order
         self._channels: list[aio.Channel] = []
-        self._runtimes: dict[int, Runtime] = {}
-        self._streaming: dict[int, asyncio.Task[None]] = {}
+        self._running: dict[tuple[int, ...], asyncio.Task[None]] = {}  # by the stream's devices
         self._failure: BaseException | None = None
         self._over = False
         self._serving = asyncio.run_coroutine_threadsafe(self._serve(), server.loop)
@@ -90,40 +67,38 @@ class Runners:
             aio.insecure_channel(
                 self._server.address, options=[*channel_options(own_connection=True), NO_PROXY]
             )
-            for _ in range(self._connections)
+            for _ in range(self._streams.connections)
         ]
         try:
             await asyncio.Event().wait()
         finally:
             self._over = True
-            await self._hang_up(list(self._streaming))
+            await self._hang_up(list(self._running))
             for channel in self._channels:
                 await channel.close()
 
     async def _attend(self, away: frozenset[int]) -> None:
-        await self._hang_up([ordinal for ordinal in self._streaming if ordinal in away])
-        for place, ordinal in enumerate(self._order):
-            if ordinal in away or ordinal in self._streaming:
-                continue
-            channel = self._channels[place % len(self._channels)]
-            participating = self._participate(ordinal, channel)
-            self._streaming[ordinal] = asyncio.ensure_future(participating)
+        """Keep the streams whose devices stay the same, end the others, open what is missing."""
+        wanted = {ordinals: number for number, ordinals in self._streams.present(away)}
+        await self._hang_up([ordinals for ordinals in self._running if ordinals not in wanted])
+        opened = [stream for stream in wanted.items() if stream[0] not in self._running]
+        for place, (ordinals, number) in enumerate(opened):
+            runtime = self._streams.runtime(ordinals, self._channels[number])
+            self._running[ordinals] = asyncio.ensure_future(self._participate(runtime))
             if place % _DIALLING == 0:
                 await asyncio.sleep(0)  # lets a stop take effect while they connect
                 if self._over:
                     return
 
-    async def _hang_up(self, ordinals: Sequence[int]) -> None:
-        leaving = [self._streaming.pop(ordinal) for ordinal in ordinals]
+    async def _hang_up(self, streams: Sequence[tuple[int, ...]]) -> None:
+        leaving = [self._running.pop(ordinals) for ordinals in streams]
         for task in leaving:
             task.cancel()
         await asyncio.gather(*leaving, return_exceptions=True)
 
-    async def _participate(self, ordinal: int, channel: aio.Channel) -> None:
+    async def _participate(self, runtime: Runtime) -> None:
         try:
-            if ordinal not in self._runtimes:
-                self._runtimes[ordinal] = self._make(ordinal, channel)
-            await self._runtimes[ordinal].participate()
+            await runtime.participate()
         except Exception as error:
             self._failure = error
             await self._server.hub.stop()  # a caller that waits for a round would wait for ever

@@ -20,6 +20,7 @@ from askance_aggregator.learners.shapes import (
     ResultShape,
     RuleList,
     Tables,
+    TimeSeries,
     Tree,
 )
 from askance_client.errors import InvalidParameter
@@ -31,6 +32,7 @@ from askance_simulation.plots.estimates import effect, frequent_values, interval
 from askance_simulation.plots.picture import Picture
 from askance_simulation.plots.predictions import confusion, predictions
 from askance_simulation.plots.tables import tables
+from askance_simulation.plots.time_series import time_series
 from askance_simulation.plots.weights import coefficients, components
 
 
@@ -67,6 +69,7 @@ DRAWINGS: Mapping[type[ResultShape], Callable[[Any, Content], Picture]] = Mappin
         Predictions: predictions,
         RuleList: rule_list,
         Tables: tables,
+        TimeSeries: time_series,
         Tree: tree,
     }
 )

@@ -22,11 +22,14 @@ from askance_simulation.populations.labelled_bits import (
 )
 from askance_simulation.populations.masked_parity import masked_parity
 from askance_simulation.populations.numbers import numbers
+from askance_simulation.populations.observed import ObservedUsers
 from askance_simulation.populations.parities import parities
+from askance_simulation.populations.paths import paths
 from askance_simulation.populations.plane import plane
-from askance_simulation.populations.population import Population, people_of
+from askance_simulation.populations.population import Population, people_of, population_of
+from askance_simulation.populations.record_types import RecordTypes
 from askance_simulation.populations.registry import POPULATIONS, PopulationEntry
-from askance_simulation.populations.sources import DataSource
+from askance_simulation.populations.sources import DataSource, RecordReader
 from askance_simulation.populations.traits import traits
 from askance_simulation.populations.unit_vectors import unit_vectors
 from askance_simulation.populations.words import words
@@ -38,8 +41,11 @@ __all__ = [
     "Change",
     "DataSet",
     "DataSource",
+    "ObservedUsers",
     "Population",
     "PopulationEntry",
+    "RecordReader",
+    "RecordTypes",
     "categories",
     "census",
     "changed",
@@ -57,8 +63,10 @@ __all__ = [
     "moving",
     "numbers",
     "parities",
+    "paths",
     "people_of",
     "plane",
+    "population_of",
     "read_file",
     "traits",
     "unit_vectors",

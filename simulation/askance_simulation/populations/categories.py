@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,9 @@ from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Category, Schema
 from askance_simulation.populations.columns import columns_of, draws
+from askance_simulation.populations.guided import GuidedEdges
 from askance_simulation.populations.population import Population
+from askance_simulation.populations.record_types import RecordTypes, drawn_types
 from askance_simulation.populations.registry import catalogued
 from askance_simulation.randomness.seeds import Seed
 
@@ -46,22 +49,32 @@ def categories(size: int, seed: Seed, cells: int = 16, turn: int = 0) -> Populat
             found = ranks(start, stop)
             return columns_of({"category": (found + ahead) % cells if ahead else found})
 
-        return Population("categories", schema, size, columns, notes=notes)
+        return Population("categories", schema, size, columns, notes=notes, law=law)
+
+    def law(seed: Seed) -> RecordTypes:
+        cell = columns_of({"category": np.arange(cells)})
+        return drawn_types(cell, np.array([weight >> 16 for weight in _weights(cells)]), size, seed)
 
     notes = (f"from round to round the law turned by {turn} of {cells} cells",) if turn else ()
     return replace(in_round(0), drift=in_round if turn else None)
 
 
-def zipf(people: Seed, cells: int) -> Callable[[int, int], NDArray[np.int64]]:
+def _weights(cells: int) -> list[int]:
+    """Return the weight of each cell, in proportion to 1 / (v + 1)."""
+    return [(1 << 64) // (v + 1) for v in range(cells)]
+
+
+def zipf(people: Seed, cells: int) -> Callable[[int, int], NDArray[np.signedinteger[Any]]]:
     """Draw the cells of users start .. stop-1 by random access: v in proportion to 1 / (v + 1)."""
-    weights = [(1 << 64) // (v + 1) for v in range(cells)]
+    weights = _weights(cells)
     total = sum(weights)
-    edges = np.array(
-        [int(Fraction(part, total) * (1 << 64)) for part in accumulate(weights[:-1])], np.uint64
+    edges = GuidedEdges(
+        np.array(
+            [int(Fraction(part, total) * (1 << 64)) for part in accumulate(weights[:-1])], np.uint64
+        )
     )
 
-    def ranks(start: int, stop: int) -> NDArray[np.int64]:
-        drawn = draws(people, start, stop, 1)[:, 0]
-        return np.searchsorted(edges, drawn, side="right").astype(np.int64)
+    def ranks(start: int, stop: int) -> NDArray[np.signedinteger[Any]]:
+        return edges.places(draws(people, start, stop, 1)[:, 0])
 
     return ranks

@@ -34,13 +34,11 @@ def below(words: NDArray[np.uint64], chance: Fraction) -> NDArray[np.bool_]:
     return words <= np.uint64(threshold - 1)  # the threshold itself may be 2^64
 
 
-def columns_of(
-    values: Mapping[str, NDArray[np.int64] | tuple[NDArray[np.int64], ...]],
-) -> EncodedColumns:
+def columns_of(values: Mapping[str, ColumnValue]) -> EncodedColumns:
     """Wrap generated columns, which are on the grid already and complete."""
     first = next(iter(values.values()))
     rows = len(first[0] if isinstance(first, tuple) else first)
-    return EncodedColumns(values, {name: np.ones(rows, np.bool_) for name in values}, rows)
+    return EncodedColumns(values, {name: np.broadcast_to(np.True_, rows) for name in values}, rows)
 
 
 def narrowed(schema: Schema, people: EncodedColumns) -> EncodedColumns:

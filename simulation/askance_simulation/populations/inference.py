@@ -60,7 +60,7 @@ class InferredSchema:
 
 
 def infer(people: Table, label: str | None, keep: Collection[str]) -> InferredSchema:
-    """Infer a schema; see `tables.users_of` for the rules.
+    """Infer a schema; see `tables.records_of` for the rules.
 
     Args:
       people: columns of texts or truth values, one row per user.

@@ -8,6 +8,8 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_simulation.populations.guided import GuidedEdges
+
 STEPS = 128
 """Table steps per standard deviation."""
 REACH = 8
@@ -22,8 +24,12 @@ def standard_steps(words: NDArray[np.uint64]) -> NDArray[np.int64]:
     k is drawn with probability Phi((k + 1/2)/128) - Phi((k - 1/2)/128), a Gaussian rounded to the
     nearest step, each bound exact to 2^-64; what lies beyond 8 standard deviations is put there.
     """
-    places = np.searchsorted(_edges(), words, side="right").astype(np.int64)
-    return places - REACH * STEPS
+    return _guided().places(words.ravel()).reshape(words.shape).astype(np.int64) - REACH * STEPS
+
+
+@cache
+def _guided() -> GuidedEdges:
+    return GuidedEdges(_edges())
 
 
 @cache

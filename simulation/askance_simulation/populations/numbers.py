@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from askance_aggregator.queries import EncodedColumns
 from askance_client.queries import Real, Schema
 from askance_simulation.populations.columns import columns_of, draws
 from askance_simulation.populations.population import Population
+from askance_simulation.populations.record_types import RecordTypes, drawn_types
 from askance_simulation.populations.registry import catalogued
 from askance_simulation.randomness.seeds import Seed
 
@@ -21,7 +23,27 @@ def numbers(size: int, seed: Seed) -> Population:
     people = seed / "people"
 
     def columns(start: int, stop: int) -> EncodedColumns:
-        words = draws(people, start, stop, 3) >> np.uint64(64 - _BITS)
-        return columns_of({"number": (words.astype(np.int64).sum(axis=1) // 3)})
+        one, two, three = draws(people, start, stop, 3).T >> np.uint64(64 - _BITS)
+        return columns_of({"number": ((one + two + three) // np.uint64(3)).astype(np.int32)})
 
-    return Population("numbers", schema, size, columns)
+    def law(seed: Seed) -> RecordTypes:
+        grid = columns_of({"number": np.arange(1 << _BITS)})
+        return drawn_types(grid, _ways(), size, seed)
+
+    return Population("numbers", schema, size, columns, law=law)
+
+
+def _ways() -> NDArray[np.int64]:
+    """Count the triples of 16-bit numbers whose mean, rounded down, is each number."""
+    side = 1 << _BITS
+    sums = np.arange(3 * side, dtype=np.int64)
+    ways = _triples(sums) - 3 * _triples(sums - side) + 3 * _triples(sums - 2 * side)
+    found: NDArray[np.int64] = ways.reshape(side, 3).sum(axis=1, dtype=np.int64)
+    return found
+
+
+def _triples(sums: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Count the triples of numbers from 0 on, however great, of each sum."""
+    rest = np.maximum(sums, -1) + 1
+    found: NDArray[np.int64] = rest * (rest + 1) // 2
+    return found

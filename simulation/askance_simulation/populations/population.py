@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from askance_aggregator.learners.totals import AnswerTotals, sum_columns
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import EncodedColumns, encode_columns
 from askance_aggregator.reports.html import html_of, line_of
@@ -15,15 +20,16 @@ from askance_aggregator.reports.report import CommandReport
 from askance_aggregator.reports.schemas import Schema, fields_body
 from askance_aggregator.reports.texts import counted
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Bits
+from askance_client.queries import Bits, Query
 from askance_client.records import Table
 from askance_simulation.populations.arrow_tables import arrow_of, table_of
 from askance_simulation.populations.changes import label_noise, moving
 from askance_simulation.populations.columns import narrowed
 from askance_simulation.populations.files import read_parquet
+from askance_simulation.populations.record_types import RecordTypes
 from askance_simulation.populations.registry import build
 from askance_simulation.populations.sources import DataSource
-from askance_simulation.populations.tables import MOST_OUTSIDE, users_of
+from askance_simulation.populations.tables import MOST_OUTSIDE, TableRecords, records_of, users_of
 from askance_simulation.randomness.seeds import Seed
 
 MAX_USERS = 1 << 40
@@ -45,6 +51,9 @@ class Population:
       unseen: number of further records of the same law that belong to no user: what a hypothesis
         is judged by; None: there are none.
       notes: what a reader of results must know (bounds inferred, rows resampled).
+      law: a draw of how many users have each record, from a seed, equal in law to these users;
+        None: their records are too many for it, or their law is not known.
+      types: how many users have each record, where the population was made from that.
       drift: the same users' records in a round of a study, by its number, where they change;
         None: they do not.
       warnings: by field, a defect of the data that puts a result about it in doubt.
@@ -66,6 +75,8 @@ class Population:
     target: object | None = None
     unseen: Callable[[int], EncodedColumns] | None = None
     notes: tuple[str, ...] = field(default=())
+    law: Callable[[Seed], RecordTypes] | None = None
+    types: RecordTypes | None = None
     drift: Callable[[int], Population] | None = None
     warnings: Mapping[str, str] = field(default_factory=dict)
     column_types: Mapping[str, str] = field(default_factory=dict)
@@ -106,9 +117,32 @@ class Population:
         for start in range(0, self.size, step):
             yield start, min(start + step, self.size)
 
+    def totals(self, queries: Sequence[Query]) -> list[AnswerTotals]:
+        """Compute the exact totals of queries over all users, in one pass."""
+        if self.types is not None:
+            return self.types.totals(queries)
+        parts = (
+            sum_columns(queries, self.columns(start, stop)) for start, stop in self.stretches()
+        )
+        return reduce(lambda found, part: list(map(add, found, part)), parts)
+
     def in_round(self, number: int) -> Population:
         """Return the users with their records in a round of a study."""
         return self if self.drift is None else self.drift(number)
+
+    def by_types(self, seed: Seed) -> Population:
+        """Draw as many users of the same law, given by how many have each record.
+
+        Raises:
+          InvalidParameter: it has no such law.
+        """
+        if self.law is None or self.drift is not None:
+            raise InvalidParameter(
+                "population: expected one whose records are few and do not change (categories,"
+                f" numbers, a file, columns), got {self.name!r}: use --fleet columns"
+            )
+        types = self.law(seed)
+        return replace(self, columns=types.columns, types=types, law=None)
 
     def with_label_noise(
         self, rate: Rational, *, label: str | None = None, seed: int = 0
@@ -135,7 +169,13 @@ class Population:
           InvalidRecord: a column that the schema does not have, or of another shape.
         """
         people = narrowed(schema, encode_columns(schema, {key: columns[key] for key in columns}))
-        return cls(name, schema, len(people), lambda start, stop: people.take(slice(start, stop)))
+        return cls(
+            name,
+            schema,
+            len(people),
+            lambda start, stop: people.take(slice(start, stop)),
+            law=lambda seed: RecordTypes(people, np.ones(len(people), np.int64)),
+        )
 
     @classmethod
     def from_csv(
@@ -256,26 +296,32 @@ def people_of(
     keep: Collection[str] = (),
     most_outside: Fraction = MOST_OUTSIDE,
 ) -> Population:
-    """Make a population of the rows of a table, one user per row (see `tables.users_of`).
+    """Make a population of the rows of a table, one user per row.
+
+    Args and rules: as of `tables.records_of` and `tables.users_of`.
 
     Raises:
-      InvalidRecord, InvalidParameter: as of `tables.users_of`.
+      InvalidRecord, InvalidParameter: as of these.
     """
-    users = users_of(
-        people,
-        seed,
-        schema=schema,
-        label=label,
-        size=size,
-        held_out=held_out,
-        keep=keep,
-        most_outside=most_outside,
-    )
+    records = records_of(people, schema=schema, label=label, keep=keep, most_outside=most_outside)
+    return population_of(records, seed, size=size, held_out=held_out)
+
+
+def population_of(
+    records: TableRecords, seed: Seed, *, size: int | None = None, held_out: Fraction = Fraction(0)
+) -> Population:
+    """Make a population of the records of a table (see `tables.users_of`).
+
+    Raises:
+      InvalidParameter: no users, or no rows that are not held out.
+    """
+    users = users_of(records, seed, size=size, held_out=held_out)
     return Population(
         users.name,
         users.schema,
         users.size,
         users.columns,
+        law=users.law,
         unseen=users.unseen,
         notes=users.notes,
         warnings=users.warnings,

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_client.printable import nearest_text, value_text
+from askance_client.queries import Schema
 from askance_client.records import Table
 from askance_simulation.populations.datasets import DATA_SETS, DataSet
 from askance_simulation.populations.files import read_file
 from askance_simulation.populations.formats import DELIMITERS
-from askance_simulation.populations.tables import MOST_OUTSIDE
+from askance_simulation.populations.tables import MOST_OUTSIDE, TableRecords, records_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,20 @@ class DataSource:
         self._check_name()
         return read_file(self.place, self.delimiter)
 
+    def stamp(self) -> tuple[int, ...]:
+        """Return the file's length, time and number, which differ once it was written; () without.
+
+        Raises:
+          InvalidRecord: it cannot be read.
+        """
+        if self._data_set() is not None or not self.place.exists():
+            return ()
+        try:
+            found = self.place.stat()
+        except OSError as error:
+            raise InvalidRecord(f"{self.place}: cannot be read: {error.strerror}") from None
+        return found.st_size, found.st_mtime_ns, found.st_ino
+
     def fingerprint(self) -> bytes:
         """Return digests of the content and the name, and the delimiter if it is no comma.
 
@@ -100,3 +115,41 @@ class DataSource:
                 f"data: expected a file, or the name of a data set ({names}), got"
                 f" {value_text(str(self.place))}{nearest_text(str(self.place), DATA_SETS)}"
             )
+
+
+class RecordReader:
+    """Reader of sources that keeps the records of the latest one, for the trials that share them.
+
+    They are read again when the file has changed, or for another schema, label or list of columns.
+    """
+
+    def __init__(self) -> None:
+        self._kept: tuple[tuple[object, ...], TableRecords] | None = None
+
+    def read(
+        self,
+        source: DataSource,
+        schema: Schema | None,
+        label: str | None,
+        keep: frozenset[str],
+    ) -> TableRecords:
+        """Return a source's records on the grid of a schema.
+
+        Args:
+          source: file or data set.
+          schema: schema of the records; None: inferred.
+          label: field to be predicted; None: the only label.
+          keep: names of columns that are not left out as identifiers.
+
+        Raises:
+          InvalidRecord, InvalidParameter: as of `DataSource.read` and `tables.records_of`.
+        """
+        key = (source, source.stamp(), None if schema is None else schema.digest, label, keep)
+        kept = self._kept
+        if kept is not None and kept[0] == key:
+            return kept[1]
+        self._kept = None  # before the next one takes its memory
+        most = source.most_outside
+        found = records_of(source.read(), schema=schema, label=label, keep=keep, most_outside=most)
+        self._kept = key, found
+        return found

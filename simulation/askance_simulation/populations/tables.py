@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from askance_client.queries.kinds import Kind
 from askance_client.records import Table, field_name, is_missing
 from askance_simulation.populations.columns import draws, narrowed
 from askance_simulation.populations.inference import infer
+from askance_simulation.populations.record_types import RecordTypes, drawn_types
 from askance_simulation.randomness.seeds import Seed
 
 Rows = NDArray[np.int64]
@@ -39,24 +40,34 @@ class TableUsers:
     schema: Schema
     size: int
     columns: Callable[[int, int], EncodedColumns]
+    law: Callable[[Seed], RecordTypes]
     unseen: Callable[[int], EncodedColumns] | None
     notes: tuple[str, ...]
     warnings: Mapping[str, str]
     column_types: Mapping[str, str]
 
 
-def users_of(
+@dataclass(frozen=True, slots=True, eq=False)
+class TableRecords:
+    """A table's records under a schema, and what is to be said of them."""
+
+    name: str
+    schema: Schema
+    table: EncodedColumns
+    notes: Sequence[str] = ()
+    warnings: Mapping[str, str] = field(default_factory=dict)
+    column_types: Mapping[str, str] = field(default_factory=dict)
+
+
+def records_of(
     people: Table,
-    seed: Seed,
     *,
     schema: Schema | None = None,
     label: str | None = None,
-    size: int | None = None,
-    held_out: Fraction = Fraction(0),
     keep: Collection[str] = (),
     most_outside: Fraction = MOST_OUTSIDE,
-) -> TableUsers:
-    """Select and encode users from the rows of a table (see `files.read_file`).
+) -> TableRecords:
+    """Encode the rows of a table (see `files.read_file`) on the grid of a schema.
 
     Without a schema one is inferred: whole numbers, then numbers, then categories, bounds and
     labels taken from the file; truth values of a Parquet file are bits. Those are facts about the
@@ -74,73 +85,93 @@ def users_of(
 
     Args:
       people: columns of texts, one row per user.
-      seed: root of all randomness.
       schema: schema of the records; None: inferred.
       label: field to be predicted; None: the only label.
-      size: how many users; fewer than rows: a seeded sample without replacement; more: resampled
-        with replacement, by random access, and noted as such. None: one user per row that is not
-        held out.
       keep: names of columns that are not left out as identifiers.
-      held_out: the part of the rows that belong to no user and stay `unseen`, chosen by the seed.
       most_outside: share of a field's values outside `schema` that is accepted, 0 .. 1; the error
         names the field.
 
     Raises:
       InvalidRecord: a column that is not there, nothing to ask about, or too many values outside
         the schema.
-      InvalidParameter: no users, or no rows that are not held out.
     """
-    if size is not None and size < 1:
-        raise InvalidParameter(f"users: expected 1 or more, found {size}")
     if schema is None:
         known = _inferred(people, label, keep)
     else:
         known = _given(people, schema, most_outside)
-    notes = [*known.notes, *_renamed(people, known.schema)]
-    aside, kept = _divided(len(people.rows), held_out, seed)
+    return replace(known, notes=(*known.notes, *_renamed(people, known.schema)))
+
+
+def users_of(
+    records: TableRecords,
+    seed: Seed,
+    *,
+    size: int | None = None,
+    held_out: Fraction = Fraction(0),
+) -> TableUsers:
+    """Select users from the records of a table.
+
+    Args:
+      records: the table's; several selections share their arrays.
+      seed: root of all randomness.
+      size: how many users; fewer than rows: a seeded sample without replacement; more: resampled
+        with replacement, by random access, and noted as such. None: one user per row that is not
+        held out.
+      held_out: the part of the rows that belong to no user and stay `unseen`, chosen by the seed.
+
+    Raises:
+      InvalidParameter: no users, or no rows that are not held out.
+    """
+    if size is not None and size < 1:
+        raise InvalidParameter(f"users: expected 1 or more, found {size}")
+    notes, table, rows = list(records.notes), records.table, len(records.table)
+    aside, kept = _divided(rows, held_out, seed)
     if len(aside):
-        notes.append(
-            f"{len(aside):,} of {len(people.rows):,} rows are held out to measure the error"
-        )
+        notes.append(f"{len(aside):,} of {rows:,} rows are held out to measure the error")
     count = len(kept) if size is None else size
     if count > len(kept):
         notes.append(f"{len(kept)} rows were resampled with replacement to {count} users")
     chosen = _chosen(kept, count, seed)
     return TableUsers(
-        Path(people.path).stem,
-        known.schema,
+        records.name,
+        records.schema,
         count,
-        lambda start, stop: known.table.take(chosen(start, stop)),
-        unseen=(lambda most: known.table.take(aside[:most])) if len(aside) else None,
+        lambda start, stop: table.take(chosen(start, stop)),
+        law=_law(table, kept, count, chosen),
+        unseen=(lambda most: table.take(aside[:most])) if len(aside) else None,
         notes=tuple(notes),
-        warnings=known.warnings,
-        column_types=known.column_types,
+        warnings=records.warnings,
+        column_types=records.column_types,
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Records:
-    """A table's records under a schema, and what is to be said of them."""
+def _law(
+    table: EncodedColumns, kept: Rows, count: int, chosen: Callable[[int, int], Rows]
+) -> Callable[[Seed], RecordTypes]:
+    """Return the law of the users by their records: these rows, or independent draws of them."""
 
-    schema: Schema
-    table: EncodedColumns
-    notes: Sequence[str] = ()
-    warnings: Mapping[str, str] = field(default_factory=dict)
-    column_types: Mapping[str, str] = field(default_factory=dict)
+    def law(seed: Seed) -> RecordTypes:
+        if count > len(kept):
+            return drawn_types(table.take(kept), np.ones(len(kept), np.int64), count, seed)
+        return RecordTypes(table.take(chosen(0, count)), np.ones(count, np.int64))
+
+    return law
 
 
-def _inferred(people: Table, label: str | None, keep: Collection[str]) -> _Records:
+def _inferred(people: Table, label: str | None, keep: Collection[str]) -> TableRecords:
     found = infer(people, None if label is None else field_name(label), keep)
     notes = ["bounds and labels were inferred from the data file"]
     notes += [f"the column {name} is left out: {why}" for name, why in found.left_out.items()]
     notes += [f"the column {name} is of texts: {why}" for name, why in found.doubts.items()]
     table = _encoded(people, found.schema)
-    return _Records(found.schema, table, notes, column_types=found.column_types)
+    name = Path(people.path).stem
+    return TableRecords(name, found.schema, table, notes, column_types=found.column_types)
 
 
-def _given(people: Table, schema: Schema, most_outside: Fraction) -> _Records:
+def _given(people: Table, schema: Schema, most_outside: Fraction) -> TableRecords:
     warnings = _outside(people, schema, most_outside)
-    return _Records(schema, _encoded(people, schema), warnings=warnings)
+    encoded = _encoded(people, schema)
+    return TableRecords(Path(people.path).stem, schema, encoded, warnings=warnings)
 
 
 def _renamed(people: Table, schema: Schema) -> list[str]:

@@ -2,31 +2,53 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 from askance_client.errors import AskanceError
+from askance_simulation.experiments.sweeps.cells import Cell
 from askance_simulation.experiments.sweeps.jobs import Job, run_job
 from askance_simulation.experiments.sweeps.row_file import Row
+
+_QUEUED = 2  # trials of a worker that are submitted: it need not wait for the next one
 
 
 def at_once(jobs: Sequence[Job], workers: int) -> Iterator[tuple[Job, Row]]:
     """Generate rows as trials end. Processes are spawned, since fleets may have threads.
 
+    The trials of a cell run in one process, so that they share its plan and its users; at the end
+    a process without a cell of its own takes trials of others.
+
     Raises:
       AskanceError: a process was killed, for the memory it took perhaps.
     """
     import multiprocessing  # of no use to a caller that runs one trial
-    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
     from concurrent.futures.process import BrokenProcessPool
 
     others = set(multiprocessing.active_children())
     spawn = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=_end_with_parent)
-    ended = False
+    pools = [
+        ProcessPoolExecutor(1, mp_context=spawn, initializer=_end_with_parent)
+        for _ in range(min(workers, len(jobs)))
+    ]
+    queues, ended = TrialQueues(jobs, len(pools)), False
+    running: dict[Future[Row], tuple[int, Job]] = {}
+
+    def start(worker: int) -> None:
+        job = queues.next(worker)
+        if job is not None:
+            running[pools[worker].submit(run_job, job)] = worker, job
+
     try:
-        waiting = {pool.submit(run_job, job): job for job in jobs}
-        for future in as_completed(waiting):
-            yield waiting[future], future.result()
+        for worker in [*range(len(pools))] * _QUEUED:
+            start(worker)
+        while running:
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                worker, job = running.pop(future)
+                row = future.result()
+                start(worker)
+                yield job, row
         ended = True
     except BrokenProcessPool as error:
         raise AskanceError(
@@ -37,7 +59,33 @@ def at_once(jobs: Sequence[Job], workers: int) -> Iterator[tuple[Job, Row]]:
         if not ended:  # no caller waits for trials whose rows are dropped
             for child in set(multiprocessing.active_children()) - others:
                 child.terminate()
-        pool.shutdown(cancel_futures=True)
+        for pool in pools:
+            pool.shutdown(cancel_futures=True)
+
+
+class TrialQueues:
+    """Trials that wait for their workers, cell by cell.
+
+    Args:
+      jobs: the trials, those of a cell one after another.
+      workers: how many.
+    """
+
+    def __init__(self, jobs: Sequence[Job], workers: int) -> None:
+        cells: dict[Cell, deque[Job]] = {}
+        for job in jobs:
+            cells.setdefault(job.cell, deque()).append(job)
+        self._cells = deque(cells.values())
+        self._own: list[deque[Job]] = [deque() for _ in range(workers)]
+
+    def next(self, worker: int) -> Job | None:
+        """Take the next trial of a worker; None: none is left."""
+        if not self._own[worker] and self._cells:
+            self._own[worker] = self._cells.popleft()
+        if self._own[worker]:
+            return self._own[worker].popleft()
+        longest = max(self._own, key=len)
+        return longest.pop() if longest else None
 
 
 def _end_with_parent() -> None:

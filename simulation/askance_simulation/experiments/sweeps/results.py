@@ -49,7 +49,10 @@ class Summary:
     def table(self) -> list[list[str]]:
         """Return the lines as text, the heads first."""
         band = f"{self.confidence:.0%}"
-        heads = [*self.axes, "trials", "error", band, "success", band, "asked", "s"]
+        heads = [
+            *(*self.axes, "trials", "error", f"error, {band}"),
+            *("success", f"success, {band}", "asked", "s"),
+        ]
         return [heads, *(_line(cell, self.axes) for cell in self.cells)]
 
     def to_json(self) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ from askance_simulation.experiments.sweeps.jobs import Job, Planned, planned, ru
 from askance_simulation.experiments.sweeps.processes import at_once
 from askance_simulation.experiments.sweeps.results import Sweep
 from askance_simulation.experiments.sweeps.row_file import Row, RowFile, opened
-from askance_simulation.fleets import FLEETS, kept_ready
+from askance_simulation.fleets import FLEETS, LAWS, WORKED, kept_ready
 from askance_simulation.populations import DataSource
 from askance_simulation.randomness.seeds import Seed
 
@@ -93,8 +93,8 @@ def sweep(
       >>> len(ask.sweep("frequency", {"epsilon": [1, 4], "users": 3_000}, trials=2).rows)
       4
     """
-    if fleet not in FLEETS:
-        raise unknown_name("fleet", fleet, FLEETS)
+    if fleet not in FLEETS | LAWS:
+        raise unknown_name("fleet", fleet, FLEETS | LAWS)
     for name, number in (("trials", trials), ("workers", workers)):
         if number is not None and number < 1:
             raise InvalidParameter(f"{name}: expected 1 or more, found {number}")
@@ -109,12 +109,20 @@ def sweep(
         _check_own(rows, expected, seed, path)
         done = {(row["cell"], row["trial"]) for row in rows}
         missing = [(key, cell) for key, cell in expected.items() if key not in done]
-        processes, shared = (1, workers) if fleet == "ray" else (workers or 1, None)
+        processes, shared = _divided(fleet, workers)
         jobs = _jobs(missing, makings, fleet, shared, seed)
         counted = _Counted(len(expected), len(rows), jobs, progress)
         with kept_ready(fleet, shared, cluster):
             rows += _run(jobs, processes, file, counted)
     return _written(Sweep(tuple(rows)), out, path)
+
+
+def _divided(fleet: str, workers: int | None) -> tuple[int, int | None]:
+    """Return how many processes run trials, and the workers of each trial's fleet."""
+    if fleet == "ray":
+        return 1, workers
+    processes = workers or 1
+    return processes, 1 if processes > 1 and fleet in WORKED else None  # they have the cores
 
 
 def _written(found: Sweep, out: Path | str | None, path: Path | None) -> Sweep:

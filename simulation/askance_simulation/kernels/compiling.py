@@ -1,0 +1,69 @@
+"""Compilation of loops by numba, kept on disk, and arithmetic that all loops share.
+
+Numba keeps what it compiled on disk, and does not see that a module has changed which a loop calls.
+So a loop's name there holds the digest of all modules of this folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.extending import intrinsic
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def compiled(function: F) -> F:
+    """Compile a function at its first call per types, without the interpreter's lock."""
+    options = {"nogil": True, "error_model": "numpy"}
+    function.__qualname__ += f"-{_digest()}"  # a part of the file's name
+    try:
+        made = numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # there is no folder that it may keep anything in
+        made = numba.njit(**options)(function)
+    return cast(F, made)
+
+
+def inlined(function: F) -> F:
+    """Mark a function as a part of the loops that call it.
+
+    A call leaves a test for an exception in the loop, which then handles one user at a time.
+    """
+    return cast(F, numba.njit(inline="always", error_model="numpy")(function))
+
+
+@cache
+def _digest() -> str:
+    """Digest of the sources that a loop may be compiled from."""
+    found = sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        found.update(path.read_bytes())
+    return found.hexdigest()[:16]
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # numba ships no types
+def product_high(typing_context: Any, one: Any, other: Any) -> Any:
+    """Compute floor(one * other / 2^64) of two uint64."""
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        wide, narrow = ir.IntType(128), ir.IntType(64)
+        left, right = (builder.zext(argument, wide) for argument in arguments)
+        high = builder.lshr(builder.mul(left, right), ir.Constant(wide, 64))
+        return builder.trunc(high, narrow)
+
+    return numba.uint64(numba.uint64, numba.uint64), build
+
+
+@inlined
+def store(reports: Any, row: int, code: Any) -> None:
+    """Write a number into a row of reports, big-endian."""
+    width = reports.shape[1]
+    for byte in range(width):
+        reports[row, byte] = code >> np.uint64(8 * (width - 1 - byte))

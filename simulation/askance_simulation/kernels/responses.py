@@ -1,0 +1,56 @@
+"""Response about an own value, as of `KaryResponse`, without a division per user.
+
+With R = (values - 1) other, coins past the own ones are a number x < R, and its rank is x // other.
+Let s be the shift with 2^63 <= R 2^s < 2^64, and f = floor(2^(64 + k) / (other 2^s)) with the
+greatest k for which f < 2^32; that is 10 or more for up to 2^20 values. Then with h the floor of
+x 2^s / 2^32, floor(h f / 2^(32 + k)) is the rank or one less: rounding h and f down loses at most
+f / 2^(32 + k) + h / 2^(32 + k) < 2^(1 - k). One comparison decides.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from askance_simulation.kernels.compiling import inlined
+
+_WORD = 1 << 64
+
+
+class ResponseConstants(NamedTuple):
+    """Constants of a response, 64-bit words: own and other coins, s, f, 32 + k."""
+
+    own: np.uint64
+    other: np.uint64
+    shift: np.uint64
+    factor: np.uint64
+    down: np.uint64
+
+
+def response_of(own: int, other: int, values: int) -> ResponseConstants:
+    """Compute the constants of a response.
+
+    Args:
+        own: number of coins that keep the own value.
+        other: number of coins of each other value, at least 1.
+        values: 2..2^20.
+    """
+    shift = 64 - ((values - 1) * other).bit_length()
+    unit = other << shift
+    more = 32 - (_WORD // unit).bit_length()
+    words = own, other, shift, (_WORD << more) // unit, 32 + more
+    return ResponseConstants(*map(np.uint64, words))
+
+
+@inlined
+def respond(coin: Any, value: Any, own: Any, other: Any, shift: Any, factor: Any, down: Any) -> Any:
+    """Return the value that is reported by a coin, all of them uint64.
+
+    The constants of a `ResponseConstants` come one by one: a loop keeps them in registers.
+    """
+    past = coin - own  # of no meaning where the own value is kept
+    rank = (((past << shift) >> np.uint64(32)) * factor) >> down
+    rank += np.uint64(past - rank * other >= other)
+    drawn = rank + np.uint64(rank >= value)
+    return value if coin < own else drawn

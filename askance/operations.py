@@ -268,7 +268,12 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
 
 
 def connect(
-    address: str, *, key: AnalystKey, ca: Path | str | None = None, plaintext: bool = False
+    address: str,
+    *,
+    key: AnalystKey | None = None,
+    bearer_token_file: Path | str | None = None,
+    ca: Path | str | None = None,
+    plaintext: bool = False,
 ) -> Aggregator:
     """Connect one analyst to an aggregator, for use in a `with` statement.
 
@@ -279,7 +284,10 @@ def connect(
 
     Args:
         address: HOST:PORT.
-        key: the analyst's Ed25519 key: itself, its file, or the file's bytes.
+        key: the analyst's Ed25519 key: itself, its file, or the file's bytes. None: no study can
+            be submitted.
+        bearer_token_file: file of a token of the organisation's issuer, read anew for each call.
+            None: the key signs each call.
         ca: the authority that the aggregator's certificate is from; None: one that the system
             trusts, or, on this machine, plain text.
         plaintext: without TLS, readable by the network.
@@ -289,7 +297,9 @@ def connect(
     """
     from askance_aggregator import analyst
 
-    return analyst.connect(address, key=key, ca=ca, plaintext=plaintext)
+    return analyst.connect(
+        address, key=key, bearer_token_file=bearer_token_file, ca=ca, plaintext=plaintext
+    )
 
 
 def new_analyst_key(path: Path) -> str:

@@ -17,7 +17,7 @@ def add_course(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("repeated study")
     group.add_argument("--epochs", type=count, metavar="N", help="plan N collections of the study")
     group.add_argument(
-        "--every", default="7d", metavar="DAYS", help='days of an epoch, as "7d" (default)'
+        "--every", metavar="DAYS", help='with --epochs: days of an epoch, as "7d" (default)'
     )
     group.add_argument(
         "--delta", metavar="D", help="composition of all epochs at this delta, beside their sum"
@@ -39,14 +39,17 @@ def course_of(arguments: argparse.Namespace, plan: StudyPlan) -> Course | None:
     """Return the course that the options ask for, if they do.
 
     Raises:
-        InvalidParameter: a budget, a delta or a number of days that is none.
+        InvalidParameter: a budget, a delta or a number of days that is none; days without epochs.
     """
     from askance_aggregator.numbers import rational
     from askance_aggregator.studies import Course, OwnerBudgets
     from askance_client.accounting import parse_epsilon
+    from askance_client.errors import InvalidParameter
     from askance_client.toml_tables import a_number_of_days
 
     if arguments.epochs is None:
+        if arguments.every is not None:
+            raise InvalidParameter("--every: expected --epochs with it, got none")
         return None
     life, study, window = (
         None if text is None else parse_epsilon(text)
@@ -54,7 +57,7 @@ def course_of(arguments: argparse.Namespace, plan: StudyPlan) -> Course | None:
     )
     return Course(
         plan,
-        a_number_of_days(arguments.every),
+        a_number_of_days(arguments.every or "7d"),
         arguments.epochs,
         OwnerBudgets(life, study, window, arguments.window_days),
         None if arguments.delta is None else rational(arguments.delta, "delta"),

@@ -60,7 +60,12 @@ def explain_definition(path: Path) -> dict[str, Any]:
     definition = read_definition(path)
     study, now_s = definition.study, system_now_s()
     terms = terms_of_submission(
-        study, bytes(16), days=definition.days, now_s=now_s, every=definition.every
+        study,
+        bytes(16),
+        days=definition.days,
+        now_s=now_s,
+        every=definition.every,
+        keep=definition.keep,
     )
     asked: dict[tuple[bytes, bytes], Request] = {}
     for number, planned in enumerate(study.plan().rounds):

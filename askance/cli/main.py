@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from askance.cli import (
     aggregator,
+    console,
     curate,
     demo,
     device,
@@ -39,6 +40,7 @@ COMMANDS = (
     curate,
     aggregator,
     study,
+    console,
     device,
     version,
 )

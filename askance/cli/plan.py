@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from askance.cli.arguments import add_learner, add_text, chosen, required
 from askance.cli.course import add_course, course_of
+from askance.cli.deployment import print_deployment
 from askance.cli.output import Failure, fail, print_json
 from askance.cli.parameters import add_learner_parameters
 from askance.cli.progress import working
@@ -23,8 +24,14 @@ DESCRIPTION = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the learner, its budget and its failure chance."""
-    add_learner(parser)
+    add_learner(parser, nargs="?")
     add_course(parser)
+    parser.add_argument(
+        "--deployment",
+        metavar="NAME=NUMBER,...",
+        help="in place of a learner: the size of an aggregator for devices=N, checkins_per_day,"
+        " reports (per day), peak, kept_days, core_cost, disk_cost",
+    )
     add_text(parser)
 
 
@@ -37,6 +44,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Plan and print."""
     import askance as ask
 
+    if arguments.deployment is not None:
+        return print_deployment(arguments.deployment, as_json=arguments.json)
+    if arguments.learner is None:
+        raise Failure(2, "usage", "expected a learner or --deployment, got neither")
     required(arguments, "epsilon")
     with working("planning"):
         planned = ask.plan(arguments.learner, **chosen(arguments))

@@ -18,6 +18,7 @@ from askance.cli.arguments import (
     seed,
 )
 from askance.cli.disturbances import add_disturbances, behaviour_of, faults_of
+from askance.cli.epochs import add_csv, check_series_options, print_series, simulated_series
 from askance.cli.output import Failure, fail, plotted, print_json
 from askance.cli.parameters import add_learner_parameters
 from askance.cli.progress import progress
@@ -40,9 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--fleet",
-        choices=("objects", "grpc", "columns", "ray"),
+        choices=("objects", "grpc", "grpc-streams", "columns", "ray", "tally"),
         default="objects",
-        help="how devices are reached; the transcript is the same (default: objects)",
+        help="how devices are reached; the transcript is the same, but for `tally`, which draws the"
+        " counts from their law, without devices (default: objects)",
     )
     parser.add_argument(
         "--delta",
@@ -69,6 +71,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " by round",
     )
     add_out(parser, "FILE", "one row per trial: .jsonl or .parquet")
+    epochs = parser.add_argument_group("repeated study")
+    epochs.add_argument(
+        "--epochs",
+        type=count,
+        metavar="N",
+        help="collect N times from the same users, with --fleet objects; --set drift=SHARE changes"
+        " their records in between",
+    )
+    epochs.add_argument(
+        "--every", metavar="DAYS", help='with --epochs: days of an epoch, as "7d" (default)'
+    )
+    add_csv(epochs)
     add_disturbances(parser)
     add_text(parser)
 
@@ -91,8 +105,18 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.data is None:
         required(arguments, "users")
     _check_outputs(arguments)
+    check_series_options(arguments)
     behaviour, faults = behaviour_of(arguments), faults_of(arguments)
     named = ask.named(arguments.learner, delta=arguments.delta, **chosen(arguments))
+    if arguments.epochs is not None:
+        if behaviour is not None or faults is not None:
+            raise Failure(
+                2,
+                "usage",
+                "--absent, --liars and the like: expected none, because --epochs is given",
+            )
+        found = simulated_series(arguments, named)
+        return print_series(found.series, arguments, {"max_spent_nano_nats": found.max_spent})
     with progress(arguments.trials) as bar:
         result = ask.simulate(
             named.study,

@@ -10,28 +10,42 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from askance.cli.arguments import add_out, add_text, check_new
+from askance.cli.arguments import add_out, add_text, check_new, count
+from askance.cli.epochs import (
+    add_csv,
+    check_series_options,
+    epoch_text,
+    epochs_json,
+    print_series,
+)
 from askance.cli.output import Failure, fail, plotted, print_json
 from askance.cli.parameters import first_positional
 from askance.cli.progress import progress
 from askance.cli.report import print_report
-from askance.cli.submission import add_study, add_study_parameters, definition_of
+from askance.cli.study_connection import add_aggregator, connected
+from askance.cli.study_templates import add_templates
+from askance.cli.submission import (
+    add_study,
+    add_study_parameters,
+    definition_of,
+    may_ask,
+    print_plan,
+)
 from askance_aggregator.reports.outcomes import study_report, verification_report
 from askance_aggregator.reports.report import CommandReport
-from askance_aggregator.reports.texts import counted
+from askance_aggregator.reports.texts import counted, population_text
 from askance_client.printable import printable
 
 if TYPE_CHECKING:
-    from askance_aggregator.analyst import Aggregator, StudyEvent, StudyHandle, StudyResult
-    from askance_aggregator.studies.study import Study
+    from askance_aggregator.analyst import StudyEvent, StudyHandle, StudyResult
+    from askance_aggregator.studies.series import EpochStatus
     from askance_simulation.plots import Picture
 
 NAME = "study"
-SUMMARY = "studies on a served aggregator: submit, watch, result, cancel, verify"
+SUMMARY = "studies on a served aggregator: submit, watch, result, cancel, delete, verify"
 DESCRIPTION = "The commands of an analyst. An ID is a study's digest, or 8 or more digits of it."
 
-_AGGREGATOR = "127.0.0.1:7443"
-_BAD_INPUT = ("malformed", "unknown-learner", "unknown-study", "missing-fields")
+_BAD_INPUT = ("malformed", "unknown-learner", "unknown-study", "unknown-epoch", "missing-fields")
 _KEY_BYTES = 32
 
 
@@ -64,13 +78,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     result.add_argument(
         "--plot", type=Path, metavar="FILE", help="a picture of the result: .png or .svg"
     )
+    _add_epochs(result)
     cancel = add("cancel", "end a study; its answers stay charged", _cancel)
-    for sub in (show, watch, result, cancel):
+    delete = add("delete", "delete the reports of a study that has ended", _delete)
+    delete.add_argument(
+        "--results", action="store_true", help="delete its results and transcripts as well"
+    )
+    pause = add("pause", "ask nothing new until it is resumed; deadlines stand still", _pause)
+    resume = add("resume", "let a paused study go on", _resume)
+    for sub in (show, watch, result, cancel, pause, resume, delete):
         sub.add_argument(
             "id", metavar="ID", help="the study's identifier, as submit and list print it"
         )
-    for sub in (submit, listed, show, watch, result, cancel):
-        _add_aggregator(sub)
+    for sub in (submit, listed, show, watch, result, cancel, pause, resume, delete):
+        add_aggregator(sub)
     for sub in (submit, watch, result):
         add_text(sub)
     verify = add("verify", "replay an export offline, and compare its result", _verify)
@@ -85,6 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the public key that must have signed it; may be repeated (default: any)",
     )
     add_text(verify, rows=False)
+    add_templates(add)
     key = add("key", "make an analyst's key; never overwrites a file", _key)
     key.add_argument("file", type=Path, metavar="FILE.pem", help="the file to write")
 
@@ -111,46 +133,42 @@ def run(arguments: argparse.Namespace) -> int:
     return code
 
 
+def _add_epochs(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the results of a repeated study."""
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--epoch",
+        type=count,
+        metavar="N",
+        help="of a repeated study: epoch N, from 1 (default: the latest with a result)",
+    )
+    which.add_argument(
+        "--epochs", action="store_true", help="of a repeated study: all epochs that have ended"
+    )
+    add_csv(parser)
+
+
 def _add_wait(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--wait", action="store_true", help="wait until the study has ended")
-
-
-def _add_aggregator(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--aggregator",
-        default=_AGGREGATOR,
-        metavar="HOST:PORT",
-        help=f"the aggregator's address; default {_AGGREGATOR}",
-    )
-    parser.add_argument(
-        "--key", type=Path, required=True, metavar="FILE.pem", help="the analyst's private key"
-    )
-    parser.add_argument(
-        "--ca",
-        type=Path,
-        metavar="FILE.pem",
-        help="the authority of the aggregator's certificate (default: the system's; on this"
-        " machine, plain text)",
-    )
-    parser.add_argument("--plaintext", action="store_true", help="no TLS: readable by the network")
-
-
-def _connected(arguments: argparse.Namespace) -> Aggregator:
-    import askance as ask
-
-    return ask.connect(
-        arguments.aggregator, key=arguments.key, ca=arguments.ca, plaintext=arguments.plaintext
-    )
 
 
 def _submit(arguments: argparse.Namespace) -> int:
     definition = definition_of(arguments)
     study = definition.study
-    with _connected(arguments) as aggregator:
-        handle = aggregator.submit(study, days=definition.days, every=definition.every)
+    with connected(arguments) as aggregator:
+        if arguments.plan_only:
+            return print_plan(study, aggregator.plan(definition), arguments)
+        handle = aggregator.submit(
+            study,
+            days=definition.days,
+            every=definition.every,
+            keep=definition.keep,
+            start_s=definition.start_s,
+            tags=definition.tags,
+        )
         if arguments.wait:
             # At once: a caller who stops waiting needs the study's name to ask for it later.
-            opened = f"study {handle.id} is open, {_may_ask(study)}"
+            opened = f"study {handle.id} is open, {may_ask(definition)}"
             print(opened, file=sys.stderr, flush=True)
             return _ended(_followed(handle), arguments)
     submitted = {
@@ -159,27 +177,25 @@ def _submit(arguments: argparse.Namespace) -> int:
         "learner": study.learner.name,
         "epsilon": study.epsilon,
         "fields": list(study.fields),
+        **({"tags": sorted(definition.tags)} if definition.tags else {}),
     }
     if arguments.json:
         print_json(submitted)
     else:
-        print(f"study {handle.id} is open, {_may_ask(study)}")
+        print(f"study {handle.id} is open, {may_ask(definition)}")
     return 0
 
 
-def _may_ask(study: Study) -> str:
-    """Say which fields a study is signed for."""
-    return f"and may ask about: {', '.join(map(printable, study.fields)) or 'no field'}"
-
-
 def _list(arguments: argparse.Namespace) -> int:
-    with _connected(arguments) as aggregator:
+    with connected(arguments) as aggregator:
         found = [
             {
                 "study": one.digest.hex(),
                 "learner": one.learner,
                 "state": one.state.name.lower(),
                 "rounds_closed": one.rounds_closed,
+                "reason": one.reason,
+                **epochs_json(one),
             }
             for one in aggregator.studies()
         ]
@@ -187,34 +203,48 @@ def _list(arguments: argparse.Namespace) -> int:
         print_json({"studies": found})
         return 0
     for row in found:
-        rounds = counted(int(str(row["rounds_closed"])), "round")
-        print(
-            f"{row['study']}  {row['state']:<9}  {printable(str(row['learner']))}, {rounds} closed"
-        )
+        closed = f"{counted(int(str(row['rounds_closed'])), 'round')} closed"
+        if "epochs" in row:
+            closed = f"{row['epochs_ended']} of {counted(int(str(row['epochs'])), 'epoch')} ended"
+        stands = row["reason"] if row["reason"] == "paused" else row["state"]
+        print(f"{row['study']}  {stands:<9}  {printable(str(row['learner']))}, {closed}")
     if not found:
         print("no studies yet")
     return 0
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    with _connected(arguments) as aggregator:
+    with connected(arguments) as aggregator:
         handle = aggregator.study(arguments.id)
         event = handle.status()
     if arguments.json:
-        print_json({"study": handle.id, **_plain(event)})
+        print_json({"study": handle.id, **_plain(event), **epochs_json(event)})
         return 0
     if event.state.name == "OPEN":
         stands = f"round {event.round + 1}, {event.answered:,} of {event.asked:,} have answered"
     else:
         stands = f"after {counted(event.round, 'round')}"
+    if event.epochs is not None:
+        stands = _epoch_stands(event, event.epochs, stands)
     print(f"study {handle.id} is {event.state.name.lower()}: {stands}")
+    if event.population is not None:
+        print(f"population: {population_text(event.population.to_json())}")
     if event.message:
         print(printable(f"{event.reason}: {event.message}"))
     return 0
 
 
+def _epoch_stands(event: StudyEvent, epochs: EpochStatus, stands: str) -> str:
+    """Say how far a repeated study has come."""
+    if event.state.name != "OPEN":
+        return f"after {counted(epochs.ended, 'epoch')}"
+    if not epochs.open:
+        return f"{epoch_text(epochs)} begins on {epochs.first_day}"
+    return f"{epoch_text(epochs)}, {stands}"
+
+
 def _watch(arguments: argparse.Namespace) -> int:
-    with _connected(arguments) as aggregator:
+    with connected(arguments) as aggregator:
         return _ended(_followed(aggregator.study(arguments.id)), arguments)
 
 
@@ -223,24 +253,99 @@ def _result(arguments: argparse.Namespace) -> int:
 
     check_new(arguments)
     check_output(arguments.plot, (".png", ".svg"))
-    with _connected(arguments) as aggregator:
+    check_series_options(arguments)
+    with connected(arguments) as aggregator:
         handle = aggregator.study(arguments.id)
-        if not arguments.wait and handle.status().state.name == "OPEN":
-            raise Failure(1, "open", "the study has not ended yet; --wait waits until it has")
-        result = _followed(handle)
+        _check_epoch(handle, arguments.epoch)
+        epoch = arguments.epoch if arguments.wait else _ended_epoch(handle, arguments)
+        if arguments.epochs:
+            if arguments.wait:
+                _followed(handle)
+            series = handle.series()
+        else:
+            result = _followed(handle, epoch)
         if arguments.out is not None:
-            handle.export(arguments.out)
+            handle.export(arguments.out, epoch=epoch)
+    if arguments.epochs:
+        return print_series(series, arguments)
     return _ended(result, arguments, arguments.plot)
 
 
+def _check_epoch(handle: StudyHandle, number: int | None) -> None:
+    """Refuse the number of an epoch that the study does not have."""
+    if number is None:
+        return
+    epochs = handle.status().epochs
+    if epochs is None:
+        raise Failure(
+            2, "usage", f"--epoch: expected none, because the study does not repeat, got {number}"
+        )
+    most = epochs.repeat.epochs
+    if number > most:
+        raise Failure(2, "usage", f"--epoch: expected an epoch from 1 to {most}, got {number}")
+
+
+def _ended_epoch(handle: StudyHandle, arguments: argparse.Namespace) -> int | None:
+    """Return the number of the epoch whose result is asked for; None: of the study, or all epochs.
+
+    Raises:
+        Failure: it has not ended.
+    """
+    event = handle.status()
+    number: int | None = arguments.epoch
+    if arguments.epochs or event.state.name != "OPEN":
+        return number
+    if event.epochs is None:
+        raise Failure(1, "open", "the study has not ended yet; --wait waits until it has")
+    if number is None:
+        latest = handle.series().latest
+        number = None if latest is None else latest.number
+    if number is None or number > event.epochs.ended:
+        which = "no epoch has ended" if number is None else f"epoch {number} has not ended"
+        raise Failure(1, "open", f"{which} yet; --wait waits until it has")
+    return number
+
+
 def _cancel(arguments: argparse.Namespace) -> int:
-    with _connected(arguments) as aggregator:
+    with connected(arguments) as aggregator:
         handle = aggregator.study(arguments.id)
-        state = handle.cancel().name.lower()
+        return _print_state(handle, handle.cancel().name.lower(), arguments)
+
+
+def _pause(arguments: argparse.Namespace) -> int:
+    with connected(arguments) as aggregator:
+        handle = aggregator.study(arguments.id)
+        state = handle.pause().name.lower()
+        return _print_state(handle, "paused" if state == "open" else state, arguments)
+
+
+def _resume(arguments: argparse.Namespace) -> int:
+    with connected(arguments) as aggregator:
+        handle = aggregator.study(arguments.id)
+        return _print_state(handle, handle.resume().name.lower(), arguments)
+
+
+def _print_state(handle: StudyHandle, state: str, arguments: argparse.Namespace) -> int:
+    """Print a study's state after it was changed."""
     if arguments.json:
         print_json({"study": handle.id, "state": state})
     else:
         print(f"study {handle.id} is {state}")
+    return 0
+
+
+def _delete(arguments: argparse.Namespace) -> int:
+    with connected(arguments) as aggregator:
+        handle = aggregator.study(arguments.id)
+        if arguments.results:
+            handle.delete_results()
+        else:
+            handle.delete_reports()
+    deleted = ["reports", "results", "transcripts"] if arguments.results else ["reports"]
+    if arguments.json:
+        print_json({"study": handle.id, "deleted": deleted})
+    else:
+        print(f"study {handle.id}: {', '.join(deleted)} deleted")
     return 0
 
 
@@ -267,13 +372,15 @@ def _key(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _followed(handle: StudyHandle) -> StudyResult:
-    """Print a study's result once it has ended, with its events if they are watched."""
+def _followed(handle: StudyHandle, epoch: int | None = None) -> StudyResult:
+    """Return the result of a study or of an epoch once it has ended; show its progress."""
     with progress() as bar:
         for event in handle.watch():
             if event.asked:  # no user is asked between rounds and after the last one
                 bar.round_stands(event.round, event.asked, event.answered)
-        return handle.result()
+            if epoch is not None and event.epochs is not None and event.epochs.ended >= epoch:
+                break
+        return handle.result(epoch=epoch)
 
 
 def _ended(result: StudyResult, arguments: argparse.Namespace, plot: Path | None = None) -> int:
@@ -285,6 +392,9 @@ def _ended(result: StudyResult, arguments: argparse.Namespace, plot: Path | None
         plot: file of a picture; None: none is wanted.
     """
     content, failure = result.to_json(), None
+    if "epochs_signed" in content:  # a repeated study that ended before its first epoch did
+        message = f"the study {_ENDED[result.state.name]}: {result.message or result.reason}"
+        raise Failure(1, result.reason, message)
     if result.state.name != "DONE":
         code = 3 if result.reason == "plan-refused" else 1
         message = f"the study {_ENDED[result.state.name]}: {result.message or result.reason}"
@@ -353,6 +463,7 @@ def _plain(event: StudyEvent) -> dict[str, Any]:
         "answered": event.answered,
         "reason": event.reason,
         "message": event.message,
+        **({} if event.population is None else {"population": event.population.to_json()}),
     }
 
 

@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from askance.cli.arguments import add_learner_name, count, learner_names, required, seed, setting
-from askance.cli.output import Failure
+from askance.cli.output import Failure, print_json
 from askance.cli.parameters import add_options, first_positional
+from askance.cli.report import print_report
+from askance_aggregator.reports.plans import plan_report
+from askance_client.printable import printable
 
 if TYPE_CHECKING:
     from askance_aggregator.analyst import StudyDefinition
-
-_KEYS = ("schema", "epsilon", "beta", "confidence", "purpose", "days", "fields")
-_ROUND_KEYS = ("deadline_s", "least_answers", "waves")
+    from askance_aggregator.studies.study import Study
 
 
 def add_study(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +30,9 @@ def add_study(parser: argparse.ArgumentParser) -> None:
         metavar="LEARNER|FILE.toml",
         help="a learner's name, with the options below (--help after it lists its own ones); or"
         " the file of a study's definition, which has them all",
+    )
+    parser.add_argument(
+        "--plan-only", action="store_true", help="print users and cost; sign and store nothing"
     )
     options = parser.add_argument_group("the study of a learner", "defaults as in a file")
     options.add_argument(
@@ -66,12 +70,45 @@ def add_study(parser: argparse.ArgumentParser) -> None:
         "--waves", type=count, metavar="W", help="parts in which a round is asked (default 1)"
     )
     options.add_argument(
+        "--tag",
+        action="append",
+        dest="tags",
+        metavar="TAG",
+        help="ask only devices that have this tag; may be repeated (default: all devices)",
+    )
+    _add_times(options)
+    options.add_argument(
         "--set",
         action="append",
         default=[],
         type=setting,
         metavar="NAME=VALUE",
         help="a parameter by its name; may be repeated, the last one holds",
+    )
+
+
+def _add_times(options: argparse._ArgumentGroup) -> None:
+    """Add when a study collects, and how long it is kept."""
+    options.add_argument(
+        "--every", metavar="DAYS", help='collect again: days of an epoch, as "7d"; with --epochs'
+    )
+    options.add_argument("--epochs", type=count, metavar="N", help="number of epochs; with --every")
+    options.add_argument(
+        "--start",
+        metavar="TIME",
+        help="begin no earlier, in UTC (2026-12-01T08:00Z)",
+    )
+    options.add_argument(
+        "--reports-days",
+        type=seed,
+        metavar="N",
+        help="keep single reports so many days after the study's end (default: the operator's)",
+    )
+    options.add_argument(
+        "--results-days",
+        type=seed,
+        metavar="N",
+        help="keep results, counts and transcripts so many days (default: the operator's)",
     )
 
 
@@ -98,12 +135,12 @@ def definition_of(arguments: argparse.Namespace) -> StudyDefinition:
     """
     import askance as ask
     from askance_aggregator.analyst import definition_of_table
+    from askance_aggregator.analyst.study_options import OPTIONS, table_of_options
 
-    keys = (*_KEYS, *_ROUND_KEYS)
-    given = {key: value for key in keys if (value := _value(arguments, key)) is not None}
+    given = {key: value for key in OPTIONS if (value := _value(arguments, key)) is not None}
     if _is_file(arguments.learner):
         if given or arguments.set:
-            name = next(iter(given), "set").replace("_", "-")
+            name = {"tags": "tag"}.get(first := next(iter(given), "set"), first).replace("_", "-")
             raise Failure(
                 2,
                 "usage",
@@ -112,14 +149,26 @@ def definition_of(arguments: argparse.Namespace) -> StudyDefinition:
             )
         return ask.study_from_toml(arguments.learner)
     required(arguments, "schema", "epsilon")
-    return definition_of_table(
-        {
-            "learner": arguments.learner,
-            **{key: given[key] for key in _KEYS if key in given},
-            "parameters": dict(arguments.set),
-            "rounds": {key: given[key] for key in _ROUND_KEYS if key in given},
-        }
-    )
+    return definition_of_table(table_of_options(arguments.learner, given, dict(arguments.set)))
+
+
+def print_plan(study: Study, plan: dict[str, Any], arguments: argparse.Namespace) -> int:
+    """Print the plan of a study that was not submitted."""
+    if arguments.json:
+        print_json(plan)
+    else:
+        every, verbose = arguments.all, arguments.verbose
+        report = plan_report(study.learner.name, plan, every=every, verbose=verbose)
+        print_report(report, verbose=verbose)
+    return 0
+
+
+def may_ask(definition: StudyDefinition) -> str:
+    """Say which fields a study is signed for, and which devices it asks if not all."""
+    told = f"and may ask about: {', '.join(map(printable, definition.study.fields)) or 'no field'}"
+    if not definition.tags:
+        return told
+    return f"{told}; it asks devices tagged {', '.join(sorted(definition.tags))}"
 
 
 def _value(arguments: argparse.Namespace, key: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from askance_simulation.experiments.sweeps import Summary, Sweep
 
 NAME = "sweep"
+_SPREAD = 1000  # trials from which processes are worth their start and their own plans
 SUMMARY = "run a learner on a grid of settings, with many trials of each"
 DESCRIPTION = (
     "Runs every combination of the values that are given, each trial on a seed of its own. With "
@@ -79,11 +81,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--fleet",
         default="columns",
         metavar="NAME",
-        help="how devices are reached; results are the same (default: columns)",
+        help="how devices are reached; results are the same, but for `tally`: in law (default:"
+        " columns)",
     )
     add_workers(
         parser,
-        "trials at a time (default 1); of --fleet ray, tasks at a time (default: one per core)",
+        f"trials at a time (default: one per core from {_SPREAD} trials on, else 1); of --fleet"
+        " ray, tasks at a time (default: one per core)",
     )
     parser.add_argument(
         "--out",
@@ -145,7 +149,7 @@ def run(arguments: argparse.Namespace) -> int:
             out=arguments.out,
             fleet=arguments.fleet,
             seed=arguments.seed,
-            workers=arguments.workers,
+            workers=_workers(arguments, grid),
             cluster=arguments.cluster,
             population=arguments.population,
             data=source(arguments),
@@ -185,6 +189,18 @@ def _grid(arguments: argparse.Namespace) -> dict[str, Any]:
             except argparse.ArgumentTypeError as error:
                 raise Failure(2, "usage", f"{option} {name}: {error}") from None
     return grid
+
+
+def _workers(arguments: argparse.Namespace, grid: dict[str, Any]) -> int | None:
+    """Return the number of trials at a time: as given, or all cores where there are many trials."""
+    from askance_simulation.fleets.threads import cores
+
+    cells = prod(len(given) for given in grid.values() if isinstance(given, list))
+    many = cells * len(arguments.learner) * arguments.trials >= _SPREAD
+    if arguments.workers is not None or arguments.fleet == "ray" or not many:
+        workers: int | None = arguments.workers
+        return workers
+    return cores()
 
 
 def _check_picture(grid: dict[str, Any], x: str | None) -> None:

@@ -1,0 +1,56 @@
+"""`askance aggregator`: the operator's commands, for an aggregator that is a process."""
+
+from __future__ import annotations
+
+import argparse
+
+from askance.cli.aggregator import (
+    audit,
+    backup,
+    certificates,
+    collect,
+    device,
+    doctor,
+    init,
+    losses,
+    migrate,
+    reload,
+    restore,
+    serve,
+    status,
+    token,
+)
+
+NAME = "aggregator"
+SUMMARY = "run an aggregator of your own: init, serve, reload, backup, token, device, status, ..."
+DESCRIPTION = "The commands of an aggregator's operator. Start with: askance aggregator init DIR"
+
+_COMMANDS = (
+    init,
+    serve,
+    reload,
+    migrate,
+    collect,
+    backup,
+    restore,
+    losses,
+    token,
+    device,
+    certificates,
+    status,
+    doctor,
+    audit,
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the operator's commands."""
+    commands = parser.add_subparsers(dest="aggregator_command", metavar="COMMAND", required=True)
+    for command in _COMMANDS:
+        command.add(commands)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run one of them."""
+    code: int = arguments.run_command(arguments)
+    return code

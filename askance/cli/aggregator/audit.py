@@ -1,0 +1,167 @@
+"""`askance aggregator audit`: the log of what callers and operators did."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from askance.cli.aggregator.common import add_command, add_configuration, configuration_of
+from askance.cli.arguments import count
+from askance.cli.output import Failure, print_json
+from askance_aggregator.reports.texts import counted
+from askance_client.printable import printable
+
+if TYPE_CHECKING:
+    from askance_aggregator.store import AuditEntry, AuditLog
+
+_LOGS = (
+    "The audit log has every call and command that changed something, and every refusal: who, what,"
+    " when, from where, and the outcome. Each entry is bound to the one before by its digest."
+)
+_VERIFIES = (
+    "Checks that no entry was changed, removed, inserted or moved. The end of the log is checked"
+    " only against a digest that was noted before: --expect."
+)
+_DIGEST_DIGITS = 64
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the commands."""
+    audit = commands.add_parser("audit", help="show, export or verify the log", description=_LOGS)
+    subcommands = audit.add_subparsers(dest="audit_command", metavar="COMMAND", required=True)
+    show = add_command(
+        subcommands, "show", _show, summary="print entries, oldest first", description=_LOGS
+    )
+    show.add_argument(
+        "--after", type=int, metavar="N", help="entries after number N (default: the last ones)"
+    )
+    show.add_argument(
+        "--limit", type=count, default=50, metavar="N", help="at most N entries; default 50"
+    )
+    export = add_command(
+        subcommands,
+        "export",
+        _export,
+        summary="write the whole log to a file, an entry per line, and print its last digest",
+        description=_LOGS,
+    )
+    export.add_argument("file", type=Path, metavar="FILE", help="the file to write, a new one")
+    verify = add_command(
+        subcommands,
+        "verify",
+        _verify,
+        summary="check the store's log, or a file that export wrote",
+        description=_VERIFIES,
+    )
+    verify.add_argument("file", type=Path, nargs="?", metavar="FILE", help="an exported file")
+    verify.add_argument(
+        "--expect",
+        type=_digest,
+        metavar="DIGEST",
+        help="a digest that export, verify or the aggregator's log has printed",
+    )
+    for parser in (show, export, verify):
+        add_configuration(parser)
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    with _log(arguments) as log:
+        head = log.head()
+        last = 0 if head is None else head.number
+        after = last - arguments.limit if arguments.after is None else arguments.after
+        entries = log.entries(max(after, 0), arguments.limit)
+    if arguments.json:
+        print_json({"entries": [json.loads(entry.line) for entry in entries], "last": last})
+        return 0
+    for entry in entries:
+        print(_line(entry))
+    if not entries:
+        print("no entries")
+    return 0
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    from askance_aggregator.store import every_entry
+    from askance_client.durable_files import write_new
+
+    with _log(arguments) as log:
+        entries = list(every_entry(log))
+    lines = [json.dumps(entry.to_json()) + "\n" for entry in entries]
+    try:
+        write_new(arguments.file, "".join(lines).encode(), mode=0o600)
+    except OSError as error:
+        raise Failure(2, "bad-input", f"{arguments.file}: cannot be made: {error.strerror}") from (
+            None
+        )
+    return _print_end(arguments, entries[-1] if entries else None)
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    from askance_aggregator.store import AuditBroken, every_entry, verify_entries
+
+    try:
+        if arguments.file is not None:
+            last = verify_entries(_of_file(arguments.file), arguments.expect)
+        else:
+            with _log(arguments) as log:
+                last = verify_entries(every_entry(log), arguments.expect)
+    except AuditBroken as error:
+        raise Failure(1, "audit-broken", str(error)) from None
+    return _print_end(arguments, last)
+
+
+@contextmanager
+def _log(arguments: argparse.Namespace) -> Iterator[AuditLog]:
+    with closing(configuration_of(arguments).store.open_beside()) as store:
+        yield store.audit
+
+
+def _of_file(path: Path) -> Iterator[AuditEntry]:
+    from askance_aggregator.store import entry_of_json
+
+    try:
+        with path.open(encoding="utf-8") as file:
+            for place, line in enumerate(file, 1):
+                yield entry_of_json(line, place)
+    except (OSError, UnicodeDecodeError) as error:
+        raise Failure(2, "bad-input", f"{path}: cannot be read: {error}") from None
+
+
+def _print_end(arguments: argparse.Namespace, last: AuditEntry | None) -> int:
+    number, digest = (0, "") if last is None else (last.number, last.digest.hex())
+    if arguments.json:
+        print_json({"entries": number, "digest": digest})
+    else:
+        print(f"{counted(number, 'entry')}, digest {digest or 'none'}")
+    return 0
+
+
+def _line(entry: AuditEntry) -> str:
+    from askance_client.service.clock import utc_text
+
+    event = entry.event
+    who = printable(event.who) or "not proven"
+    role = f" ({event.role})" if event.role else ""
+    times = f", {event.count:,} times" if event.count > 1 else ""
+    about = f" {event.subject}" if event.subject else ""
+    origin = event.origin or "unknown"
+    return (
+        f"{entry.number}  {utc_text(event.at_unix_s)}  {who}{role} from {origin}:"
+        f" {event.action}{printable(about)}: {event.outcome}{times}"
+    )
+
+
+def _digest(text: str) -> bytes:
+    try:
+        digest = bytes.fromhex(text)
+    except ValueError:
+        digest = b""
+    if len(text) != _DIGEST_DIGITS or not digest:
+        raise argparse.ArgumentTypeError(
+            f"expected {_DIGEST_DIGITS} hexadecimal digits, got {text!r}"
+        )
+    return digest

@@ -1,0 +1,182 @@
+"""Options that the operator's commands share, and the configuration that these name."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from askance.cli.output import Failure
+
+if TYPE_CHECKING:
+    from askance_aggregator.server.process.configuration import Configuration
+    from askance_aggregator.store import Store, StoreLocation
+    from askance_client.addresses import Address
+
+_STORE_HELP = (
+    "the store, in place of the configuration's: sqlite:///FILE or"
+    " postgresql://USER@HOST:PORT/DATABASE (its password in a file)"
+)
+
+
+def add_command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    run_command: Callable[[argparse.Namespace], int],
+    *,
+    summary: str,
+    description: str,
+) -> argparse.ArgumentParser:
+    """Add a command with the options that all have, and return its parser."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=summary, description=description
+    )
+    for option, what in (
+        ("--json", "print one JSON object, nothing else"),
+        ("--debug", "on an error, print the traceback"),
+    ):
+        # Suppressed, so that the same option before the command's name is not undone.
+        parser.add_argument(option, action="store_true", default=argparse.SUPPRESS, help=what)
+    parser.set_defaults(run_command=run_command)
+    return parser
+
+
+def add_configuration(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names the configuration."""
+    parser.add_argument(
+        "--config",
+        type=Path,
+        default=Path("aggregator.toml"),
+        metavar="FILE.toml",
+        help="the configuration; default ./aggregator.toml",
+    )
+
+
+def add_listen(parser: argparse.ArgumentParser) -> None:
+    """Add the option that replaces the address."""
+    parser.add_argument(
+        "--listen", metavar="HOST:PORT", help="the address, in place of the configuration's"
+    )
+
+
+def add_store(parser: argparse.ArgumentParser) -> None:
+    """Add the option that replaces the store."""
+    parser.add_argument("--store", metavar="URL", help=_STORE_HELP)
+
+
+def read_id(text: str) -> bytes:
+    """Read an id, in hexadecimal."""
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        raise Failure(2, "usage", f"id: expected hexadecimal digits, got {text!r}") from None
+
+
+def day_text(day: int | None) -> str | None:
+    """Format a day since 1970, UTC, as a date; None stays None."""
+    from askance_client.service.clock import utc_text
+
+    return None if day is None else utc_text(day * 86_400, "%Y-%m-%d")
+
+
+def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows below their heads, each column as wide as its widest cell."""
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    for row in (heads, *rows):
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        print("  ".join(cells).rstrip())
+
+
+def configuration_of(arguments: argparse.Namespace) -> Configuration:
+    """Read the configuration that the options name."""
+    from askance_aggregator.server.process.configuration import read_configuration
+    from askance_aggregator.store import store_location
+
+    address = getattr(arguments, "listen", None)
+    listen = None if address is None else address_of(address)
+    url = getattr(arguments, "store", None)
+    try:
+        store = None if url is None else store_location(url)
+    except ValueError as error:
+        raise Failure(2, "usage", f"--store: {error}") from None
+    return read_configuration(arguments.config, listen=listen, store=store)
+
+
+def address_of(text: str) -> Address:
+    """Read the option's address."""
+    from askance_client.addresses import Address
+
+    try:
+        return Address.of(text)
+    except ValueError as error:
+        raise Failure(2, "usage", f"--listen: {error}") from None
+
+
+@contextmanager
+def recorded_at(location: StoreLocation, action: str, subject: str) -> Iterator[None]:
+    """Record a command as `recorded` does, with the store open for the two entries only.
+
+    Args:
+      location: of the store, which the command itself may open alone.
+      action: the command.
+      subject: what it is about.
+
+    Raises:
+      StoreError: it cannot be recorded, and is not carried out.
+    """
+    with _recorded(lambda outcome: note_command(location, action, subject, outcome)):
+        yield
+
+
+def note_command(location: StoreLocation, action: str, subject: str, outcome: str) -> None:
+    """Append a command's entry to the audit log of a store that is opened for it.
+
+    Args:
+      location: of the store.
+      action: the command.
+      subject: what it is about.
+      outcome: "begun", "done" or "failed: WORD".
+
+    Raises:
+      StoreError: nothing was recorded.
+    """
+    with closing(location.open_beside()) as store:
+        _note(store, action, subject, outcome)
+
+
+@contextmanager
+def recorded(store: Store, action: str, subject: str) -> Iterator[None]:
+    """Enter a command into the store's audit log before it is carried out, and its outcome after.
+
+    Args:
+      store: what the command changes.
+      action: the command, as "aggregator device revoke".
+      subject: what it is about, without a user's name or value.
+
+    Raises:
+      StoreError: it cannot be recorded, and is not carried out.
+    """
+    with _recorded(lambda outcome: _note(store, action, subject, outcome)):
+        yield
+
+
+def _note(store: Store, action: str, subject: str, outcome: str) -> None:
+    from askance_aggregator.clock import system_now_s
+    from askance_aggregator.server.callers.recorder import record_command
+
+    record_command(store.audit, action, subject, now_s=system_now_s, outcome=outcome)
+
+
+@contextmanager
+def _recorded(note: Callable[[str], None]) -> Iterator[None]:
+    from askance_client.errors import AskanceError
+
+    note("begun")
+    try:
+        yield
+    except AskanceError as error:
+        note(f"failed: {type(error).__name__}")
+        raise
+    note("done")

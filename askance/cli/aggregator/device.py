@@ -1,0 +1,216 @@
+"""`askance aggregator device`: the register of devices."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from askance.cli.aggregator.common import (
+    add_command,
+    add_configuration,
+    add_store,
+    configuration_of,
+    day_text,
+    print_table,
+    read_id,
+    recorded,
+)
+from askance.cli.arguments import count
+from askance.cli.output import print_json
+from askance_aggregator.reports.texts import counted
+
+if TYPE_CHECKING:
+    from askance_aggregator.store.register import Affected, DeviceEntry, DeviceSelection, Register
+
+_DONE = {"tag": "tagged", "revoke": "revoked", "restore": "restored", "forget": "forgotten"}
+_SUMMARY = "list, tag, revoke, restore and forget devices"
+_DESCRIPTION = (
+    "The register of devices. The commands open the store beside the aggregator, which may run; a"
+    " change is in force in it, and in every replica, within a second."
+)
+_SELECTS = "Devices are selected by their ids, or by --tag: those that have all of the tags given."
+_REVOKES = f"Excludes devices, or gateways by their ids: open streams are ended. {_SELECTS}"
+_RESTORES = f"Admits revoked devices and gateways again. {_SELECTS}"
+_FORGETS = (
+    "Erases devices' ids, token digests, tags, days and certificates. Reports that were accepted"
+    " stay, under a number alone, and in published counts. A forgotten device may enroll again as a"
+    " new user."
+    f" {_SELECTS}"
+)
+_KEPT = "reports that were accepted, and published counts, stay as they are"
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the commands."""
+    device: argparse.ArgumentParser = commands.add_parser(
+        "device", help=_SUMMARY, description=_DESCRIPTION
+    )
+    below = device.add_subparsers(dest="device_command", metavar="COMMAND", required=True)
+    lists = _added(below, "list", _list, "list devices by ordinal, a page at a time")
+    lists.add_argument(
+        "--tag", action="append", default=[], metavar="TAG", help="only devices with this tag"
+    )
+    lists.add_argument(
+        "--limit", type=count, default=100, metavar="N", help="devices at most; default 100"
+    )
+    lists.add_argument(
+        "--after",
+        type=int,
+        metavar="N",
+        help="go on after this ordinal (with --gateways: number), the last of the page before",
+    )
+    lists.add_argument("--gateways", action="store_true", help="list gateways instead")
+    shows = _added(below, "show", _show, "show one device")
+    shows.add_argument("id", metavar="ID", help="the device's id, as list prints it")
+    tags = _selecting(below, "tag", _tag, "add tags to devices, or remove them", _SELECTS)
+    for option, what in (
+        ("--add", "tag to add, WORD or KEY=VALUE; a key has one value"),
+        ("--remove", "tag to remove"),
+    ):
+        tags.add_argument(option, action="append", default=[], metavar="TAG", help=what)
+    _selecting(below, "revoke", _revoke, "exclude devices or gateways", _REVOKES)
+    _selecting(below, "restore", _restore, "admit revoked ones again", _RESTORES)
+    _selecting(below, "forget", _forget, "erase devices' identities", _FORGETS)
+
+
+def _added(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    run_command: Callable[[argparse.Namespace], int],
+    summary: str,
+    description: str = _DESCRIPTION,
+) -> argparse.ArgumentParser:
+    parser = add_command(commands, name, run_command, summary=summary, description=description)
+    add_configuration(parser)
+    add_store(parser)
+    return parser
+
+
+def _selecting(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    run_command: Callable[[argparse.Namespace], int],
+    summary: str,
+    description: str,
+) -> argparse.ArgumentParser:
+    parser = _added(commands, name, run_command, summary, description)
+    parser.add_argument("ids", nargs="*", metavar="ID", help="ids, as list prints them")
+    parser.add_argument(
+        "--tag", action="append", default=[], metavar="TAG", help="devices with this tag"
+    )
+    return parser
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    if arguments.gateways:
+        return _list_gateways(arguments)
+    after = -1 if arguments.after is None else arguments.after
+    with closing(configuration_of(arguments).store.open_beside()) as store:
+        found = store.register.devices(arguments.tag, after, arguments.limit)
+        counts = store.register.count()
+    more = len(found) == arguments.limit
+    if arguments.json:
+        print_json(
+            {
+                "devices": [_entry(one) for one in found],
+                "after": found[-1].ordinal if more else None,
+                "active": counts.active,
+                "revoked": counts.revoked,
+                "forgotten": counts.forgotten,
+            }
+        )
+        return 0
+    heads = ("id", "ordinal", "state", "tags", "gateway", "enrolled", "last seen")
+    print_table(heads, [_row(one) for one in found])
+    print(f"{counts.active:,} active, {counts.revoked:,} revoked, {counts.forgotten:,} forgotten")
+    if more:
+        print(f"more: --after {found[-1].ordinal}")
+    return 0
+
+
+def _list_gateways(arguments: argparse.Namespace) -> int:
+    with closing(configuration_of(arguments).store.open_beside()) as store:
+        found = store.register.gateways(arguments.after or 0, arguments.limit)
+    rows = [
+        (one.gateway_id.hex(), one.number, one.state.name.lower(), one.members) for one in found
+    ]
+    heads = ("id", "number", "state", "members")
+    if arguments.json:
+        print_json({"gateways": [dict(zip(heads, row, strict=True)) for row in rows]})
+        return 0
+    print_table(heads, [tuple(map(str, row)) for row in rows])
+    return 0
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    with closing(configuration_of(arguments).store.open_beside()) as store:
+        found = store.register.show(read_id(arguments.id))
+    if arguments.json:
+        print_json(_entry(found))
+        return 0
+    for name, value in _entry(found).items():
+        shown = " ".join(value) if isinstance(value, list) else value
+        print(f"{name.replace('_', ' ')}: {'-' if shown in (None, '') else shown}")
+    return 0
+
+
+def _tag(arguments: argparse.Namespace) -> int:
+    add, remove = arguments.add, arguments.remove
+    return _changed(arguments, lambda register, which: register.tag(which, add, remove), "tag")
+
+
+def _revoke(arguments: argparse.Namespace) -> int:
+    return _changed(arguments, lambda register, which: register.revoke(which), "revoke")
+
+
+def _restore(arguments: argparse.Namespace) -> int:
+    return _changed(arguments, lambda register, which: register.restore(which), "restore")
+
+
+def _forget(arguments: argparse.Namespace) -> int:
+    return _changed(arguments, lambda register, which: register.forget(which), "forget", note=_KEPT)
+
+
+def _changed(
+    arguments: argparse.Namespace,
+    change: Callable[[Register, DeviceSelection], Affected],
+    command: str,
+    note: str = "",
+) -> int:
+    from askance_aggregator.store.register import DeviceSelection
+
+    which = DeviceSelection(tuple(map(read_id, arguments.ids)), tuple(arguments.tag))
+    chosen = " ".join([counted(len(which.ids), "id"), *which.tags])
+    with (
+        closing(configuration_of(arguments).store.open_beside()) as store,
+        recorded(store, f"aggregator device {command}", chosen),
+    ):
+        done = change(store.register, which)
+    if arguments.json:
+        found: dict[str, Any] = {"devices": done.devices, "gateways": done.gateways}
+        print_json({**found, "note": note} if note else found)
+        return 0
+    gateways = f" and {counted(done.gateways, 'gateway')}" if done.gateways else ""
+    print(f"{_DONE[command]}: {counted(done.devices, 'device')}{gateways}")
+    if note:
+        print(note)
+    return 0
+
+
+def _entry(entry: DeviceEntry) -> dict[str, Any]:
+    return {
+        "id": entry.device_id.hex(),
+        "ordinal": entry.ordinal,
+        "state": entry.state.name.lower(),
+        "tags": list(entry.tags),
+        "gateway": entry.gateway.hex() or None,
+        "enrolled_day": day_text(entry.enrolled_day),
+        "seen_day": day_text(entry.seen_day),
+    }
+
+
+def _row(entry: DeviceEntry) -> tuple[str, ...]:
+    values = {**_entry(entry), "tags": " ".join(entry.tags)}
+    return tuple(str(value) if value not in (None, "") else "-" for value in values.values())

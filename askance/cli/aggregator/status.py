@@ -1,0 +1,90 @@
+"""`askance aggregator status`: an aggregator's state."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from askance.cli.aggregator.common import (
+    add_command,
+    add_configuration,
+    add_listen,
+    configuration_of,
+)
+from askance.cli.output import print_json
+
+if TYPE_CHECKING:
+    from askance_aggregator.server.process.status import Status
+    from askance_aggregator.store import ReplicaEntry
+
+
+_ASKS = "Asks a running aggregator for its state; if none runs, reads the store itself."
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    status = add_command(
+        commands,
+        "status",
+        _status,
+        summary="print the aggregator's state",
+        description=_ASKS,
+    )
+    add_configuration(status)
+    add_listen(status)
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    configuration = configuration_of(arguments)
+    from askance_aggregator.server.process.status import status
+
+    found = status(configuration)
+    if arguments.json:
+        print_json(found.to_json())
+        return 0
+    print(f"{found.address}: {'serving' if found.serving else 'not serving'}{_why(found)}")
+    for name, value in found.to_json().items():
+        if name not in ("serving", "address", "replicas") and value is not None:
+            print(f"  {status_line(name, value)}")
+    for replica in found.replicas:
+        print(f"  {replica_line(replica)}")
+    return 0
+
+
+def status_line(name: str, value: int | str | Mapping[str, int]) -> str:
+    """Format an entry of a status: a date in UTC, a number with its unit last, a text, or counts.
+
+    Args:
+        name: the entry's key; the ending `_unix_s` means Unix seconds, `_s` seconds.
+        value: a whole number, a text, or numbers by name.
+    """
+    from askance_client.service.clock import utc_text
+
+    if isinstance(value, str):
+        return f"{name.replace('_', ' ')}: {value}"
+    if not isinstance(value, int):
+        return f"{name.replace('_', ' ')}: {_counts(value)}"
+    if name.endswith("_unix_s"):
+        return f"{name.removesuffix('_unix_s').replace('_', ' ')}: {utc_text(value)}"
+    shown = f"{value:,} s" if name.endswith("_s") else f"{value:,}"
+    return f"{name.removesuffix('_s').replace('_', ' ')}: {shown}"
+
+
+def replica_line(replica: ReplicaEntry) -> str:
+    """Format a replica: its name, where it listens, when it was last seen, and what it drives."""
+    drives = ", ".join(digest[:16] for digest in replica.drives) or "no study"
+    seen = f"seen {replica.seen_s:,} s ago"
+    return f"replica {replica.name}: {replica.address or 'starting'}, {seen}, drives {drives}"
+
+
+def _why(found: Status) -> str:
+    """The failures for which a running aggregator does not serve."""
+    failing = [kind for kind, count in (found.failures_in_a_row or {}).items() if count]
+    return f" (failing: {', '.join(failing)}; see its log)" if failing else ""
+
+
+def _counts(numbers: Mapping[str, int]) -> str:
+    return ", ".join(f"{number:,} {name}" for name, number in numbers.items() if number) or "none"

@@ -1,0 +1,144 @@
+"""`askance aggregator token`: tokens that enrol devices."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from askance.cli.aggregator.common import (
+    add_command,
+    add_configuration,
+    add_store,
+    configuration_of,
+    day_text,
+    print_table,
+    read_id,
+    recorded,
+)
+from askance.cli.arguments import count
+from askance.cli.output import Failure, print_json
+from askance_aggregator.reports.texts import counted
+
+if TYPE_CHECKING:
+    from askance_aggregator.store.register import TokenEntry
+
+_PRINTS = (
+    "Prints a token with which devices may be enrolled. Every holder of the token can use it."
+    " token list and token revoke ID show the tokens and refuse one."
+)
+_LISTS = "Lists enrolment tokens: those that were printed, and older ones that were used."
+_REVOKES = "Refuses an enrolment token from now on. Devices that it has enrolled stay."
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    token = add_command(
+        commands,
+        "token",
+        _token,
+        summary="print a token that enrols devices",
+        description=_PRINTS,
+    )
+    add_configuration(token)
+    token.add_argument(
+        "--devices",
+        type=count,
+        default=1,
+        metavar="N",
+        help="number of devices that the token enrols; default 1",
+    )
+    add_store(token)
+    token.add_argument(
+        "--days", type=count, default=7, metavar="D", help="days until the token expires; default 7"
+    )
+    below = token.add_subparsers(dest="token_command", metavar="COMMAND")
+    lists = add_command(below, "list", _list, summary="list enrolment tokens", description=_LISTS)
+    revokes = add_command(
+        below, "revoke", _revoke, summary="refuse an enrolment token", description=_REVOKES
+    )
+    for parser in (lists, revokes):
+        # Suppressed, so that the same option before the command's name is not undone.
+        for option, metavar in (("--config", "FILE.toml"), ("--store", "URL")):
+            kind = Path if option == "--config" else str
+            parser.add_argument(
+                option, type=kind, default=argparse.SUPPRESS, metavar=metavar, help="as of token"
+            )
+    revokes.add_argument("id", metavar="ID", help="the token's id, as token list prints it")
+
+
+def _token(arguments: argparse.Namespace) -> int:
+    from askance_aggregator.clock import system_now_s
+    from askance_aggregator.server.process.tokens import read_tokens
+
+    configuration = configuration_of(arguments)
+    if configuration.enrolment_key is None:
+        raise Failure(2, "bad-input", f"{arguments.config}: expected a table enrolment, got none")
+    tokens = read_tokens(configuration.enrolment_key, system_now_s)
+    token = tokens.issue(arguments.devices, arguments.days)
+    with (
+        closing(configuration.store.open_beside()) as store,
+        recorded(store, "aggregator token", counted(token.devices, "device")),
+    ):
+        store.register.keep_token(token.token_id, token.devices, token.ends_unix_s)
+    if arguments.json:
+        print_json(
+            {
+                "token": token.text,
+                "id": token.token_id.hex(),
+                "devices": token.devices,
+                "ends_unix_s": token.ends_unix_s,
+            }
+        )
+    else:
+        print(token.text)
+        what = f"{counted(token.devices, 'device')}, for {counted(arguments.days, 'day')}"
+        print(f"enrolls {what}", file=sys.stderr)
+    return 0
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    from askance_aggregator.clock import system_now_s
+
+    with closing(configuration_of(arguments).store.open_beside()) as store:
+        found = store.register.tokens()
+    now_s = system_now_s()
+    entries = [
+        {
+            "id": one.token_id.hex(),
+            "state": _state(one, now_s),
+            "devices": one.devices,
+            "limit": one.limit,
+            "ends": None if one.ends_unix_s is None else day_text(one.ends_unix_s // 86_400),
+        }
+        for one in found
+    ]
+    if arguments.json:
+        print_json({"tokens": entries})
+        return 0
+    rows = [["-" if cell is None else str(cell) for cell in one.values()] for one in entries]
+    print_table(("id", "state", "devices", "limit", "ends"), rows)
+    return 0
+
+
+def _state(token: TokenEntry, now_s: int) -> str:
+    if token.revoked:
+        return "revoked"
+    if token.ends_unix_s is not None and token.ends_unix_s <= now_s:
+        return "expired"
+    return "full" if token.limit is not None and token.devices >= token.limit else "active"
+
+
+def _revoke(arguments: argparse.Namespace) -> int:
+    with (
+        closing(configuration_of(arguments).store.open_beside()) as store,
+        recorded(store, "aggregator token revoke", "1 token"),
+    ):
+        store.register.revoke_token(read_id(arguments.id))
+    if arguments.json:
+        print_json({"revoked": arguments.id})
+    else:
+        print(f"revoked: {arguments.id}")
+    return 0

@@ -1,0 +1,48 @@
+"""Rounds of a study in order: users who were asked, and how many of them have answered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from askance.console.charts.svg import chart, element, nice_ticks
+from askance.console.formats import count_text
+from askance.console.study_record import RoundRecord
+
+_WIDTH, _HEIGHT = 520, 170
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 8, 12, 34
+_GAP = 0.2  # of a round's width
+_WIDEST = 64  # of a round, so that a study of one round is no block of colour
+_LABELS = 20  # rounds that are numbered
+
+
+def rounds_chart(rounds: Sequence[RoundRecord]) -> Markup:
+    """Return a bar per round: its outline are the users asked, its filling the answers.
+
+    Args:
+      rounds: one or more.
+    """
+    ticks = nice_ticks(max(one.asked for one in rounds), 3)
+    high, floor = _HEIGHT - _TOP - _BOTTOM, _HEIGHT - _BOTTOM
+    each = min((_WIDTH - _LEFT - _RIGHT) / len(rounds), _WIDEST)
+    step = -(-len(rounds) // _LABELS)
+    parts: list[Markup] = []
+    for tick in (tick for tick in ticks if tick == int(tick)):
+        y = floor - high * tick / ticks[-1]
+        parts.append(element("line", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=y, y2=y, class_="grid"))
+        label = count_text(int(tick))
+        parts.append(element("text", label, x=_LEFT - 6, y=y + 4, text_anchor="end"))
+    for place, one in enumerate(rounds):
+        x, wide = _LEFT + each * (place + _GAP / 2), each * (1 - _GAP)
+        for number, kind in ((one.asked, "asked"), (one.answered, "bar")):
+            size = high * min(number, ticks[-1]) / ticks[-1]
+            parts.append(element("rect", x=x, y=floor - size, width=wide, height=size, class_=kind))
+        if place % step == 0:
+            middle = x + wide / 2
+            number_text = str(one.number)
+            parts.append(element("text", number_text, x=middle, y=floor + 14, text_anchor="middle"))
+    parts.append(element("line", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=floor, y2=floor, class_="axis"))
+    below = "round; outline: users asked, filled: answers"
+    parts.append(element("text", below, x=_LEFT, y=_HEIGHT - 4))
+    return chart(f"Users asked and answers of {len(rounds)} rounds", _WIDTH, _HEIGHT, *parts)

@@ -1,0 +1,116 @@
+"""Devices: the register, paged by ordinal, with search, tags, revocation and restoration.
+
+No page of it has a value that a device holds or has answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from starlette.responses import Response
+
+from askance.console.routes import ConsoleRoute, Visit
+from askance_aggregator.analyst import CallRefused
+from askance_aggregator.store.register import DeviceSelection, checked_tags
+from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
+
+PAGE = 50  # devices of one page
+_MAX_ORDINAL = (1 << 63) - 2
+_SEE = ("Operators/Devices",)
+
+
+async def _devices(visit: Visit) -> Response:
+    """Return a page of devices, by ordinal; one more is asked for, to know if there is a next."""
+    if visit.query("id"):
+        return await _device(visit, visit.query("id"))
+    tags = checked_tags(visit.query("tags").split())
+    start = visit.number("start", 0, 0, _MAX_ORDINAL)
+    listed = visit.link.operator.devices
+    found = await visit.call(listed, tags, start - 1, PAGE + 1)
+    return await visit.page(
+        "devices.html",
+        devices=found[:PAGE],
+        id="",
+        tags=" ".join(tags),
+        start=start,
+        next=found[PAGE].ordinal if len(found) > PAGE else None,
+        previous=max(start - PAGE, 0) if start and not tags else None,
+    )
+
+
+async def _device(visit: Visit, text: str) -> Response:
+    """Return the page of one device; of none, if the register has none of that id."""
+    (device_id,) = _ids([text])
+    try:
+        found = [await visit.call(visit.link.operator.device, device_id)]
+    except CallRefused as error:
+        if error.reason != "unknown-device":
+            raise
+        found = []
+    return await visit.page(
+        "devices.html", devices=found, id=text, tags="", start=0, next=None, previous=None
+    )
+
+
+async def _revoke(visit: Visit) -> Response:
+    selection = _selection(visit)
+    affected = await visit.call(visit.link.operator.revoke, selection)
+    return _changed(visit, f"Revoked {affected.devices} devices, {affected.gateways} gateways.")
+
+
+async def _restore(visit: Visit) -> Response:
+    selection = _selection(visit)
+    affected = await visit.call(visit.link.operator.restore, selection)
+    return _changed(visit, f"Restored {affected.devices} devices, {affected.gateways} gateways.")
+
+
+async def _tag(visit: Visit) -> Response:
+    selection = _selection(visit)
+    add, remove = visit.form.text("add").split(), visit.form.text("remove").split()
+    affected = await visit.call(visit.link.operator.tag, selection, add, remove)
+    return _changed(visit, f"Changed the tags of {affected.devices} devices.")
+
+
+def _selection(visit: Visit) -> DeviceSelection:
+    """Return the devices that a form has selected.
+
+    Raises:
+      InvalidParameter: none, or an id that is not in hexadecimal.
+    """
+    texts = visit.form.all("id")
+    if not texts:
+        raise InvalidParameter("devices: expected one or more selected, got none")
+    return DeviceSelection(ids=_ids(texts))
+
+
+def _ids(texts: Sequence[str]) -> tuple[bytes, ...]:
+    """Return ids of devices.
+
+    Raises:
+      InvalidParameter: one is not in hexadecimal.
+    """
+    try:
+        return tuple(map(bytes.fromhex, texts))
+    except ValueError:
+        raise InvalidParameter(
+            f"id: expected hexadecimal digits, got {value_text(' '.join(texts)[:80])}"
+        ) from None
+
+
+def _changed(visit: Visit, notice: str) -> Response:
+    """Return to the page of devices on which the form stood."""
+    back = visit.form.text("back")
+    return visit.redirect(back if back.startswith("/devices?") else "/devices", notice)
+
+
+ROUTES = (
+    ConsoleRoute("/devices", _devices, _SEE, "Devices", is_listed=True),
+    ConsoleRoute("/devices/tag", _tag, ("Operators/TagDevices",), "Tag devices", "POST"),
+    ConsoleRoute(
+        "/devices/revoke", _revoke, ("Operators/RevokeDevices",), "Revoke devices", "POST"
+    ),
+    ConsoleRoute(
+        "/devices/restore", _restore, ("Operators/RestoreDevices",), "Restore devices", "POST"
+    ),
+)

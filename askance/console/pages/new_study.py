@@ -1,0 +1,195 @@
+"""New study: a form for its definition, the plan of it, and its signature and submission.
+
+The definition, the plan and the signature are those of `askance study submit`: the form's fields
+are the same options (`askance_aggregator.analyst.study_options`), and this process has the key.
+"""
+
+from __future__ import annotations
+
+import secrets
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.responses import Response
+
+from askance.console.routes import ConsoleForm, ConsoleRoute, Visit
+from askance_aggregator.analyst import CallRefused, StudyDefinition, definition_of_table
+from askance_aggregator.analyst.study_options import (
+    OPTIONS,
+    definition_text,
+    table_of_options,
+)
+from askance_aggregator.analyst.templates import find_template
+from askance_aggregator.learners import LearnerEntry, find, learners
+from askance_client.errors import AskanceError, InvalidParameter, PlanRefused
+from askance_client.printable import value_text
+
+_CALLS = ("Analysts/Plan", "Analysts/Submit")
+_LEARNER = "frequency"
+_WHOLE = ("days", "deadline_s", "least_answers", "waves", "epochs", "reports_days", "results_days")
+_DIGITS = 9
+_PARAMETER = "set."  # before a learner's parameter in a field's name
+_REFUSED = ("not-permitted", "no-role", "no-key", "untrusted-key", "bad-token", "bad-signature")
+
+_CERTAIN = (
+    *_REFUSED,
+    "expired",
+    "keep-refused",
+    "over-user-budget",
+    "over-quota",
+    "too-many-studies",
+)
+"""Reasons of refusals after which no study is stored."""
+_ONCE_BYTES = 16  # of the text by which a form is known when it comes a second time
+
+
+@dataclass(frozen=True, slots=True)
+class DraftStudy:
+    """A form that was filled in, and what came of it.
+
+    Args:
+      learner: of the form.
+      values: text by the names of the fields.
+      text: TOML of the definition; empty: it is not one yet.
+      plan: as `askance plan --json` has it; None: there is none.
+      problem: why there is no plan; empty: there is one, or none was asked for.
+    """
+
+    learner: LearnerEntry
+    values: Mapping[str, str]
+    text: str = ""
+    plan: Mapping[str, Any] | None = None
+    problem: str = ""
+
+
+async def _new(visit: Visit) -> Response:
+    """Return the form of a learner, with the schema of the templates to begin with."""
+    values = {"schema": _schema_text(), "epsilon": "1"}
+    entry = find(visit.query("learner", _LEARNER))
+    if entry.name == _LEARNER:
+        values[_PARAMETER + "column"] = "education"
+    return await _page(visit, DraftStudy(entry, values))
+
+
+async def _plan(visit: Visit) -> Response:
+    """Return the form with its plan; nothing is signed."""
+    entry, values = find(visit.form.text("learner")), dict(visit.form.fields)
+    text = ""
+    try:
+        table = table_of_form(visit.form)
+        text = definition_text(table)
+        plan = await visit.call(_planned, visit, table)
+    except AskanceError as error:
+        if isinstance(error, CallRefused) and error.reason in _REFUSED:
+            raise
+        return await _page(visit, DraftStudy(entry, values, text, problem=str(error)))
+    return await _page(visit, DraftStudy(entry, values, text, plan))
+
+
+async def _submit(visit: Visit) -> Response:
+    """Sign the study with the caller's key, submit it, and go to its page."""
+    definition, once = definition_of_form(visit.form), visit.form.text("once")
+    if len(once) != 2 * _ONCE_BYTES:
+        raise InvalidParameter("once: expected the text of this form, got none; load it again")
+    if not visit.session.begin_submission(once):  # each signature would be another study
+        raise InvalidParameter(
+            "form: expected one that was not submitted before, got it a second time; its study is"
+            " in the list of studies, or soon will be; load the form again for another study"
+        )
+    try:
+        handle = await visit.call(
+            visit.link.aggregator.submit,
+            definition.study,
+            days=definition.days,
+            every=definition.every,
+            keep=definition.keep,
+            start_s=definition.start_s,
+            tags=definition.tags,
+        )
+    except (PlanRefused, InvalidParameter, CallRefused) as error:
+        if not isinstance(error, CallRefused) or error.reason in _CERTAIN:
+            visit.session.withdraw_submission(once)
+        raise
+    return visit.redirect(f"/studies/{handle.id}", "The study is signed and submitted.")
+
+
+def table_of_form(form: ConsoleForm) -> dict[str, Any]:
+    """Return the table of the study's definition in a form.
+
+    Raises:
+      InvalidParameter: a field has no value of its form; it is named.
+    """
+    given: dict[str, Any] = {name: form.text(name) for name in OPTIONS if form.text(name)}
+    for name in _WHOLE:
+        if name in given:
+            given[name] = _whole(name, given[name])
+    given["schema"] = _schema(form.text("schema"))
+    if "tags" in given:
+        given["tags"] = given["tags"].split()
+    if "fields" in given:
+        given["fields"] = [name.strip() for name in given["fields"].split(",")]
+    parameters = {
+        name.removeprefix(_PARAMETER): value.strip()
+        for name, value in form.fields
+        if name.startswith(_PARAMETER) and value.strip()
+    }
+    return table_of_options(form.text("learner"), given, parameters)
+
+
+def definition_of_form(form: ConsoleForm) -> StudyDefinition:
+    """Return the study that a form defines.
+
+    Raises:
+      InvalidParameter, InvalidRecord: not a study; the field is named.
+    """
+    return definition_of_table(table_of_form(form))
+
+
+def _planned(visit: Visit, table: Mapping[str, Any]) -> dict[str, Any]:
+    return visit.link.aggregator.plan(definition_of_table(table))
+
+
+def _schema(text: str) -> dict[str, Any]:
+    """Return the schema of a form, which is TOML.
+
+    Raises:
+      InvalidParameter: it is no TOML, or has no name.
+    """
+    try:
+        found = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidParameter(f"schema: expected TOML, got other text ({error})") from None
+    if "name" not in found:  # a file's own name stands for it, and a form has none
+        raise InvalidParameter('schema: expected a name, as name = "people", got none')
+    return found
+
+
+def _schema_text() -> str:
+    """Return the schema of the first template as a file of its own."""
+    text = find_template(_LEARNER).text.split("\n[schema]\n")[1]
+    return text.replace("[schema.fields]", "[fields]")
+
+
+def _whole(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
+        raise InvalidParameter(f"{name}: expected a whole number, got {value_text(text[:40])}")
+    return int(text)
+
+
+async def _page(visit: Visit, draft: DraftStudy) -> Response:
+    return await visit.page(
+        "new_study.html",
+        draft=draft,
+        learners=[entry.name for entry in learners()],
+        prefix=_PARAMETER,
+        once=secrets.token_hex(_ONCE_BYTES),
+    )
+
+
+ROUTES = (
+    ConsoleRoute("/studies/new", _new, _CALLS, "New study", is_listed=True),
+    ConsoleRoute("/studies/new/plan", _plan, _CALLS, "New study", "POST"),
+    ConsoleRoute("/studies/new/submit", _submit, _CALLS, "New study", "POST"),
+)

@@ -1,0 +1,318 @@
+"""Study: progress, rounds, result, cost, plan, export and verification of one study."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from starlette.responses import Response
+
+from askance.console.charts.hypotheses import picture_of, picture_of_json
+from askance.console.charts.rounds import rounds_chart
+from askance.console.formats import nats_text
+from askance.console.link import permitted
+from askance.console.live import Regions, live_response
+from askance.console.routes import ConsoleRoute, Visit
+from askance.console.study_record import StudyRecord, ended_content, record_of
+from askance_aggregator.analyst import (
+    CallRefused,
+    StudyEvent,
+    StudyHandle,
+    Verification,
+    VerificationFailed,
+    verify_export,
+)
+from askance_aggregator.learners import presentation_of_json
+from askance_aggregator.reports.bounds import bounds_lines, influence_lines
+from askance_aggregator.reports.figures import estimate_texts, share_text
+from askance_aggregator.reports.outcomes import study_report
+from askance_aggregator.reports.report import Grid
+from askance_aggregator.store import StudyState
+from askance_client.errors import AskanceError, InvalidParameter, RemoteProtocolError
+from askance_client.printable import value_text
+
+WATCH = ("Analysts/Watch",)
+_RESULT = ("Analysts/Watch", "Analysts/Result", "Analysts/Export")
+_MAX_EPOCH = 1 << 32
+_DIGEST_DIGITS = 64
+_ROWS = 200  # of a result's table; the export has all
+_CHANGES: Mapping[str, Callable[[StudyHandle], StudyState]] = {
+    "cancel": StudyHandle.cancel,
+    "pause": StudyHandle.pause,
+    "resume": StudyHandle.resume,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StudyView:
+    """Everything that the page of a study shows.
+
+    Args:
+      id: the study's digest in hexadecimal.
+      event: its present state.
+      epoch: number of the epoch that is shown, from 1; 0: it collects once.
+      record: terms and rounds; None: the caller's role may not see them.
+      content: result; None: it has none yet, or the caller's role may not see it.
+      is_deleted: whether its result was deleted.
+    """
+
+    id: str
+    event: StudyEvent
+    epoch: int = 0
+    record: StudyRecord | None = None
+    content: Mapping[str, Any] | None = None
+    is_deleted: bool = False
+
+    @property
+    def state(self) -> str:
+        """State for readers."""
+        name = self.event.state.name.lower()
+        return self.event.reason if name == "open" and self.event.reason else name
+
+
+async def _study(visit: Visit) -> Response:
+    role = await _role(visit)
+    number = _epoch(visit)
+    view = await visit.call(_view, _handle(visit), number, _sees_result(role))
+    may = [name for name in _CHANGES if permitted(role, (f"Analysts/{name.capitalize()}",))]
+    return await visit.page(
+        "study.html",
+        view=view,
+        regions=_regions(visit, view),
+        may=may,
+        sees=_sees_result(role),
+        live=f"/live/studies/{view.id}" + (f"?epoch={number}" if number else ""),
+    )
+
+
+async def _live(visit: Visit) -> Response:
+    return live_response(visit, *_following(visit, _handle(visit), await _role(visit)))
+
+
+def _following(
+    visit: Visit, handle: StudyHandle, role: str | None
+) -> tuple[Regions, Callable[[], bool]]:
+    """Return the regions of an open study, and whether it has ended.
+
+    Its record is read, and its result drawn, again when a round has opened or closed.
+    """
+    view: StudyView | None = None
+    drawn: Mapping[str, str] = {}
+    number, sees_result = _epoch(visit), _sees_result(role)
+
+    async def regions() -> Mapping[str, str]:
+        nonlocal view, drawn
+        event = await visit.call(handle.status)
+        if view is None or _stage(view.event) != _stage(event):
+            view = await visit.call(_view, handle, number, sees_result)
+            drawn = await visit.call(_regions, visit, view)
+        elif event != view.event:
+            view = replace(view, event=event)
+            drawn = {**drawn, **await visit.call(_counts, visit, view)}
+        return drawn
+
+    return regions, lambda: view is not None and view.event.state is not StudyState.OPEN
+
+
+def _stage(event: StudyEvent) -> tuple[object, ...]:
+    """Return what changes when a round opens or closes."""
+    return event.state, event.round, event.asked > 0, event.reason, event.epochs
+
+
+def _view(handle: StudyHandle, number: int | None, sees_result: bool) -> StudyView:
+    """Call the aggregator for a study."""
+    event = handle.status()
+    if not sees_result:
+        return StudyView(handle.id, event, 0)
+    content, is_deleted = None, False
+    try:
+        content = ended_content(handle, event, number)
+    except CallRefused as error:
+        if error.reason != "results-deleted":
+            raise
+        is_deleted = True
+    epochs = event.epochs
+    index = int((content or {}).get("epoch", 0)) or (0 if epochs is None else epochs.epoch)
+    record = None
+    if not is_deleted:
+        record = _as_sent(lambda: record_of(handle.fetch(index), event, content))
+    shown = 0 if epochs is None else index - epochs.repeat.first + 1
+    return StudyView(handle.id, event, shown, record, content, is_deleted)
+
+
+def _counts(visit: Visit, view: StudyView) -> Mapping[str, str]:
+    """Return the regions that change with every answer."""
+    rounds = [
+        replace(one, answered=view.event.answered) if one.is_open else one
+        for one in (() if view.record is None else view.record.rounds)
+    ]
+    return {
+        "progress": visit.fragment("study_progress.html", view=view),
+        "rounds": visit.fragment(
+            "study_rounds.html", rounds=rounds, chart=rounds_chart(rounds) if rounds else ""
+        ),
+    }
+
+
+def _regions(visit: Visit, view: StudyView) -> Mapping[str, str]:
+    return {
+        **_counts(visit, view),
+        "result": visit.fragment(
+            "study_result.html", view=view, **_as_sent(lambda: _result(view.content))
+        ),
+    }
+
+
+def _result(content: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the parts of a result for its template."""
+    if content is None:
+        return {"content": None}
+    found = content["hypothesis"]
+    shown = None if found is None else presentation_of_json(content["learner"], found)
+    report = study_report(dict(content), shown, every=False, verbose=False)
+    picture, rows = None, []
+    lines: tuple[str, ...] = ()
+    if shown is not None:
+        picture = picture_of(shown.shape, shown) or picture_of_json(content["learner"], found)
+        texts = estimate_texts(shown.rows, (), shares=shown.shares)
+        rows = list(zip(shown.rows, texts, strict=True))
+        if shown.ranked:
+            rows.sort(key=lambda pair: (pair[0].group, -pair[0].shown))
+        lines = shown.lines
+    bounds = content["bounds"]
+    return {
+        "content": content,
+        "report": report,
+        "picture": picture,
+        "grid": Grid() if picture is None else picture.grid,
+        "rows": rows[:_ROWS],
+        "more": max(len(rows) - _ROWS, 0),
+        "lines": lines,
+        "confidence": share_text(content["confidence"]),
+        "influence": bounds_lines(bounds) if bounds else influence_lines(content["influence"]),
+        "spent": nats_text(content["epsilon"]["max_asked_nano_nats"]),
+    }
+
+
+async def _plan(visit: Visit) -> Response:
+    """Return the plan of a study for the users that it began with, against what happened."""
+    view = await visit.call(_view, _handle(visit), _epoch(visit), True)
+    record = view.record
+    if record is None:
+        raise CallRefused("results-deleted", "study: expected its record, got it deleted")
+    planned = (await visit.call(record.plan)).to_json()
+    happened = {one.number: one for one in record.rounds}
+    rows = [
+        (number, row, happened.get(number)) for number, row in enumerate(planned["rounds"], start=1)
+    ]
+    return await visit.page("study_plan.html", view=view, plan=planned, rows=rows)
+
+
+async def _verify(visit: Visit) -> Response:
+    """Fetch the export and replay it on this machine, as `askance study verify` does."""
+    handle = _handle(visit)
+    try:
+        found: Verification | None = await visit.call(_verified, handle)
+    except VerificationFailed as error:
+        return await visit.page("study_verified.html", id=handle.id, found=None, problem=str(error))
+    return await visit.page("study_verified.html", id=handle.id, found=found, problem="")
+
+
+async def _export(visit: Visit) -> Response:
+    """Return the export, with the bytes that `askance study result --out` writes."""
+    handle = _handle(visit)
+    data = await visit.call(_exported, handle)
+    name = f'attachment; filename="study-{handle.id[:12]}.json"'
+    return Response(data, media_type="application/json", headers={"content-disposition": name})
+
+
+def _exported(handle: StudyHandle) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "export.json")
+        handle.export(path)
+        return path.read_bytes()
+
+
+def _verified(handle: StudyHandle) -> Verification:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "export.json")
+        handle.export(path)
+        return verify_export(path)
+
+
+def _change(name: str) -> Callable[[Visit], Awaitable[Response]]:
+    """Return the endpoint that cancels, pauses or resumes a study."""
+
+    async def changed(visit: Visit) -> Response:
+        handle = _handle(visit)
+        state = (await visit.call(_CHANGES[name], handle)).name.lower()
+        stands = "paused" if name == "pause" and state == "open" else state
+        return visit.redirect(f"/studies/{handle.id}", f"The study is {stands}.")
+
+    return changed
+
+
+def _handle(visit: Visit) -> StudyHandle:
+    """Return the study that the address names.
+
+    Raises:
+      InvalidParameter: no digits of a digest.
+    """
+    text = visit.request.path_params["digest"]
+    if len(text) != _DIGEST_DIGITS:  # a shorter one would be looked up in a call that blocks
+        raise InvalidParameter(
+            f"study: expected {_DIGEST_DIGITS} hexadecimal digits, got {value_text(text[:80])}"
+        )
+    return visit.link.aggregator.study(text)
+
+
+async def _role(visit: Visit) -> str | None:
+    identity = await visit.link.identity()
+    return None if identity is None else identity.role
+
+
+def _sees_result(role: str | None) -> bool:
+    return permitted(role, _RESULT)
+
+
+def _epoch(visit: Visit) -> int | None:
+    """Return the number of the epoch that the address names; None: the latest."""
+    return visit.number("epoch", 0, 0, _MAX_EPOCH) or None
+
+
+def _as_sent(make: Callable[[], Any]) -> Any:
+    """Return what is made of an aggregator's answer; what it lacks is the aggregator's error.
+
+    Raises:
+      RemoteProtocolError: a part is not there, or of another form.
+    """
+    try:
+        return make()
+    except AskanceError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise RemoteProtocolError(
+            "aggregator: expected the parts of a study that this version shows, found another form"
+        ) from error
+
+
+ROUTES = (
+    ConsoleRoute("/studies/{digest}", _study, WATCH, "Study"),
+    ConsoleRoute("/live/studies/{digest}", _live, WATCH, "Study"),
+    ConsoleRoute("/studies/{digest}/plan", _plan, _RESULT, "Plan against what happened"),
+    ConsoleRoute("/studies/{digest}/export.json", _export, _RESULT, "Export"),
+    ConsoleRoute("/studies/{digest}/verify", _verify, _RESULT, "Verification", "POST"),
+    *(
+        ConsoleRoute(
+            f"/studies/{{digest}}/{name}",
+            _change(name),
+            (f"Analysts/{name.capitalize()}",),
+            f"{name.capitalize()} a study",
+            "POST",
+        )
+        for name in _CHANGES
+    ),
+)

@@ -1,0 +1,171 @@
+"""Server of a console: its address, its certificate, and bounds on connections."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from askance_client.addresses import Address
+from askance_client.errors import InvalidParameter
+
+HEAD_S = 10.0  # for the head of a request to arrive, and between two requests
+MAX_CONNECTIONS = 256
+MAX_HEAD_BYTES = 16 * 1024
+_GRACE_S = 1  # for pages that are being made when the console ends; live ones have no end
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleSettings:
+    """Address of a console, and its certificate.
+
+    Args:
+      listen: where it listens; port 0 takes a free one.
+      certificate: PEM file of the chain; None: plain HTTP, on this machine only.
+      certificate_key: PEM file of its key.
+      names: hosts, without ports, by which browsers call it beside the address.
+
+    Raises:
+      InvalidParameter: an address that other machines reach, without a certificate; a certificate
+        without its key; an address that stands for all, without a name.
+    """
+
+    listen: Address
+    certificate: Path | None = None
+    certificate_key: Path | None = None
+    names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.certificate is None) != (self.certificate_key is None):
+            raise InvalidParameter("console: expected a certificate and its key, got one of them")
+        if self.certificate is None and not self.listen.is_loopback:
+            raise InvalidParameter(
+                f"--listen: expected an address of this machine (127.0.0.1:{self.listen.port}), or"
+                f" --certificate and --certificate-key, got {self.listen} without TLS"
+            )
+        if self.listen.is_wildcard and not self.names:
+            raise InvalidParameter(
+                f"--listen: expected --name HOST, by which browsers call it, with {self.listen}"
+            )
+
+    def hosts(self, port: int) -> tuple[str, ...]:
+        """Return the values that the header Host may have; the first one is in login links."""
+        own = (*self.names, *(() if self.listen.is_wildcard else (self.listen.host,)))
+        known = (*own, "localhost", "127.0.0.1", "::1") if self.listen.is_loopback else own
+        hosts = [str(Address(host, port)).lower() for host in known]
+        if port == (80 if self.certificate is None else 443):  # browsers leave out these
+            hosts += [Address(host, port).bare_host.lower() for host in known]
+        return tuple(dict.fromkeys(hosts))
+
+
+class ConsoleServer:
+    """A socket that listens, and the server behind it.
+
+    Args:
+      settings: its address.
+
+    Raises:
+      InvalidParameter: the address cannot be listened on.
+    """
+
+    def __init__(self, settings: ConsoleSettings) -> None:
+        self._settings = settings
+        listen = settings.listen
+        family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
+        try:
+            self._socket = socket.create_server((listen.host, listen.port), family=family)
+        except OSError as error:
+            raise InvalidParameter(
+                f"--listen: expected a free address, got {listen}: {error.strerror}"
+            ) from None
+        self.port: int = self._socket.getsockname()[1]
+        self._server: uvicorn.Server | None = None
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """See `ConsoleSettings.hosts`."""
+        return self._settings.hosts(self.port)
+
+    def run(self, application: ASGIApp, ready: Callable[[], None]) -> None:
+        """Serve until SIGINT or SIGTERM, or until `stop` is called.
+
+        Args:
+          application: what answers.
+          ready: called once, when it is served.
+        """
+        settings = self._settings
+        configuration = uvicorn.Config(
+            application,
+            http=_BoundedProtocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            limit_concurrency=MAX_CONNECTIONS,
+            h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+            timeout_graceful_shutdown=_GRACE_S,
+            ssl_certfile=settings.certificate,
+            ssl_keyfile=settings.certificate_key,
+        )
+        self._server = _ReadyServer(configuration, ready)
+        self._server.run(sockets=[self._socket])
+
+    def stop(self) -> None:
+        """End the server; safe to call from another thread."""
+        if self._server is not None:
+            self._server.should_exit = True
+
+    def close(self) -> None:
+        """Close the socket, if it was never served."""
+        self._socket.close()
+
+
+class _ReadyServer(uvicorn.Server):
+    """Server that says when it is ready."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
+
+
+class _BoundedProtocol(H11Protocol):
+    """Protocol that closes a connection on which no request's head arrives in time."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > MAX_CONNECTIONS:  # the limit of uvicorn begins with a head
+            transport.abort()
+            return
+        self._expect_head()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        super().connection_lost(exc)
+
+    def _expect_head(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = self.loop.call_later(HEAD_S, self._close_idle)
+
+    def _close_idle(self) -> None:
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.abort()

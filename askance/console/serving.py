@@ -1,0 +1,52 @@
+"""A console from its settings to its end."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+
+from askance.console.application import Console, application
+from askance.console.link import AggregatorLink
+from askance.console.server import ConsoleServer, ConsoleSettings
+from askance_aggregator.analyst import Aggregator
+
+
+def serve_console(
+    aggregator: Aggregator,
+    settings: ConsoleSettings,
+    *,
+    ready: Callable[[str], None],
+    announce: Callable[[str], None],
+) -> None:
+    """Serve a console until SIGINT or SIGTERM.
+
+    Args:
+      aggregator: the connection, with the caller's key or token.
+      settings: where to serve.
+      ready: called once with the address, as http://HOST:PORT, when it is served.
+      announce: called after that with each login link.
+
+    Raises:
+      InvalidParameter: the address cannot be listened on.
+    """
+    server = ConsoleServer(settings)
+    link = AggregatorLink(aggregator, time.monotonic)
+    try:
+        console = Console(
+            link,
+            hosts=server.hosts,
+            secure=settings.certificate is not None,
+            announce=announce,
+            secrets=secrets.token_bytes,
+            clock_s=time.monotonic,
+        )
+
+        def served() -> None:
+            ready(console.origin)
+            console.announce_link()
+
+        server.run(application(console), served)
+    finally:
+        link.close()
+        server.close()

@@ -1,0 +1,180 @@
+"""Record of a study for its page: the signed terms, and the rounds of its transcript.
+
+Nothing of a round that is open is read but how many users were asked: its answers are counts that
+the aggregator states, and there is no estimate before the study's end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from askance_aggregator.analyst import StudyEvent, StudyExport, StudyHandle
+from askance_aggregator.planning import StudyPlan, plan, randomizer_text
+from askance_aggregator.store import StudyState
+from askance_aggregator.studies.results import population_of
+from askance_aggregator.studies.submitted import learner_of
+from askance_aggregator.studies.transcript import Asked, Closed, MemoryLog, Transcript
+from askance_client.codec import decode_request, decode_study
+from askance_client.messages import StudyTerms
+
+_GROUPS = 4  # of a round, whose randomizers are named
+
+
+@dataclass(frozen=True, slots=True)
+class RoundRecord:
+    """Round of a study.
+
+    Args:
+      number: from 1.
+      queries: number of its questions.
+      asked: users.
+      answered: of them, so far.
+      refused: of them, so far; of an open round they count as answered.
+      is_open: whether it is being asked.
+      nano_nats: most that one of its users was asked for.
+      randomizer: in a few words; empty: not known.
+      within: half the widest interval of its answers; None: not known before the study's end.
+    """
+
+    number: int
+    queries: int
+    asked: int
+    answered: int
+    refused: int
+    is_open: bool
+    nano_nats: int
+    randomizer: str
+    within: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class StudyRecord:
+    """Terms and rounds of a study, or of one of its epochs.
+
+    Args:
+      terms: as they were signed.
+      public_key: of the analyst who signed them.
+      users: enrolled when it began; 0: it has not begun.
+      rounds: in order.
+      transcript: digest of the rounds so far.
+      deletion: what the aggregator states about deleted reports.
+    """
+
+    terms: StudyTerms
+    public_key: bytes
+    users: int
+    rounds: tuple[RoundRecord, ...]
+    transcript: str
+    deletion: tuple[str, ...]
+
+    def plan(self) -> StudyPlan:
+        """Plan the study again for the users that it began with; it may take seconds.
+
+        Raises:
+          SubmissionRefused: its learner is not installed here.
+        """
+        terms = self.terms
+        return plan(
+            learner_of(terms),
+            terms.budget_nano_nats,
+            terms.conduct.beta,
+            n_users=self.users or None,
+            waves=terms.conduct.waves,
+            least_answers=terms.conduct.least_answers,
+        )
+
+
+def record_of(
+    export: StudyExport, event: StudyEvent, content: Mapping[str, Any] | None
+) -> StudyRecord:
+    """Return the record of an export.
+
+    Args:
+      export: as the aggregator sent it.
+      event: the study's present state, which has the counts of the open round.
+      content: its result; None: it is open, or the caller may not see it.
+    """
+    terms, transcript = decode_study(export.signed.study), _transcript(export.lines)
+    asked = [one for one in transcript.recorded if isinstance(one, Asked)]
+    closed = {one.round: one for one in transcript.recorded if isinstance(one, Closed)}
+    within = _within(content)
+    may_be_open = content is None and event.state is StudyState.OPEN  # an epoch that ended may not
+    answered = event.answered if may_be_open else None
+    rounds = [
+        _round(one, closed.get(one.round), terms, answered, within.get(one.round)) for one in asked
+    ]
+    return StudyRecord(
+        terms,
+        export.signed.public_key,
+        population_of(transcript),
+        tuple(rounds),
+        transcript.digest,
+        export.deletion,
+    )
+
+
+def ended_content(
+    handle: StudyHandle, event: StudyEvent, number: int | None
+) -> Mapping[str, Any] | None:
+    """Return the result of a study or of an epoch that has ended; None: there is none.
+
+    Args:
+      handle: the study.
+      event: its present state.
+      number: of an epoch, from 1; None: the latest that has ended.
+    """
+    if event.epochs is None:
+        return None if event.state is StudyState.OPEN else handle.result().content
+    if event.state is StudyState.OPEN:
+        number = number or event.epochs.ended
+        if not 1 <= number <= event.epochs.ended:  # `result` would wait for it, for days
+            return None
+    content = handle.result(epoch=number).content
+    return None if "epochs_signed" in content else content  # it ended before its first epoch did
+
+
+def _transcript(lines: Sequence[str]) -> Transcript:
+    log = MemoryLog()
+    for line in lines:
+        log.append(line)
+    return Transcript(log)
+
+
+def _within(content: Mapping[str, Any] | None) -> dict[int, float]:
+    """Return half the widest interval per round, from 0."""
+    found: dict[int, float] = {}
+    for row in (content or {}).get("bounds", ()):
+        found[row["round"]] = max(found.get(row["round"], 0.0), float(row["within"]))
+    return found
+
+
+def _round(
+    asked: Asked,
+    closed: Closed | None,
+    terms: StudyTerms,
+    answered: int | None,
+    within: float | None,
+) -> RoundRecord:
+    """Return a round; `answered` is of the open round, None if none may be open."""
+    charged: Counter[tuple[int, int]] = Counter()  # of the users of one cohort
+    for group in asked.groups:
+        charged[group.start, group.stop] += group.nano_nats
+    tallies = () if closed is None else closed.tallies
+    open_answers = answered if closed is None else None
+    payloads = dict.fromkeys(group.payload for group in asked.groups[:_GROUPS])
+    names = [randomizer_text(decode_request(one, terms.schema).randomizer) for one in payloads]
+    more = ", ..." if len(asked.groups) > _GROUPS else ""
+    return RoundRecord(
+        number=asked.round + 1,
+        queries=len(asked.questions),
+        asked=sum(stop - start for start, stop in charged),
+        answered=sum(tally.answered for tally in tallies) if open_answers is None else open_answers,
+        refused=sum(count for tally in tallies for _, count in tally.refusals),
+        is_open=open_answers is not None,
+        nano_nats=max(charged.values(), default=0),
+        randomizer=", ".join(dict.fromkeys(names)) + more,
+        within=within,
+    )

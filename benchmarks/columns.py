@@ -18,31 +18,23 @@ import argparse
 import json
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from column_rounds import Took, answered, timed
 
-from askance_aggregator.encoding import encode_request
 from askance_aggregator.families import randomized_response
 from askance_aggregator.learners import mean
 from askance_aggregator.queries import EncodedColumns, encode_columns, predicate
-from askance_aggregator.studies import Accounts, Cohort, Group, Permutation, Round
-from askance_aggregator.studies.study import Study
-from askance_client.codec import digest_of
-from askance_client.device import Policy
-from askance_client.messages import Request
 from askance_client.queries import Integer, Schema
 from askance_simulation.experiments import named, simulate
 from askance_simulation.experiments.trials import peak_memory_mb
-from askance_simulation.fleets import ColumnFleet, Devices, Threads
 from askance_simulation.fleets.threads import cores
 from askance_simulation.populations import Population
-from askance_simulation.randomness.coins import Keystream, SeededCoins
+from askance_simulation.randomness.coins import Keystream
 from askance_simulation.randomness.seeds import Seed
 
 REPEATS = 7
@@ -50,9 +42,6 @@ EPSILON = 10**9
 CHUNK = 1 << 16
 BLOCK = 1 << 14
 SCHEMA = Schema("people", 1, age=Integer(0, 100))
-KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
-
-Took = tuple[float, float]  # seconds on the wall, seconds of the processor
 
 
 def given(users: int) -> Population:
@@ -72,25 +61,10 @@ def repeating(users: int) -> Population:
     return Population("repeating", SCHEMA, users, columns)
 
 
-def answered(population: Population, workers: int) -> Took:
+def predicate_answered(population: Population, workers: int) -> Took:
     """Answer one predicate by all users: whether they are over 30."""
-    query, randomizer = predicate(SCHEMA.age > 30), randomized_response(EPSILON)
-    study = Study(mean(SCHEMA.age), SCHEMA, epsilon=1)
-    signed = study.sign(KEY, nonce=bytes(16), expires_unix_s=1)
-    digest, users = digest_of(signed.study), population.size
-    payload = encode_request(Request(digest, 0, 0, query, randomizer))
-    everybody = Cohort(Permutation(b"", users), 0, users)
-    group = Group(payload, digest_of(payload), query, randomizer, EPSILON, everybody)
-    policy = Policy(frozenset((KEY.public_key().public_bytes_raw(),)), EPSILON)
-    devices = Devices(population, policy, SeededCoins(Seed.of(0)), lambda: 0)
-    fleet = ColumnFleet(devices, runner=Threads(workers))
-
-    def ask() -> None:
-        (tally,) = fleet.ask(Round(0, signed, digest, (group,)), Accounts(users, EPSILON))
-        if tally.answered != users:
-            raise AssertionError(f"expected {users} answers, found {tally.answered}")
-
-    return _timed(ask)
+    question, randomizer = predicate(SCHEMA.age > 30), randomized_response(EPSILON)
+    return answered(population, mean(SCHEMA.age), question, randomizer, workers)
 
 
 def ceiling(users: int, workers: int) -> Took:
@@ -106,13 +80,7 @@ def ceiling(users: int, workers: int) -> Took:
                 np.greater_equal(words, edge, out=found)
 
     with ThreadPoolExecutor(workers) as threads:
-        return _timed(lambda: list(threads.map(coins, range(workers))))
-
-
-def _timed(work: Callable[[], object]) -> Took:
-    wall, processor = time.perf_counter(), time.process_time()
-    work()
-    return time.perf_counter() - wall, time.process_time() - processor
+        return timed(lambda: list(threads.map(coins, range(workers))))
 
 
 def predicate_speed(users: int, workers: int) -> dict[str, Any]:
@@ -121,7 +89,7 @@ def predicate_speed(users: int, workers: int) -> dict[str, Any]:
     answers, coins = [], []
     for _ in range(REPEATS):
         coins.append(ceiling(users, workers))
-        answers.append(answered(population, workers))
+        answers.append(predicate_answered(population, workers))
     told: dict[str, Any] = {"users": users, "workers": workers, "best_of": REPEATS}
     for clock, name in enumerate(("wall", "processor")):
         ours, most = (users / min(took[clock] for took in those) for those in (answers, coins))
@@ -152,8 +120,8 @@ def growth(largest: int, workers: int) -> list[dict[str, Any]]:
 def one_size(users: int, workers: int) -> dict[str, Any]:
     """Measure one row of `growth`, for a process of its own."""
     population = repeating(users)
-    answered(repeating(CHUNK), workers)  # what is done once a process
-    wall, processor = answered(population, workers)
+    predicate_answered(repeating(CHUNK), workers)  # what is done once a process
+    wall, processor = predicate_answered(population, workers)
     return {
         "users": users,
         "seconds": wall,

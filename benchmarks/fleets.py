@@ -3,7 +3,8 @@
 Two parts, in one run of one process, so that their ratio means something on a noisy machine:
 
 - answers: every device of a small fleet answers one question; the best of three runs each, of
-  device objects and of devices over gRPC (on loopback, with the service's SQLite store).
+  device objects and of devices over gRPC (on loopback, with the service's SQLite store): on shared
+  streams and on a stream each.
 - demo: what `askance demo` runs, in its phases. There devices dial in while the first round is
   open; here the round waits until all have, so that connecting and answering are measured apart.
 
@@ -35,6 +36,7 @@ from askance_simulation.populations import POPULATIONS, Population, masked_parit
 from askance_simulation.randomness.seeds import Seed
 
 CONNECTED_WITHIN_S = 300.0
+MEASURED = ("objects", "grpc", "grpc-streams")
 POLL_S = 0.005
 REPEATS = 3
 
@@ -110,7 +112,7 @@ def timed_run(study: Study, population: Population, fleet: str) -> tuple[Phases,
         made = time.perf_counter()
         phases.make = made - began
         with FLEETS[fleet](devices, progress) as opened:
-            if fleet == "grpc":
+            if fleet != "objects":
                 _wait_until(_connected(opened.fleet), len(devices))
                 phases.connect = time.perf_counter() - made
             yield OpenedFleet(_Timed(opened.fleet, phases), opened.log)
@@ -136,21 +138,20 @@ def _wait_until(count: Callable[[], int], expected: int) -> None:
 
 
 def answers(devices: int) -> dict[str, Any]:
-    """Measure one question to all users on both fleets in turn; the best run of each."""
+    """Measure one question to all users on each fleet in turn; the best run of each."""
     population = POPULATIONS["categories"].build(devices, Seed.of(0))
     (name, *_) = population.schema.fields
     study = Study(learners.frequency(population.schema[name]), population.schema, epsilon="1")
     best: dict[str, Phases] = {}
     for _ in range(REPEATS):
-        for fleet in ("objects", "grpc"):
+        for fleet in MEASURED:
             phases, _ = timed_run(study, population, fleet)
             if fleet not in best or phases.answers_per_s > best[fleet].answers_per_s:
                 best[fleet] = phases
     return {
         "devices": devices,
         "best_of": REPEATS,
-        "objects": best["objects"].to_json(),
-        "grpc": best["grpc"].to_json(),
+        **{fleet: phases.to_json() for fleet, phases in best.items()},
         "ratio": best["objects"].answers_per_s / best["grpc"].answers_per_s,
     }
 
@@ -184,7 +185,7 @@ def _show(told: dict[str, Any]) -> None:
     table = Table(title=f"Answers per second, {speed['devices']:,} devices, best of {REPEATS}")
     for column in ("fleet", "answers/s", "make s", "connect s", "rounds s"):
         table.add_column(column, justify="right")
-    for name in ("objects", "grpc"):
+    for name in MEASURED:
         one = speed[name]
         times = (one["make_s"], one["connect_s"], sum(one["rounds_s"]))
         table.add_row(name, f"{one['answers_per_s']:,.0f}", *(f"{spent:.2f}" for spent in times))

@@ -63,13 +63,12 @@ from askance_aggregator.learners import (
 )
 from askance_aggregator.learners.encodings import numbers_of
 from askance_aggregator.learners.glm_gradients import Features
-from askance_aggregator.learners.linear import number_columns
 from askance_aggregator.learners.linear_classifiers import coordinates_of
 from askance_aggregator.learners.rows import features_of, some_fields
 from askance_aggregator.oracles import ExactOracle, learn
 from askance_aggregator.planning import plan_batch, rehearse
 from askance_aggregator.queries import EncodedColumns, encode_columns
-from askance_client.queries import Integer, Label, Real, Schema
+from askance_client.queries import Category, Integer, Label, Real, Schema
 from askance_simulation.populations import people_of, read_file
 from askance_simulation.randomness.seeds import Seed
 
@@ -338,21 +337,22 @@ def of_pima(path: Path, trials: int) -> Iterator[Task]:
 
 
 def of_columns(path: Path) -> Iterator[Task]:
-    """Generate all learners on all columns, as the plain command sets them up."""
+    """Generate all learners on all columns, the regressions on all numbers."""
     people = people_of(read_file(path), Seed.of(0), label="income", held_out=Fraction(1, 5))
     schema = people.schema
     rows, unseen = people.columns(0, people.size), _unseen(people)
     share = float(np.mean(unseen.values["income"]))
 
-    numbers = number_columns(schema, "income", None)
+    kinds = {name: kind for name, kind in schema.fields.items() if name != "income"}
+    numbers = [name for name, kind in kinds.items() if not isinstance(kind, Category)]
     constant = min(share, 1 - share)
     fields = [field for field in schema.fields if field != "income"]
     made: list[tuple[Learner[Any], Sequence[str], float]] = [
         (logistic_regression(schema), fields, constant),
         (linear_svm(schema), fields, constant),
-        (linear_regression(schema), numbers, 1.0),
-        (ridge_regression(schema), numbers, 1.0),
-        (huber_regression(schema), numbers, 1.0),
+        (linear_regression(schema, columns=numbers), numbers, 1.0),
+        (ridge_regression(schema, columns=numbers), numbers, 1.0),
+        (huber_regression(schema, columns=numbers), numbers, 1.0),
     ]
     for learner, columns, least in made:
         yield Task(

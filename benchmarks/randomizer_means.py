@@ -35,8 +35,8 @@ from askance_aggregator.table_design import (
     design_table,
     prior_of,
 )
-from askance_client.randomizers import round_to_levels
 from askance_simulation.families import draw
+from askance_simulation.families.division import round_by_division
 
 NAT = 10**9
 LEVELS = 33
@@ -171,7 +171,7 @@ def _once(
     """Return the estimate from all users' reports, and the mean of the reports' squared errors."""
     rounding, coins = rng.integers(0, 1 << 64, (2, len(grid)), dtype=np.uint64)
     one = 1 << _FRAC
-    levels = round_to_levels(grid, -one, one, table.channel.levels, rounding)
+    levels = round_by_division(grid, -one, one, table.channel.levels, rounding)
     reports = draw(table.channel, levels, coins[:, np.newaxis])
     estimate = float(table.estimate(TableFamily(table.channel).tally(reports).tolist()))
     values = np.array([float(value) for value in table.values])

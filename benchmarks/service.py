@@ -46,12 +46,21 @@ class Part:
             text=True,
         )
 
+    @property
+    def pid(self) -> int:
+        """Number of the process."""
+        return self._process.pid
+
     def tell(self, line: str) -> dict[str, Any]:
         """Send a line and return the answer."""
+        self.send(line)
+        return self.read()
+
+    def send(self, line: str) -> None:
+        """Send a line; `read` returns the answer."""
         assert self._process.stdin is not None
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
-        return self.read()
 
     def read(self) -> dict[str, Any]:
         """Return the next line that it prints."""
@@ -73,10 +82,19 @@ class Part:
             self._process.wait()
 
 
+def together(parts: Sequence[Part], lines: Sequence[str]) -> list[dict[str, Any]]:
+    """Send each part its line, and return the answers of all."""
+    for part, line in zip(parts, lines, strict=True):
+        part.send(line)
+    return [part.read() for part in parts]
+
+
 @contextmanager
-def serving(kind: str, devices: int, questions: int = QUESTIONS) -> Iterator[tuple[Part, str]]:
-    """Provide a server process and its address."""
-    server = Part("service_server.py", kind, devices, questions)
+def serving(
+    kind: str, devices: int, questions: int = QUESTIONS, *more: int
+) -> Iterator[tuple[Part, str]]:
+    """Provide a server process and its address; see `service_server.py` for its arguments."""
+    server = Part("service_server.py", kind, devices, questions, *more)
     try:
         yield server, server.read()["address"]
     finally:

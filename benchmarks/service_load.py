@@ -4,7 +4,9 @@ Each connected device holds a stream open and answers whatever is asked with rep
 prepared when the same requests were first seen. The aggregator, or the raw server that stands in
 for it, is served the same bytes by the same code.
 
-    python benchmarks/service_load.py streams|connections|unary ADDRESS FIRST COUNT [...]
+A gateway's load is the same, for all its members over one stream.
+
+    python benchmarks/service_load.py streams|connections|gateway|unary ADDRESS FIRST COUNT [...]
 """
 
 from __future__ import annotations
@@ -23,16 +25,23 @@ from askance_client.codec import decode_request, decode_study, digest_of, encode
 from askance_client.messages import Report, SignedStudy
 from askance_client.queries import Schema
 from askance_client.service import (
+    MAX_JOINS,
     SERVICE,
     CheckIn,
+    GatewayBatch,
     Identity,
+    Join,
+    MemberReports,
     Metadata,
     Response,
     channel_options,
     connections_for,
+    decode_gateway_response,
     decode_response,
     device_metadata,
+    encode_batch,
     encode_check_in,
+    gateway_metadata,
 )
 
 SHARED_CHANNELS = 8
@@ -44,6 +53,11 @@ AT_WORK = 64  # unary calls at one time
 def token(ordinal: int) -> bytes:
     """Return a device's token: load is no secret."""
     return hashlib.sha256(b"load %d" % ordinal).digest()
+
+
+def gateway(first: int) -> Identity:
+    """Return the identity of the gateway of the devices from this ordinal on."""
+    return Identity(b"load gateway %d" % first, token(first))
 
 
 def metadata(ordinal: int) -> Metadata:
@@ -133,6 +147,51 @@ async def participate(
         await channel.close()
 
 
+async def relay(address: str, ordinals: range, lost: dict[str, int]) -> None:
+    """Run one gateway's stream until the server ends it; its members are these devices."""
+    answers = Answers()
+    channel = aio.insecure_channel(address, options=channel_options(own_connection=True))
+    call: aio.StreamStreamCall[bytes, bytes] = channel.stream_stream(f"/{SERVICE}/Relay")(
+        metadata=gateway_metadata(gateway(ordinals.start))
+    )
+    tokens = [token(ordinal) for ordinal in ordinals]
+    try:
+        await call.initial_metadata()
+        for start in range(0, len(ordinals), MAX_JOINS):
+            joins = tuple(
+                Join(member, b"load %d" % ordinals[member], tokens[member])
+                for member in range(start, min(start + MAX_JOINS, len(ordinals)))
+            )
+            await call.write(encode_batch(GatewayBatch(joins=joins)))
+        while isinstance(data := await call.read(), bytes):
+            response = decode_gateway_response(data, len(ordinals))
+            if response.absences:
+                lost["ABSENT"] = lost.get("ABSENT", 0) + len(response.absences)
+            asked: dict[int, list[bytes]] = {}
+            for payload, members in response.requests:
+                for member in members:
+                    asked.setdefault(member, []).append(payload)
+            if not asked:
+                continue
+            reports = tuple(
+                MemberReports(
+                    member,
+                    tokens[member],
+                    answers.reports(
+                        ordinals[member],
+                        Response(studies=response.studies, requests=tuple(payloads)),
+                    ),
+                )
+                for member, payloads in asked.items()
+            )
+            await call.write(encode_batch(GatewayBatch(reports=reports, settled=1)))
+    except (aio.AioRpcError, asyncio.InvalidStateError):
+        code = (await call.code()).name
+        if code not in ("UNAVAILABLE", "CANCELLED"):  # as of `participate`
+            lost[code] = lost.get(code, 0) + 1
+    await channel.close()
+
+
 async def check_in(address: str, ordinals: range, deliver: bool) -> dict[str, float]:
     """Run unary calls: every device fetches its requests and, if `deliver`, delivers the answers.
 
@@ -178,7 +237,10 @@ def main(argv: Sequence[str]) -> int:
             print(json.dumps(runner.run(check_in(address, ordinals, kind == "deliver"))))
         else:
             lost: dict[str, int] = {}
-            runner.run(participate(address, ordinals, kind == "connections", lost))
+            if kind == "gateway":
+                runner.run(relay(address, ordinals, lost))
+            else:
+                runner.run(participate(address, ordinals, kind == "connections", lost))
             print(json.dumps({"lost": lost}))
     return 0
 

@@ -1,13 +1,19 @@
 """Server process of `service.py`, durable or raw: a part, not a program.
 
 Both serve the Devices service's two calls. The durable one is the aggregator's own service on a
-SQLite store; it asks whole rounds. The raw one reads and writes messages of the same bytes on the
-same library and event loop, and looks at none of them: the ceiling.
+store, SQLite's unless an address is given; it asks whole rounds. The raw one reads and writes
+messages of the same bytes on the same library and event loop, and looks at none of them: the
+ceiling.
 
-    python benchmarks/service_server.py durable|raw DEVICES QUESTIONS
+    python benchmarks/service_server.py durable|raw|postgresql://... DEVICES QUESTIONS
+      [GATEWAYS [STUDIES [REPLICA]]]
+
+The devices are members of so many gateways, of equal shares in their order (1). All of them are
+asked by so many studies at one time (1). Replica 0, 1 ... of a database drives the one study of its
+number, and follows those that the others drive; without a number a process drives all studies.
 
 It prints {"address": ...}, then obeys lines on standard input, answering each with a JSON line:
-"connected N" waits for this many streams, "rounds R" asks R rounds of all connected devices,
+"connected N" waits for this many streams, "rounds R" asks R rounds of each study it drives,
 "open" leaves a round open for check-ins, "quit" ends it.
 """
 
@@ -30,13 +36,13 @@ import uvloop
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from grpc import aio
 from numpy.typing import NDArray
-from service_load import token
+from service_load import gateway, token
 
 from askance_aggregator.encoding import encode_request, sign_study
 from askance_aggregator.families import randomized_response
 from askance_aggregator.queries import parity, predicate
 from askance_aggregator.server.devices import AggregatorServer, PeerLimits, Settings
-from askance_aggregator.store import SqliteStore
+from askance_aggregator.store import SqliteStore, Store, store_location
 from askance_aggregator.studies import Accounts, Cohort, Group, Permutation, Round
 from askance_client.codec import digest_of
 from askance_client.messages import AckStatus, Request, SignedStudy, StudyTerms
@@ -69,10 +75,10 @@ class InOrder(Permutation):
 class Questions:
     """A study of this many predicates, and its rounds."""
 
-    def __init__(self, devices: int, questions: int) -> None:
+    def __init__(self, devices: int, questions: int, study: int = 0) -> None:
         self._schema = Schema(NAME, 1, x=Bits(questions))
         terms = StudyTerms(
-            bytes(16),
+            study.to_bytes(16, "little"),
             NAME,
             1,
             (),
@@ -83,7 +89,7 @@ class Questions:
             fields=tuple(sorted(self._schema.fields)),
         )
         self.study: SignedStudy = sign_study(terms, Ed25519PrivateKey.from_private_bytes(bytes(32)))
-        self._digest = digest_of(self.study.study)
+        self.digest = digest_of(self.study.study)
         self._devices = devices
         self._questions = questions
 
@@ -95,7 +101,7 @@ class Questions:
         for place in range(self._questions):
             mask = [int(bit == place) for bit in range(self._questions)]
             query = predicate(parity(self._schema.x, mask) == 1)
-            payload = encode_request(Request(self._digest, number, place, query, randomizer))
+            payload = encode_request(Request(self.digest, number, place, query, randomizer))
             groups.append(
                 Group(
                     payload,
@@ -106,7 +112,7 @@ class Questions:
                     asked,
                 )
             )
-        return Round(number, self.study, self._digest, tuple(groups))
+        return Round(number, self.study, self.digest, tuple(groups))
 
     def response(self, number: int) -> bytes:
         """Return the response that a device gets in a round after another.
@@ -141,14 +147,29 @@ class Server(Protocol):
         ...
 
 
-class Durable:
-    """The aggregator's service on a SQLite store in `folder`."""
+def enrol(store: Store, devices: int, gateways: int) -> None:
+    """Enrol the devices as members of gateways; those that are enrolled stay as they are."""
+    share = -(-devices // gateways)
+    for first in range(0, devices, share):
+        identity = gateway(first)
+        store.enrol_with(
+            [
+                (b"load %d" % o, token_digest(token(o)))
+                for o in range(first, min(first + share, devices))
+            ],
+            bytes(16),
+            devices,
+            (identity.device_id, token_digest(identity.token)),
+        )
 
-    def __init__(self, questions: Questions, devices: int, folder: Path) -> None:
-        self._questions = questions
+
+class Durable:
+    """The aggregator's service on a store, which drives studies at one time."""
+
+    def __init__(self, studies: Sequence[Questions], devices: int, store: Store) -> None:
+        self._studies = studies
         self._devices = devices
-        self._store = SqliteStore.create(folder / "store.sqlite")
-        self._store.enrol((b"load %d" % o, token_digest(token(o))) for o in range(devices))
+        self._store = store
         settings = Settings(
             max_streams=max(50_000, devices),
             max_check_ins=10_000,
@@ -156,7 +177,7 @@ class Durable:
         )
         self._server = AggregatorServer.start(self._store, settings=settings)
         self.address = self._server.address
-        self._executor = ThreadPoolExecutor(1)
+        self._executor = ThreadPoolExecutor(len(studies))
 
     def wait_connected(self, count: int) -> float:
         """Measure the seconds until this many streams are open."""
@@ -167,17 +188,22 @@ class Durable:
         return time.perf_counter() - began
 
     def rounds(self, first: int, count: int, members: int) -> float:
-        """Measure the seconds for rounds `first` and on, made before."""
-        made = [self._questions.round(first + place, members) for place in range(count)]
+        """Measure the seconds for rounds `first` and on of each study, made before."""
+        made = [[s.round(first + place, members) for place in range(count)] for s in self._studies]
+
+        def ask(rounds: list[Round]) -> None:
+            accounts = Accounts(self._devices, 1 << 62)
+            for round_ in rounds:
+                self._server.fleet.ask(round_, accounts)
+
         began = time.perf_counter()
-        accounts = Accounts(self._devices, 1 << 62)
-        for round_ in made:
-            self._server.fleet.ask(round_, accounts)
+        for asked in [self._executor.submit(ask, rounds) for rounds in made]:
+            asked.result()
         return time.perf_counter() - began
 
     def open(self) -> None:
         """Leave a round open, for check-ins to answer."""
-        asked = self._questions.round(1 << 20, self._devices)
+        asked = self._studies[0].round(1 << 20, self._devices)
         accounts = Accounts(self._devices, 1 << 62)
         self._executor.submit(self._server.fleet.ask, asked, accounts)
         while not self._server.hub.outstanding:
@@ -188,6 +214,46 @@ class Durable:
         self._server.stop()
         self._executor.shutdown()
         self._store.close()
+
+
+class Replica(Durable):
+    """A process among several on a database: it asks what the others drive, as they record it."""
+
+    def __init__(
+        self,
+        number: int,
+        studies: Sequence[Questions],
+        devices: int,
+        store: Store,
+    ) -> None:
+        super().__init__([studies[number]], devices, store)
+        self._followed = {study.digest: study for study in studies if study != studies[number]}
+        self._stopping = threading.Event()
+        store.replicas.register(f"replica-{number}")
+        self._looking = threading.Thread(target=self._look)
+        self._looking.start()
+
+    def stop(self) -> None:
+        """End it."""
+        self._stopping.set()
+        self._looking.join()
+        super().stop()
+
+    def _look(self) -> None:
+        fleet = self._server.fleet
+        for _ in self._store.replicas.looks(self._stopping):
+            taking = {
+                shared.digest: shared.round
+                for shared in self._store.replicas.open_studies()
+                if shared.digest in self._followed and shared.round is not None
+            }
+            rounds = {digest: (round_.epoch, round_.number) for digest, round_ in taking.items()}
+            fleet.keep_followed(rounds)
+            for digest, (epoch, number) in rounds.items():
+                if fleet.followed(digest) != (epoch, number):
+                    asked = self._followed[digest].round(number, self._devices)
+                    fleet.follow([(asked, Accounts(self._devices, 1 << 62))])
+            fleet.look()
 
 
 class Raw:
@@ -288,12 +354,29 @@ def obey(server: Server, members: int) -> None:
         print(json.dumps(told), flush=True)
 
 
+def opened(kind: str, folder: Path) -> Store:
+    """Open an empty store: a new file in `folder`, or a migrated database at the address `kind`."""
+    if kind == "durable":
+        return SqliteStore.create(folder / "store.sqlite")
+    return store_location(kind).open()
+
+
 def main(argv: Sequence[str]) -> int:
     """Serve until the command "quit", or until the parent process has ended."""
-    kind, devices, questions = argv[0], int(argv[1]), Questions(int(argv[1]), int(argv[2]))
+    kind, devices, questions = argv[0], int(argv[1]), int(argv[2])
+    gateways, count = (int(word) for word in (*argv[3:5], "1", "1")[:2])
+    studies = [Questions(devices, questions, study) for study in range(count)]
     with rare_collections(), tempfile.TemporaryDirectory(prefix="askance-") as folder:
         server: Server
-        server = Raw(questions) if kind == "raw" else Durable(questions, devices, Path(folder))
+        if kind == "raw":
+            server = Raw(studies[0])
+        else:
+            store = opened(kind, Path(folder))
+            enrol(store, devices, gateways)
+            if len(argv) > 5:
+                server = Replica(int(argv[5]), studies, devices, store)
+            else:
+                server = Durable(studies, devices, store)
         print(json.dumps({"address": server.address}), flush=True)
         try:
             obey(server, devices)

@@ -40,8 +40,9 @@ from askance_aggregator.queries import block_of, evaluate_vectors
 from askance_client.codec import digest_of
 from askance_client.device import Device, Examiner, Policy
 from askance_client.messages import Conduct, Request, StudyTerms
-from askance_client.randomizers import SystemCoins, round_to_levels
+from askance_client.randomizers import SystemCoins
 from askance_simulation.families import draw
+from askance_simulation.families.division import round_by_division
 from askance_simulation.fleets.memory_ledger import MemoryLedger
 from askance_simulation.populations import unit_vectors
 from askance_simulation.randomness.seeds import Seed
@@ -149,7 +150,7 @@ def once(
         users = max(round(USERS * weight / sum(weights)), 1)
         words = rng.integers(0, 1 << 64, (users, length + randomizer.coins), dtype=np.uint64)
         people = values[rng.integers(0, len(values), users), block]
-        signs = round_to_levels(people, query.low, query.high, 2, words[:, :length].copy())
+        signs = round_by_division(people, query.low, query.high, 2, words[:, :length].copy())
         counts = family_of(randomizer).tally(draw(randomizer, signs, words[:, length:]))
         shares = [float(share) for share in family_of(randomizer).frequencies(counts, users)]
         answer[block] = low + spread * np.array(shares)

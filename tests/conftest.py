@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.studies import Cohort, Permutation
 from askance_client.sqlite_file import SqliteFile
+from tests.postgresql import PostgresqlServer, missing
 
 # A busy machine is not a failure: no property test has a deadline.
 settings.register_profile("askance", deadline=None)
@@ -48,6 +49,16 @@ def cohort_of(members: Collection[int], size: int) -> Cohort:
     if set(members) == set(range(first, first + len(members))):
         return Cohort(Listed((), size), first, first + len(members))
     return Cohort(Listed(members, size), 0, len(members))
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgresqlServer]:
+    """A PostgreSQL server for all tests of a worker; a test makes a database of its own."""
+    needed = missing()
+    if needed is not None:
+        pytest.skip(needed)
+    with PostgresqlServer.running() as server:
+        yield server
 
 
 BreakDisk = Callable[[SqliteFile, set[str]], set[str]]

@@ -13,7 +13,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-HIDDEN = ("matplotlib", "sklearn", "dp_accounting", "pyarrow", "pandas", "argcomplete", "ray")
+HIDDEN = (
+    "matplotlib",
+    "sklearn",
+    "dp_accounting",
+    "pyarrow",
+    "pandas",
+    "argcomplete",
+    "jinja2",
+    "starlette",
+    "uvicorn",
+    "ray",
+)
 PROGRAM = f"""
 import importlib.machinery, sys
 
@@ -72,6 +83,7 @@ def test_the_commands_of_a_newcomer_need_no_extra(tmp_path: Path) -> None:
         ("simulate mean --users 300 --epsilon 1 --out a.parquet", "pyarrow", "frames"),
         ("simulate mean --data a.parquet --epsilon 1", "pyarrow", "frames"),
         ("simulate mean --users 300 --epsilon 1 --fleet ray", "Ray", "cluster"),
+        ("console --key a.pem", "uvicorn", "console"),
     ],
 )
 def test_a_missing_package_is_named_with_the_extra_to_install(
@@ -96,12 +108,15 @@ def test_the_hidden_packages_are_of_extras_only() -> None:
         "pyarrow",
         "pandas",
         "argcomplete",
+        "jinja2",
+        "starlette",
+        "uvicorn",
         "ray",
     )
     for needed in (*project["dependencies"], *client["dependencies"]):
         assert not needed.startswith(names)
     extras = project["optional-dependencies"]
-    in_all = ("plots", "frames", "curator", "completion")
+    in_all = ("plots", "frames", "curator", "completion", "console")
     of_all = [line for extra in in_all for line in extras[extra]]
     for name in names[:-1]:
         assert any(line.startswith(name) for line in of_all), name

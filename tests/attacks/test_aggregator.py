@@ -12,9 +12,11 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import askance as ask
+from askance_aggregator.clock import system_now_s
 from askance_aggregator.encoding import encode_request
 from askance_aggregator.server.devices import Admission, Hub, Peers, Settings
 from askance_aggregator.server.devices.servicer import DevicesServicer
+from askance_aggregator.server.devices.standings import Standings
 from askance_aggregator.store import MemoryStore, StoredReport
 from askance_aggregator.studies import (
     Accounts,
@@ -219,7 +221,12 @@ def test_a_check_in_s_answer_keeps_to_the_limit_of_its_bytes() -> None:
         store = MemoryStore()
         store.enrol([(b"one", token_digest(b"token"))])
         with ThreadPoolExecutor(1) as executor:
-            admission = Admission(store, executor, Peers(Settings().unproven))
+            admission = Admission(
+                store,
+                executor,
+                Peers(Settings().unproven),
+                Standings(store, executor, system_now_s),
+            )
             hub = Full(store, executor)
             servicer = DevicesServicer(hub, admission, Settings(), lambda bound: bound)
             return await servicer._answer(0, CheckIn())

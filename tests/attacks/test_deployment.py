@@ -67,7 +67,7 @@ class TestRounds:
             await asyncio.gather(asking, return_exceptions=True)
             self.now_s += 60
             second, sent = hub(), list[bytes]()
-            second.connect(self.connection(sent))
+            second.connect(self.connection(sent), 0)
             tallies = await second.open(self.round, self.world.accounts(USERS))
             await asyncio.sleep(0.01)
             assert (sum(tally.answered for tally in tallies), sent) == (0, [])
@@ -96,12 +96,12 @@ class TestRounds:
                 sent.append(message)
 
             connection = self.connection([])
-            connection._write = write
+            connection._writer._write = write
             connection.known_studies.add(self.round.study_digest)
             asking = await self.opened(running)
             connection.push(b"under way")
             await asyncio.sleep(0)
-            running.connect(connection)  # and what it owes waits behind
+            running.connect(connection, 0)  # and what it owes waits behind
             running.close_round(self.round.study_digest)
             await asking
             connection.push(b"the next")
@@ -119,7 +119,7 @@ class TestRounds:
             resume = running._resume
 
             async def slow(opened: Any) -> None:
-                running.connect(self.connection(sent))
+                running.connect(self.connection(sent), 0)
                 await asyncio.sleep(0)
                 await resume(opened)
 

@@ -12,6 +12,7 @@ from askance_aggregator.server.devices import AggregatorServer
 from askance_aggregator.server.process import process
 from askance_aggregator.server.process.configuration import read_configuration
 from askance_aggregator.server.process.metrics import PrometheusObserver
+from askance_aggregator.server.process.reloading import Rereading
 from askance_aggregator.server.studies import StudyManager
 from tests.aggregator.server.process.conftest import made
 
@@ -37,5 +38,7 @@ def test_a_study_that_comes_in_at_the_start_is_counted_once(
     stopping = threading.Event()
     stopping.set()
     home = made(tmp_path / "aggregator", now_s=1_700_000_000)
-    process.serve(read_configuration(home.configuration), stopping=stopping, ready=lambda _: None)
+    configuration = read_configuration(home.configuration)
+    rereading = Rereading(threading.Event(), lambda: configuration)
+    process.serve(configuration, stopping=stopping, ready=lambda _: None, rereading=rereading)
     assert happened == ["studies_found", "start", "resume"]

@@ -63,8 +63,8 @@ def hostile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         Aggregator, "studies", lambda _: [StudySummary(DIGEST, STEER, event.state, 1)]
     )
     monkeypatch.setattr(StudyHandle, "watch", lambda *_: iter([event]))
-    monkeypatch.setattr(StudyHandle, "status", lambda _: event)
-    monkeypatch.setattr(StudyHandle, "result", lambda _: ended)
+    monkeypatch.setattr(StudyHandle, "status", lambda *_, **__: event)
+    monkeypatch.setattr(StudyHandle, "result", lambda *_, **__: ended)
     monkeypatch.setattr(StudyHandle, "cancel", refuse)
     assert main(["study", "key", str(tmp_path / "key.pem")]) == 0
     return ["--key", str(tmp_path / "key.pem"), "--aggregator", "127.0.0.1:8299"]
@@ -103,7 +103,7 @@ def test_a_result_of_another_form_is_no_fault_of_the_analyst_s_program(
     if other is not None:
         content[part] = other
     ended = StudyResult(DIGEST.hex(), StudyState.DONE, "", "", content, _unfetched)
-    monkeypatch.setattr(StudyHandle, "result", lambda _: ended)
+    monkeypatch.setattr(StudyHandle, "result", lambda *_, **__: ended)
     capsys.readouterr()
     code = main(["study", "result", DIGEST.hex(), *verbose, *hostile])
     printed = capsys.readouterr()

@@ -18,7 +18,11 @@ def _load(name: str) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[module.__name__] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
+    sys.path.insert(0, str(BENCHMARKS))  # it imports others, as a program in that folder does
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(BENCHMARKS))
     return module
 
 
@@ -89,14 +93,25 @@ def table_of_learners() -> ModuleType:
 
 @pytest.fixture(scope="session")
 def gradients() -> ModuleType:
-    sys.path.insert(0, str(BENCHMARKS))  # it imports others, as a program in that folder does
-    try:
-        return _load("gradients")
-    finally:
-        sys.path.remove(str(BENCHMARKS))
+    return _load("gradients")
 
 
 @pytest.fixture(scope="session")
 def all_columns() -> ModuleType:
     """`benchmarks/all_columns.py`."""
     return _load("all_columns")
+
+
+@pytest.fixture(scope="session")
+def whole_studies() -> ModuleType:
+    return _load("whole_studies")
+
+
+@pytest.fixture(scope="session")
+def trend() -> ModuleType:
+    return _load("trend")
+
+
+@pytest.fixture(scope="session")
+def kernels() -> ModuleType:
+    return _load("kernels")

@@ -68,7 +68,7 @@ def test_the_plan_for_an_effect_finds_it(association: ModuleType) -> None:
 
 @pytest.mark.parametrize(
     ("epsilon", "draws"),
-    [("2", 12), *(pytest.param(epsilon, 24, marks=pytest.mark.slow) for epsilon in EPSILONS)],
+    [("2", 6), *(pytest.param(epsilon, 12, marks=pytest.mark.slow) for epsilon in EPSILONS)],
 )
 def test_differences_of_groups_are_covered(
     association: ModuleType, epsilon: str, draws: int
@@ -81,7 +81,7 @@ def test_differences_of_groups_are_covered(
 
 @pytest.mark.parametrize(
     ("epsilon", "draws"),
-    [("4", 10), *(pytest.param(epsilon, 24, marks=pytest.mark.slow) for epsilon in EPSILONS)],
+    [("4", 10), *(pytest.param(epsilon, 12, marks=pytest.mark.slow) for epsilon in EPSILONS)],
 )
 def test_correlations_are_covered(association: ModuleType, epsilon: str, draws: int) -> None:
     row = association.correlation_row(0.6, 0.4, epsilon, 20_000, draws)

@@ -25,7 +25,7 @@ OFTEN = Misbehaviour(absent=".1", dropout=".2", offline=".1", liars=".001")
 def trial(learner: str, users: int, seed: int, troubled: bool, fleet: str, workers: int) -> Trial:
     """Run a trial; if troubled, devices are absent or lie, and records change between rounds."""
     root = Seed.of(seed)
-    made = named(learner, epsilon="8", users=users, settings=find(learner).small.oracles)
+    made = named(learner, epsilon="4", users=users, settings=find(learner).small.oracles)
     people = made.people(root / "population")
     if troubled:
         people = people.moving_to(made.people(root / "others"), "1/2", seed=3)
@@ -37,7 +37,7 @@ def trial(learner: str, users: int, seed: int, troubled: bool, fleet: str, worke
 
 def enough(learner: str) -> int:
     """Return as few users as the learner needs: device objects are slow."""
-    made = named(learner, epsilon="8", users=1, settings=find(learner).small.oracles)
+    made = named(learner, epsilon="4", users=1, settings=find(learner).small.oracles)
     needed = made.study(made.people(Seed.of(0))).plan().users_needed
     return find(learner).small.fleet_users or needed
 

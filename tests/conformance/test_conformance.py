@@ -19,7 +19,12 @@ from tests.conformance.make.__main__ import FILES
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PROGRAMS = {
-    "client": [sys.executable, "-m", "tests.conformance.client_adapter"],
+    "client": [
+        sys.executable,
+        "-c",
+        "import runpy, sys; sys.modules['numpy'] = None  # which a device need not have\n"
+        "runpy.run_module('tests.conformance.client_adapter', run_name='__main__')",
+    ],
     "verifier": [sys.executable, "-m", "tests.conformance.verifier"],
 }
 ALLOWED = {"cryptography", "tests.conformance.verifier"} | sys.stdlib_module_names

@@ -1,9 +1,10 @@
 """kill -9 at random points: nothing is lost, nothing counted or charged twice, the same answer.
 
-Real processes: `askance aggregator serve` on its SQLite store, over TLS, and a gateway of 300
-devices with a ledger each. In every study one of the two is killed at random moments, again and
-again, and started anew; then it is let come to its end. The undisturbed run that it is held
-against is a simulation of the same signed study, users and coins.
+Real processes: `askance aggregator serve` on its store, over TLS, and a gateway of 300 devices
+with a ledger each; with `--store postgresql` the database's server is a third. In every study one
+of them is killed at random moments, again and again, and started anew; then it is let come to its
+end. The undisturbed run that it is held against is a simulation of the same signed study, users and
+coins.
 
 The study is open at every point that counts: the devices come in twelve groups, one more before
 each kill, so that a round is never complete while it is being disturbed and always has reports
@@ -11,7 +12,7 @@ under way; a kill that finds the study concluded is not counted. Afterwards the 
 that devices got, the stored reports, the counted answers, the charges in the ledgers and the
 accounts are reconciled, and no report may have been called late: none of them was.
 
-    python tests/endurance/kill.py [--points 200] [--seed 0] [--json]
+    python tests/endurance/kill.py [--points 200] [--seed 0] [--store sqlite|postgresql] [--json]
 
 It exits 1, and keeps its folder, where something does not hold.
 """
@@ -29,20 +30,21 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
-from gateway import ACKNOWLEDGED, GROUPS, coins, enrolments, open_ledgers, people, policy
+from members import ACKNOWLEDGED, GROUPS, coins, enrol, open_ledgers, people, policy
+from stores import Stores, copied, stores_of
 
 from askance_aggregator.analyst import CallRefused, StudyEvent, StudyHandle, connect
 from askance_aggregator.analyst.submission import sign_submission
 from askance_aggregator.learners import find, hypothesis_json
-from askance_aggregator.store import SqliteStore, StudyState
+from askance_aggregator.store import Store, StoreLocation, StudyState
 from askance_aggregator.studies import MemoryLog, Outcome, Session
 from askance_aggregator.studies.results import cohort_seed
 from askance_aggregator.studies.study import Study
@@ -65,6 +67,18 @@ CONCLUDED = "the study was concluded"
 ASKANCE = [sys.executable, "-c", "import sys; from askance.cli import main; main()"]
 
 
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A study that is disturbed: its learner, the learner's parameters, the number of devices."""
+
+    learner: str
+    parameters: Mapping[str, str]
+    users: int
+
+
+MASKED_PARITY = Trial("masked-parity", {}, USERS)
+
+
 class Violated(Exception):
     """Something that must hold does not."""
 
@@ -80,27 +94,33 @@ class Folders:
     """A folder with an aggregator that knows the devices, to be copied for each study."""
 
     folder: Path
+    stores: Stores
+    store: StoreLocation = field(init=False)
     analyst: Ed25519PrivateKey = field(init=False)
 
     @classmethod
-    def make(cls, folder: Path) -> Folders:
-        """By `askance aggregator init`, and the devices enrolled."""
+    def make(cls, folder: Path, stores: Stores) -> Folders:
+        """By `askance aggregator init`."""
         init = [*ASKANCE, "aggregator", "init", str(folder / "aggregator")]
         subprocess.run(init, check=True, stdout=subprocess.DEVNULL)
-        store = SqliteStore.open(folder / "aggregator" / "store.sqlite")
-        store.enrol(enrolments(USERS))
-        store.close()
-        return cls.at(folder)
+        configuration = folder / "aggregator" / "aggregator.toml"  # beside other aggregators
+        text = configuration.read_text().replace("127.0.0.1:7444", free_address())
+        configuration.write_text(text)
+        return cls.at(folder, stores)
 
-    def copy(self, folder: Path) -> Folders:
-        """The same, where nothing has been asked yet."""
+    def copy(self, folder: Path, users: int = USERS) -> Folders:
+        """The same, with the devices enrolled, where nothing has been asked yet."""
         shutil.copytree(self.folder, folder)
-        return Folders.at(folder)
+        made = Folders.at(folder, self.stores)
+        with closing(made.store.open()) as store:
+            enrol(store, users)
+        return made
 
     @classmethod
-    def at(cls, folder: Path) -> Folders:
-        """Open a folder that was made before."""
-        folders = cls(folder)
+    def at(cls, folder: Path, stores: Stores) -> Folders:
+        """Open a folder that was made before, with a store of its own."""
+        folders = cls(folder, stores)
+        folders.store = stores.new(folder / "aggregator")
         key = load_pem_private_key((folder / "aggregator" / "analyst.pem").read_bytes(), None)
         assert isinstance(key, Ed25519PrivateKey)
         folders.analyst = key
@@ -110,11 +130,6 @@ class Folders:
     def ca(self) -> Path:
         """The authority of its certificate."""
         return self.folder / "aggregator" / "ca.pem"
-
-    @property
-    def store(self) -> Path:
-        """Path of the store."""
-        return self.folder / "aggregator" / "store.sqlite"
 
     @property
     def ledgers(self) -> Path:
@@ -178,24 +193,26 @@ class Victim:
             return self._process.wait()
 
 
-def study_of(schema: Schema) -> Study:
+def study_of(schema: Schema, trial: Trial = MASKED_PARITY) -> Study:
     """The study that is run, with what its planner settles."""
-    return Study(find("masked-parity").build(schema), schema, epsilon=EPSILON)
+    return Study(find(trial.learner).build(schema, trial.parameters), schema, epsilon=EPSILON)
 
 
-def signed_study(folders: Folders, number: int, seed: int) -> SignedStudy:
+def signed_study(
+    folders: Folders, number: int, seed: int, trial: Trial = MASKED_PARITY
+) -> SignedStudy:
     """Study `number`, the same every time."""
-    study = study_of(people(USERS, D, seed).schema)
+    study = study_of(people(trial.users, D, seed).schema, trial)
     return sign_submission(study, folders.analyst, nonce=lambda size: number.to_bytes(size, "big"))
 
 
-def undisturbed(study: SignedStudy, seed: int) -> Outcome[Any]:
+def undisturbed(study: SignedStudy, seed: int, trial: Trial = MASKED_PARITY) -> Outcome[Any]:
     """The same study on device objects in this process."""
-    population = people(USERS, D, seed)
+    population = people(trial.users, D, seed)
     devices = Devices(population, policy(study.public_key), coins(seed), lambda: EPOCH_S)
     session: Session[Any] = Session(
         study=study,
-        learner=study_of(population.schema).learner,
+        learner=study_of(population.schema, trial).learner,
         fleet=ObjectFleet(devices),
         log=MemoryLog(),
         cohort_seed=cohort_seed(digest_of(study.study)),
@@ -215,8 +232,9 @@ def running(folders: Folders, address: str, seed: int) -> Iterator[tuple[Victim,
     """The aggregator and the gateway; asked to end afterwards, in order."""
     configuration = str(folders.folder / "aggregator" / "aggregator.toml")
     serve = ["aggregator", "serve", "--config", configuration, "--listen", address, "--json"]
+    serve += ["--store", str(folders.store)]
     analyst = folders.analyst.public_key().public_bytes_raw().hex()
-    part = str(Path(__file__).with_name("gateway.py"))
+    part = str(Path(__file__).with_name("members.py"))
     given = (folders.folder, address, folders.ca, analyst, USERS, D, seed, SPREAD_MS)
     aggregator = Victim([*ASKANCE, *serve], folders.folder / "aggregator.log")
     gateway = Victim([sys.executable, part, *map(str, given)], folders.folder / "gateway.log")
@@ -232,31 +250,15 @@ def running(folders: Folders, address: str, seed: int) -> Iterator[tuple[Victim,
     check(code == 0, f"expected the aggregator to drain and exit 0, found {code}")
 
 
-@contextmanager
-def copied(file: Path) -> Iterator[Path]:
-    """A copy of the database of a process that was killed."""
-    with tempfile.TemporaryDirectory(prefix="askance-") as folder:
-        for suffix in ("", "-wal", ".mark"):
-            part = file.with_name(file.name + suffix)
-            if part.exists():
-                shutil.copy(part, folder)
-        yield Path(folder) / file.name
-
-
-def phase(file: Path) -> str:
-    """Return the progress of a study when its aggregator was killed."""
-    with copied(file) as copy:
-        store = SqliteStore.open(copy)
-        try:
-            if store.conclusions():
-                return CONCLUDED
-            for digest in store.studies():
-                lines = list(store.log(digest).lines())
-                asked = _requests(lines[-1:])
-                reports = sum(1 for request in asked for _ in store.reports(request))
-                return f"{len(lines)} lines, {'some' if reports else 'no'} reports of the round"
-        finally:
-            store.close()
+def phase(store: Store) -> str:
+    """Return the progress of a study when its aggregator or database was killed."""
+    if store.conclusions():
+        return CONCLUDED
+    for digest in store.studies():
+        lines = list(store.log(digest).lines())
+        asked = _requests(lines[-1:])
+        reports = sum(1 for request in asked for _ in store.reports(request))
+        return f"{len(lines)} lines, {'some' if reports else 'no'} reports of the round"
     return "no study yet"
 
 
@@ -280,7 +282,7 @@ def _requests(lines: Sequence[str]) -> Iterator[bytes]:
 
 
 class Disturbance:
-    """The kills of one study, either process at random, a group of devices more before each.
+    """The kills of one study, any process at random, a group of devices more before each.
 
     Args:
       handle: of the study; says whether it is open while its aggregator runs.
@@ -319,16 +321,26 @@ class Disturbance:
             check(time.monotonic() < until, f"expected round {number + 1} to end")
 
     def _kill_one(self, groups: int) -> str:
-        if self._draw.random() < 1 / 2:
+        stores, place = self._folders.stores, self._draw.random()
+        if place < 1 / (2 + stores.servers):
             self._restart_gateway(groups)
             self._aggregator.ready()
             if stands(self._handle).state is not StudyState.OPEN:
                 return CONCLUDED
             return f"gateway: {charges(self._folders.ledgers)}"
+        if place > 1 - stores.servers / 3:
+            self._aggregator.ready()
+            stores.kill_server()
+            return self._found("database")
         self._aggregator.kill()
-        found = phase(self._folders.store)
+        found = self._found("aggregator")
         self._aggregator.start()
-        return found if found == CONCLUDED else f"aggregator: {found}"
+        return found
+
+    def _found(self, killed: str) -> str:
+        with self._folders.stores.looking(self._folders.store) as store:
+            found = phase(store)
+        return found if found == CONCLUDED else f"{killed}: {found}"
 
     def _restart_gateway(self, groups: int) -> None:
         self._gateway.kill()
@@ -383,13 +395,13 @@ def held_against(
     check(result["transcript"] == expected.transcript, "expected its transcript, found another")
     check(result["reconciled"], "expected accounts that agree with what devices say")
     digest = digest_of(study.study)
-    store = SqliteStore.open(folders.store)
+    store = folders.store.open()
     ledgers = open_ledgers(folders.ledgers)
     try:
         lines = list(store.log(digest).lines())
         requests = list(_requests(lines))
         check(len(set(requests)) == len(requests), "expected every request under one id")
-        spent = dict.fromkeys(range(USERS), 0)
+        spent: Counter[int] = Counter()
         answers = 0
         stored = set()
         for request in requests:
@@ -403,7 +415,7 @@ def held_against(
         check(answers == result["answers"], "expected every stored report counted once")
         acknowledged = acknowledgements(folders.folder / ACKNOWLEDGED)
         check(acknowledged <= stored, "expected every acknowledged report stored")
-        charged = dict.fromkeys(range(USERS), 0)
+        charged: Counter[int] = Counter()
         asked = set()
         charges = 0
         for answer in ledgers.answers():
@@ -439,14 +451,14 @@ def acknowledgements(file: Path) -> set[tuple[int, bytes]]:
     return found
 
 
-def endure(points: int, seed: int, folder: Path, told: bool) -> dict[str, Any]:
+def endure(points: int, seed: int, folder: Path, stores: Stores, told: bool) -> dict[str, Any]:
     """Run studies in turn until enough kills, each with a store and ledgers of its own."""
     draw = random.Random(seed)
     began = time.perf_counter()
     phases: Counter[str] = Counter()
     reconciled: Counter[str] = Counter()
     studies = 0
-    fresh = Folders.make(folder / "fresh")
+    fresh = Folders.make(folder / "fresh", stores)
     while phases.total() < points:
         kills = min(KILLS, points - phases.total())
         folders = fresh.copy(folder / str(studies))
@@ -471,11 +483,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--points", type=int, default=200, metavar="N", help="kills; default 200")
     parser.add_argument("--seed", type=int, default=0, metavar="S")
+    parser.add_argument("--store", choices=("sqlite", "postgresql"), default="sqlite")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args(argv)
     folder = Path(tempfile.mkdtemp(prefix="askance-kill-"))
     try:
-        told = endure(arguments.points, arguments.seed, folder, not arguments.json)
+        with stores_of(arguments.store) as stores:
+            told = endure(arguments.points, arguments.seed, folder, stores, not arguments.json)
     except (Violated, AskanceError) as error:
         print(f"violated: {error} (see {folder})", file=sys.stderr)
         return 1

@@ -23,7 +23,9 @@ from tests.examples.documents import (
 # Ten thousand devices, a deployment, the papers; medians over gRPC; sweeps; faults; boosting.
 LONG_DOCUMENTS = {
     "README.md", "CONTRIBUTING.md", "docs/simulation.md", "docs/faults.md", "docs/curator.md",
+    "docs/operating.md",
     "docs/tutorials/first_result.md", "docs/tutorials/plan_a_study.md",
+    "docs/tutorials/repeated_study.md",
 }  # fmt: skip
 # Parts of what some commands print, so that a command that does nothing is noticed.
 PRINTED = {
@@ -36,6 +38,17 @@ PRINTED = {
         "askance study submit examples/masked_parity.toml": "1,869 of 4,000 users answered",
     },
     "docs/curator.md": {"askance curate --list": "parity"},
+    "docs/operating.md": {
+        "askance aggregator doctor": "ok    schema",
+        "askance study submit examples/schooling.toml": "Each of 500 users answered once",
+        "askance aggregator status": "devices: 500",  # also after the store was restored
+    },
+    "docs/tutorials/repeated_study.md": {
+        "askance study result ID --epoch 1 --wait": "epoch 1 of 4 from",
+        "askance study show": "epoch 2 of 4 begins on",
+        "askance study result ID --epochs --plot": "1 of 4 epochs of 7 days",
+        "askance study verify": "The export holds together",
+    },
     "docs/reference/conformance.md": {
         "python tests/conformance/run.py": "all                5       0"
     },

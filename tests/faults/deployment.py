@@ -13,13 +13,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from grpc import aio
 
+from askance_aggregator.clock import system_now_s
 from askance_aggregator.server.devices import Hub, Peers, ServiceFleet, Settings
 from askance_aggregator.server.devices.admission import Admission
 from askance_aggregator.server.devices.servicer import DevicesServicer
-from askance_aggregator.server.studies import StudyManager, SubmissionLimits, SubmissionRefused
-from askance_aggregator.store import MemoryStore, SqliteStore, Store, StudyState
+from askance_aggregator.server.devices.standings import Standings
+from askance_aggregator.server.studies import (
+    Collector,
+    KeepLimits,
+    StudyManager,
+    SubmissionLimits,
+    SubmissionRefused,
+)
+from askance_aggregator.store import (
+    MemoryStore,
+    SqliteLocation,
+    SqliteStore,
+    Store,
+    StoreLocation,
+    StudyState,
+)
+from askance_aggregator.store.register import Affected, DeviceSelection, Register
+from askance_aggregator.studies.keep import Keep
 from askance_client.codec import digest_of
 from askance_client.errors import StoreError
 from askance_client.ledger import Ledger, LedgerFile
@@ -28,6 +46,9 @@ from askance_simulation.disturbances.mortality import Life, mortal
 from askance_simulation.fleets.memory_ledger import MemoryLedger
 from tests.faults.network import Link, MessageRecorder
 from tests.faults.people import NOW_S, PUBLIC, Setup
+
+Change = Callable[[Register, DeviceSelection], Affected]
+"""Change of the standing of selected devices."""
 
 _TURNS = 40  # of the loop, in which everything that waits for no thread has happened
 _LOOK_EVERY_S = 0.0003
@@ -81,14 +102,18 @@ class Clock:
 class Disk:
     """State that outlives every process: the aggregator's store, and each device's ledger."""
 
-    def __init__(self, folder: Path | None, users: int) -> None:
+    def __init__(
+        self, folder: Path | None, users: int, location: StoreLocation | None = None
+    ) -> None:
         self._folder = folder
         self._memory = [MemoryLedger() for _ in range(users)]
-        if folder is None:
-            self.store: Store = MemoryStore()
-        else:
-            self.store = SqliteStore.create(folder / "store")
+        if folder is not None:
             self._ledgers = LedgerFile.create(folder / "ledgers")
+            if location is None:
+                SqliteStore.create(folder / "store").close()
+                location = SqliteLocation(folder / "store")
+        self._location = location
+        self.store: Store = MemoryStore() if location is None else location.open()
 
     def ledger(self, ordinal: int) -> Ledger:
         """A user's ledger."""
@@ -97,10 +122,16 @@ class Disk:
         return self._ledgers.ledger(f"user {ordinal}")
 
     def reopen(self) -> None:
-        """The aggregator's file is closed, and opened by another process."""
-        if self._folder is not None:
+        """The aggregator's store is closed, and opened by another process."""
+        if self._location is not None:
             self.store.close()
-            self.store = SqliteStore.open(self._folder / "store")
+            self.store = self._location.open()
+
+    def check_alone(self) -> None:
+        """Check that no second process is admitted to a SQLite store; it has no replicas."""
+        if self._folder is not None and isinstance(self._location, SqliteLocation):
+            with pytest.raises(StoreError, match="in use: stop that process first"):
+                self._location.open()
 
     def close(self) -> None:
         """Close the files."""
@@ -111,11 +142,13 @@ class Disk:
 
 @dataclass
 class Process:
-    """Life of the aggregator."""
+    """Aggregator's process."""
 
     life: Life
+    store: Store
     hub: Hub
     manager: StudyManager
+    standings: Standings
     servicer: DevicesServicer
 
 
@@ -136,7 +169,7 @@ class Phone:
         self.link = Link(
             self.ordinal,
             _identity(self.ordinal),
-            self._deployment.servicer,
+            lambda: self._deployment.servicer(self.ordinal),
             self._deployment.recorder,
         )
         ledger = mortal(disk.ledger(self.ordinal), self.life)
@@ -174,48 +207,68 @@ class Phone:
 
 
 class Deployment:
-    """Everything together, in the running event loop."""
+    """Everything together, in the running event loop.
+
+    Args:
+      setup: users, plans and policies.
+      folder: of the devices' ledgers and of the aggregator's store, each a file; None: in memory.
+      store: address of the aggregator's store, if it is another.
+      limits: what an analyst may submit.
+      analysts: public keys of those who may submit.
+    """
 
     def __init__(
         self,
         setup: Setup,
         folder: Path | None = None,
         *,
+        store: StoreLocation | None = None,
         limits: SubmissionLimits | None = None,
         analysts: frozenset[bytes] = frozenset({PUBLIC}),
     ) -> None:
         self.setup = setup
         self.clock = Clock()
-        self.disk = Disk(folder, setup.users)
+        self.disk = Disk(folder, setup.users, store)
         self.recorder = MessageRecorder()
         self.cancelled: set[bytes] = set()  # as the analyst was informed
+        self.out: set[int] = set()  # revoked and forgotten users, as every process knows
+        self.forgotten: set[int] = set()
         self.limits = limits
         self.analysts = analysts
         self.disk.store.enrol(
             (identity.device_id, token_digest(identity.token))
             for identity in map(_identity, range(setup.users))
         )
-        self._process = self._start()
+        self._processes = self._start_all()
         self.phones = [Phone(self, ordinal) for ordinal in range(setup.users)]
 
     @property
     def manager(self) -> StudyManager:
         """Study manager of the running aggregator."""
-        return self._process.manager
+        return self._processes[0].manager
 
     @property
     def hub(self) -> Hub:
         """Hub of the running aggregator."""
-        return self._process.hub
+        return self._processes[0].hub
 
     @property
     def life(self) -> Life:
         """Life of the running aggregator."""
-        return self._process.life
+        return self._processes[0].life
 
-    def servicer(self) -> DevicesServicer | None:
-        """Servicer of the running aggregator, as the network finds it."""
-        return None if self._process.life.ended else self._process.servicer
+    @property
+    def reachable(self) -> bool:
+        """Return whether the store can be read."""
+        return True
+
+    def process(self, number: int) -> Process:
+        """Return a process by its number; it may have died."""
+        return self._processes[number]
+
+    def servicer(self, ordinal: int) -> DevicesServicer | None:
+        """Servicer of the running aggregator, as the network finds it for a device."""
+        return _servicer(self._processes[0])
 
     def digest(self, place: int) -> bytes:
         """The study of a plan."""
@@ -248,37 +301,93 @@ class Deployment:
         for _ in range(_PATIENCE):
             for _ in range(_TURNS):
                 await asyncio.sleep(0)
-            if self.life.ended:
-                await self.restart()
-            elif self._still():
+            if await self._replace_dead():
+                continue
+            if self._still():
                 return
-            else:
-                await asyncio.sleep(_LOOK_EVERY_S)
+            await asyncio.sleep(_LOOK_EVERY_S)
         raise AssertionError("a study neither asks nor ends")
 
     async def restart(self) -> None:
         """End the aggregator, if it has not died, and start another on the same store."""
-        process = self._process
-        await process.hub.stop()
-        await asyncio.get_running_loop().run_in_executor(None, process.manager.stop)
-        process.life.end()
-        for _ in range(_TURNS):
-            await asyncio.sleep(0)
+        await self._end(self._processes[0])
         self.disk.reopen()
-        self._process = self._start()
+        self._processes = self._start_all()
+        await self.notice()
         await self.settle()
+
+    def known_ends(self, ended: set[bytes]) -> set[bytes]:
+        """Return which of the studies that have ended every process knows to have ended."""
+        return ended
+
+    async def recover(self) -> None:
+        """Start every process that has died."""
+        if self.life.ended:
+            await self.restart()
+
+    def check(self) -> None:
+        """Check what only this kind of deployment has; nothing."""
+
+    def close_rounds(self) -> None:
+        """Close every open round, as an operator does."""
+        for process in self._processes:
+            for digest in self.disk.store.open_studies():
+                process.hub.close_round(digest)
+
+    async def change(self, ordinal: int, change: Change) -> bool:
+        """Change a device's standing, as an operator's command does; then each process knows it.
+
+        Returns:
+          Whether the store could be changed.
+        """
+        selection = DeviceSelection(ids=(_identity(ordinal).device_id,))
+        change(self.disk.store.register, selection)
+        await self.notice()
+        await self.settle()
+        return True
+
+    async def notice(self) -> None:
+        """Let the processes read the register, as each does several times a second."""
+        for process in self._processes:
+            if not process.life.ended:
+                changes = await process.standings._refresh()
+                if changes is not None:
+                    process.servicer.apply(changes)
+
+    def collect(self, reports_days: int) -> None:
+        """Delete what is due of studies that have ended."""
+        limits = KeepLimits(default=Keep(reports_days=reports_days))
+        Collector(self.disk.store, limits, self.clock, lambda _: False).collect()
 
     async def stop(self) -> None:
         """End everything."""
         for phone in self.phones:
             await phone.hang_up()
-        await self._process.hub.stop()
-        await asyncio.get_running_loop().run_in_executor(None, self.manager.stop)
+        for process in self._processes:
+            await process.hub.stop()
+            await asyncio.get_running_loop().run_in_executor(None, process.manager.stop)
         self.disk.close()
 
-    def _start(self) -> Process:
+    async def _replace_dead(self) -> bool:
+        """Start a process in place of one that has died; return whether one had."""
+        if not self.life.ended:
+            return False
+        await self.restart()
+        return True
+
+    async def _end(self, process: Process) -> None:
+        """End a process, and wait until nothing of it moves."""
+        await process.hub.stop()
+        await asyncio.get_running_loop().run_in_executor(None, process.manager.stop)
+        process.life.end()
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
+
+    def _start_all(self) -> list[Process]:
         life = Life()
-        store = mortal(self.disk.store, life)
+        return [self._start(mortal(self.disk.store, life), life)]
+
+    def _start(self, store: Store, life: Life) -> Process:
         executor, loop = Inline(), asyncio.get_running_loop()
         hub = Hub(store, executor, clock=self.clock, sleep=self.clock.sleep)
         manager = StudyManager(
@@ -287,18 +396,28 @@ class Deployment:
             analysts=self.analysts,
             limits=self.limits,
             now_s=self.clock,
+            look_s=_LOOK_EVERY_S,
         )
-        admission = Admission(store, executor, Peers(Settings().unproven))
+        standings = Standings(store, executor, system_now_s)
+        admission = Admission(store, executor, Peers(Settings().unproven), standings)
         servicer = DevicesServicer(hub, admission, Settings(), lambda _: 0)
         manager.resume()
-        return Process(life, hub, manager, servicer)
+        return Process(life, store, hub, manager, standings, servicer)
 
     def _still(self) -> bool:
         """Return whether every running study waits for devices or has ended."""
-        return all(
-            run.over.is_set() or self.hub.progress(digest)[0] > 0
-            for digest, run in tuple(self.manager._runs.items())
-        )
+        return all(map(_waits, self._processes))
+
+
+def _waits(process: Process) -> bool:
+    return all(
+        run.over.is_set() or run.waiting or process.hub.progress(digest)[0] > 0
+        for digest, run in tuple(process.manager._runs.items())
+    )
+
+
+def _servicer(process: Process) -> DevicesServicer | None:
+    return None if process.life.ended else process.servicer
 
 
 def _identity(ordinal: int) -> Identity:

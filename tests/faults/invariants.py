@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from askance_aggregator.learners import hypothesis_json
-from askance_aggregator.store import StudyState
+from askance_aggregator.store import Store, StudyState
 from askance_aggregator.studies import Accounts, MemoryLog, Round, Session, Tally, Transcript
 from askance_aggregator.studies.results import cohort_seed, figures
 from askance_client.codec import decode_report, decode_study, digest_of
@@ -26,15 +26,24 @@ _ROUNDS = 12  # of check-ins by all devices, after which every study has come to
 
 
 async def finish(deployment: Deployment) -> None:
-    """End all faults: all devices check in until every study has ended."""
-    if deployment.life.ended:
-        await deployment.restart()
-    for _ in range(_ROUNDS):
+    """End all faults: all devices check in until every study has ended.
+
+    Revoked devices are restored; a round that waits for a forgotten one is closed by its operator.
+    """
+    await deployment.recover()
+    for ordinal in sorted(deployment.out - deployment.forgotten):
+        await deployment.change(ordinal, lambda register, which: register.restore(which))
+    deployment.out = set(deployment.forgotten)
+    for _ in range(_ROUNDS):  # a process may have been about to die
         if not open_studies(deployment):
             return
         for phone in deployment.phones:
             await phone.check_in()
         await deployment.settle()
+        await deployment.recover()
+        if deployment.forgotten:
+            deployment.close_rounds()
+            await deployment.settle()
     raise AssertionError("everybody checks in, and a study does not end")
 
 
@@ -48,15 +57,28 @@ def check(deployment: Deployment) -> None:
     """Everything that must hold when every study has ended."""
     check_said(deployment)
     check_ledgers(deployment)
+    check_ended(deployment)
+    for digest in deployment.cancelled:
+        assert deployment.disk.store.conclusions()[digest].state is StudyState.CANCELLED
+
+
+def check_ended(deployment: Deployment) -> None:
+    """Check the studies that have ended; of those that were collected, what is left."""
     store = deployment.disk.store
+    ended = store.conclusions()
     for place in range(len(deployment.setup.plans)):
         digest = deployment.digest(place)
-        if digest in store.studies():
-            check_counted(deployment, digest)
+        if digest in ended:
+            if not is_collected(store, digest):
+                check_counted(deployment, digest)
             check_accounts(deployment, digest)
             check_result(deployment, place)
-    for digest in deployment.cancelled:
-        assert store.conclusions()[digest].state is StudyState.CANCELLED
+
+
+def is_collected(store: Store, digest: bytes) -> bool:
+    """Return whether a study's reports were deleted."""
+    kept = store.retention.of(digest)
+    return kept is not None and kept.reports_deleted_unix_s is not None
 
 
 def check_said(deployment: Deployment) -> None:
@@ -73,7 +95,9 @@ def check_said(deployment: Deployment) -> None:
         for digest, status in response.acks:
             assert status in (AckStatus.ACCEPTED, AckStatus.DUPLICATE, AckStatus.LATE), status
             accepted[ordinal, digest] += status is AckStatus.ACCEPTED
-            if status is not AckStatus.LATE:
+            asked = store.asked(digest)
+            assert asked is not None
+            if status is not AckStatus.LATE and not is_collected(store, asked.study_digest):
                 assert store.report(digest, ordinal) is not None
     check_accepted_once(accepted)
 

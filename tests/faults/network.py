@@ -217,6 +217,9 @@ class _Context:
     def peer(self) -> str:
         return "ipv4:192.0.2.1:4711"
 
+    def auth_context(self) -> dict[str, list[bytes]]:
+        return {}
+
     def invocation_metadata(self) -> Metadata:
         return self._metadata
 

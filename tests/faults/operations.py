@@ -10,7 +10,8 @@ from grpc import aio
 from hypothesis import strategies as st
 
 from askance_simulation.disturbances import Fault
-from tests.faults.deployment import Deployment, Phone
+from tests.faults.deployment import Change, Deployment, Phone
+from tests.faults.invariants import check_ended
 from tests.faults.network import ON_THE_WAY
 from tests.faults.people import WEEK_S, Setup
 
@@ -113,12 +114,13 @@ class CrashAggregator:
 
 @dataclass(frozen=True)
 class FailDisk:
-    """The aggregator's disk fails at the next reports: before they are durable, or after."""
+    """The aggregator's disk fails at the next write of a kind: before it is durable, or after."""
 
     kept: bool
+    write: str = "accept"
 
     async def happen(self, deployment: Deployment) -> None:
-        deployment.life.fail_at("accept", kept=self.kept)
+        deployment.life.fail_at(self.write, kept=self.kept)
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,14 @@ class Restart:
         if self.killed:
             deployment.life.end()
         await deployment.restart()
+
+
+@dataclass(frozen=True)
+class SecondProcess:
+    """Another process opens the store, and is refused."""
+
+    async def happen(self, deployment: Deployment) -> None:
+        deployment.disk.check_alone()
 
 
 @dataclass(frozen=True)
@@ -153,6 +163,60 @@ class Cancel:
         await deployment.cancel(self.plan)
 
 
+async def changed(deployment: Deployment, ordinal: int, change: Change) -> bool:
+    """Change the standing of a device that is not forgotten; return whether it was changed."""
+    return ordinal not in deployment.forgotten and await deployment.change(ordinal, change)
+
+
+@dataclass(frozen=True)
+class Revoke:
+    """An operator revokes a device."""
+
+    device: int
+
+    async def happen(self, deployment: Deployment) -> None:
+        ordinal = self.device % deployment.setup.users
+        if await changed(deployment, ordinal, lambda register, which: register.revoke(which)):
+            deployment.out.add(ordinal)
+
+
+@dataclass(frozen=True)
+class Readmit:
+    """An operator restores a device, which may have been revoked."""
+
+    device: int
+
+    async def happen(self, deployment: Deployment) -> None:
+        ordinal = self.device % deployment.setup.users
+        if await changed(deployment, ordinal, lambda register, which: register.restore(which)):
+            deployment.out.discard(ordinal)
+
+
+@dataclass(frozen=True)
+class Forget:
+    """An operator erases a device."""
+
+    device: int
+
+    async def happen(self, deployment: Deployment) -> None:
+        ordinal = self.device % deployment.setup.users
+        if await changed(deployment, ordinal, lambda register, which: register.forget(which)):
+            deployment.out.add(ordinal)
+            deployment.forgotten.add(ordinal)
+
+
+@dataclass(frozen=True)
+class Collect:
+    """Reports of studies that ended this many days ago are deleted."""
+
+    days: int
+
+    async def happen(self, deployment: Deployment) -> None:
+        if deployment.reachable:
+            check_ended(deployment)  # while the reports are there
+            deployment.collect(self.days)
+
+
 @dataclass(frozen=True)
 class Pass:
     """Time passes."""
@@ -162,6 +226,10 @@ class Pass:
     async def happen(self, deployment: Deployment) -> None:
         deployment.clock.advance(self.seconds)
         await deployment.settle()
+
+
+FAILING = ("accept", "accept", "append", "close_round", "conclude")
+"""Writes at which the disk may fail; reports most often."""
 
 
 def operations(setup: Setup) -> st.SearchStrategy[Operation]:
@@ -179,9 +247,14 @@ def operations(setup: Setup) -> st.SearchStrategy[Operation]:
         st.builds(Deliver, device),
         st.builds(CrashDevice, device, st.sampled_from([None, False, True])),
         st.builds(CrashAggregator, st.integers(0, 4), st.booleans()),
-        st.builds(FailDisk, st.booleans()),
+        st.builds(FailDisk, st.booleans(), st.sampled_from(FAILING)),
         st.builds(Restart, st.booleans()),
+        st.just(SecondProcess()),
         st.builds(Submit, plan),
         st.builds(Cancel, st.integers(0, len(setup.plans) - 1)),
+        st.builds(Revoke, device),
+        st.builds(Readmit, device),
+        st.builds(Forget, device),
+        st.builds(Collect, st.sampled_from([0, 1])),
         st.builds(Pass, st.sampled_from([1, 59, 60, 86_400, WEEK_S])),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
@@ -59,6 +59,7 @@ class Setup:
         the same as the first.
       deadline_s, least_answers: of every study.
       life: what a device may spend in all, in nats.
+      refresh_days: shortest `every` of a repeated study that owners answer; None: of none.
     """
 
     schema: Schema
@@ -67,6 +68,7 @@ class Setup:
     deadline_s: int = 0
     least_answers: int = 0
     life: int = 100
+    refresh_days: int | None = None
 
     def record(self, ordinal: int) -> EncodedRecord:
         """Return the record of this user."""
@@ -93,7 +95,7 @@ class Setup:
         return Device(
             schema=self.schema,
             record=self.record(ordinal),
-            policy=Policy(frozenset({PUBLIC}), self.life * 10**9),
+            policy=Policy(frozenset({PUBLIC}), self.life * 10**9, refresh_days=self.refresh_days),
             ledger=ledger,
             coins=Coins(ordinal, ledger),
             now_s=now_s,
@@ -147,19 +149,17 @@ def undisturbed(setup: Setup, place: int) -> Outcome[Any]:
     return Session(
         study=signed,
         learner=setup.learner(setup.plans[place]),
-        fleet=_AtHand(setup),
+        fleet=AtHand([setup.device(n, MemoryLedger(), lambda: NOW_S) for n in range(setup.users)]),
         log=MemoryLog(),
         cohort_seed=cohort_seed(digest_of(signed.study)),
     ).run()
 
 
-class _AtHand:
-    """Every user's device, called one after the other."""
+class AtHand:
+    """Fleet of every user's device, called one after the other."""
 
-    def __init__(self, setup: Setup) -> None:
-        self._devices = [
-            setup.device(ordinal, MemoryLedger(), lambda: NOW_S) for ordinal in range(setup.users)
-        ]
+    def __init__(self, devices: Sequence[Device]) -> None:
+        self._devices = devices
 
     @property
     def population(self) -> int:

@@ -1,6 +1,8 @@
 """Generated histories of faults: every report counts once, and no user pays twice.
 
-Histories are generated and shrunk. Findings are kept, by name, in `test_reproductions`.
+Histories are generated and shrunk: lost, doubled and delayed messages, crashes, failing disks,
+devices that are revoked and forgotten, cancelled studies, collected reports. Findings are kept, by
+name, in `test_reproductions`.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from tests.faults.runs import happens
 
 # The same ones every time: what is new is looked for in tests/endurance.
 STEADY = settings(
-    max_examples=150,
+    max_examples=110,
     deadline=None,
     derandomize=True,
     database=None,
@@ -33,14 +35,14 @@ def test_one_round(history: list[Operation], deadline_s: int, least: int, life: 
     happens(replace(PEOPLE, deadline_s=deadline_s, least_answers=least, life=life), history)
 
 
-@settings(STEADY, max_examples=25)
+@settings(STEADY, max_examples=20)
 @given(HISTORIES, st.sampled_from([0, 60]))
 def test_one_round_on_disk(history: list[Operation], deadline_s: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         happens(replace(PEOPLE, deadline_s=deadline_s), history, Path(folder))
 
 
-@settings(STEADY, max_examples=60)
+@settings(STEADY, max_examples=45)
 @given(st.lists(operations(PARITY), max_size=40), st.sampled_from([0, 60]))
 def test_two_rounds(history: list[Operation], deadline_s: int) -> None:
     happens(replace(PARITY, deadline_s=deadline_s), history)

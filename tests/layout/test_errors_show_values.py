@@ -87,7 +87,6 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
         },
         "client/askance_client/randomizers/rounding.py": {
             "a grid value and its coin are integers, found another type",
-            "columns are int64 values and uint64 coins, found another dtype",
         },
         "client/askance_client/records/tables.py": {
             "expected quotes that close at the end of a cell, got others",
@@ -105,6 +104,13 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
         },
     },
     "a key or a token": {
+        "aggregator/askance_aggregator/analyst/proofs.py": {
+            "bearer token {}: expected one token, got another content",
+        },
+        "aggregator/askance_aggregator/server/callers/bearer.py": {
+            "token: {}, got another",
+            "token: expected one of {} in its claim {}, found none",
+        },
         "aggregator/askance_aggregator/server/process/credentials.py": {
             "key {}: expected the certificate's key, got another",
         },
@@ -119,6 +125,12 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
         },
         "aggregator/askance_aggregator/analyst/channels.py": {
             "expected a certificate that the ca signed, got another",
+        },
+        "aggregator/askance_aggregator/analyst/series_verification.py": {
+            "result: expected {} as of its epochs, found another",
+        },
+        "aggregator/askance_aggregator/studies/series.py": {
+            "aggregator: expected the results of epochs, found another form",
         },
         "aggregator/askance_aggregator/analyst/verification.py": {
             "result: expected epsilon in whole nano-nats, found another",
@@ -143,6 +155,14 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
         "aggregator/askance_aggregator/server/studies/manager.py": {
             "study: expected one of this analyst's, found another analyst's",
             "study: expected one of this analyst's, found none",
+        },
+        "aggregator/askance_aggregator/store/audit.py": {
+            "expected an event, found another text",
+            "expected its number in its line, found another",
+            "expected the digest {} in the log, found none: its end was cut off, or it was wr",
+        },
+        "askance/console/pages/study.py": {
+            "aggregator: expected the parts of a study that this version shows, found another",
         },
         "askance/cli/study.py": {
             "aggregator: expected the parts of a result that this version prints, found anoth",

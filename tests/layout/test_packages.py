@@ -53,6 +53,25 @@ def test_a_device_runs_without_the_aggregator_and_has_no_seeded_coins() -> None:
     assert not any("SeededCoins" in source for source in sources)
 
 
+def test_a_device_needs_no_numpy() -> None:
+    """Neither at its start nor later: 57 MB of an install, and 12 MB of a process."""
+    loaded = imported_by(
+        "import askance_client.cli.running, askance_client.embedding",
+        "askance_protos",
+        "askance_client",
+    )
+    assert "askance_client.service.gateway" in loaded
+    assert not loaded & {"numpy", "http.client", "cryptography.x509", "askance_client.cli.doctor"}
+    importers = [
+        file.name
+        for file in (ROOT / "client").rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if (isinstance(node, ast.Import) and any(name.name == "numpy" for name in node.names))
+        or (isinstance(node, ast.ImportFrom) and (node.module or "").startswith("numpy"))
+    ]
+    assert importers == []
+
+
 def test_the_server_process_imports_neither_curator_nor_simulation() -> None:
     loaded = imported_by(
         "import askance_aggregator.server.process.process",

@@ -29,7 +29,7 @@ from askance_aggregator.queries import (
     real,
     vector,
 )
-from askance_client import codec
+from askance_client import KeptHistory, codec
 from askance_client.accounting import check_nano_nats, parse_epsilon
 from askance_client.addresses import Address
 from askance_client.codec import studies
@@ -225,6 +225,9 @@ LIMITS: dict[str, Limit] = {
     ),
     "messages.py MAX_EVERY_DAYS": Limit(3_660, lambda n: Repeat(n, 1, 1)),
     "messages.py MAX_EPOCHS": Limit(1_024, lambda n: Repeat(1, n, 1)),
+    "records/histories.py MAX_EPOCHS": Limit(
+        256, lambda n: KeptHistory(dict, Path("no-such-file"), ["busy"], 7, n, wall_ms=lambda: 0)
+    ),
     "records/naming.py MAX_NAME_BYTES": Limit(256, lambda n: known(name_in("n" * n))),
     "randomizers/signed_levels.py MAX_VALUES": Limit(32767, lambda n: HadamardSign(n, 1)),
     "randomizers/subset_selection.py MAX_MEMBERS": Limit(
@@ -248,10 +251,16 @@ LIMITS: dict[str, Limit] = {
 
 HERE = "tests/trusted_base/test_limits.py"
 OWNER = "tests/client/owner"
+PAGE = "tests/client/console/test_guards.py"
 DEVICES = "tests/aggregator/server/devices"
 BOUNDS = "tests/client/device/test_remembered_bounds.py"
 # What no number can be passed to: its value, and the file of a test at the limit and past it.
 ELSEWHERE: dict[str, tuple[int, str]] = {
+    "console/server.py MAX_AT_ONCE": (16, PAGE),
+    "console/server.py MAX_FIELDS": (16, PAGE),
+    "console/server.py MAX_FORM_BYTES": (4096, PAGE),
+    "console/server.py MAX_TARGET": (2048, PAGE),
+    "console/site.py _MAX_PAGE": (10_000, PAGE),
     "device/core.py _MAX_STUDIES": (256, BOUNDS),
     "device/examination.py _MAX_BYTES": (2 << 20, BOUNDS),
     "device/examination.py _MAX_NAMED_BYTES": (512, BOUNDS),
@@ -285,7 +294,7 @@ ELSEWHERE: dict[str, tuple[int, str]] = {
 
 # Constants that cut a text or bound a configuration, and refuse no record and no peer.
 NOT_LIMITS = {
-    "embedding.py _MAX_AGREED": "forgets consents of a run, which are asked for again",
+    "owner/application.py _MAX_AGREED": "forgets consents of a run, which are asked for again",
     "owner/control.py MAX_LINES": "lines of an answer; a test of 2^26 would take minutes",
     "queries/rendering.py _MAX_DEPTH": "cuts the text of an expression in an error",
     "queries/rendering.py _MAX_ITEMS": "cuts the text of an expression in an error",

@@ -38,11 +38,12 @@ def test_the_limits_are_kept() -> None:
     assert "**the trusted core**" in done.stdout
 
 
-@pytest.mark.parametrize("limit", ["CORE_READ_LINES", "CLIENT_CODE_LINES"])
+@pytest.mark.parametrize("limit", ["CORE_READ_LINES", "CLIENT_CODE_LINES", "PAGE_CODE_LINES"])
 def test_one_line_past_a_limit_fails(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     measure: Callable[[], int] = {
         "CORE_READ_LINES": lambda: int(TOOL.lines_of(TOOL.core()).read),
-        "CLIENT_CODE_LINES": lambda: int(TOOL.lines_of([TOOL.CLIENT]).code),
+        "CLIENT_CODE_LINES": lambda: int(TOOL.client().code),
+        "PAGE_CODE_LINES": lambda: int(TOOL.lines_of([TOOL.PAGE]).code),
     }[limit]
     lines = measure()
     monkeypatch.setattr(TOOL, limit, lines)
@@ -50,6 +51,12 @@ def test_one_line_past_a_limit_fails(limit: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(TOOL, limit, lines - 1)
     (violation,) = TOOL.violations()
     assert violation.endswith(f"got {lines}")
+
+
+def test_the_page_and_the_rest_are_the_whole_client() -> None:
+    whole, page = TOOL.lines_of([TOOL.CLIENT]), TOOL.lines_of([TOOL.PAGE])
+    assert TOOL.client() + page == whole
+    assert page.code > 0
 
 
 def test_lines_are_counted_by_kind() -> None:

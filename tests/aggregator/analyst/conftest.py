@@ -47,9 +47,10 @@ class ServedManager:
     manager: StudyManager
     population: Population
     stop: Callable[[], None]
+    now_s: Callable[[], int] = system_now_s
 
     def connected(self, key: Ed25519PrivateKey = KEY) -> Aggregator:
-        return connect(self.address, key=key)
+        return connect(self.address, key=key, now_s=self.now_s)
 
     def study(self, **changed: object) -> Study:
         """Two rounds over MASKED-PARITY's people."""
@@ -65,8 +66,12 @@ def serving(
     limits: SubmissionLimits | None = None,
     store: MemoryStore | None = None,
     population: Population | None = None,
+    now_s: Callable[[], int] = system_now_s,
 ) -> Iterator[ServedManager]:
-    """A served manager; with `devices`, all users answer, else none does."""
+    """A served manager; with `devices`, all users answer, else none does.
+
+    `now_s` is the clock of the aggregator, the analyst and the devices.
+    """
     population = population or masked_parity(USERS, Seed.of(5), 4)
     store = store or MemoryStore()
     identities = [
@@ -86,9 +91,11 @@ def serving(
                     fleet,
                     analysts=frozenset({public(KEY), public(OTHER_KEY)}),
                     limits=limits,
+                    now_s=now_s,
+                    look_s=0.01,
                 )
             )
-            servicer = AnalystsServicer(managers[0], executor=executor, max_watchers=4)
+            servicer = AnalystsServicer(managers[0], executor=executor, max_watchers=4, now_s=now_s)
             server.add_generic_rpc_handlers((servicer.handler(),))
 
         server = held.enter_context(
@@ -98,17 +105,21 @@ def serving(
         held.callback(managers[0].stop)
         held.callback(server.stop)
         if devices:
-            held.enter_context(_answering(population, identities, server))
-        yield ServedManager(server.address, managers[0], population, server.stop)
+            held.enter_context(_answering(population, identities, server, now_s))
+        yield ServedManager(server.address, managers[0], population, server.stop, now_s)
 
 
 @contextmanager
 def _answering(
-    population: Population, identities: list[Identity], server: AggregatorServer
+    population: Population,
+    identities: list[Identity],
+    server: AggregatorServer,
+    now_s: Callable[[], int],
 ) -> Iterator[None]:
     """Every device holds its stream open, in the service's loop (gRPC has one queue a process)."""
-    policy = Policy(frozenset({public(KEY), public(OTHER_KEY)}), 100 * 10**9)
-    fleet = Devices(population, policy, SeededCoins(Seed.of(1)), system_now_s)
+    analysts = frozenset({public(KEY), public(OTHER_KEY)})
+    policy = Policy(analysts, 100 * 10**9, refresh_days=7)
+    fleet = Devices(population, policy, SeededCoins(Seed.of(1)), now_s)
 
     async def serve() -> None:
         async with aio.insecure_channel(server.address, options=channel_options()) as channel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 
 import pytest
@@ -14,6 +15,7 @@ from askance_aggregator.analyst.calls import (
     CallRefused,
     SignedCall,
     call_metadata,
+    check_body,
     check_call,
     read_call,
     sign_call,
@@ -82,8 +84,37 @@ def test_a_signature_is_good_for_nothing_else() -> None:
         check_call(Call.WATCH, replace(signed, public_key=public(OTHER_KEY)), [public(KEY)], NOW_S)
 
 
-def test_calls_survive_the_wire() -> None:
-    signed = sign_call(Call.EXPORT, STUDY, KEY, NOW_S)
+BODY, NONCE = b"a message", bytes(range(16))
+
+
+def test_version_2_signs_message_and_nonce() -> None:
+    signed = sign_call(Call.CANCEL, STUDY, KEY, NOW_S, 3, body=BODY, nonce=NONCE)
+    content = (
+        b"askance Analysts/Cancel v2\0"
+        + STUDY
+        + NOW_S.to_bytes(8, "big", signed=True)
+        + (3).to_bytes(4, "big")
+        + hashlib.sha256(BODY).digest()
+        + NONCE
+    )
+    KEY.public_key().verify(signed.signature, content)
+    assert check_call(Call.CANCEL, signed, [public(KEY)], NOW_S) == public(KEY)
+    check_body(Call.CANCEL, signed, BODY)
+    with pytest.raises(CallRefused, match="expected the message"):
+        check_body(Call.CANCEL, signed, BODY + b"!")
+    for changed in (
+        replace(signed, nonce=bytes(16)),
+        replace(signed, body_digest=bytes(32)),
+        replace(signed, epoch=4),
+        replace(signed, nonce=b"", body_digest=b""),
+    ):
+        with pytest.raises(CallRefused, match="expected the signature"):
+            check_call(Call.CANCEL, changed, [public(KEY)], NOW_S)
+
+
+@pytest.mark.parametrize("nonce", [b"", NONCE])
+def test_calls_survive_the_wire(nonce: bytes) -> None:
+    signed = sign_call(Call.EXPORT, STUDY, KEY, NOW_S, body=BODY, nonce=nonce)
     assert read_call(call_metadata(signed)) == signed
 
 
@@ -96,6 +127,9 @@ def test_calls_survive_the_wire() -> None:
         encoded(replace(SIGNED, subject=b"short")),
         encoded(replace(SIGNED, signature=b"")),
         encoded(replace(SIGNED, public_key=b"")),
+        encoded(replace(SIGNED, nonce=NONCE)),
+        encoded(replace(SIGNED, nonce=NONCE, body_digest=b"short")),
+        encoded(replace(SIGNED, nonce=b"short", body_digest=bytes(32))),
         encoded(SIGNED) + b"\x78\x01",
     ],
 )

@@ -11,12 +11,19 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from askance.cli import main
 from askance_aggregator import learners
 from askance_aggregator.analyst import CallRefused, StudyExport, connect, sign_submission
 from askance_aggregator.analyst.calls import Call, call_metadata, sign_call
 from askance_aggregator.analyst.channels import unreachable
-from askance_aggregator.analyst.wire import REASON_KEY, SERVICE, encode_submission
+from askance_aggregator.analyst.wire import (
+    REASON_KEY,
+    SERVICE,
+    decode_summaries,
+    encode_submission,
+)
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.families import best_for
 from askance_aggregator.queries import predicate
@@ -234,6 +241,24 @@ def test_one_watcher_too_many_is_told_so(quiet_served: ServedManager) -> None:
         assert caught.value.reason == "too-many-calls"
         for one in watching:
             one.close()  # type: ignore[attr-defined]  # generators
+
+
+def test_a_list_shows_a_pause_to_clients_that_know_it(
+    quiet_served: ServedManager, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The request of an older client is empty, and its answer has no field that it would refuse."""
+    file = tmp_path / "analyst.pem"
+    file.write_bytes(KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    with quiet_served.connected() as aggregator:
+        handle = aggregator.submit(quiet_served.study())
+        assert [one.reason for one in aggregator.studies()] == [""]
+        handle.pause()
+        assert [one.reason for one in aggregator.studies()] == ["paused"]
+        older = decode_summaries(aggregator.unary(Call.LIST, aggregator.subject))
+        assert [one.reason for one in older] == [""]
+    where = ["--aggregator", quiet_served.address, "--key", str(file)]
+    assert main(["study", "list", *where]) == 0
+    assert capsys.readouterr().out.startswith(f"{handle.id}  paused ")
 
 
 def test_an_open_study_outlives_its_aggregator(open_served: OpenHouse) -> None:

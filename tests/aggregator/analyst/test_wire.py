@@ -21,10 +21,11 @@ DECODERS: list[Callable[[bytes], Any]] = [
     lambda data: read_call(((CALL_KEY, data),)),
     wire.decode_submission,
     wire.decode_submitted,
+    wire.asks_reasons,
     wire.decode_summaries,
     wire.decode_event,
     wire.decode_ending,
-    wire.decode_cancelled,
+    wire.decode_state,
     wire.decode_export_part,
 ]
 
@@ -32,14 +33,16 @@ DECODERS: list[Callable[[bytes], Any]] = [
 def test_values_survive_the_wire() -> None:
     event = wire.StudyEvent(StudyState.FAILED, 2, 5, 3, "failed", "a line")
     ending = wire.Ending(StudyState.DONE, "done", "", "{}")
-    summaries = [wire.StudySummary(bytes(32), "mean", StudyState.OPEN, 1)]
+    summaries = [wire.StudySummary(bytes(32), "mean", StudyState.OPEN, 1, reason="paused")]
+    assert wire.asks_reasons(wire.encode_listing())
+    assert not wire.asks_reasons(b"")
     assert wire.decode_event(wire.encode_event(event)) == event
     assert wire.decode_ending(wire.encode_ending(ending)) == ending
     assert wire.decode_summaries(wire.encode_summaries(summaries)) == summaries
     assert wire.decode_submission(wire.encode_submission(SIGNED)) == SIGNED
     assert wire.decode_submitted(wire.encode_submitted(bytes(32))) == bytes(32)
     for state in StudyState:
-        assert wire.decode_cancelled(wire.encode_cancelled(state)) is state
+        assert wire.decode_state(wire.encode_state(state)) is state
 
 
 @pytest.mark.parametrize("sizes", [[], [10], [300_000] * 5, [2_000_000, 1], [1, 2_000_000]])

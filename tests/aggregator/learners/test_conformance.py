@@ -151,6 +151,11 @@ def difference_within_tau(of: World, hypothesis: Any) -> None:
     assert abs(hypothesis.estimate - (means[1] - means[0])) < tau_of(of)
 
 
+def epochs_within_tau(of: World, hypothesis: Any) -> None:
+    for name, estimate in zip(hypothesis.epochs, hypothesis.estimates, strict=True):
+        assert abs(estimate - float(np.asarray(of.rows.values[name]).mean())) < tau_of(of)
+
+
 PROMISES: dict[str, Callable[[World, Any], None]] = {
     "association": lambda of, hypothesis: shares_within_tau(of, hypothesis.table),
     "conjunctions": below_the_accuracy,
@@ -167,11 +172,27 @@ PROMISES: dict[str, Callable[[World, Any], None]] = {
     "pca": much_variance,
     "quantiles": right_ranks,
     "ranges": little_error_in_all,
+    "trend": epochs_within_tau,
 }
 
 
-@pytest.mark.parametrize("oracle", ORACLES)
-@pytest.mark.parametrize("name", NAMES)
+# Their devices draw from codebooks, milliseconds each; columns have the same transcripts, as
+# `simulation/fleets/test_fleets.py` shows.
+OF_CODEBOOKS = {
+    *("gaussian-mixture", "huber-regression", "k-means", "linear-regression"),
+    *("linear-svm", "logistic-regression", "pca", "ridge-regression"),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "oracle"),
+    [
+        (name, oracle)
+        for name in NAMES
+        for oracle in ORACLES
+        if oracle != "local, objects" or name not in OF_CODEBOOKS
+    ],
+)
 def test_what_is_promised_holds_under_every_oracle(name: str, oracle: str) -> None:
     of = world(name)
     if oracle == "noisy labels" and of.label is None:

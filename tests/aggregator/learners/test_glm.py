@@ -20,6 +20,7 @@ from askance_aggregator.learners import (
     plane_schema,
     ridge_regression,
 )
+from askance_aggregator.learners.encodings import numbers_of
 from askance_aggregator.learners.glm_gradients import Features, GradientQuestion, check_width
 from askance_aggregator.learners.glm_losses import Huber, Logistic, Loss, SmoothHinge, Squared
 from askance_aggregator.learners.linear_classifiers import coordinates_of, on_weight_grid
@@ -162,6 +163,29 @@ def test_more_features_than_a_vector_holds_are_refused() -> None:
         check_width(
             Features.of_coordinates(coordinates_of(Schema("w", 1, bits=wide.fields["bits"])))
         )
+
+
+def test_a_model_of_more_features_than_an_expression_is_deep_is_asked() -> None:
+    """Before, the length of a record was a chain of sums: over 62 features were refused."""
+    labels = [f"l{place}" for place in range(80)]
+    wide = Schema("wide", 1, town=Category(labels), age=Integer(0, 100))
+    rows = {"town": labels, "age": list(range(80))}
+    features = Features.of_numbers(numbers_of(wide))
+    question = GradientQuestion(features, Squared(round_to(wide["age"], 0) - 50), Fraction(1))
+    values = evaluate_vectors(
+        question.at(np.zeros(features.count)).query, encode_columns(wide, rows)
+    )
+    assert np.asarray(values).size == 80 * features.count
+
+
+def test_a_regression_takes_every_other_field_unless_some_are_named() -> None:
+    """Before, a category was used only where it was named."""
+    people = Schema("people", 1, town=Category(["a", "b"]), pay=Integer(0, 100))
+    towns = np.array(["a", "b"] * 500)
+    oracle = ExactOracle(people, {"town": towns, "pay": np.where(towns == "a", 20, 80)})
+    model = learn(linear_regression(people, target="pay", rate=1, rounds=64), oracle)
+    assert model.feature_names_in_.tolist() == ["town=b"]
+    assert model.predict({"town": ["a", "b"]}) == pytest.approx([20, 80], abs=1)
 
 
 PLANE = plane_schema(2)

@@ -65,6 +65,9 @@ class NormalLaw:
     def covariance(self, shares: object) -> None:
         return None
 
+    def sums(self, weights: object, most: float) -> None:
+        return None
+
 
 def curve(value: float, deviation: float) -> MeanCurve:
     return MeanCurve.of(NormalLaw(value, deviation), (-100.0, 100.0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,32 +13,56 @@ import pytest
 from askance_aggregator.store import (
     MAX_EVIDENCE,
     AskedRequest,
+    CertificateHolder,
     Conclusion,
     Deadline,
     Enrolled,
     EnrolledDevice,
+    EnrolledGateway,
     EnrolmentRefused,
+    EpochEntry,
     MemoryStore,
     RoundNote,
     SqliteStore,
     Store,
+    StoredCertificate,
     StoredReport,
     StudyEntry,
     StudyState,
+    store_location,
 )
+from askance_aggregator.store.register import DeviceSelection
 from askance_client.errors import StoreError
 from askance_client.messages import AckStatus, SignedStudy
+from tests.postgresql import PostgresqlServer
 
 ACCEPTED, DUPLICATE, CONFLICT = AckStatus.ACCEPTED, AckStatus.DUPLICATE, AckStatus.CONFLICT
-FIRST, SECOND = bytes([1]) * 32, bytes([2]) * 32
+FIRST, SECOND, THIRD = (bytes([number]) * 32 for number in (1, 2, 3))
 TOKEN = bytes(range(16))
 STUDY = SignedStudy(b"a study", b"a key", b"a signature")
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+def _in_memory(request: pytest.FixtureRequest, folder: Path) -> Store:
+    return MemoryStore()
+
+
+def _in_a_file(request: pytest.FixtureRequest, folder: Path) -> Store:
+    return SqliteStore.create(folder / "store")
+
+
+def _in_a_database(request: pytest.FixtureRequest, folder: Path) -> Store:
+    server: PostgresqlServer = request.getfixturevalue("postgresql")
+    location = store_location(server.new_database())
+    location.migrate()
+    return location.open()
+
+
+STORES = {"memory": _in_memory, "sqlite": _in_a_file, "postgresql": _in_a_database}
+
+
+@pytest.fixture(params=STORES)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    made: Store
-    made = MemoryStore() if request.param == "memory" else SqliteStore.create(tmp_path / "store")
+    made = STORES[request.param](request, tmp_path)
     yield made
     made.close()
 
@@ -234,6 +259,55 @@ def test_a_reader_of_many_reports_does_not_hold_up_a_writer(store: Store) -> Non
     assert done == [[ACCEPTED]]
 
 
+class TestCertificates:
+    DEVICE, GATEWAY = CertificateHolder(0, 3), CertificateHolder(3)
+
+    def test_each_is_found_by_its_fingerprint(self, store: Store) -> None:
+        """A gateway and a device with the same number are two holders."""
+        of_device = StoredCertificate(self.DEVICE, 100)
+        of_gateway = StoredCertificate(self.GATEWAY, 200)
+        store.certificates.add(FIRST, of_device, now_s=1, older_end_unix_s=9)
+        store.certificates.add(SECOND, of_gateway, now_s=1, older_end_unix_s=9)
+        assert store.certificates.find(FIRST) == of_device
+        assert store.certificates.find(SECOND) == of_gateway
+        assert store.certificates.find(THIRD) is None
+
+    def test_an_older_one_ends_after_the_overlap_and_is_then_forgotten(self, store: Store) -> None:
+        for at, fingerprint in ((0, FIRST), (50, SECOND)):
+            newer = StoredCertificate(self.DEVICE, at + 90)
+            store.certificates.add(fingerprint, newer, now_s=at, older_end_unix_s=at + 10)
+        assert store.certificates.find(FIRST) == StoredCertificate(self.DEVICE, 60)
+        assert store.certificates.find(SECOND) == StoredCertificate(self.DEVICE, 140)
+        third = StoredCertificate(self.DEVICE, 190)
+        store.certificates.add(THIRD, third, now_s=60, older_end_unix_s=1_000)
+        assert store.certificates.find(FIRST) is None
+        assert store.certificates.find(SECOND) == StoredCertificate(self.DEVICE, 140)
+
+    def test_those_of_a_forgotten_device_are_erased_and_no_other(self, store: Store) -> None:
+        """The gateway's number is the forgotten device's ordinal."""
+        store.enrol(devices(*range(5)))
+        other = StoredCertificate(CertificateHolder(0, 4), 100)
+        of_gateway = StoredCertificate(CertificateHolder(3), 100)
+        for fingerprint, certificate in (
+            (FIRST, StoredCertificate(CertificateHolder(0, 3), 100)),
+            (SECOND, other),
+            (THIRD, of_gateway),
+        ):
+            store.certificates.add(fingerprint, certificate, now_s=1, older_end_unix_s=9)
+        store.register.forget(DeviceSelection((b"device 3",)))
+        found = [store.certificates.find(one) for one in (FIRST, SECOND, THIRD)]
+        assert found == [None, other, of_gateway]
+
+    def test_one_that_is_stored_or_is_none_is_refused(self, store: Store) -> None:
+        one = StoredCertificate(self.DEVICE, 100)
+        store.certificates.add(FIRST, one, now_s=1, older_end_unix_s=9)
+        with pytest.raises(StoreError, match="expected a new one"):
+            store.certificates.add(FIRST, one, now_s=1, older_end_unix_s=5)
+        with pytest.raises(StoreError, match="a fingerprint of 32 bytes, got 31"):
+            store.certificates.add(FIRST[1:], one, now_s=1, older_end_unix_s=5)
+        assert store.certificates.find(FIRST) == one
+
+
 class TestEnrolmentByToken:
     def test_devices_are_taken_up_once(self, store: Store) -> None:
         assert store.enrol_with(devices(1, 2), TOKEN, 3) == Enrolled(2, 0)
@@ -256,6 +330,30 @@ class TestEnrolmentByToken:
         store.enrol_with(devices(1), TOKEN, 9)
         with pytest.raises(EnrolmentRefused, match="device 1 enrolled with another"):
             store.enrol_with([*devices(2), (b"device 1", secret(9))], TOKEN, 9)
+        assert store.population() == 1
+
+    def test_devices_are_members_of_the_gateway_that_enrolled_them_last(self, store: Store) -> None:
+        """A device that was enrolled without a gateway joins one, and stays what it is else."""
+        one, other = (b"gateway 1", secret(91)), (b"gateway 2", secret(92))
+        store.enrol_with(devices(1), TOKEN, 9)
+        assert store.enrol_with(devices(1, 2), TOKEN, 9, one) == Enrolled(1, 1)
+        assert store.enrol_with(devices(2, 3), TOKEN, 9, other) == Enrolled(1, 1)
+        assert store.enrol_with(devices(1, 4), TOKEN, 9) == Enrolled(1, 1)
+        assert [store.device(b"device %d" % n) for n in (1, 2, 3, 4)] == [
+            EnrolledDevice(0, secret(1), 1),
+            EnrolledDevice(1, secret(2), 2),
+            EnrolledDevice(2, secret(3), 2),
+            EnrolledDevice(3, secret(4), 0),
+        ]
+        assert store.gateway(b"gateway 2") == EnrolledGateway(2, secret(92))
+        assert store.gateway(b"device 1") is None
+
+    def test_a_gateway_keeps_its_token_and_nothing_is_enrolled_with_another(
+        self, store: Store
+    ) -> None:
+        store.enrol_with(devices(1), TOKEN, 9, (b"gateway", secret(91)))
+        with pytest.raises(EnrolmentRefused, match="a gateway with its own token"):
+            store.enrol_with(devices(2), TOKEN, 9, (b"gateway", secret(92)))
         assert store.population() == 1
 
     def test_a_token_has_an_id_of_16_bytes(self, store: Store) -> None:
@@ -305,6 +403,7 @@ class TestLifeOfAStudy:
             SECOND, STUDY, StudyState.DONE, "done", "a line", 1
         )
         assert (store.conclusion(SECOND), store.nano_nats_asked()) == (done, 7)
+        assert sorted(store.study_costs()) == [0] * (len(store.study_costs()) - 1) + [7]
         assert store.open_studies() == {FIRST: other}
         assert store.count_studies() == {
             StudyState.OPEN: 1,
@@ -343,6 +442,72 @@ class TestLifeOfAStudy:
         with pytest.raises(StoreError, match="expected a stored one"):
             store.conclude(FIRST, Conclusion(StudyState.DONE, "done", "", "{}"))
         assert not store.asked(SECOND)
+
+
+class TestEpochs:
+    """A repeated study: what is kept of an epoch stands under its index, beside the others."""
+
+    DONE = Conclusion(StudyState.DONE, "done", "", "{}", 7)
+    MISSED = Conclusion(StudyState.FAILED, "missed", "a line", "{}", 0)
+
+    def test_each_epoch_has_a_transcript_of_its_own(self, store: Store) -> None:
+        store.add_study(FIRST, STUDY)
+        store.log(FIRST, 5).append("five")
+        store.log(FIRST, 6).append("six")
+        store.log(FIRST, 5).append("five again")
+        assert list(store.log(FIRST, 5).lines()) == ["five", "five again"]
+        assert list(store.log(FIRST, 6).lines()) == ["six"]
+        assert list(store.log(FIRST).lines()) == []
+
+    def test_each_epoch_has_rounds_of_its_own(self, store: Store) -> None:
+        store.add_study(FIRST, STUDY)
+        early, late = Deadline("boot", 1_000, 60), Deadline("boot", 2_000, 60)
+        assert store.open_round(FIRST, 0, [SECOND], early, 5) == RoundNote(early, closed=False)
+        assert store.open_round(FIRST, 0, [THIRD], late, 6) == RoundNote(late, closed=False)
+        store.note_deadline(FIRST, 0, early, 6)
+        store.close_round(FIRST, 0, 5)
+        assert store.open_round(FIRST, 0, [SECOND], late, 5) == RoundNote(early, closed=True)
+        assert store.open_round(FIRST, 0, [THIRD], late, 6) == RoundNote(early, closed=False)
+        assert store.asked(SECOND) == AskedRequest(FIRST, over=True)
+        assert store.asked(THIRD) == AskedRequest(FIRST, over=False)
+        entry = store.summary(FIRST)
+        assert entry is not None
+        assert entry.rounds_closed == 0  # of the latest epoch
+        store.close_round(FIRST, 0, 6)
+        assert store.summary(FIRST) == replace(entry, rounds_closed=1)
+
+    def test_an_ended_epoch_ends_its_rounds_and_not_its_study(self, store: Store) -> None:
+        store.add_study(FIRST, STUDY)
+        store.open_round(FIRST, 0, [SECOND], None, 5)
+        store.open_round(FIRST, 0, [THIRD], None, 6)
+        store.conclude(FIRST, self.MISSED, 6)
+        store.conclude(FIRST, self.DONE, 5)
+        assert store.asked(SECOND) == AskedRequest(FIRST, over=True)
+        assert store.epochs(FIRST) == [
+            EpochEntry(5, StudyState.DONE, "done", "", 7),
+            EpochEntry(6, StudyState.FAILED, "missed", "a line", 0),
+        ]
+        assert (store.conclusion(FIRST, 5), store.conclusion(FIRST, 6)) == (self.DONE, self.MISSED)
+        assert (store.conclusion(FIRST), store.conclusions()) == (None, {})
+        assert list(store.open_studies()) == [FIRST]
+        assert store.count_studies()[StudyState.OPEN] == 1
+        assert store.nano_nats_asked() == 0
+
+    def test_the_end_of_a_study_ends_the_rounds_of_all_its_epochs(self, store: Store) -> None:
+        store.add_study(FIRST, STUDY)
+        store.open_round(FIRST, 0, [SECOND], None, 5)
+        store.conclude(FIRST, self.DONE)
+        assert store.asked(SECOND) == AskedRequest(FIRST, over=True)
+        assert (store.epochs(FIRST), store.conclusions()) == ([], {FIRST: self.DONE})
+        assert store.nano_nats_asked() == 7
+
+    def test_an_epoch_ends_once(self, store: Store) -> None:
+        store.add_study(FIRST, STUDY)
+        store.conclude(FIRST, self.DONE, 5)
+        store.conclude(FIRST, self.DONE, 5)
+        with pytest.raises(StoreError, match="expected no other conclusion"):
+            store.conclude(FIRST, self.MISSED, 5)
+        assert store.epochs(SECOND) == []
 
 
 class TestSequenceNumbers:

@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from askance_aggregator.store import SqliteStore, StoredReport
+from askance_aggregator.store import (
+    AskedRequest,
+    Conclusion,
+    Deadline,
+    RoundNote,
+    SqliteStore,
+    StoredReport,
+    StudyState,
+)
+from askance_aggregator.store.migrations import KIND
 from askance_client.errors import StoreError
 from askance_client.messages import AckStatus, SignedStudy
 
 REQUEST = bytes([1]) * 32
+OTHER = bytes([2]) * 32
 STUDY = SignedStudy(b"a study", b"a key", b"a signature")
 
 
@@ -45,6 +58,39 @@ def test_everything_survives_a_restart(path: Path, store: SqliteStore) -> None:
     assert list(again.reports(REQUEST)) == [(0, b"a")]
     assert list(again.evidence(REQUEST)) == [(0, b"b")]
     assert again.accept([StoredReport(REQUEST, 0, b"a")]) == [AckStatus.DUPLICATE]
+    again.close()
+
+
+def test_a_store_of_before_epochs_is_brought_up_to_date(path: Path) -> None:
+    """Studies, transcripts, rounds and conclusions of version 4 are there, under epoch 0."""
+    before = replace(KIND, steps=KIND.steps[:4])
+    with closing(sqlite3.connect(path)) as old:
+        old.executescript(before.script(0))
+        old.execute("PRAGMA journal_mode=WAL")
+        for digest in (REQUEST, OTHER):
+            old.execute(
+                "INSERT INTO studies (digest, study, public_key, signature) VALUES (?, ?, ?, ?)",
+                (digest, STUDY.study, STUDY.public_key, STUDY.signature),
+            )
+        old.execute("INSERT INTO transcript_lines VALUES (1, 0, 'line'), (1, 1, 'more')")
+        old.execute(
+            "INSERT INTO rounds (study, number, boot, at_ms, left_ms, closed)"
+            " VALUES (1, 0, 'boot', 9, 8, 1), (2, 0, NULL, NULL, NULL, 0)"
+        )
+        old.execute("INSERT INTO requests (digest, study, round) VALUES (?, 2, 0)", (REQUEST,))
+        old.execute("INSERT INTO conclusions VALUES (1, 2, 'done', '', '{}', 7)")
+        old.commit()
+    store = SqliteStore.open(path)
+    assert list(store.log(REQUEST).lines()) == ["line", "more"]
+    assert store.open_round(REQUEST, 0, [], None) == RoundNote(Deadline("boot", 9, 8), closed=True)
+    assert store.conclusions() == {REQUEST: Conclusion(StudyState.DONE, "done", "", "{}", 7)}
+    assert (list(store.open_studies()), store.nano_nats_asked()) == ([OTHER], 7)
+    assert store.asked(REQUEST) == AskedRequest(OTHER, over=False)
+    assert store.epochs(REQUEST) == []
+    store.log(REQUEST, 5).append("of an epoch")
+    store.close()
+    again = SqliteStore.open(path)
+    assert list(again.log(REQUEST, 5).lines()) == ["of an epoch"]
     again.close()
 
 

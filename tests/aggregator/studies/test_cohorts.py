@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from askance_aggregator.studies import Permutation
+from askance_aggregator.studies.cohorts import Cohort, permutation_of
 from askance_client.errors import InvalidParameter
 
 SIZES = sorted({2**k + step for k in range(1, 17) for step in (-1, 0, 1)} | {10, 100, 1000})
@@ -111,3 +112,33 @@ def test_sizes_out_of_range_are_refused(size: int) -> None:
 def test_ranges_out_of_bounds_are_refused(start: int, stop: int) -> None:
     with pytest.raises(InvalidParameter, match=f"found {start}..{stop}"):
         Permutation(b"seed", 5).ordinals(start, stop)
+
+
+@settings(max_examples=50)
+@given(
+    chosen=st.sets(st.integers(0, 400), min_size=1), bounds=st.tuples(st.integers(), st.integers())
+)
+def test_selected_users_have_the_positions_of_their_places(
+    chosen: set[int], bounds: tuple[int, int]
+) -> None:
+    """The order is that of as many users without gaps; no other user is in a cohort."""
+    users = np.array(sorted(chosen), dtype=np.int64)
+    selected, plain = permutation_of(b"x", len(users), users), Permutation(b"x", len(users))
+    start, stop = sorted(bound % (len(users) + 1) for bound in bounds)
+    cohort = Cohort(selected, start, stop)
+    expected = users[plain.ordinals(start, stop)]
+    assert cohort.members.tolist() == expected.tolist()
+    everyone = np.arange(-1, 403, dtype=np.int64)
+    assert everyone[cohort.holds(everyone)].tolist() == expected.tolist()
+    assert cohort.within(0, 403).tolist() == expected.tolist()
+    assert selected.positions(users).tolist() == plain.positions(np.arange(len(users))).tolist()
+    assert selected.end == max(chosen) + 1
+    assert selected == permutation_of(b"x", len(users), users.copy())
+    assert selected != permutation_of(b"x", len(users), users + 1)
+    assert selected != plain
+
+
+def test_other_users_than_a_study_began_with_are_refused() -> None:
+    with pytest.raises(InvalidParameter, match=r"the 3 users that the study began with, got 2"):
+        permutation_of(b"x", 3, np.array([4, 7]))
+    assert permutation_of(b"x", 3, None) == Permutation(b"x", 3)

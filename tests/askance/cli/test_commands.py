@@ -28,7 +28,8 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 SIMULATE = {
     "learner", "fleet", "users", "users_used", "epsilon", "trials", "successes", "error", "rounds",
     "queries", "hypothesis", "answers", "epsilon_spent", "transcript", "seconds",
-    "answers_per_second", "peak_memory_mb", "baseline", "reference", "verdict", "details",
+    "answers_per_second", "steady_answers_per_second", "peak_memory_mb", "baseline", "reference",
+    "verdict", "details",
 }  # fmt: skip
 DEMO = {
     "success", "transport", "devices", "rounds", "hypothesis", "target", "error", "reports",

@@ -106,7 +106,13 @@ def test_a_study_by_its_commands(run: Run, where: list[str], file: Path, key: An
     assert set(result["hypothesis"]) == {"yes", "no"}
     assert run("watch", name, *where)[1] == result
     assert run("list", *where)[1]["studies"] == [
-        {"study": name, "learner": "frequency", "state": "done", "rounds_closed": 1}
+        {
+            "study": name,
+            "learner": "frequency",
+            "state": "done",
+            "rounds_closed": 1,
+            "reason": "done",
+        }
     ]
     code, verified, _ = run("verify", str(out), "--analyst", key[1])
     assert (code, verified["verified"], verified["study"]) == (0, True, name)
@@ -115,6 +121,35 @@ def test_a_study_by_its_commands(run: Run, where: list[str], file: Path, key: An
     code, failure, err = run("verify", str(out))
     assert (code, failure["failure"]["reason"]) == (1, "not-verified")
     assert err == "askance: result: expected users as replayed, found another\n"
+
+
+def test_a_plan_is_printed_and_nothing_is_stored(run: Run, where: list[str], file: Path) -> None:
+    code, planned, err = run("submit", str(file), "--plan-only", *where)
+    assert (code, err, planned["feasible"], planned["users"]) == (0, "", True, 5_000)
+    assert planned["rounds"][0]["lower_bound"] > 0
+    assert run("list", *where)[1]["studies"] == []
+    file.write_text(STUDY + '[parameters]\ntau = "0.0001"\n')
+    code, refused, _ = run("submit", str(file), "--plan-only", *where)
+    assert (code, refused["failure"]["reason"]) == (3, "plan-refused")
+    assert "5,000" in refused["failure"]["message"]
+
+
+def test_a_new_study_is_a_template_with_other_values(run: Run, tmp_path: Path) -> None:
+    code, listed, _ = run("templates")
+    assert code == 0
+    names = [row["template"] for row in listed["templates"]]
+    assert len(names) >= 8
+    assert "frequency" in names
+    code, made, _ = run("new", "frequency", "--set", "epsilon=2", "--set", "schema=our.toml")
+    assert code == 0
+    assert 'epsilon = "2"' in made["definition"]
+    assert 'schema = "our.toml"' in made["definition"]
+    code, refused, _ = run("new", "frequncy")
+    assert code == 2
+    assert "did you mean frequency?" in refused["failure"]["message"]
+    code, refused, _ = run("new", "frequency", "--set", "epsilom=2")
+    assert code == 2
+    assert "did you mean epsilon?" in refused["failure"]["message"]
 
 
 def test_a_study_that_fails_exits_with_1(run: Run, where: list[str], file: Path) -> None:
@@ -140,6 +175,11 @@ def test_a_study_that_is_open_and_then_cancelled(run: Run, where: list[str], fil
     assert shown["asked"] == 5_000
     code, failure, _ = run("result", name, *where)
     assert (code, failure["failure"]["reason"]) == (1, "open")
+    for call, state in (("pause", "paused"), ("resume", "open")):
+        code, changed, _ = run(call, name, *where)
+        assert (code, changed) == (0, {"study": changed["study"], "state": state})
+        code, shown, _ = run("show", name, *where)
+        assert (code, shown["reason"]) == (0, "paused" if state == "paused" else "")
     code, cancelled, _ = run("cancel", name, *where)
     assert (code, cancelled["state"]) == (0, "cancelled")
     code, result, _ = run("result", name, *where)

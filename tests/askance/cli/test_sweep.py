@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import askance as ask
 from askance.cli import main
+from askance_simulation.fleets.threads import cores
 
 MEAN = ("sweep", "mean", "--epsilon", "1,2", "--users", "50,80", "--trials", "3")
 
@@ -39,8 +42,11 @@ def test_people_read_a_table_and_why_a_cell_is_empty(capsys: pytest.CaptureFixtu
     words = ("sweep", "masked-parity", "--epsilon", "8", "--users", "20,400", "--set", "d=2")
     assert main([*words, "--trials", "2"]) == 0
     screen = capsys.readouterr().out
-    heads, refused, enough = (line.split() for line in screen.splitlines()[2:5])
-    assert heads == ["users", "trials", "error", "95%", "success", "95%", "asked", "s"]
+    heads, *lines = screen.splitlines()[2:5]
+    assert re.split(r"  +", heads.strip()) == [
+        *("users", "trials", "error", "error, 95%", "success", "success, 95%", "asked", "s"),
+    ]
+    refused, enough = (line.split() for line in lines)
     assert refused[:4] == ["20", "2", "refused", "needs"]
     assert enough[:4] == ["400", "2", "0", "1"], "no band of errors that are all the same"
     assert "4 trials of 2 cells, 2 plans refused" in screen
@@ -138,3 +144,30 @@ def test_simulate_draws_each_of_its_pictures(
     words = ("simulate", "masked-parity", "--users", "700", "--epsilon", "4", "--plot", str(file))
     parsed(capsys, *words, "--picture", picture)
     assert file.read_bytes().startswith(b"\x89PNG")
+
+
+class Asked(Exception):
+    """Stands for a sweep that would begin."""
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        pytest.param(("--trials", "250"), "all", id="1,000 trials"),
+        pytest.param(("--trials", "249"), None, id="996 trials"),
+        pytest.param(("--trials", "250", "--workers", "3"), 3, id="as given"),
+        pytest.param(("--trials", "1", "--workers", "3"), 3, id="as given, of few"),
+        pytest.param(("--trials", "250", "--fleet", "ray"), None, id="Ray has its own"),
+    ],
+)
+def test_a_sweep_of_many_trials_fills_all_cores(
+    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], expected: Any
+) -> None:
+    def begun(*_: Any, workers: int | None, **__: Any) -> None:
+        assert workers == (cores() if expected == "all" else expected)
+        raise Asked
+
+    monkeypatch.setattr(ask, "sweep", begun)
+    grid = ("--epsilon", "1,2", "--users", "50,80")
+    with pytest.raises(Asked):
+        main(["sweep", "mean", *grid, *words, "--debug"])

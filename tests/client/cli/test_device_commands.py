@@ -19,6 +19,18 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str,
     return code, json.loads(printed.out), printed.err
 
 
+def test_a_system_without_posix_is_refused_in_a_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("os.name", "nt")
+        code = main(["status", "device"])
+    assert (code, capsys.readouterr().err) == (
+        1,
+        "askance: expected Linux or macOS, got nt: files and sockets of a device need POSIX\n",
+    )
+
+
 def test_a_new_device_has_an_identity_of_its_own_and_an_empty_ledger(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

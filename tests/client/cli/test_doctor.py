@@ -169,11 +169,9 @@ def test_rights_of_other_users_are_found(folder: Folder, name: str) -> None:
 
 def test_a_folder_that_is_not_there_is_found(tmp_path: Path) -> None:
     found = examine(DeviceHome(tmp_path / "none"), tmp_path / "none" / "device.toml")
-    assert {item["check"] for item in found["checks"] if not item["ok"]} >= {
-        "folder",
-        "identity",
-        "configuration",
-    }
+    (only,) = found["checks"]  # each other check would fail for the same reason
+    assert (only["check"], only["ok"]) == ("folder", False)
+    assert only["help"] == "make one with `device init`"
 
 
 def test_a_full_disk_is_found(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,6 +221,23 @@ def test_a_certificate_that_ends_soon_or_is_none_is_found(folder: Folder, tmp_pa
     (tmp_path / "bad.pem").write_text("no certificate")
     folder.configure(1, tmp_path / "bad.pem")
     assert "got other bytes" in folder.failures()["certificate"][0]
+
+
+def test_a_failure_names_the_file_and_is_not_blamed_on_what_depends_on_it(
+    folder: Folder, tmp_path: Path
+) -> None:
+    """Before, it was "No such file or directory", and advice about the address, ledger or clock."""
+    folder.configure(1, tmp_path / "gone.pem", data="gone.csv")
+    wrong = folder.failures()
+    assert set(wrong) == {"records", "ledger", "certificate", "aggregator"}
+    assert wrong["certificate"][0] == f"{tmp_path / 'gone.pem'}: No such file or directory"
+    assert f"not tried, because {tmp_path / 'gone.pem'}" in wrong["aggregator"][0]
+    assert wrong["aggregator"][1] == wrong["certificate"][1]
+    assert wrong["ledger"][0] == "not checked, because the records cannot be read"
+    assert wrong["ledger"][1] == wrong["records"][1]
+    folder.configure(1)
+    (folder.path / "ledger.sqlite").unlink()
+    assert set(folder.failures()) == {"ledger", "aggregator"}
 
 
 def test_a_server_with_another_certificate_is_found(folder: Folder, tmp_path: Path) -> None:

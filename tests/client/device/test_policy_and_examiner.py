@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from askance_client.codec import decode_study, digest_of
-from askance_client.device import ExaminedRequest, ExaminedStudy, Examiner, Policy
+from askance_client.device import (
+    ExaminedRequest,
+    ExaminedStudy,
+    Examiner,
+    Policy,
+    core,
+    examination,
+)
 from askance_client.device.examination import _MAX_BYTES, _Latest
 from askance_client.errors import InvalidParameter
 from askance_client.ledger import Limits
@@ -67,6 +74,33 @@ class TestExaminer:
         assert isinstance(first, ExaminedStudy)
         assert examiner.study(replace(study)) is first
         assert first.digest == digest_of(study.study)
+
+    def test_a_known_study_is_one_look_up(
+        self, setup: DeviceSetup, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A device among many meets it without a digest or a signature to be computed."""
+        examiner, study = Examiner(), setup.study()
+        first = examiner.study(study)
+        for name in ("digest_of", "verify_study", "decode_study"):
+            monkeypatch.setattr(examination, name, None)
+        assert examiner.study(study) is first
+
+    def test_a_known_request_is_answered_with_one_digest_of_its_bytes(
+        self, setup: DeviceSetup, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        study, computed = setup.study(), []
+        payload = setup.payload(study)
+        first, second = (setup.device(studies=[study]) for _ in range(2))
+        first.answer(payload)
+
+        def counted(data: bytes) -> bytes:
+            computed.append(data)
+            return digest_of(data)
+
+        for module in (core, examination):
+            monkeypatch.setattr(module, "digest_of", counted)
+        second.answer(payload)
+        assert computed == [payload]
 
     def test_an_examination_is_of_all_three_parts(self, setup: DeviceSetup) -> None:
         """A forgery beside a good study, wherever bytes are moved from one part to another."""

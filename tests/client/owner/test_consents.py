@@ -124,8 +124,10 @@ def test_an_approval_is_of_these_bytes_by_this_key(
     for number, other in enumerate(others):
         payload = setup.payload(other, round_=number + 1)
         assert asked(setup, device, payload)[0] == "held", number
-    assert device.introduce(same_bytes) is None  # in place of the approved one, as the last
-    assert asked(setup, device, setup.payload(study, round_=9))[0] == "held"
+    alone = asking(setup, consents, same_bytes)
+    assert asked(setup, alone, setup.payload(study, round_=9))[0] == "held"
+    assert device.introduce(same_bytes) is None  # beside the approved one
+    assert asked(setup, device, setup.payload(study, round_=9))[0] == "answered"
     assert len(list(device.ledger.history())) == 1
     with pytest.raises(InvalidParameter, match="by the analysts"):
         consents.named(digest_of(study.study).hex())

@@ -14,8 +14,8 @@ from askance_aggregator.families import (
     randomized_response,
 )
 from askance_client.accounting import parse_epsilon
-from askance_client.cli.explanations import odds, percent
-from askance_client.owner.laws import _CLASSES, classes, table, truths
+from askance_client.cli.explanations import odds
+from askance_client.owner.laws import _CLASSES, classes, percent, table, truths
 from askance_client.randomizers import (
     Channel,
     HadamardSign,

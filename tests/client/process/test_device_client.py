@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from askance_client import DeviceClient, Policy, outside_hours
 from askance_client.errors import InvalidParameter, LocalProtocolError, StoreError
 from askance_client.messages import Reason, Refusal
 from askance_client.queries import Bit, Schema
+from askance_client.service import Gateway
 from tests.client.process.conftest import ENVIRONMENT, KEY
 
 SCHEMA = Schema("people", 1, smokes=Bit())
@@ -144,6 +146,7 @@ def test_a_forked_child_is_refused_and_its_parent_goes_on(client: DeviceClient) 
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
+        gc.disable()  # what other tests have left behind joins threads that a child does not have
         refused = 0
         for call in (client.status, client.history, client.run_once, client.run, client.stop):
             try:
@@ -183,7 +186,7 @@ class TestConditions:
     def test_a_run_looks_again_and_connects_and_hangs_up(self, tmp_path: Path) -> None:
         allowed, runs = [False], []
 
-        class Gateway:
+        class Scripted:
             async def run(self) -> None:
                 runs.append("connected")
                 try:
@@ -192,7 +195,7 @@ class TestConditions:
                     runs.append("hung up")
 
         client = client_of(tmp_path, conditions=[lambda: allowed[0]], check_s=0)
-        gateway: Any = Gateway()
+        gateway: Any = Scripted()
         object.__setattr__(client._open_now(), "gateway", gateway)
         thread = threading.Thread(target=client.run)
         thread.start()
@@ -301,6 +304,39 @@ class TestConsent:
             thread.join(WAIT_S)
         assert len(asked) == 3
         assert (tally.answered, client.status().answers) == (1, 1)
+        client.close()
+
+    def test_an_aggregator_sees_no_new_stream_while_a_study_is_held(
+        self, tmp_path: Path, aggregator: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The application is asked again on the device; a device that is away looks the same."""
+        asked, reopened = threading.Semaphore(0), list[Any]()
+        monkeypatch.setattr(Gateway, "reopen", lambda gateway: reopened.append(gateway))
+
+        def consent(_: Any) -> bool:
+            asked.release()
+            return False
+
+        client = client_of(
+            tmp_path,
+            aggregator=aggregator.server.address,
+            records=lambda: {"smokes": 1},
+            consent=consent,
+            check_s=1,
+        )
+        client.enrol(aggregator.token(1))
+        thread = threading.Thread(target=client.run)
+        thread.start()
+        try:
+            round_ = aggregator.round()
+            aggregator.ask(round_)
+            for _ in range(3):
+                assert asked.acquire(timeout=WAIT_S)
+        finally:
+            client.stop()
+            thread.join(WAIT_S)
+        assert reopened == []
+        assert client.status().answers == 0
         client.close()
 
 

@@ -35,7 +35,13 @@ def test_members_are_enrolled_once_and_again_is_no_harm(aggregator: Any, folder:
     token = aggregator.token(PEOPLE)
     assert folder.run("enroll", "--token", token)[:2] == (
         0,
-        {"members": PEOPLE, "enrolled": PEOPLE, "known": 0, "unfit": {}},
+        {
+            "members": PEOPLE,
+            "enrolled": PEOPLE,
+            "known": 0,
+            "unfit": {},
+            "certificate_ends_unix_s": None,
+        },
     )
     assert folder.run("enroll", "--token", token)[1]["known"] == PEOPLE
     assert aggregator.store.population() == PEOPLE
@@ -126,6 +132,21 @@ def test_killed_between_the_commit_and_the_sending_it_sends_the_same_bytes(
     assert folder.run("verify")[1] == SOUND
     delivered = [report for _, report in aggregator.store.reports(round_.groups[0].digest)]
     assert sorted(delivered) == sorted(answer.report for answer in after)
+
+
+def test_the_log_file_has_counts_and_neither_names_nor_values(
+    aggregator: Any, folder: Any, tmp_path: Path
+) -> None:
+    folder.run("enroll", "--token", aggregator.token(PEOPLE))
+    with folder.start("run", "--log-file", str(tmp_path / "log")) as process:
+        aggregator.ask(aggregator.round()).result(WAIT_S)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=WAIT_S)
+    assert (process.returncode, err) == (0, "")
+    text = (tmp_path / "log").read_text()
+    for line in (f"started members={PEOPLE}", f"answered count={PEOPLE}", "stopped"):
+        assert line in text
+    assert not any(word in text for word in ("smokes", "device_id", "symbol"))
 
 
 def test_over_tls_only_the_aggregator_that_the_authority_vouches_for_is_talked_to(

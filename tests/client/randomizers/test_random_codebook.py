@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from askance_aggregator.families import CodebookFamily, family_of, random_codebook
 from askance_aggregator.families.codebook_law import greatest_sums
 from askance_aggregator.families.random_codebook import LENGTH, fitted
+from askance_aggregator.families.rotation_columns import ranked_rows, turned_rows
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import COIN_SPACE, RandomCodebook
 from askance_client.randomizers.public_rotations import public_octets, turned
@@ -86,18 +87,33 @@ def test_every_ranking_is_an_order_of_all_codes_whatever_the_scores() -> None:
     """The loss needs nothing else of rotations, points and inner products."""
     from askance_client.randomizers.random_codebook import ranking
 
-    scores = np.array([[0] * 8, [5, -5, 5, -5, 0, 0, 1, 2], [-(1 << 52)] * 8])
-    for row in ranking(scores).tolist():
-        assert sorted(row) == list(range(16))
-    assert ranking(scores)[0].tolist() == list(range(16))  # ties by index
-    assert ranking(scores)[1][:4].tolist() == [0, 3, 4, 7]
+    scores = [[0] * 8, [5, -5, 5, -5, 0, 0, 1, 2], [-(1 << 52)] * 8]
+    for row in scores:
+        assert sorted(ranking(row)) == list(range(16))
+    assert ranking(scores[0]) == list(range(16))  # ties by index
+    assert ranking(scores[1])[:4] == [0, 3, 4, 7]
+    assert ranked_rows(np.array(scores)).tolist() == [ranking(row) for row in scores]
+
+
+@pytest.mark.parametrize(("order", "bases"), [(18, 1), (18, 5), (20, 64), (66, 3), (1026, 2)])
+def test_columns_are_rotated_as_a_device_rotates(order: int, bases: int) -> None:
+    """Lengths reach 2^46: in one coordinate, or spread over all."""
+    generator = np.random.default_rng([order, bases])
+    vectors = generator.integers(-(1 << 26), 1 << 26, size=(4, order))
+    vectors[1] = 0
+    vectors[1, order - 1] = (1 << 46) - 1
+    vectors[2] = -(1 << 46) // (isqrt(order) + 1)
+    seeds = [0, 1, (1 << 40) - 1, (1 << 64) - 1]
+    rows = turned_rows(vectors, seeds, bases).tolist()
+    each = zip(vectors.tolist(), seeds, strict=True)
+    assert rows == [turned(vector, seed, bases) for vector, seed in each]
 
 
 def test_rotations_keep_lengths_exactly_and_are_orthogonal() -> None:
     for order in (8, 10, 18, 66):
         basis = np.eye(order, dtype=np.int64)
         for seed in (0, 1, (1 << 40) - 1):
-            rows = turned(basis, [seed] * order, 2).reshape(order, 2, order)
+            rows = turned_rows(basis, [seed] * order, 2).reshape(order, 2, order)
             for one in (rows[:, 0], rows[:, 1]):
                 assert (one @ one.T == LENGTH**2 * np.eye(order, dtype=np.int64)).all()
             assert (rows[:, 0] != rows[:, 1]).any()

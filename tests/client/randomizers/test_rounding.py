@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import COIN_SPACE, round_to_levels
 from askance_client.randomizers.rounding import sign_pattern
+from askance_simulation.families.division import round_by_division
 
 
 @st.composite
@@ -49,7 +50,7 @@ def test_columns_round_as_records_do(case: tuple[int, int, int, int], coins: lis
     threshold = (value - low) * (levels - 1) % (high - low) * COIN_SPACE // (high - low)
     coins = [*coins, threshold, max(threshold - 1, 0)]
     values = [low + (value - low) // (i + 1) for i in range(len(coins) - 2)] + [value, value]
-    column = round_to_levels(
+    column = round_by_division(
         np.array(values, dtype=np.int64), low, high, levels, np.array(coins, dtype=np.uint64)
     )
     assert column.dtype == np.int64
@@ -93,7 +94,7 @@ def test_a_message_does_not_tell_the_value() -> None:
 )
 def test_columns_of_another_form_are_refused(value: Any, coin: Any) -> None:
     with pytest.raises(InvalidParameter):
-        round_to_levels(value, 0, 4, 2, coin)
+        round_by_division(value, 0, 4, 2, coin)
 
 
 def test_a_sign_pattern_is_every_component_rounded_to_an_end() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -257,6 +258,17 @@ def test_the_process_keeps_its_limit_of_cells(tmp_path: Path) -> None:
     before = csv.field_size_limit()
     read_csv(written(tmp_path / "p.csv", f"a,b\n{LONG},1\n"))
     assert csv.field_size_limit() == before
+
+
+def test_files_that_are_read_at_the_same_time_leave_the_process_its_limit(tmp_path: Path) -> None:
+    """A reader that sets the limit back must not do it while another one reads a long cell."""
+    file, before = tmp_path / "people.csv", csv.field_size_limit()
+    file.write_text(f"smokes,note\n1,short\n1,{LONG}\n" * 20)
+    with ThreadPoolExecutor(4) as pool:
+        tables = list(pool.map(lambda _: read_csv(file), range(12)))
+    assert csv.field_size_limit() == before
+    assert all(table.malformed == tables[0].malformed for table in tables)
+    assert "expected quotes" not in str(tables[0].malformed)
 
 
 @settings(deadline=None)

@@ -7,8 +7,6 @@ from itertools import accumulate
 from random import Random
 from typing import Any
 
-import numpy as np
-
 from askance_aggregator.encoding import encode_randomizer, encode_schema
 from askance_client.accounting import exp_bounds
 from askance_client.errors import InvalidParameter
@@ -180,8 +178,7 @@ def tie_cases() -> Iterator[Json]:
     for components in (1, 17):
         codebook = RandomCodebook(components, 8, 20, 600, M // 2, 0)
         level = codebook.vector_level([0] * components, -8, 8, [])
-        points = np.array([codebook.point(level)], dtype=np.int64)
-        rows = turned(points, [0], codebook.bases)[0].tolist()
+        rows = turned(codebook.point(level), 0, codebook.bases)
         ranked = codebook.ranked(level, 0)
         scores = [-rows[code // 2] if code % 2 else rows[code // 2] for code in ranked]
         ranks = [r for r in range(599) if scores[r] == scores[r + 1]][:4]

@@ -218,15 +218,20 @@ def test_sound_devices_raise_no_alarm(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("epsilon", "seed"), [("0.1", 1), ("1", 2), ("8", 3), ("40", 4)])
-def test_sound_devices_raise_no_alarm_at_any_epsilon_and_seed(epsilon: str, seed: int) -> None:
-    """At n = 1000; every family that is verified, and the planner's choice for several levels."""
+@pytest.mark.parametrize(
+    ("epsilon", "seed", "reports"),
+    [("0.1", 1, 200), ("1", 2, 200), ("8", 3, 300), ("40", 4, 200)],
+)
+def test_sound_devices_raise_no_alarm_at_any_epsilon_and_seed(
+    epsilon: str, seed: int, reports: int
+) -> None:
+    """With so many reports of each record: every verified family, and the planner's choices."""
     coins = StreamCoins(Seed.of(seed))
-    for found in audit_families([epsilon], ledgers=MemoryLedgers(), reports=1000, coins=coins):
+    for found in audit_families([epsilon], ledgers=MemoryLedgers(), reports=reports, coins=coins):
         assert found.alarms == ()
     for levels in (2, 5, 33, 200):
         subject = of_cells("chosen", best_for(levels, int(float(epsilon) * NAT)))
-        chosen = audit_devices(subject, coins, MemoryLedgers(), reports=1000)
+        chosen = audit_devices(subject, coins, MemoryLedgers(), reports=reports)
         assert chosen.alarms == ()
 
 

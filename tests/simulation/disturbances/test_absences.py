@@ -51,9 +51,9 @@ def test_a_default_stands_beside_the_range_of_its_answers() -> None:
 def test_what_is_missing_counts_as_the_default_only_where_it_is_used() -> None:
     """A vector that is asked of all users keeps the components of the fields that are there."""
     schema = Schema("two", 1, age=Integer(0, 9), pay=Integer(0, 9))
-    people = Population.from_columns(schema, {"age": [None, 9] * 5000, "pay": [9] * 10000})
+    people = Population.from_columns(schema, {"age": [None, 9] * 1000, "pay": [9] * 2000})
     learner = principal_components(schema, ["age", "pay"], components=1, missing="default")
-    age, pay = simulate(Study(learner, schema, epsilon=8), people).hypothesis.mean
+    age, pay = simulate(Study(learner, schema, epsilon=4), people).hypothesis.mean
     assert abs(age - 0.5) < 0.1
     assert abs(pay - 1) < 0.1
 

@@ -245,11 +245,11 @@ def test_notes_say_that_users_without_a_value_are_left_out() -> None:
     assert any("count as 0" in note for note in result.notes)
 
 
-TRIALS = 60  # of four vectors each, which take a user's device 0.1 ms
+TRIALS = 40  # of four vectors each, which take a user's device 0.1 ms
 
 
 def test_intervals_of_the_missing_share_hold_and_ratios_are_centred() -> None:
-    """60 studies of 5,000 users at confidence .95; blanks as mid-range moved the mean by 0.3."""
+    """40 studies of 5,000 users at confidence .95; blanks as mid-range moved the mean by 0.3."""
     learner = principal_components(SCHEMA, ["income"], components=1)
     study = Study(learner, SCHEMA, epsilon=4, confidence=0.95)
     wanted = float(scaled(TABLE_OF_INCOMES)[:, 1].mean())

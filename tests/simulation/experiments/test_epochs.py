@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.collections import LineCollection
 from numpy.typing import NDArray
 
 from askance_aggregator.learners import frequency
@@ -18,6 +19,7 @@ from askance_client.device import Policy
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Category, Schema
 from askance_simulation.experiments import EpochSeries, simulate_epochs
+from askance_simulation.plots.epochs import series_picture
 from askance_simulation.populations import Population
 
 USERS, EPOCHS = 60, 3
@@ -142,11 +144,22 @@ def test_users_are_the_same_in_every_epoch() -> None:
         simulate_epochs(study_of("1"), lambda n: sizes[n](n), every_days=7, epochs=2)
 
 
+def test_no_interval_of_an_epoch_is_drawn_over_another(series: EpochSeries) -> None:
+    axes = series_picture(series.series).figure.axes[0]
+    bars = [collection for collection in axes.collections if isinstance(collection, LineCollection)]
+    across = [segment[0][0] for bar in bars for segment in bar.get_segments()]
+    assert len(bars) > 1
+    assert len(across) == len(bars) * len(series.epochs)
+    assert len(set(across)) == len(across)
+    assert axes.get_title(loc="left").startswith("frequency of ")
+    assert ", 3 of 3 epochs, " in axes.get_title(loc="left")
+
+
 def test_the_series_is_drawn_over_time(series: EpochSeries, tmp_path: Path) -> None:
     path = tmp_path / "series.svg"
     series.plot(path)
     drawn = path.read_text()
-    assert "joint over all epochs" in drawn
+    assert "joint over all 3 epochs" in drawn
     assert "2026-01-01" in drawn
     again = tmp_path / "again.svg"
     replace(series).plot(again)

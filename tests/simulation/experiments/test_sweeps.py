@@ -141,7 +141,7 @@ class TestBadInput:
             ({"trials": 0}, "trials: expected 1 or more, found 0"),
             ({"workers": 0}, "workers: expected 1 or more, found 0"),
             ({"seed": -1}, "seed: expected a whole number of 0 or more"),
-            ({"fleet": "ships"}, "fleet: expected one of objects, grpc, columns"),
+            ({"fleet": "ships"}, "fleet: expected one of objects, grpc, grpc-streams, columns"),
             ({"learner": "nobody"}, "nobody"),
             ({"learner": []}, "learner: expected one or more"),
             ({"learner": ["mean", "mean"]}, "expected each once, found 'mean' twice"),

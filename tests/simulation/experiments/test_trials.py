@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -49,13 +51,33 @@ def parity_trials(trials: int, seed: int = 0, fleet: str = "objects") -> Simulat
 
 
 def without_times(result: Simulation) -> dict[str, Any]:
-    times = ("seconds", "answers_per_second", "peak_memory_mb")
+    times = ("seconds", "answers_per_second", "steady_answers_per_second", "peak_memory_mb")
     return {key: value for key, value in result.to_json().items() if key not in times}
 
 
 @pytest.fixture(scope="module")
 def three() -> Simulation:
     return parity_trials(3)
+
+
+class TestSpeed:
+    def test_a_steady_study_is_told_apart_from_a_first_one(self, three: Simulation) -> None:
+        slow = [replace(trial, seconds=4.0, planning_seconds=3.0) for trial in three.trials]
+        answers = sum(trial.outcome.answers for trial in slow)
+        result = replace(three, trials=tuple(slow)).to_json()
+        assert result["answers_per_second"] == answers / 12
+        assert result["steady_answers_per_second"] == answers / 3
+
+    def test_planning_ends_when_the_first_round_opens(self) -> None:
+        made = named("mean", epsilon=8, users=300)
+        now: list[float] = []
+        began = time.perf_counter()
+        done = simulate(
+            made.study, made.people, watch=lambda *_: now.append(time.perf_counter() - began)
+        )
+        (trial,) = done.trials
+        assert 0 < trial.planning_seconds <= now[0] < trial.seconds + now[0]
+        assert trial.planning_seconds < trial.seconds
 
 
 class TestSeeds:
@@ -206,7 +228,8 @@ class TestRefusals:
 
     def test_a_fleet_that_there_is_none_of(self) -> None:
         with pytest.raises(
-            InvalidParameter, match="expected one of objects, grpc, columns, ray, got 'ships'"
+            InvalidParameter,
+            match="expected one of objects, grpc, grpc-streams, columns, ray, tally, got 'ships'",
         ):
             parity_trials(1, fleet="ships")
 

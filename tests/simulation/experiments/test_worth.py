@@ -47,7 +47,7 @@ class Row:
     Args:
         settings: of the learner and its population, in both runs.
         population: None: the learner's own.
-        users: of the good run, at epsilon 8.
+        users: of the good run, at epsilon 4.
         placement: of the good run.
         few: users of the other run.
         epsilon: of the other run.
@@ -57,7 +57,7 @@ class Row:
 
     settings: dict[str, str] = field(default_factory=dict)
     population: str | None = None
-    users: int = 20_000
+    users: int = 4_000
     placement: Placement = Placement.BETTER
     few: int = 50
     epsilon: str = "0.05"
@@ -73,7 +73,7 @@ def small(name: str, without: str = "") -> dict[str, str]:
 
 def concept(
     name: str,
-    users: int = 400,
+    users: int = 1_600,
     settings: dict[str, str] | None = None,
     ends: type[Exception] | None = None,
 ) -> Row:
@@ -114,10 +114,11 @@ ROWS = {
     "mean-vector": Row({"d": "5"}),
     "naive-bayes": Row({**TRAITS, "bins": "2"}),
     "pca": Row({"d": "2", "components": "1"}, epsilon="0.01"),
-    "perceptron": Row(small("perceptron")),
+    "perceptron": Row(small("perceptron"), users=20_000),
     "quantiles": Row({"levels": "1/4", "steps": "16", "tau": "1/10"}, ends=PlanRefused),
     "ranges": Row({"steps": "4", "arity": "2"}),
     "ridge-regression": Row({"d": "1"}),
+    "trend": Row({"horizon": "4"}),
 }
 
 
@@ -135,7 +136,7 @@ def test_every_learner_of_the_catalogue_has_a_row() -> None:
 @pytest.mark.parametrize("name", ROWS)
 def test_a_good_result_says_that_it_is_better_than_guessing(name: str) -> None:
     row = ROWS[name]
-    result = run(name, row.users, "8", row.settings)
+    result = run(name, row.users, "4", row.settings)
     assert result.worth.placement is row.placement
     shown = result.to_json()
     assert shown["error"]["mean"] < shown["baseline"]
@@ -169,7 +170,7 @@ def test_lies_that_spoil_a_result_show_in_its_verdict(name: str) -> None:
     """Their plans refuse few users; where each device lies, the figures tell."""
     row = ROWS[name]
     lies = Misbehaviour(liars=1, attack="mga", targets=(1,))
-    result = run(name, row.users, "8", row.settings, behaviour=lies)
+    result = run(name, row.users, "4", row.settings, behaviour=lies)
     assert result.successes == 0
     assert result.worth.placement is Placement.NO_BETTER
     assert "no better than guessing" in result.to_json()["verdict"]

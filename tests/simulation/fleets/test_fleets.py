@@ -7,9 +7,11 @@ needs only its settings for a small population here.
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -22,11 +24,12 @@ from askance_simulation.experiments import Trial, named, run_trial
 from askance_simulation.fleets import FLEETS, Devices, FleetMaker, OpenedFleet, Progress
 from askance_simulation.fleets.grpc import grpc_fleet
 from askance_simulation.fleets.memory_ledger import MemoryLedger
+from askance_simulation.fleets.streams import MakeStreams, SharedStreams, StreamPerDevice
 from askance_simulation.populations import Population, masked_parity
 from askance_simulation.randomness.coins import SeededCoins
 from askance_simulation.randomness.seeds import Seed
 
-EPSILON = "8"
+EPSILON = "4"
 LEARNERS = [entry.name for entry in learners()]
 HERE = FLEETS.keys() - {"ray"}  # which is optional: see tests/cluster
 # Over gRPC every learner is tried by test_recorded_digests.py. A connection carries frames and
@@ -83,8 +86,15 @@ def assert_same(one: Trial, other: Trial) -> None:
     assert one.assessment == other.assessment
 
 
-@pytest.mark.parametrize("fleet", sorted(HERE - {"objects"}))
-@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize(
+    ("learner", "fleet"),
+    [
+        (learner, fleet)
+        for learner in LEARNERS
+        for fleet in sorted(HERE - {"objects"})
+        if fleet != "grpc-streams" or learner in SAMPLE
+    ],
+)
 def test_every_fleet_is_the_devices_in_process(learner: str, fleet: str) -> None:
     assert_same(trial(learner, fleet, 0), by_objects(learner, 0))
 
@@ -95,7 +105,7 @@ def test_every_fleet_is_the_devices_in_process(learner: str, fleet: str) -> None
         (learner, fleet)
         for learner in LEARNERS
         for fleet in sorted(HERE - {"objects"})
-        if fleet != "grpc" or learner in SAMPLE
+        if not fleet.startswith("grpc") or learner in SAMPLE
     ],
 )
 def test_every_fleet_is_the_devices_in_process_at_another_seed(learner: str, fleet: str) -> None:
@@ -124,6 +134,22 @@ def test_the_order_of_dialling_in_changes_nothing(order: Callable[[int], Sequenc
     assert_same(trial("masked-parity", over_grpc(2, order)), by_objects("masked-parity", 0))
 
 
+@pytest.mark.parametrize(("streams", "opened"), [(SharedStreams, 8), (StreamPerDevice, 40)])
+def test_devices_of_gateways_share_eight_streams_and_single_devices_none(
+    streams: MakeStreams, opened: int
+) -> None:
+    population = masked_parity(40, Seed.of(0), 2)
+    owner = Policy(analysts=frozenset({bytes(32)}), life_nano_nats=10**9)
+    devices = Devices(population, owner, SeededCoins(Seed.of(1)), lambda: 1_767_225_600)
+    with grpc_fleet(devices, streams=streams) as ready:
+        hub: Any = ready.fleet._hub  # type: ignore[attr-defined]  # only the service counts streams
+        until = time.monotonic() + 30
+        while hub.connected < 40 and time.monotonic() < until:
+            time.sleep(0.01)
+        assert hub.connected == 40
+        assert len(hub._distinct()) == opened
+
+
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_a_trial_is_a_function_of_its_seed(learner: str) -> None:
     assert_same(trial(learner, "objects", 0), by_objects(learner, 0))
@@ -138,7 +164,7 @@ def test_everybody_who_is_asked_answers_and_pays_no_more_than_the_budget(learner
     assert outcome.reconciled
     assert outcome.refusals == 0
     assert spending.users_asked == outcome.users_used <= outcome.answers
-    assert 0 < spending.max_spent <= spending.max_asked <= spending.budget == 8 * 10**9
+    assert 0 < spending.max_spent <= spending.max_asked <= spending.budget == int(EPSILON) * 10**9
     assert spending.overspent == 0
 
 
@@ -241,6 +267,7 @@ class FullDisk(MemoryLedger):
     [
         ("objects", StoreError, "found none"),
         ("grpc", LocalProtocolError, "expected them to run on, found one ended"),
+        ("grpc-streams", LocalProtocolError, "expected them to run on, found one ended"),
     ],
 )
 def test_a_device_that_fails_ends_the_study_and_does_not_leave_it_waiting(

@@ -39,6 +39,7 @@ from askance_aggregator.learners.shapes import (
     ResultShape,
     RuleList,
     Tables,
+    TimeSeries,
     Tree,
     TwoWayTable,
     shape_on_rows,
@@ -177,6 +178,7 @@ def test_every_shape_has_a_drawing() -> None:
 
 LONG = tuple(f"a value whose name does not end before the {n}th word, $x_{n}$" for n in range(30))
 ROWS = tuple(EstimateRow(name, 0.03, 0.01, 0.05) for name in LONG)
+EPOCHS = [EstimateRow(f"2026-{n:03}", n / 300, n / 400, n / 200) for n in range(256)]
 TABLE = TwoWayTable("sex", "place", ("f", "m"), LONG, ((1 / 60,) * 30,) * 2)
 CELL = TwoWayTable("a", "b", ("x",), ("y",), ((0.0,),))
 SQUARE = TwoWayTable("a", "b", ("x", "y"), ("u", "v"), ((0.2, 0.3),) * 2)
@@ -201,6 +203,8 @@ HOSTILE = {
         Centres(("income", "b"), ((1e9, 0.1), (2e9, 0.2)), (0.5, 0.5), ((1e8, 0.1),) * 2),
         (),
     ),
+    "a series of thirty long names": (TimeSeries(), ROWS),
+    "a series of 256 epochs": (TimeSeries(), tuple(EPOCHS)),
     "a leaf": (Tree("y", Branch("yes", "all", 0)), ()),
     "a rule of none": (RuleList("y", (), "1", 1), ()),
     "rules of long names": (RuleList("y", tuple((name, "0", 0) for name in LONG), "1", 1), ()),

@@ -226,7 +226,7 @@ class TestTurning:
         assert still.in_round(5) is still
         for number in (0, 1, 2, 5, 10**6):
             found = column(turning.in_round(number), "category")
-            expected = (column(still, "category") + 3 * number) % 10
+            expected = (column(still, "category").astype(np.int64) + 3 * number) % 10
             assert np.array_equal(found, expected)
         assert turning.notes == ("from round to round the law turned by 3 of 10 cells",)
 

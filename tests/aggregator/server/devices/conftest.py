@@ -90,12 +90,14 @@ class World:
         )
         return sign_study(terms, KEY)
 
-    def device(self, ordinal: int, ledger: Ledger | None = None, life: int = BUDGET) -> Device:
+    def device(
+        self, ordinal: int, ledger: Ledger | None = None, life: int = BUDGET, **policy: Any
+    ) -> Device:
         colour = ("red", "green", "blue")[ordinal % 3]
         return Device(
             schema=SCHEMA,
             record=SCHEMA.encode({"smoker": ordinal % 2, "colour": colour}),
-            policy=Policy(frozenset({KEY.public_key().public_bytes_raw()}), life),
+            policy=Policy(frozenset({KEY.public_key().public_bytes_raw()}), life, **policy),
             ledger=ledger or MemoryLedger(),
             coins=HashCoins(ordinal),
             now_s=lambda: self.now_s,
@@ -113,9 +115,24 @@ class World:
         """Return the credentials of a device's calls."""
         return device_metadata(self.identity(ordinal))
 
+    @staticmethod
+    def gateway(number: int = 0) -> Identity:
+        """Return the identity of a gateway; the gateway number 0 has all members."""
+        return Identity(b"gateway %d" % number, hashlib.sha256(b"gateway %d" % number).digest())
+
     def enrol(self, store: Store, count: int) -> None:
-        identities = [self.identity(ordinal) for ordinal in range(count)]
-        store.enrol((i.device_id, token_digest(i.token)) for i in identities)
+        """Enrol devices as members of gateway 0."""
+        self.enrol_members(store, range(count), 0)
+
+    def enrol_members(self, store: Store, ordinals: Sequence[int], gateway: int) -> None:
+        """Enrol devices as members of a gateway."""
+        of = self.gateway(gateway)
+        store.enrol_with(
+            [(i.device_id, token_digest(i.token)) for i in map(self.identity, ordinals)],
+            bytes(16),
+            1 << 20,
+            (of.device_id, token_digest(of.token)),
+        )
 
     def group(
         self,

@@ -117,6 +117,7 @@ class Owned:
             ),
             connections=1,
             watcher=self.log,
+            identity=world.gateway(),
             jitter=lambda bound: min(bound, 10),
         )
 

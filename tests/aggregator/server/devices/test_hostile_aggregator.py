@@ -20,6 +20,8 @@ from askance_client.service import (
     MAX_REQUESTS,
     MAX_RESPONSE_BYTES,
     MAX_STUDIES,
+    PROTOCOL,
+    PROTOCOL_KEY,
     SERVICE,
     CheckIn,
     DeviceRunner,
@@ -28,6 +30,7 @@ from askance_client.service import (
     accepted_metadata,
     channel_options,
     decode_check_in,
+    describe,
     encode_response,
 )
 from askance_client.service.evaluation import TimedEvaluation
@@ -45,6 +48,7 @@ class Script:
     def __init__(self, *answers: bytes | Response | grpc.StatusCode) -> None:
         self.answers = list(answers)
         self.hangs_up = False  # after its first answer on a stream
+        self.greeting = accepted_metadata()
         self.heard: list[CheckIn] = []
 
     def next(self, data: bytes) -> bytes | grpc.StatusCode:
@@ -64,7 +68,7 @@ class Script:
         raise AssertionError
 
     async def participate(self, _: object, context: Any) -> None:
-        await context.send_initial_metadata(accepted_metadata())
+        await context.send_initial_metadata(self.greeting)
         while isinstance(data := await context.read(), bytes):
             answer = self.next(data)
             if not isinstance(answer, bytes):
@@ -146,6 +150,29 @@ def test_a_bad_response_is_dropped_whole(
             assert len(list(device.ledger.history())) == 1
 
     run(scenario())
+
+
+def test_a_device_refuses_a_version_that_it_does_not_know_before_it_sends(
+    world: World, device: Device, asking: Response, run: Run
+) -> None:
+    """The aggregator would ask a good question: nothing is answered, and no message leaves."""
+    script = Script(asking)
+    script.greeting = ((PROTOCOL_KEY, str(PROTOCOL + 1)),)
+    failures: list[str] = []
+
+    async def scenario() -> None:
+        async with aggregator(script) as channel:
+            runner = world.runner(
+                0, device, channel, on_failure=lambda failure: failures.append(describe(failure))
+            )
+            task = asyncio.create_task(runner.participate())
+            await asyncio.wait_for(until(lambda: bool(failures)), 5)
+            task.cancel()
+
+    run(scenario())
+    assert f"protocol version {PROTOCOL}, got one of version {PROTOCOL + 1}" in failures[0]
+    assert script.heard == []
+    assert list(device.ledger.history()) == []
 
 
 def test_a_response_beyond_the_limit_never_reaches_the_parser(

@@ -12,6 +12,7 @@ import grpc
 import pytest
 from grpc import aio
 
+from askance_aggregator.clock import system_now_s
 from askance_aggregator.server.devices import (
     Admission,
     AggregatorServer,
@@ -21,6 +22,7 @@ from askance_aggregator.server.devices import (
     Settings,
 )
 from askance_aggregator.server.devices.servicer import DevicesServicer
+from askance_aggregator.server.devices.standings import Standings
 from askance_aggregator.store import MemoryStore, StoredReport
 from askance_client.codec import encode_report
 from askance_client.messages import AckStatus, Report
@@ -222,7 +224,12 @@ def test_a_peer_that_does_not_read_is_not_read_either(world: World, run: Run) ->
         peer: Any = BlockedPeer(world.metadata(0), greeting(*unknown), *[later] * 5)
         with ThreadPoolExecutor(1) as executor:
             hub = Hub(store, executor)
-            admission = Admission(store, executor, Peers(Settings().unproven))
+            admission = Admission(
+                store,
+                executor,
+                Peers(Settings().unproven),
+                Standings(store, executor, system_now_s),
+            )
             servicer = DevicesServicer(hub, admission, Settings(), lambda n: 0)
             asking = asyncio.ensure_future(hub.open(world.broadcast(1), world.accounts(1)))
             await asyncio.sleep(0)

@@ -12,7 +12,7 @@ import grpc
 import pytest
 from grpc import aio
 
-from askance_aggregator.server.devices import AggregatorServer, Settings
+from askance_aggregator.server.devices import AggregatorServer, Settings, admission
 from askance_aggregator.store import MemoryStore
 from askance_client.service import (
     MAX_KNOWN_STUDIES,
@@ -146,7 +146,47 @@ def test_who_is_refused_does_not_learn_why(call: Failing) -> None:
         call("CheckIn", *BAD[what][:2]).details()
         for what in ("an unknown device", "a wrong token", "another's token", "no token")
     }
-    assert told == {"expected an enrolled device and its token"}
+    assert told == {"expected an enrolled device and its token (see `device enroll`)"}
+
+
+@pytest.mark.parametrize("method", ["CheckIn", "Participate"])
+@pytest.mark.parametrize(
+    ("protocol", "details"),
+    [
+        ("0", "expected a device of protocol version 1 or later, got version 0 (install a newer"),
+        (str(PROTOCOL + 1), f"version {PROTOCOL} or earlier, got version {PROTOCOL + 1} (the"),
+    ],
+)
+def test_another_protocol_is_refused_with_both_versions_and_the_side_to_update(
+    call: Failing, method: str, protocol: str, details: str
+) -> None:
+    error = call(method, who(protocol=protocol), b"")
+    assert error.code() is Code.FAILED_PRECONDITION
+    assert details in (error.details() or "")
+
+
+def test_an_aggregator_of_a_later_version_keeps_to_the_version_of_its_device(
+    world: World,
+    store: MemoryStore,
+    server: AggregatorServer,
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world.enrol(store, 1)
+    monkeypatch.setattr(admission, "PROTOCOL", PROTOCOL + 1)
+
+    async def attempt(version: int) -> int:
+        async with aio.insecure_channel(server.address) as channel:
+            stream = stream_of(channel, who(protocol=str(version)))
+            found = protocol_of(await stream.initial_metadata())
+            stream.cancel()
+            return found
+
+    assert [run(attempt(version)) for version in (PROTOCOL, PROTOCOL + 1, PROTOCOL + 2)] == [
+        PROTOCOL,
+        PROTOCOL + 1,
+        0,
+    ]
 
 
 def test_a_stream_that_says_nothing_is_ended(world: World, store: MemoryStore, run: Run) -> None:

@@ -26,13 +26,14 @@ from askance_client.errors import LocalProtocolError
 
 # For each machine, a row per state; for each event, in the order of its enum, the next state.
 ROUNDS = """
-                     BEGIN      COMPLETE            CLOSE               ABANDON
-RESUMING             ASKING     RESUMING_CLOSED     RESUMING_CLOSED     RESUMING_ABANDONED
-RESUMING_CLOSED      CLOSED     RESUMING_CLOSED     RESUMING_CLOSED     RESUMING_CLOSED
-RESUMING_ABANDONED   ABANDONED  RESUMING_ABANDONED  RESUMING_ABANDONED  RESUMING_ABANDONED
-ASKING               -          CLOSED              CLOSED              ABANDONED
-CLOSED               -          CLOSED              CLOSED              CLOSED
-ABANDONED            -          ABANDONED           ABANDONED           ABANDONED
+                   BEGIN     COMPLETE         CLOSE            ABANDON          HOLD      GO_ON
+RESUMING           ASKING    RESUMING_CLOSED    RESUMING_CLOSED    RESUMING_ABANDONED -         -
+RESUMING_CLOSED    CLOSED    RESUMING_CLOSED    RESUMING_CLOSED    RESUMING_CLOSED    -         -
+RESUMING_ABANDONED ABANDONED RESUMING_ABANDONED RESUMING_ABANDONED RESUMING_ABANDONED -         -
+ASKING             -         CLOSED           CLOSED           ABANDONED        HELD      ASKING
+HELD               -         CLOSED           CLOSED           ABANDONED        HELD      ASKING
+CLOSED             -         CLOSED           CLOSED           CLOSED           CLOSED    CLOSED
+ABANDONED          -         ABANDONED        ABANDONED        ABANDONED        ABANDONED ABANDONED
 """
 STUDIES = """
             PREPARE  OPEN  RETIRE     SUSPEND    CANCEL     FORGET

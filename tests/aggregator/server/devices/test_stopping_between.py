@@ -32,10 +32,11 @@ class SlowStore(MemoryStore):
         number: int,
         request_digests: Sequence[bytes],
         deadline: Deadline | None,
+        epoch: int = 0,
     ) -> RoundNote:
         self.reached.set()
         assert self.released.wait(30)
-        return super().open_round(study_digest, number, request_digests, deadline)
+        return super().open_round(study_digest, number, request_digests, deadline, epoch)
 
 
 @pytest.mark.parametrize("late_s", [0.0, 0.5], ids=["before the disk", "after all calls"])

@@ -30,10 +30,20 @@ def made(folder: Path, *hosts: str, now_s: int = NOW_S) -> AggregatorHome:
     return AggregatorHome.create(folder, listen=Address("127.0.0.1", 0), hosts=hosts, now_s=now_s)
 
 
-def command(*words: str | Path) -> list[str]:
-    """The program, from the tree, with these words."""
+# A version of the exchange is a constant, which the module that decides imports by name.
+_SPEAK = """
+from askance_aggregator.server.devices import admission
+admission.LEAST_PROTOCOL, admission.PROTOCOL = {least}, {highest}
+"""
+
+
+def command(*words: str | Path, protocols: range | None = None) -> list[str]:
+    """The program, from the tree, with these words; it speaks other versions of the exchange."""
     path = [str(ROOT / folder) for folder in ("", "protos", "client", "aggregator", "simulation")]
     code = f"import sys; sys.path[:0] = {path!r}; from askance.cli import main"
+    if protocols is not None:
+        code += _SPEAK.format(least=protocols[0], highest=protocols[-1])
+        return [sys.executable, "-c", f"{code}\nsys.exit(main())", *map(str, words)]
     return [sys.executable, "-c", f"{code}; sys.exit(main())", *map(str, words)]
 
 
@@ -76,14 +86,20 @@ class Served:
 
 
 @contextmanager
-def serving(home: AggregatorHome, *words: str) -> Iterator[Served]:
-    """Serve a folder in a process of its own until the end of the block."""
+def serving(home: AggregatorHome, *words: str, protocols: range | None = None) -> Iterator[Served]:
+    """Serve a folder in a process of its own until the end of the block.
+
+    Args:
+      home: the folder.
+      words: more of the command line.
+      protocols: versions of the exchange that it speaks; None: those of this tree.
+    """
     log = home.folder / "log.jsonl"
     words = ("aggregator", "serve", "--config", str(home.configuration), "--json", *words)
     with (
         log.open("a") as stderr,
         subprocess.Popen(
-            command(*words),
+            command(*words, protocols=protocols),
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,

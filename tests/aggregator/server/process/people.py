@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import queue
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import grpc
@@ -22,8 +22,9 @@ from askance_aggregator.studies.study import Study
 from askance_client.accounting import parse_epsilon
 from askance_client.codec import digest_of
 from askance_client.device import Device, Examiner, Policy
+from askance_client.ledger import Ledger
 from askance_client.queries import Category, Schema
-from askance_client.randomizers import SystemCoins
+from askance_client.randomizers import Coins, SystemCoins
 from askance_client.service import (
     SERVICE,
     CheckIn,
@@ -46,20 +47,33 @@ _PATIENCE_S = 60
 UnaryCall: TypeAlias = "grpc.UnaryUnaryMultiCallable[bytes, bytes]"
 
 
-def submit(channel: grpc.Channel, key: Any) -> bytes:
+def submit(channel: grpc.Channel, key: Any, *more: tuple[str, str]) -> bytes:
     """Submit a study of all users' habits and return its digest."""
     assert isinstance(key, Ed25519PrivateKey)
     learner = find("frequency").build(SCHEMA, {"column": "habit"})
     signed = sign_submission(Study(learner, SCHEMA, epsilon="2"), key)
     call: UnaryCall = channel.unary_unary(f"/{ANALYSTS}/Submit")
     mine = call_metadata(sign_call(Call.SUBMIT, digest_of(signed.study), key, system_now_s()))
-    return decode_submitted(call(encode_submission(signed), timeout=_PATIENCE_S, metadata=mine))
+    return decode_submitted(
+        call(encode_submission(signed), timeout=_PATIENCE_S, metadata=(*mine, *more))
+    )
 
 
 class People:
-    """Devices that answer one analyst."""
+    """Devices that answer one analyst.
 
-    def __init__(self, analyst: bytes, count: int) -> None:
+    Args:
+      analyst: public key of the analyst.
+      count: number of devices.
+      coins: of a device, by its number and ledger; None: the system's.
+    """
+
+    def __init__(
+        self,
+        analyst: bytes,
+        count: int,
+        coins: Callable[[int, Ledger], Coins] | None = None,
+    ) -> None:
         policy, examiner = Policy(frozenset({analyst}), parse_epsilon("2")), Examiner()
         self._identities = [
             Identity(b"zzyzx device %d" % n, hashlib.sha256(b"%d" % n).digest())
@@ -72,12 +86,17 @@ class People:
                 record=SCHEMA.encode({"habit": LABELS[n % 2]}),
                 policy=policy,
                 ledger=ledger,
-                coins=SystemCoins(),
+                coins=SystemCoins() if coins is None else coins(n, ledger),
                 now_s=system_now_s,
                 examiner=examiner,
             )
             for n, ledger in enumerate(self._ledgers)
         ]
+
+    @property
+    def devices(self) -> list[Device]:
+        """The devices by number, without a network."""
+        return self._devices
 
     def enrolled(self) -> list[tuple[bytes, bytes]]:
         """Enrolments as a store keeps them."""
@@ -112,11 +131,17 @@ class People:
         answers: Iterator[bytes] = call(iter(silence.get, b""), metadata=device_metadata(first))
         return answers
 
-    def answer(self, address: str, authority: bytes) -> None:
-        """Check in until every device has answered a question and got its acknowledgement."""
-        asyncio.run(self._answer(address, authority))
+    def answer(self, address: str, authority: bytes, which: slice = slice(None)) -> None:
+        """Check in until every device has answered a question and got its acknowledgement.
 
-    async def _answer(self, address: str, authority: bytes) -> None:
+        Args:
+          address: of the aggregator.
+          authority: of its certificate.
+          which: of the devices, by number.
+        """
+        asyncio.run(self._answer(address, authority, which))
+
+    async def _answer(self, address: str, authority: bytes, which: slice) -> None:
         credentials = grpc.ssl_channel_credentials(authority)
         async with (
             asyncio.timeout(_PATIENCE_S),
@@ -126,7 +151,10 @@ class People:
                 *(
                     self._until_answered(DeviceRunner(device, identity, channel), ledger)
                     for device, identity, ledger in zip(
-                        self._devices, self._identities, self._ledgers, strict=True
+                        self._devices[which],
+                        self._identities[which],
+                        self._ledgers[which],
+                        strict=True,
                     )
                 )
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,8 @@ def test_status_without_a_process_is_what_the_store_says(
         told = json.loads(said)
         assert told.pop("store_bytes") > 0
         assert told.pop("certificate_ends_unix_s") > 1_800_000_000
+        digest = told.pop("audit_digest")  # none before the first entry
+        assert digest is None or re.fullmatch("[0-9a-f]{64}", digest)
         assert told == {
             "serving": False,
             "address": "127.0.0.1:1",
@@ -69,6 +72,7 @@ def test_status_without_a_process_is_what_the_store_says(
             "failures_in_a_row": None,
             "commit_failures": None,
             "oldest_round_s": None,
+            "replicas": [],
         }
     else:
         assert said.splitlines()[0] == "127.0.0.1:1: not serving"
@@ -85,7 +89,10 @@ def test_status_without_a_process_is_what_the_store_says(
         ("aggregator init here --host a_b!", 2),
         ("aggregator serve", 2),
         ("aggregator serve --config none.toml", 2),
-        ("aggregator serve --store postgresql://here", 2),
+        ("aggregator serve --store mysql://here", 2),
+        ("aggregator serve --store postgresql://me:secret@here/there", 2),
+        ("aggregator migrate", 2),
+        ("aggregator migrate --store postgresql://me:secret@here/there", 2),
         ("aggregator token --devices 0", 2),
         ("aggregator status --config none.toml", 2),
         ("aggregator init file", 1),

@@ -7,10 +7,16 @@ from pathlib import Path
 import pytest
 
 from askance_aggregator.server.process.configuration import (
+    Configuration,
     StudyLimits,
     TlsFiles,
     read_configuration,
 )
+from askance_aggregator.server.process.process import _settings
+from askance_aggregator.server.studies import KEEP_ALL, KeepLimits
+from askance_aggregator.server.studies.quotas import NO_QUOTAS, Quota, Quotas
+from askance_aggregator.store import PostgresqlLocation, SqliteLocation
+from askance_aggregator.studies.keep import Keep
 from askance_client.addresses import Address
 from askance_client.errors import InvalidParameter
 
@@ -31,6 +37,7 @@ epsilon_per_user = "0.5"
 open_studies = 3
 streams = 4
 check_ins = 5
+members = 6
 [metrics]
 listen = "127.0.0.1:0"
 [logs]
@@ -47,10 +54,10 @@ def test_what_is_left_out_has_a_default(path: Path) -> None:
     path.write_text(LEAST)
     read = read_configuration(path)
     assert read.listen == Address("127.0.0.1", 7443)
-    assert read.store == path.parent / "store.sqlite"
+    assert read.store == SqliteLocation(path.parent / "store.sqlite")
     assert (read.tls, read.enrolment_key, read.metrics) == (None, None, None)
     assert read.analysts == frozenset()
-    assert read.limits == StudyLimits(None, 64, 50_000, 1_000)
+    assert read.limits == StudyLimits(None, 64, 50_000, 1_000, 1_000_000)
     assert read.log_level == "info"
 
 
@@ -58,21 +65,38 @@ def test_everything_can_be_set(path: Path) -> None:
     path.write_text(WHOLE)
     read = read_configuration(path)
     assert read.listen == Address("::", 7443)
-    assert read.store == Path("/data/store.sqlite")
+    assert read.store == SqliteLocation(Path("/data/store.sqlite"))
     folder = path.parent
     assert read.tls == TlsFiles(folder / "server.pem", folder / "keys" / "server.key")
     assert read.enrolment_key == folder / "enrolment.key"
     assert read.analysts == {bytes.fromhex(KEY)}
-    assert read.limits == StudyLimits(500_000_000, 3, 4, 5)
+    assert read.limits == StudyLimits(500_000_000, 3, 4, 5, 6)
     assert read.metrics == Address("127.0.0.1", 0)
     assert read.log_level == "warning"
 
 
+def test_limits_on_streams_and_devices_reach_the_service() -> None:
+    settings = _settings(StudyLimits(streams=3, check_ins=5, members=7), connections=9)
+    assert (settings.max_streams, settings.max_check_ins, settings.max_members) == (3, 5, 7)
+    assert settings.max_connections == 9
+
+
 def test_the_command_line_wins(path: Path) -> None:
     path.write_text(LEAST)
-    read = read_configuration(path, listen=Address("localhost", 1), store=Path("elsewhere.sqlite"))
+    read = read_configuration(
+        path, listen=Address("localhost", 1), store=SqliteLocation(Path("other"))
+    )
     assert read.listen == Address("localhost", 1)
-    assert read.store == Path("elsewhere.sqlite")
+    assert read.store == SqliteLocation(Path("other"))
+
+
+def test_a_password_is_in_a_file_of_its_own(path: Path) -> None:
+    url = "postgresql://askance@db.example.org/askance?sslmode=verify-full"
+    path.write_text(
+        f'listen = "127.0.0.1:1"\nstore = "{url}"\nstore_password_file = "secrets/password"\n'
+    )
+    expected = PostgresqlLocation(url, path.parent / "secrets" / "password")
+    assert read_configuration(path).store == expected
 
 
 def test_no_file_says_how_to_make_one(path: Path) -> None:
@@ -84,7 +108,7 @@ BAD = {
     "": "listen: expected a value, got none",
     'listen = "127.0.0.1:1"': "store: expected a value, got none",
     "listen = [": "expected TOML, got other text",
-    LEAST + 'colour = "red"': "colour: expected one of analysts, enrolment, limits, listen",
+    LEAST + 'colour = "red"': "colour: expected one of analysts, callers, enrolment, keep, limits",
     LEAST + "[limits]\nrounds = 7": "limits.rounds: expected one of age_s, check_ins, connections",
     LEAST + '[limits]\ntrusted_proxies = ["proxy"]': "limits.trusted_proxies: expected addresses",
     LEAST + "[limits]\nstreams = 0": "limits.streams: expected a whole number of 1 or more",
@@ -111,8 +135,16 @@ BAD = {
     LEAST.replace("127.0.0.1:7443", "a:-1"): "listen: expected HOST:PORT",
     LEAST.replace("127.0.0.1", "0.0.0.0"): "listen: expected a loopback address for plain text",
     LEAST.replace("127.0.0.1", "example.org"): "listen: expected a loopback address for plain text",
-    LEAST.replace("sqlite:///store.sqlite", "postgresql://x:secret@y"): "store: expected"
-    " sqlite:///FILE, got 'postgresql://...@y'",
+    LEAST.replace("sqlite:///store.sqlite", "postgresql://x:secret@y"): "store: expected no"
+    " password in an address, got one in 'postgresql://x:...@y' (put it in a file:"
+    " store_password_file in the configuration, or PGPASSFILE)",
+    LEAST.replace("sqlite:///store.sqlite", "postgresql://y/z?sslmode=require&password=secret"): ""
+    "store: expected no password in an address, got one in"
+    " 'postgresql://y/z?sslmode=require&password=...'",
+    LEAST.replace("sqlite:///store.sqlite", "mysql://x:secret@y"): "store: expected sqlite:///FILE"
+    " or postgresql://[USER@]HOST[:PORT]/DATABASE, got 'mysql://x:...@y'",
+    LEAST + "store_password_file = 'password'": "store_password_file: expected none for a SQLite"
+    " store, got ",
     LEAST.replace("sqlite:///store.sqlite", "sqlite:///"): "store: expected sqlite:///FILE",
 }
 
@@ -149,3 +181,42 @@ def test_loopback_is_told_from_the_rest(host: str) -> None:
 def test_a_wildcard_is_called_at_loopback(text: str, here: str) -> None:
     assert str(Address.of(text).from_here) == here
     assert str(Address.of(text)) == text
+
+
+def test_days_of_deletion_are_read_with_their_bounds(path: Path) -> None:
+    assert read_configuration_of(path, LEAST).keep == KEEP_ALL
+    days = "[keep]\nreports_days = 30\nmost_results_days = 90\ncollect_every_s = 5\n"
+    kept = read_configuration_of(path, LEAST + days).keep
+    assert kept == KeepLimits(Keep(30), Keep(None, 90), 5)
+
+
+@pytest.mark.parametrize(
+    ("days", "complaint"),
+    [
+        ("reports_days = -1", "reports_days: expected a whole number of days, got -1"),
+        ("reports_days = 9\nresults_days = 8", "expected at most results_days, 8, got 9"),
+        ("reports_days = 9\nmost_reports_days = 8", "reports_days: expected at most 8"),
+        ("collect_every_s = 0", "expected"),
+    ],
+)
+def test_days_that_contradict_each_other_are_refused(path: Path, days: str, complaint: str) -> None:
+    with pytest.raises(InvalidParameter, match=complaint):
+        read_configuration_of(path, f"{LEAST}[keep]\n{days}\n")
+
+
+def read_configuration_of(path: Path, text: str) -> Configuration:
+    path.write_text(text)
+    return read_configuration(path)
+
+
+def test_quotas_are_of_every_analyst_or_of_one(path: Path) -> None:
+    assert read_configuration_of(path, LEAST).quotas == NO_QUOTAS
+    table = '[quotas]\nopen_studies = 4\nstudies_per_day = 10\nepsilon_per_day = "2"\n'
+    own = f'[[quotas.analysts]]\nkey = "{KEY}"\nusers_per_study = 9\n'
+    quotas = read_configuration_of(path, LEAST + table + own).quotas
+    default = Quota(open_studies=4, studies_per_day=10, day_nano_nats=2 * 10**9)
+    assert quotas == Quotas(default, {bytes.fromhex(KEY): Quota(users_per_study=9)})
+    with pytest.raises(InvalidParameter, match="expected distinct keys"):
+        read_configuration_of(path, LEAST + table + own + own)
+    with pytest.raises(InvalidParameter, match=r"quotas\.studies"):
+        read_configuration_of(path, LEAST + "[quotas]\nstudies = 4\n")

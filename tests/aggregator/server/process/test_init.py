@@ -21,15 +21,15 @@ from askance_aggregator.server.process.certificates import first_name, self_made
 from askance_aggregator.server.process.configuration import read_configuration
 from askance_aggregator.server.process.files import NotOperable
 from askance_aggregator.server.process.home import AggregatorHome
-from askance_aggregator.store import SqliteStore
+from askance_aggregator.store import SqliteLocation
 from askance_client.addresses import Address
 from askance_client.durable_files import write_new
 from askance_client.errors import InvalidParameter
 from tests.aggregator.server.process.conftest import NOW_S, made
 
 NOW = datetime.fromtimestamp(NOW_S, UTC)
-SECRETS = ("analyst.pem", "ca.key", "enrolment.key", "server.key", "store.sqlite")
-OPEN = ("aggregator.toml", "analyst.pub", "ca.pem", "server.pem")
+SECRETS = ("analyst.pem", "ca.key", "devices-ca.key", "enrolment.key", "server.key", "store.sqlite")
+OPEN = ("aggregator.toml", "analyst.pub", "ca.pem", "devices-ca.pem", "server.pem")
 
 
 def certificate(home: AggregatorHome, name: str) -> x509.Certificate:
@@ -48,7 +48,9 @@ def test_the_configuration_names_what_lies_beside_it(home: AggregatorHome) -> No
     read = read_configuration(home.configuration)
     assert read.tls is not None
     assert read.enrolment_key is not None
-    for path in (read.store, read.tls.certificate, read.tls.key, read.enrolment_key):
+    assert read.store == SqliteLocation(home.folder / "store.sqlite")
+    for path in (read.tls.certificate, read.tls.key, read.enrolment_key):
+        assert isinstance(path, Path)
         assert path.parent == home.folder
         assert path.is_file()
     key = load_pem_private_key(home.analyst_key.read_bytes(), None)
@@ -56,7 +58,7 @@ def test_the_configuration_names_what_lies_beside_it(home: AggregatorHome) -> No
     assert read.analysts == {key.public_key().public_bytes_raw()} == {home.analyst}
     assert (home.folder / "analyst.pub").read_text() == home.analyst.hex() + "\n"
     assert len(read.enrolment_key.read_bytes()) == 32
-    with closing(SqliteStore.open(read.store)) as store:
+    with closing(read.store.open()) as store:
         assert store.population() == 0
 
 
@@ -117,7 +119,7 @@ def test_an_empty_folder_is_filled_and_closed_to_others(tmp_path: Path) -> None:
     home = made(tmp_path / "mine")
     assert sorted(os.listdir(home.folder)) == sorted(SECRETS + OPEN)
     assert stat.S_IMODE(home.folder.stat().st_mode) == 0o700
-    assert read_configuration(home.configuration).store.is_file()
+    read_configuration(home.configuration).store.open_to_read().close()
 
 
 def test_nothing_is_ever_overwritten(tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ def tell(observer: Observer) -> None:
     observer.stream_opened()
     observer.stream_opened()
     observer.stream_closed()
+    observer.connected(3)
     observer.checked_in(0.25)
     observer.committed(7, 0.5)
     observer.acknowledged(AckStatus.ACCEPTED)
@@ -66,6 +67,7 @@ def test_what_is_told_is_counted(registry: CollectorRegistry, observer: Promethe
     found = samples(registry)
     expected = {
         ("askance_streams", ()): 1,
+        ("askance_connected", ()): 3,
         ("askance_check_in_seconds_count", ()): 1,
         ("askance_check_in_seconds_sum", ()): 0.25,
         ("askance_commit_seconds_sum", ()): 0.5,
@@ -111,7 +113,7 @@ def test_the_page_is_there_until_it_is_stopped(
     registry: CollectorRegistry, observer: PrometheusObserver
 ) -> None:
     observer.round_opened()
-    page = MetricsPage.start(Address("127.0.0.1", 0), registry)
+    page = MetricsPage.start(Address("127.0.0.1", 0), registry, lambda: True)
     with urllib.request.urlopen(f"http://{page.address}/metrics", timeout=10) as reply:
         assert "askance_open_rounds 1.0" in reply.read().decode()
     page.stop()

@@ -84,7 +84,7 @@ def test_a_study_from_its_submission_to_its_end_with_nothing_said_of_anybody(
     _says_nothing_of(people, token, served.log.read_text() + page)
     events = [event["event"] for event in served.events()]
     assert "serving" in events
-    assert events[-2:] == ["draining", "ended"]
+    assert events[-3:] == ["draining", "audit log", "ended"]
     (ended,) = [event for event in served.events() if event["event"] == "a study has ended"]
     assert ended["study"] == digest.hex()[:16]
     assert ended["reason"] == "done"

@@ -47,7 +47,7 @@ def result_of(deployment: Deployment, place: int) -> StudyResult:
     assert found is not None
 
     def fetch() -> StudyExport:
-        signed, lines, ended = deployment.manager.export(deployment.digest(place), PUBLIC)
+        signed, lines, ended, _ = deployment.manager.export(deployment.digest(place), PUBLIC)
         return StudyExport(signed, tuple(lines), json.loads(ended))
 
     return StudyResult(

@@ -354,7 +354,7 @@ class TestFailingDisks:
         store, fleet = MemoryStore(), cast(Any, Fleet())
         monkeypatch.setattr(store, "conclusion", conclusion)
         submission = understand(PEOPLE.signed(0), frozenset({PUBLIC}))
-        run = Run(submission, store, fleet, SILENT, lambda _: None)
+        run = Run(submission, store, fleet, SILENT, lambda _: None, now_s=lambda: 0)
         run.start()
         assert suspended.wait(30)
         assert run.conclusion is None
@@ -458,11 +458,11 @@ def test_an_export_is_what_was_signed_the_transcript_and_the_result(run_in: RunI
     async def scenario(deployment: Deployment) -> None:
         await deployment.submit(0)
         digest = deployment.digest(0)
-        signed, lines, text = deployment.manager.export(digest, PUBLIC)
+        signed, lines, text, _ = deployment.manager.export(digest, PUBLIC)
         assert (signed, text) == (PEOPLE.signed(0), "")
         assert [json.loads(line)["kind"] for line in lines] == ["header", "asked"]
         await everybody(deployment)
-        signed, lines, text = deployment.manager.export(digest, PUBLIC)
+        signed, lines, text, _ = deployment.manager.export(digest, PUBLIC)
         assert digest_of(signed.study) == digest
         assert [json.loads(line)["kind"] for line in lines] == ["header", "asked", "closed"]
         assert json.loads(text) == result(deployment)
@@ -502,7 +502,7 @@ def test_answers_that_a_learner_cannot_conclude_from_end_its_study_and_are_verif
         told = result(deployment)
         assert (told["state"], told["reason"]) == ("failed", "invalid-answer")
         assert told["message"] == "question 0: expected another, found this"
-        signed, lines, text = deployment.manager.export(deployment.digest(0), PUBLIC)
+        signed, lines, text, _ = deployment.manager.export(deployment.digest(0), PUBLIC)
         export = StudyExport(signed, tuple(lines), json.loads(text))
         assert verify(export).state == "failed"
         monkeypatch.undo()

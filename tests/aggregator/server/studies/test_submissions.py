@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -16,7 +17,7 @@ from askance_client.errors import InvalidParameter
 from askance_client.messages import Conduct, Repeat, SignedStudy
 from tests.aggregator.server.studies.conftest import RunIn, study
 from tests.faults.deployment import Deployment
-from tests.faults.people import KEY, NOW_S, PEOPLE, PUBLIC
+from tests.faults.people import KEY, NOW_S, PEOPLE, PUBLIC, WEEK_S
 
 STRANGER = Ed25519PrivateKey.from_private_bytes(bytes(32))
 NAT = 10**9
@@ -47,10 +48,10 @@ REFUSED: dict[str, tuple[Callable[[], SignedStudy], str, str]] = {
     ),
     "no study": (garbage, "malformed", "expected"),
     "one that has expired": (lambda: study(expires_unix_s=NOW_S), "expired", "not expired"),
-    "one of several epochs": (
-        lambda: study(repeat=Repeat(7, 12, 2_811)),
-        "repeated",
-        "expected a study that collects once, got 12 epochs",
+    "one whose epochs are all over": (
+        lambda: study(repeat=Repeat(7, 2, NOW_S // WEEK_S - 2)),
+        "expired",
+        "repeat: expected an epoch that is not over, got none",
     ),
     "an unknown learner": (lambda: study(learner="oracle"), "unknown-learner", "no learner"),
     "a learner of another version": (
@@ -172,6 +173,25 @@ class TestAUsersBudgetOverAllStudies:
 
         run_in(scenario, limits=SubmissionLimits(user_nano_nats=3 * NAT))
 
+    def test_a_repeated_one_counts_with_all_its_epochs(self, run_in: RunIn) -> None:
+        repeat = Repeat(7, 3, NOW_S // WEEK_S)
+        expires = NOW_S + 9 * WEEK_S
+
+        async def scenario(deployment: Deployment) -> None:
+            word, message = refusal(
+                deployment.manager,
+                study(0, budget_nano_nats=NAT + 1, repeat=repeat, expires_unix_s=expires),
+            )
+            assert word == "over-user-budget"
+            assert message.endswith("found 3.000000003")
+            deployment.manager.submit(
+                study(0, budget_nano_nats=NAT, repeat=repeat, expires_unix_s=expires)
+            )
+            assert refusal(deployment.manager, study(1))[0] == "over-user-budget"
+            await deployment.settle()
+
+        run_in(scenario, limits=SubmissionLimits(user_nano_nats=3 * NAT))
+
     def test_ended_ones_with_what_they_asked_for(self, run_in: RunIn) -> None:
         """The study was cancelled before any answer: its users were asked all the same."""
 
@@ -211,7 +231,7 @@ class TestAUsersBudgetOverAllStudies:
 
 
 @pytest.mark.parametrize("bad", [{"open_studies": 0}, {"user_nano_nats": -1}, {"deadline_s": -1}])
-def test_limits_are_checked(bad: dict[str, int]) -> None:
+def test_limits_are_checked(bad: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameter, match=r"^manager: expected"):
         SubmissionLimits(**bad)
 

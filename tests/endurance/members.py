@@ -7,7 +7,7 @@ time, so that a kill finds charges that were not sent. Members come in groups: e
 lets one more group dial, so that a study stays open for as long as its driver likes. Every
 acknowledgement is noted in `acknowledged.txt`: member, request and status.
 
-    python tests/endurance/gateway.py FOLDER ADDRESS CA ANALYST USERS D SEED SPREAD_MS
+    python tests/endurance/members.py FOLDER ADDRESS CA ANALYST USERS D SEED SPREAD_MS
 """
 
 from __future__ import annotations
@@ -15,18 +15,20 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
+from askance_aggregator.store import Store
 from askance_client.codec import digest_of
-from askance_client.device import Device, Policy
+from askance_client.device import Policy
 from askance_client.ledger import LedgerFile
-from askance_client.messages import AckStatus, Reason, Refusal
+from askance_client.messages import Reason, Refusal
 from askance_client.queries import EncodedRecord
-from askance_client.service import DeviceRunner, Identity, token_digest
+from askance_client.service import GatewayResponse, Identity, Multiplexer, token_digest
+from askance_client.service.authority import read_authority
 from askance_client.service.channels import open_channel
 from askance_client.service.gateway import Gateway, Member
-from askance_client.service.outbox import Outbox
 from askance_simulation.experiments.trials import EPOCH_S
 from askance_simulation.populations import Population, masked_parity
 from askance_simulation.randomness.coins import SeededCoins
@@ -66,6 +68,22 @@ def enrolments(users: int) -> Iterator[tuple[bytes, bytes]]:
         yield one.device_id, token_digest(one.token)
 
 
+def gateway_identity(group: int) -> Identity:
+    """Return the identity of a group's gateway."""
+    name = b"gateway %d" % group
+    return Identity(name, digest_of(b"token of " + name))
+
+
+def enrol(store: Store, users: int) -> None:
+    """Enrol all members, in order, and then the gateways of their groups."""
+    everyone = list(enrolments(users))
+    store.enrol(everyone)
+    for group in range(GROUPS):
+        own = gateway_identity(group)
+        of = (own.device_id, token_digest(own.token))
+        store.enrol_with(everyone[group::GROUPS], bytes(16), users, of)
+
+
 class Quiet:
     """A gateway's watcher that says nothing."""
 
@@ -97,23 +115,18 @@ async def run(gateways: Sequence[Gateway]) -> None:
 
 
 def note_acknowledgements(file: TextIO) -> None:
-    """Write every acknowledgement to a file before the member acts on it."""
-    begin, acknowledge = DeviceRunner.__init__, Outbox.acknowledge
-    members: dict[int, str] = {}
+    """Write every acknowledgement to a file before its member's gateway acts on it."""
+    take = Multiplexer._take
 
-    def begun(
-        runner: DeviceRunner, device: Device, identity: Identity, *rest: Any, **more: Any
-    ) -> None:
-        begin(runner, device, identity, *rest, **more)
-        members[id(runner._outbox)] = identity.device_id.decode().split()[-1]
-
-    def noted(outbox: Outbox, request_digest: bytes, status: AckStatus) -> None:
-        file.write(f"{members[id(outbox)]} {request_digest.hex()} {status.name}\n")
+    def noted(multiplexer: Multiplexer, opened: Any, response: GatewayResponse) -> None:
+        for digest, status, members in response.acks:
+            for member in members:
+                name = multiplexer._members[member][0].device_id.decode().split()[-1]
+                file.write(f"{name} {digest.hex()} {status.name}\n")
         file.flush()
-        acknowledge(outbox, request_digest, status)
+        take(multiplexer, opened, response)
 
-    DeviceRunner.__init__ = begun  # type: ignore[method-assign, assignment]  # observed, not replaced
-    Outbox.acknowledge = noted  # type: ignore[method-assign, assignment]  # observed, not replaced
+    Multiplexer._take = noted  # type: ignore[method-assign, assignment]  # observed, not replaced
 
 
 def main(argv: Sequence[str]) -> int:
@@ -124,7 +137,6 @@ def main(argv: Sequence[str]) -> int:
     columns = population.columns(0, users)
     records: list[EncodedRecord] = [columns.record(ordinal) for ordinal in range(users)]
     ledgers = open_ledgers(folder / "ledger.sqlite")
-    authority = ca.read_bytes()
     gateways = [
         Gateway(
             [
@@ -135,9 +147,12 @@ def main(argv: Sequence[str]) -> int:
             policy=policy(analyst),
             coins_for=lambda name: source.at(int(name)),
             now_s=lambda: EPOCH_S,
-            channel=lambda: open_channel(address, authority, longest_wait_ms=LONGEST_WAIT_MS),
+            channel=lambda: open_channel(
+                address, partial(read_authority, ca), longest_wait_ms=LONGEST_WAIT_MS
+            ),
             connections=1,
             watcher=Quiet(),
+            identity=gateway_identity(group),
             longest_wait_ms=LONGEST_WAIT_MS,
             release_ms=group * spread_ms // GROUPS,
         )

@@ -1,0 +1,169 @@
+"""Server with a caller of each role, and calls that are made to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import grpc
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from grpc import aio
+
+from askance_aggregator.analyst.calls import Call, ServiceCall, call_metadata, sign_call
+from askance_aggregator.analyst.submission import sign_submission
+from askance_aggregator.analyst.wire import REASON_KEY, encode_submission
+from askance_aggregator.learners import Learner, find
+from askance_aggregator.operators import (
+    CostBin,
+    FailureCount,
+    FleetFigures,
+    OperatorCall,
+    RoundFigures,
+)
+from askance_aggregator.operators.device_wire import (
+    DevicesChange,
+    DevicesPage,
+    encode_change,
+    encode_devices_request,
+    encode_tagging,
+)
+from askance_aggregator.operators.wire import encode_audit_request
+from askance_aggregator.server.analysts.operators import OperatorsServicer
+from askance_aggregator.server.analysts.servicer import AnalystsServicer, gate_of
+from askance_aggregator.server.callers import AuditRecorder, Caller, Callers, Role, TokenCallers
+from askance_aggregator.server.devices import AggregatorServer, ServerParts, ServiceFleet
+from askance_aggregator.server.studies import StudyManager
+from askance_aggregator.store import MemoryStore
+from askance_aggregator.store.register import DeviceSelection
+from askance_aggregator.studies.study import Study
+from askance_client.codec import digest_of
+from askance_client.messages import SignedStudy
+from askance_client.queries import Category, Schema
+from askance_client.service import Metadata
+from askance_protos.v1 import analyst_pb2, operator_pb2
+
+NOW_S = 1_800_000_000
+NONCE = bytes(range(16))
+SCHEMA = Schema("people", 1, habit=Category(("yes", "no")))
+OWNER, UNKNOWN = (Ed25519PrivateKey.from_private_bytes(bytes([n]) * 32) for n in (90, 91))
+KEYS = {
+    role: Ed25519PrivateKey.from_private_bytes(bytes([n]) * 32) for n, role in enumerate(Role, 1)
+}
+SERVICES: dict[str, tuple[Any, type[ServiceCall]]] = {
+    "Analysts": (analyst_pb2, Call),
+    "Operators": (operator_pb2, OperatorCall),
+}
+FIGURES = FleetFigures(
+    2_000,
+    7,
+    3,
+    1,
+    40,
+    2,
+    NOW_S - 20,
+    NOW_S,
+    check_ins=11,
+    store_bytes=5_000_000,
+    certificate_ends_unix_s=NOW_S + 20 * 86_400,
+    rounds=(RoundFigures(bytes(range(8)), 500, 40, 12.5),),
+    failures=(FailureCount("call", "not-found", 3), FailureCount("commit", "", 1)),
+    costs=(CostBin(10**9, 2), CostBin(2 * 10**9, 5), CostBin(0, 1)),
+    asked_nano_nats=8 * 10**9,
+    user_nano_nats=16 * 10**9,
+    spent_nano_nats=40 * 10**9,
+)
+SELECTION = DeviceSelection(ids=(b"device 3",))
+MESSAGES: dict[ServiceCall, bytes] = {
+    OperatorCall.AUDIT: encode_audit_request(0, 10),
+    OperatorCall.DEVICES: encode_devices_request(DevicesPage((), -1, 10)),
+    OperatorCall.TAG_DEVICES: encode_tagging(DevicesChange(SELECTION, add=("eu",))),
+    OperatorCall.REVOKE_DEVICES: encode_change(DevicesChange(SELECTION)),
+    OperatorCall.RESTORE_DEVICES: encode_change(DevicesChange(SELECTION)),
+}
+ABOUT_NO_STUDY = (Call.LIST, *OperatorCall)
+CALLS: list[ServiceCall] = [call for _, calls in SERVICES.values() for call in calls]
+
+
+def public(key: Ed25519PrivateKey) -> bytes:
+    return key.public_key().public_bytes_raw()
+
+
+def learner() -> Learner[Any]:
+    return find("frequency").build(SCHEMA, {"column": "habit"})
+
+
+def signed_study(key: Ed25519PrivateKey) -> SignedStudy:
+    return sign_submission(Study(learner(), SCHEMA, epsilon="2"), key, now_s=lambda: NOW_S)
+
+
+@contextmanager
+def served(
+    store: MemoryStore | None = None, tokens: TokenCallers | None = None
+) -> Iterator[tuple[str, SignedStudy]]:
+    """A server with a caller per role; yields its address and an open study of an analyst's."""
+    store, study = store or MemoryStore(), signed_study(OWNER)
+    if not store.population():
+        store.enrol((b"device %d" % n, bytes([n % 256]) * 32) for n in range(2_000))
+    store.add_study(digest_of(study.study), study)
+    managers: list[StudyManager] = []
+    with ThreadPoolExecutor(2) as executor:
+
+        def add(server: aio.Server, fleet: ServiceFleet) -> None:
+            trusted = frozenset({public(OWNER), *map(public, KEYS.values())})
+            manager = StudyManager(store, fleet, analysts=trusted, now_s=lambda: NOW_S)
+            managers.append(manager)
+            named = [Caller(role, role, public(key)) for role, key in KEYS.items()]
+            gate = gate_of(
+                Callers(lambda: manager.analysts, named, tokens),
+                AuditRecorder(store.audit, lambda: NOW_S),
+                executor=executor,
+                now_s=lambda: NOW_S,
+            )
+            analysts = AnalystsServicer(manager, executor=executor, now_s=lambda: NOW_S, gate=gate)
+            operators = OperatorsServicer(
+                manager, executor=executor, figures=lambda: FIGURES, gate=gate
+            )
+            server.add_generic_rpc_handlers((analysts.handler(), operators.handler()))
+
+        with AggregatorServer.start(store, parts=ServerParts(services=(add,))) as server:
+            yield server.address, study
+        managers[0].stop()
+
+
+def request(call: ServiceCall, key: Ed25519PrivateKey, study: SignedStudy) -> tuple[bytes, bytes]:
+    """Return the subject and the message with which a caller makes a call about a study."""
+    if call in (Call.SUBMIT, Call.PLAN):
+        mine = signed_study(key)
+        return digest_of(mine.study), encode_submission(mine)
+    data = MESSAGES.get(call, b"")
+    return (public(key) if call in ABOUT_NO_STUDY else digest_of(study.study)), data
+
+
+def metadata(call: ServiceCall, key: Ed25519PrivateKey, subject: bytes, body: bytes) -> Metadata:
+    return call_metadata(sign_call(call, subject, key, NOW_S, body=body, nonce=NONCE))
+
+
+def outcome(address: str, call: ServiceCall, data: bytes, with_: Metadata) -> str:
+    """Make a call; the reason of its refusal, "" if it was answered.
+
+    A call that has no end, as Watch of an open study, is left after its first answer.
+
+    Args:
+      address: of the server.
+      call: the call.
+      data: its message.
+      with_: its metadata.
+    """
+    with grpc.insecure_channel(address) as channel:
+        calling: Any = channel.unary_stream(f"/askance.v1.{call.method}")
+        made = calling(data, timeout=20, metadata=with_)
+        try:
+            next(made)
+            for _ in made if call is not Call.WATCH else ():
+                pass
+        except grpc.RpcError:
+            return str(dict(made.trailing_metadata())[REASON_KEY])
+        made.cancel()
+        return ""

@@ -1,0 +1,113 @@
+"""Callers in a configuration: names, roles, keys, and errors that name the place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from askance_aggregator.server.callers import Caller, OidcSettings, Role
+from askance_aggregator.server.process.configuration import Configuration, read_configuration
+from askance_client.errors import InvalidParameter
+
+FIRST, SECOND = bytes([1]) * 32, bytes([2]) * 32
+HEAD = 'listen = "127.0.0.1:0"\nstore = "sqlite:///store"\n'
+
+
+def configured(folder: Path, text: str) -> Configuration:
+    path = folder / "aggregator.toml"
+    path.write_text(HEAD + text)
+    return read_configuration(path)
+
+
+def row(name: str, key: bytes, role: str) -> str:
+    return f'[[callers.keys]]\nname = "{name}"\nkey = "{key.hex()}"\nrole = "{role}"\n'
+
+
+def test_callers_have_names_and_roles(tmp_path: Path) -> None:
+    text = row("ops", FIRST, "operator") + row("ann", SECOND, "analyst")
+    found = configured(tmp_path, text).callers
+    assert found.named == (
+        Caller("ops", Role.OPERATOR, FIRST),
+        Caller("ann", Role.ANALYST, SECOND),
+    )
+    assert found.signing == {SECOND}
+
+
+def test_without_the_table_the_analysts_are_the_only_callers(tmp_path: Path) -> None:
+    found = configured(tmp_path, f'[analysts]\nkeys = ["{FIRST.hex()}"]\n')
+    assert found.analysts == {FIRST}
+    assert not found.callers.named
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (row("ops", FIRST, "operater"), r"keys\[0\]: role: .*did you mean operator"),
+        (row("ops", FIRST[:4], "admin"), r"keys\[0\]: key: expected 64 hexadecimal digits"),
+        (row("ops", FIRST, "admin") + row("ops", SECOND, "admin"), "distinct names, got 'ops'"),
+        (row("a", FIRST, "admin") + row("b", FIRST, "admin"), "distinct keys, got '0101"),
+        (row("", FIRST, "admin"), r"keys\[0\]: name: expected a text"),
+        (row("x" * 65, FIRST, "admin"), "1 to 64 printable characters"),
+        (row("ops", FIRST, "admin") + "rule = 1\n", r"keys\[0\]: rule: .*did you mean role"),
+        ("[callers]\nkeys = 3\n", r"expected tables, each under \[\[callers.keys\]\], got 3"),
+        ("[callers]\nkey = []\n", "callers.key: .*did you mean keys"),
+        (
+            f'[analysts]\nkeys = ["{FIRST.hex()}"]\n' + row("ops", FIRST, "viewer"),
+            "the role analyst or admin for ops",
+        ),
+    ],
+)
+def test_a_mistake_is_named(tmp_path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(InvalidParameter, match=complaint):
+        configured(tmp_path, text)
+
+
+OIDC = """[callers.oidc]
+issuer = "https://id.example.org"
+audience = "askance"
+jwks = "jwks.json"
+[callers.oidc.roles]
+admins = "admin"
+"""
+
+
+def test_an_issuer_is_configured(tmp_path: Path) -> None:
+    more = f'[callers.oidc.analysts]\nann = "{FIRST.hex()}"\n'
+    found = configured(tmp_path, OIDC + more).callers
+    assert found.oidc == OidcSettings(
+        "https://id.example.org",
+        "askance",
+        "jwks.json",
+        {"admins": Role.ADMIN},
+        signing_keys={"ann": FIRST},
+    )
+    assert found.signing == {FIRST}
+    assert found.tokens(lambda: 0) is not None
+    assert configured(tmp_path, "").callers.tokens(lambda: 0) is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ('"jwks.json"', '"http://id.example.org/"', "oidc.jwks: expected a file, https"),
+        ('admins = "admin"', 'admins = "adm"', "roles: 'admins': .*did you mean admin"),
+        ('admins = "admin"', "", "roles: expected a table with an entry"),
+        ("audience", "audiense", "audience by 'audiense'"),
+        ('"askance"', '"askance"\nleeway_s = 301', "at most 300 seconds, got 301"),
+        ("[callers.oidc.roles]", "[callers.oidc.rolls]", "oidc.roles: expected a value"),
+    ],
+)
+def test_a_mistake_about_an_issuer_is_named(
+    tmp_path: Path, old: str, new: str, complaint: str
+) -> None:
+    with pytest.raises(InvalidParameter, match=complaint):
+        configured(tmp_path, OIDC.replace(old, new))
+
+
+def test_tokens_are_not_accepted_in_plain_text(tmp_path: Path) -> None:
+    path = tmp_path / "aggregator.toml"
+    head = HEAD.replace("127.0.0.1:0", "0.0.0.0:7443") + "plaintext = true\n"
+    path.write_text(head + OIDC)
+    with pytest.raises(InvalidParameter, match=r"callers.oidc: expected \[tls\]"):
+        read_configuration(path)

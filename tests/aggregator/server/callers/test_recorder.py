@@ -1,0 +1,181 @@
+"""Audit log of a server: what is recorded, what a replay and a full disk lead to."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from askance_aggregator.analyst.calls import Call, call_metadata, sign_call
+from askance_aggregator.server.callers import AuditRecorder, Role, record_command
+from askance_aggregator.server.callers.recorder import MAX_REFUSALS
+from askance_aggregator.store import AuditEntry, AuditEvent, MemoryStore, StudyState, verify_entries
+from askance_aggregator.store.audit import MemoryAuditLog
+from askance_client.codec import digest_of
+from askance_client.errors import StoreFailed
+from tests.aggregator.server.callers.role_server import (
+    KEYS,
+    NOW_S,
+    OWNER,
+    UNKNOWN,
+    metadata,
+    outcome,
+    public,
+    request,
+    served,
+)
+
+
+def events(store: MemoryStore) -> list[AuditEvent]:
+    entries = store.audit.entries()
+    verify_entries(entries)
+    return [entry.event for entry in entries]
+
+
+def test_a_change_is_recorded_before_and_after() -> None:
+    store = MemoryStore()
+    with served(store) as (address, study):
+        digest = digest_of(study.study)
+        with_ = metadata(Call.CANCEL, KEYS[Role.OPERATOR], digest, b"")
+        assert outcome(address, Call.CANCEL, b"", with_) == ""
+    subject = f"study {digest.hex()}"
+    assert events(store) == [
+        AuditEvent(NOW_S, "operator", "operator", "Analysts/Cancel", subject, "127.0.0.1", done)
+        for done in ("begun", "done")
+    ]
+
+
+def test_a_read_is_not_recorded() -> None:
+    store = MemoryStore()
+    with served(store) as (address, study):
+        for call in (Call.LIST, Call.WATCH, Call.RESULT, Call.EXPORT):
+            subject, data = request(call, KEYS[Role.VIEWER], study)
+            with_ = metadata(call, KEYS[Role.VIEWER], subject, data)
+            assert outcome(address, call, data, with_) == ""
+    assert not store.audit.entries()
+
+
+def test_every_refusal_is_recorded_with_what_was_proven() -> None:
+    store = MemoryStore()
+    with served(store) as (address, study):
+        digest = digest_of(study.study)
+        outcome(address, Call.RESULT, b"", ())
+        outcome(address, Call.RESULT, b"", metadata(Call.RESULT, UNKNOWN, digest, b""))
+        stale = sign_call(Call.CANCEL, digest, OWNER, NOW_S - 1_000)
+        outcome(address, Call.CANCEL, b"", call_metadata(stale))
+        viewer = KEYS[Role.VIEWER]
+        outcome(address, Call.CANCEL, b"", metadata(Call.CANCEL, viewer, digest, b""))
+        analyst = KEYS[Role.ANALYST]
+        outcome(address, Call.RESULT, b"", metadata(Call.RESULT, analyst, digest, b""))
+        outcome(address, Call.CANCEL, b"", metadata(Call.CANCEL, analyst, digest, b""))
+    found = [(one.who, one.action, one.outcome) for one in events(store)]
+    assert found == [
+        ("", "Analysts/Result", "refused: malformed"),
+        ("", "Analysts/Result", "refused: untrusted-key"),
+        ("", "Analysts/Cancel", "refused: stale-call"),
+        ("viewer", "Analysts/Cancel", "refused: not-permitted"),
+        ("analyst", "Analysts/Result", "refused: unknown-study"),
+        ("analyst", "Analysts/Cancel", "begun"),
+        ("analyst", "Analysts/Cancel", "refused: unknown-study"),
+    ]
+
+
+def test_a_change_is_made_once_per_nonce_after_a_restart_too() -> None:
+    store = MemoryStore()
+    with served(store) as (address, study):
+        key = KEYS[Role.ADMIN]
+        subject, data = request(Call.SUBMIT, key, study)
+        with_ = metadata(Call.SUBMIT, key, subject, data)
+        assert outcome(address, Call.SUBMIT, data, with_) == ""
+        assert outcome(address, Call.SUBMIT, data, with_) == "replayed"
+    with served(store) as (address, study):
+        assert outcome(address, Call.SUBMIT, data, with_) == "replayed"
+    assert [one.outcome for one in events(store)] == [
+        "begun",
+        "done",
+        "refused: replayed",
+        "refused: replayed",
+    ]
+
+
+class FullLog(MemoryAuditLog):
+    """A log on a disk that is full after a number of entries."""
+
+    def __init__(self, room: int) -> None:
+        super().__init__()
+        self.room = room
+
+    def append(self, event: AuditEvent, nonce: bytes = b"") -> AuditEntry:
+        if len(self.entries()) >= self.room:
+            raise StoreFailed("store: nothing was acknowledged: disk full")
+        return super().append(event, nonce)
+
+
+class FullStore(MemoryStore):
+    """A store whose audit log has room for a number of entries."""
+
+    def __init__(self, room: int) -> None:
+        super().__init__()
+        self._audit = FullLog(room)
+
+
+@pytest.mark.parametrize(("room", "state"), [(0, StudyState.OPEN), (1, StudyState.CANCELLED)])
+def test_what_cannot_be_recorded_fails(room: int, state: StudyState) -> None:
+    store = FullStore(room)
+    with served(store) as (address, study):
+        digest = digest_of(study.study)
+        with_ = metadata(Call.CANCEL, OWNER, digest, b"")
+        assert outcome(address, Call.CANCEL, b"", with_) == "store-failed"
+        summary = store.summary(digest)
+        assert summary is not None
+        assert summary.state is state
+    assert [entry.event.outcome for entry in store.audit.entries()] == ["begun"] * room
+
+
+class TestRecorder:
+    def test_a_flood_of_refusals_is_counted(self) -> None:
+        log, now_s = MemoryAuditLog(), [NOW_S]
+        recorder = AuditRecorder(log, lambda: now_s[0])
+        refused = AuditEvent(0, "", "", "Analysts/List", "", "192.0.2.1", "refused: malformed")
+        for _ in range(MAX_REFUSALS + 40):
+            recorder.refuse(refused)
+        assert len(log.entries()) == MAX_REFUSALS
+        now_s[0] += 60
+        recorder.refuse(refused)
+        counts = [entry.event.count for entry in log.entries()]
+        assert counts == [1] * MAX_REFUSALS + [40, 1]
+
+    def test_callers_are_counted_apart_and_the_rest_is_recorded_at_the_end(self) -> None:
+        log = MemoryAuditLog()
+        recorder = AuditRecorder(log, lambda: NOW_S)
+        flood = AuditEvent(0, "", "", "Analysts/List", "", "", "refused: malformed")
+        for _ in range(MAX_REFUSALS + 2):
+            recorder.refuse(flood)
+        recorder.refuse(AuditEvent(0, "ann", "viewer", "Analysts/Cancel", "", "", "refused: x"))
+        assert log.entries()[-1].event.who == "ann"
+        recorder.flush()
+        assert log.entries()[-1].event.who == "ann"
+        recorder.flush(all_of_them=True)
+        assert log.entries()[-1].event.count == 2
+
+    def test_a_command_is_recorded_with_its_account(self) -> None:
+        log = MemoryAuditLog()
+        record_command(
+            log, "aggregator device revoke", "device 7", now_s=lambda: NOW_S, user=lambda: "root"
+        )
+        assert log.entries()[0].event == AuditEvent(
+            NOW_S, "root", "local", "aggregator device revoke", "device 7", "local", "done"
+        )
+
+
+def test_no_secret_and_no_value_is_recorded() -> None:
+    store = MemoryStore()
+    with served(store) as (address, study):
+        key = KEYS[Role.ADMIN]
+        subject, data = request(Call.SUBMIT, key, study)
+        outcome(address, Call.SUBMIT, data, metadata(Call.SUBMIT, key, subject, data))
+    for entry in store.audit.entries():
+        content = json.loads(entry.line)
+        assert set(content) == {"number", "nonce", *AuditEvent.__slots__}
+        assert public(key).hex() not in entry.line
+        assert "habit" not in entry.line

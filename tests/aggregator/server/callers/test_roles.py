@@ -1,0 +1,141 @@
+"""Roles of callers: every call of the services, by each role and without an identity."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from askance_aggregator.analyst.calls import (
+    Call,
+    CallRefused,
+    ServiceCall,
+    call_metadata,
+    sign_call,
+)
+from askance_aggregator.operators import OperatorCall
+from askance_aggregator.server.callers import (
+    RULES,
+    Admitted,
+    AuditRecorder,
+    Caller,
+    Callers,
+    CallRule,
+    Gate,
+    Role,
+    Scope,
+)
+from askance_aggregator.store import MemoryStore
+from askance_client.codec import digest_of
+from askance_client.service import Metadata
+from tests.aggregator.server.callers.role_server import (
+    ABOUT_NO_STUDY,
+    CALLS,
+    KEYS,
+    NONCE,
+    NOW_S,
+    OWNER,
+    SERVICES,
+    UNKNOWN,
+    metadata,
+    outcome,
+    public,
+    request,
+    served,
+)
+
+DELETIONS = (Call.DELETE_REPORTS, Call.DELETE_RESULTS)  # of a study that is open
+
+
+def expected(rule: CallRule, role: Role, call: ServiceCall) -> str:
+    """Return the outcome of a call about another analyst's study, by the table."""
+    scope = rule.scope(role)
+    if scope is Scope.NONE:
+        return "not-permitted"
+    if scope is Scope.OWN and call not in (Call.SUBMIT, Call.PLAN, *ABOUT_NO_STUDY):
+        return "unknown-study"
+    return "open" if call in DELETIONS else ""
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.method)
+def test_each_role_may_make_the_calls_of_its_column(call: ServiceCall) -> None:
+    for role, key in KEYS.items():
+        with served() as (address, study):
+            subject, data = request(call, key, study)
+            found = outcome(address, call, data, metadata(call, key, subject, data))
+            assert found == expected(RULES[call.method], role, call), role
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.method)
+def test_no_call_is_made_without_an_identity(call: ServiceCall) -> None:
+    with served() as (address, study):
+        subject, data = request(call, UNKNOWN, study)
+        assert outcome(address, call, data, ()) == "malformed"
+        assert outcome(address, call, data, metadata(call, UNKNOWN, subject, data)) == (
+            "untrusted-key"
+        )
+        forged = sign_call(call, subject, KEYS[Role.ADMIN], NOW_S, body=b"other", nonce=NONCE)
+        if call in (Call.SUBMIT, Call.PLAN, *OperatorCall):  # calls whose message is read
+            assert outcome(address, call, data, call_metadata(forged)) == "bad-signature"
+
+
+def test_the_table_has_every_call_of_the_services_and_no_other() -> None:
+    wire = {
+        f"{name}/{method.name}"
+        for name, (file, _) in SERVICES.items()
+        for method in file.DESCRIPTOR.services_by_name[name].methods
+    }
+    assert set(RULES) == wire == {call.method for call in CALLS}
+
+
+def test_every_role_reads_or_acts_and_every_call_has_a_caller() -> None:
+    for role in Role:
+        assert any(rule.scope(role) is not Scope.NONE for rule in RULES.values())
+    for method, rule in RULES.items():
+        assert rule.scope(Role.ADMIN) is not Scope.NONE, method
+        if rule.changes:
+            assert rule.scope(Role.VIEWER) is Scope.NONE, method
+
+
+def gate_of(rules: dict[str, CallRule]) -> Gate:
+    """Return a gate that knows an administrator."""
+    admin = Callers(frozenset, [Caller("root", Role.ADMIN, public(OWNER))])
+    recorder = AuditRecorder(MemoryStore().audit, lambda: NOW_S)
+    return Gate(admin, recorder, ThreadPoolExecutor(1), str, lambda: NOW_S, rules)
+
+
+def admit(gate: Gate, call: ServiceCall, with_: Metadata) -> Admitted:
+    return gate.permit(call, *gate.identify(call, with_))
+
+
+def test_a_call_that_the_table_lacks_is_refused() -> None:
+    gate = gate_of({})
+    with pytest.raises(CallRefused, match="got admin") as caught:
+        admit(gate, Call.LIST, metadata(Call.LIST, OWNER, public(OWNER), b""))
+    assert caught.value.reason == "not-permitted"
+
+
+def test_a_call_that_must_come_once_needs_a_nonce() -> None:
+    once = CallRule(Scope.NONE, Scope.OWN, Scope.ALL, Scope.ALL, changes=True, once=True)
+    gate = gate_of({"Analysts/Cancel": once})
+    old = call_metadata(sign_call(Call.CANCEL, bytes(32), OWNER, NOW_S))
+    with pytest.raises(CallRefused, match="a nonce") as caught:
+        admit(gate, Call.CANCEL, old)
+    assert caught.value.reason == "nonce-missing"
+    admit(gate, Call.CANCEL, metadata(Call.CANCEL, OWNER, bytes(32), b""))
+
+
+def test_a_configured_analyst_is_an_analyst_by_default() -> None:
+    known = Callers(lambda: frozenset({public(OWNER)}), [])
+    caller = known.by_key(public(OWNER))
+    assert caller is not None
+    assert (caller.role, caller.key) == (Role.ANALYST, public(OWNER))
+    assert known.by_key(public(UNKNOWN)) is None
+
+
+def test_a_version_1_call_is_taken_from_an_older_client() -> None:
+    with served() as (address, study):
+        digest = digest_of(study.study)
+        for call in (Call.WATCH, Call.RESULT, Call.EXPORT, Call.CANCEL):
+            old = call_metadata(sign_call(call, digest, OWNER, NOW_S))
+            assert outcome(address, call, b"", old) == ""

@@ -1,0 +1,140 @@
+"""Operator's register beside a serving process: what a command changes is in force in it."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import grpc
+import pytest
+
+from askance_aggregator.server.process.home import AggregatorHome
+from tests.aggregator.server.process.conftest import Served, ran, serving
+from tests.aggregator.server.process.people import People
+
+_WITHIN_S = 1.0  # after the command has ended: a change is in force
+
+
+def run(home: AggregatorHome, *words: str) -> dict[str, Any]:
+    done = ran("aggregator", *words, "--config", home.configuration, "--json")
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def enrolled(home: AggregatorHome, served: Served, count: int) -> People:
+    people = People(home.analyst, count)
+    token = run(home, "token", "--devices", str(count))["token"]
+    with served.channel() as channel:
+        assert people.enrol(channel, token) == (count, 0)
+    return people
+
+
+def ids(home: AggregatorHome, *words: str) -> list[str]:
+    return [str(one["id"]) for one in run(home, "device", "list", *words)["devices"]]
+
+
+def test_a_revoked_device_loses_its_stream_within_a_second(fresh: AggregatorHome) -> None:
+    with serving(fresh) as served, served.channel() as channel:
+        people = enrolled(fresh, served, 3)
+        first, *_ = ids(fresh)
+        stream: Any = people.stream(channel)
+        assert stream.initial_metadata() is not None  # it is accepted
+        assert run(fresh, "device", "revoke", first) == {"devices": 1, "gateways": 0}
+        began = time.monotonic()
+        with pytest.raises(grpc.RpcError) as ended:
+            next(stream)
+        latency_s = time.monotonic() - began
+        assert ended.value.code() is grpc.StatusCode.PERMISSION_DENIED
+        assert "got a revoked one" in str(ended.value.details())
+        assert latency_s <= _WITHIN_S
+        with pytest.raises(grpc.RpcError) as refused:
+            next(people.stream(channel))
+        assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
+        assert run(fresh, "device", "restore", first) == {"devices": 1, "gateways": 0}
+        time.sleep(_WITHIN_S)
+        again: Any = people.stream(channel)
+        assert again.initial_metadata() is not None
+        time.sleep(_WITHIN_S / 2)
+        assert again.is_active()
+        again.cancel()
+
+
+def test_a_forgotten_device_enrols_as_a_new_user(fresh: AggregatorHome) -> None:
+    with serving(fresh) as served, served.channel() as channel:
+        people = enrolled(fresh, served, 3)
+        first, *others = ids(fresh)
+        run(fresh, "device", "tag", first, "--add", "site=berlin")
+        assert ids(fresh, "--tag", "site=berlin") == [first]
+        forgotten = run(fresh, "device", "forget", first)
+        assert forgotten["devices"] == 1
+        assert "published counts" in forgotten["note"]
+        time.sleep(_WITHIN_S)
+        with pytest.raises(grpc.RpcError) as refused:
+            next(people.stream(channel))
+        assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
+        token = run(fresh, "token")["token"]
+        assert people.enrol(channel, token) == (1, 2)
+        page = run(fresh, "device", "list")
+        assert [one["ordinal"] for one in page["devices"]] == [1, 2, 3]
+        assert (page["active"], page["forgotten"]) == (3, 1)
+        assert run(fresh, "device", "show", first)["tags"] == []
+        assert ids(fresh, "--after", "2") == [first]
+        assert set(ids(fresh, "--limit", "2")) == set(others)
+
+
+def test_tokens_are_listed_and_revoked(fresh: AggregatorHome) -> None:
+    with serving(fresh) as served, served.channel() as channel:
+        people = People(fresh.analyst, 2)
+        issued = run(fresh, "token", "--devices", "2")
+        run(fresh, "token", "revoke", issued["id"])
+        with pytest.raises(grpc.RpcError) as refused:
+            people.enrol(channel, issued["token"])
+        assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
+        assert "revoked" in str(refused.value.details())
+    (listed,) = run(fresh, "token", "list")["tokens"]
+    assert (listed["id"], listed["state"], listed["devices"]) == (issued["id"], "revoked", 0)
+
+
+def test_commands_are_in_the_audit_log(fresh: AggregatorHome) -> None:
+    run(fresh, "token", "--devices", "7")
+    assert ran("aggregator", "token", "revoke", "00", "--config", fresh.configuration).returncode
+    run(fresh, "device", "revoke", "--tag", "site=berlin")
+    entries = run(fresh, "audit", "show")["entries"]
+    assert [(one["action"], one["subject"], one["outcome"]) for one in entries] == [
+        ("aggregator token", "7 devices", "begun"),
+        ("aggregator token", "7 devices", "done"),
+        ("aggregator token revoke", "1 token", "begun"),
+        ("aggregator token revoke", "1 token", "failed: UnknownDevice"),
+        ("aggregator device revoke", "0 ids site=berlin", "begun"),
+        ("aggregator device revoke", "0 ids site=berlin", "done"),
+    ]
+
+
+def test_tables_and_refusals(fresh: AggregatorHome) -> None:
+    """Without a running aggregator the commands open the same store."""
+    words = ("--config", fresh.configuration)
+    for command, code, text in (
+        (("device", "list"), 0, "0 active, 0 revoked, 0 forgotten"),
+        (("device", "list", "--gateways"), 0, "members"),
+        (("token", "list"), 0, "limit"),
+        (("device", "show", "00ff"), 1, "got 00ff"),
+        (("device", "revoke", "nonsense"), 2, "got 'nonsense'"),
+        (("device", "revoke"), 2, "expected ids or tags, got neither"),
+        (("device", "tag", "--tag", "v2"), 2, "got none"),
+        (("device", "list", "--tag", "a b"), 2, "got 'a b'"),
+        (("token", "revoke", "00"), 1, "enrolment token: expected"),
+    ):
+        done = ran("aggregator", *command, *words)
+        assert done.returncode == code, done.stderr
+        assert text in (done.stdout if code == 0 else done.stderr)
+
+
+def test_a_second_process_neither_serves_nor_collects(fresh: AggregatorHome) -> None:
+    with serving(fresh):
+        for command in ("serve", "collect"):
+            refused = ran("aggregator", command, "--config", fresh.configuration)
+            assert refused.returncode == 1
+            assert "in use: stop that process first" in refused.stderr
+    assert ran("aggregator", "collect", "--config", fresh.configuration).returncode == 0

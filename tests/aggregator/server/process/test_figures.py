@@ -1,0 +1,75 @@
+"""Figures of the fleet, from the metrics of a process and its store."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry
+
+from askance_aggregator.operators import CostBin, FailureCount, RoundFigures
+from askance_aggregator.server.devices import RoundProgress
+from askance_aggregator.server.process.figures import COST_BOUNDS, FleetReader, cost_bins
+from askance_aggregator.server.process.metrics import PrometheusObserver
+from askance_aggregator.store import MemoryStore
+from askance_client.messages import AckStatus, Reason
+
+NAT = 10**9
+
+
+def test_figures_are_those_of_the_metrics() -> None:
+    observer = PrometheusObserver(CollectorRegistry())
+    rounds = [RoundProgress(bytes([n] * 32), 10 * n, n, float(n)) for n in (1, 3, 2)]
+    observer.rounds(lambda: rounds)
+    observer.certificate(lambda: 900)
+    for _ in range(3):
+        observer.acknowledged(AckStatus.ACCEPTED)
+        observer.charged(NAT // 2)
+    observer.acknowledged(AckStatus.LATE)
+    observer.checked_in(0.1)
+    observer.connected(7)
+    observer.commit_failed()
+    observer.refused(Reason.OVER_STUDY_BUDGET)
+    store = MemoryStore()
+    store.enrol([(b"device", bytes(32))])
+    reader = FleetReader(observer.registry, store, 9 * NAT, lambda: 50)
+    found = reader.read()
+    assert (found.enrolled, found.connected, found.reports, found.check_ins) == (1, 7, 3, 1)
+    assert found.certificate_ends_unix_s == 900
+    assert (found.spent_nano_nats, found.user_nano_nats) == (3 * NAT // 2, 9 * NAT)
+    assert found.rounds == tuple(
+        RoundFigures(bytes([n] * 8), 10 * n, n, float(n)) for n in (3, 2, 1)
+    )
+    assert found.failures == (
+        FailureCount("device", "over-study-budget", 1),
+        FailureCount("commit", "", 1),
+    )
+    store.enrol([(b"another", bytes(32))])
+    assert reader.read().enrolled == 2
+
+
+def test_the_size_of_a_store_is_read_again_after_two_seconds() -> None:
+    class Growing(MemoryStore):
+        def size_bytes(self) -> int:
+            sizes.append(0)
+            return len(sizes)
+
+    sizes: list[int] = []
+    now_s = [50]
+    reader = FleetReader(CollectorRegistry(), Growing(), None, lambda: now_s[0])
+    found = []
+    for now_s[0] in (50, 51, 52, 53, 54, 40):  # the last one: the clock was set back
+        found.append(reader.read().store_bytes)
+    assert found == [1, 1, 2, 2, 3, 4]
+
+
+def test_figures_that_a_store_cannot_give_yet_are_zero() -> None:
+    observer = PrometheusObserver(CollectorRegistry())
+    found = FleetReader(observer.registry, MemoryStore(), None, lambda: 50).read()
+    assert (found.store_bytes, found.certificate_ends_unix_s, found.rounds) == (0, 0, ())
+    assert (found.asked_nano_nats, found.user_nano_nats, found.failures) == (0, 0, ())
+
+
+def test_a_study_is_in_the_bin_whose_bounds_are_around_its_cost() -> None:
+    costs = [0, NAT // 10 - 1, NAT // 10, NAT, 2 * NAT - 1, 8 * NAT, 100 * NAT]
+    found = cost_bins(costs)
+    assert [one.below_nano_nats for one in found] == [*COST_BOUNDS, 0]
+    assert [one.studies for one in found] == [2, 1, 0, 0, 2, 0, 0, 2]
+    assert cost_bins([])[0] == CostBin(NAT // 10, 0)

@@ -1,0 +1,73 @@
+"""The answers to probes over HTTP, beside the page of metrics."""
+
+from __future__ import annotations
+
+import socket
+import urllib.error
+import urllib.request
+
+import pytest
+from prometheus_client import CollectorRegistry, Gauge
+
+from askance_aggregator.server.process.files import NotOperable
+from askance_aggregator.server.process.home import AggregatorHome
+from askance_aggregator.server.process.metrics import MetricsPage
+from askance_client.addresses import Address
+from tests.aggregator.server.process.conftest import serving
+
+
+def answer(address: object, path: str) -> tuple[int, str]:
+    """Return the code and the text that a path is answered with."""
+    try:
+        with urllib.request.urlopen(f"http://{address}{path}", timeout=10) as reply:
+            return reply.status, reply.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def _has_version_6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1",
+        pytest.param("::1", marks=pytest.mark.skipif(not _has_version_6(), reason="no IPv6")),
+    ],
+)
+def test_ready_follows_the_health_service_and_live_does_not(host: str) -> None:
+    registry, serves = CollectorRegistry(), [False]
+    Gauge("a_gauge", "A gauge.", registry=registry).set(7)
+    page = MetricsPage.start(Address(host, 0), registry, lambda: serves[0])
+    try:
+        assert answer(page.address, "/ready") == (503, "not serving\n")
+        assert answer(page.address, "/live") == (200, "live\n")
+        serves[0] = True
+        assert answer(page.address, "/ready") == (200, "serving\n")
+        code, text = answer(page.address, "/metrics")
+        assert code == 200
+        assert "a_gauge 7.0" in text
+    finally:
+        page.stop()
+
+
+def test_an_address_in_use_is_refused() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = Address("127.0.0.1", taken.getsockname()[1])
+        with pytest.raises(NotOperable, match=r"cannot listen on 127\.0\.0\.1"):
+            MetricsPage.start(address, CollectorRegistry(), lambda: True)
+
+
+def test_an_aggregator_that_serves_is_ready(fresh: AggregatorHome) -> None:
+    text = fresh.configuration.read_text()
+    fresh.configuration.write_text(text.replace("127.0.0.1:7444", "127.0.0.1:0"))
+    with serving(fresh) as served:
+        assert answer(served.ready["metrics"], "/ready") == (200, "serving\n")

@@ -1,0 +1,67 @@
+"""Paused studies and times of submission, on every store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from askance_aggregator.store import SqliteLocation, SqliteStore, Store, SubmissionNote
+from askance_client.errors import StoreError
+from askance_client.messages import SignedStudy
+from tests.aggregator.store.test_contract import FIRST, SECOND, STUDY, THIRD, store
+
+__all__ = ["store"]
+OTHER = SignedStudy(b"another study", b"a key", b"a signature")
+STRANGE = SignedStudy(b"a third study", b"another key", b"a signature")
+
+
+def filled(store: Store) -> Store:
+    for digest, signed in ((FIRST, STUDY), (SECOND, OTHER), (THIRD, STRANGE)):
+        store.add_study(digest, signed)
+    return store
+
+
+def test_a_pause_is_noted_once_and_taken_back(store: Store) -> None:
+    management = filled(store).management
+    assert management.paused() == frozenset()
+    for _ in range(2):
+        management.pause(FIRST)
+    management.pause(THIRD)
+    assert management.paused() == {FIRST, THIRD}
+    for _ in range(2):
+        management.unpause(FIRST)
+    assert management.paused() == {THIRD}
+
+
+def test_the_first_time_of_a_submission_stays(store: Store) -> None:
+    management = filled(store).management
+    management.note_submission(SECOND, 200)
+    management.note_submission(FIRST, 300)
+    management.note_submission(THIRD, 100)
+    management.note_submission(SECOND, 900)
+    assert management.submissions(b"a key") == [
+        SubmissionNote(SECOND, 200),
+        SubmissionNote(FIRST, 300),
+    ]
+    assert management.submissions(b"no key") == []
+
+
+def test_an_unknown_study_is_refused(store: Store) -> None:
+    with pytest.raises(StoreError, match="expected a stored one, got none"):
+        store.management.pause(FIRST)
+    with pytest.raises(StoreError, match="expected a stored one, got none"):
+        store.management.note_submission(FIRST, 1)
+    store.management.unpause(FIRST)
+    assert store.management.paused() == frozenset()
+
+
+def test_notes_outlive_the_process(tmp_path: Path) -> None:
+    made = filled(SqliteStore.create(tmp_path / "store"))
+    made.management.pause(SECOND)
+    made.management.note_submission(SECOND, 7)
+    made.close()
+    again = SqliteLocation(tmp_path / "store").open()
+    assert again.management.paused() == {SECOND}
+    assert again.management.submissions(b"a key") == [SubmissionNote(SECOND, 7)]
+    again.close()

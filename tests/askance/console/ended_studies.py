@@ -1,0 +1,66 @@
+"""Studies that have been run and are kept in a store, with hostile names, for pages about them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from askance_aggregator.analyst import sign_submission
+from askance_aggregator.learners import Learner, frequency
+from askance_aggregator.learners.masked_parity import masked_parity
+from askance_aggregator.server.callers import Role
+from askance_aggregator.store import MemoryStore, StudyState
+from askance_aggregator.studies import Session
+from askance_aggregator.studies.results import End, cohort_seed, conclusion
+from askance_aggregator.studies.study import Study
+from askance_client.codec import decode_study, digest_of
+from askance_client.device import Policy
+from askance_client.queries import Category, Schema
+from askance_simulation.fleets import ColumnFleet, Devices
+from askance_simulation.populations import Population
+from askance_simulation.populations import masked_parity as parity_people
+from askance_simulation.randomness.coins import SeededCoins
+from askance_simulation.randomness.seeds import Seed
+from tests.aggregator.server.callers.role_server import KEYS, NOW_S, public
+
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
+ANALYST = KEYS[Role.ANALYST]
+_LABELS = (HOSTILE, "ordinary")
+
+
+def add_shares(store: MemoryStore, key: Ed25519PrivateKey = ANALYST) -> bytes:
+    """Run a study of shares whose purpose and value are markup; return its digest."""
+    schema = Schema(HOSTILE, 1, habit=Category(_LABELS))
+    people = Population.from_columns(schema, {"habit": [_LABELS[0]] * 700 + [_LABELS[1]] * 1_300})
+    return add_run(store, frequency(schema.habit), people, key)
+
+
+def add_parity(store: MemoryStore, key: Ed25519PrivateKey = ANALYST) -> bytes:
+    """Run a study of two rounds that concludes a mask; return its digest."""
+    people = parity_people(300, Seed.of(5), 4)
+    return add_run(store, masked_parity(people.schema), people, key)
+
+
+def add_run(
+    store: MemoryStore, learner: Learner[Any], people: Population, key: Ed25519PrivateKey
+) -> bytes:
+    """Run a study on simulated devices, keep its record and its result, and return its digest."""
+    study = Study(learner, people.schema, epsilon=4, purpose=HOSTILE, least_answers=1)
+    signed = sign_submission(study, key, now_s=lambda: NOW_S)
+    digest, terms = digest_of(signed.study), decode_study(signed.study)
+    policy = Policy(frozenset({public(key)}), 4 * 10**9)
+    store.add_study(digest, signed)
+    session = Session(
+        study=signed,
+        learner=learner,
+        fleet=ColumnFleet(Devices(people, policy, SeededCoins(Seed.of(1)), lambda: NOW_S)),
+        log=store.log(digest),
+        cohort_seed=cohort_seed(digest),
+    )
+    outcome = session.run()
+    done = End(StudyState.DONE, "done")
+    store.conclude(
+        digest, conclusion(digest, terms, session.transcript, session.accounts, done, outcome)
+    )
+    return digest

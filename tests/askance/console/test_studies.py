@@ -1,0 +1,219 @@
+"""Pages of studies: the list, a study's record and result, its export, and its verification."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from askance.console.pages.studies import PAGE
+from askance.console.study_record import record_of
+from askance_aggregator.analyst import StudyEvent, connect, sign_submission, verify_export
+from askance_aggregator.server.callers import Role
+from askance_aggregator.store import MemoryStore, StudyState
+from askance_aggregator.studies.study import Study
+from askance_client.codec import digest_of
+from tests.aggregator.server.callers.role_server import (
+    KEYS,
+    NOW_S,
+    OWNER,
+    SCHEMA,
+    learner,
+    public,
+    served,
+)
+from tests.askance.console.consoles import Visitor, console_of
+from tests.askance.console.ended_studies import add_parity, add_shares
+
+
+@dataclass(frozen=True, slots=True)
+class SeenStudies:
+    """Studies of one aggregator by their digests, and a visitor of each role."""
+
+    address: str
+    shares: str
+    parity: str
+    open: str
+    visitors: dict[Role, Visitor]
+
+
+@pytest.fixture(scope="module")
+def seen() -> Iterator[SeenStudies]:
+    from contextlib import ExitStack
+
+    store = MemoryStore()
+    store.enrol((b"device %d" % n, bytes([n % 256]) * 32) for n in range(2_000))
+    shares, parity = add_shares(store), add_parity(store)
+    with served(store) as (address, study), ExitStack() as held:
+        visitors = {}
+        for role in Role:
+            visitors[role] = held.enter_context(console_of(role, aggregator=address))
+            visitors[role].log_in()
+        yield SeenStudies(
+            address, shares.hex(), parity.hex(), digest_of(study.study).hex(), visitors
+        )
+
+
+def test_each_role_lists_the_studies_that_it_may_see(seen: SeenStudies) -> None:
+    for role, visitor in seen.visitors.items():
+        text = visitor.get("/studies").text
+        assert seen.shares in text
+        assert (seen.open in text) == (role is not Role.ANALYST)  # another analyst's
+        assert ("key begins with" in text) == (role is not Role.ANALYST)
+    visitor = seen.visitors[Role.OPERATOR]
+    assert seen.open not in visitor.get("/studies?state=done").text
+    chosen = visitor.get(f"/studies?analyst={public(OWNER).hex()[:8]}").text
+    assert seen.open in chosen
+    assert seen.shares not in chosen
+    for bad in ("state=%3Cscript%3E", "analyst=zz", "page=0", "page=x"):
+        answer = visitor.get(f"/studies?{bad}")
+        assert (answer.status, "<script>" in answer.text) == (400, False)
+
+
+def test_many_studies_are_listed_by_pages() -> None:
+    store, signed = MemoryStore(), []
+    for _ in range(2 * PAGE):
+        study = sign_submission(Study(learner(), SCHEMA, epsilon="2"), OWNER, now_s=lambda: NOW_S)
+        signed.append(digest_of(study.study).hex())
+        store.add_study(bytes.fromhex(signed[-1]), study)
+    with console_of(Role.VIEWER, store) as visitor:
+        visitor.log_in()
+        found = [
+            set(re.findall("/studies/([0-9a-f]{64})", visitor.get(f"/studies?page={page}").text))
+            for page in (1, 2, 3)
+        ]
+    assert [len(page) for page in found] == [PAGE, PAGE, 1]  # and the one that is open
+    assert not found[0] & found[1]
+    assert found[2] == {signed[0]}  # the oldest
+
+
+def test_a_study_shows_its_result_its_rounds_and_its_cost(seen: SeenStudies) -> None:
+    text = seen.visitors[Role.ANALYST].get(f"/studies/{seen.shares}").text
+    assert text.count("<svg") == 2  # estimates and rounds
+    assert "ordinary" in text
+    assert "Each of 2,000 users answered once and spent 4.00 of 4.00 nats" in text
+    assert "one false report moves it by at most" in text
+    assert re.search(r"sha256:[0-9a-f]{64}", text)
+    parity = seen.visitors[Role.ANALYST].get(f"/studies/{seen.parity}").text
+    assert "Mask r of the parity, 4 bits" in parity
+    assert "Users asked and answers of 2 rounds" in parity
+    assert "data-live" not in parity.replace("data-live-state", "")
+
+
+def test_a_round_that_broke_off_in_an_epoch_that_ended_is_not_open(seen: SeenStudies) -> None:
+    with connect(seen.address, key=KEYS[Role.ANALYST], now_s=lambda: NOW_S) as aggregator:
+        export = aggregator.study(seen.parity).fetch()
+    event = StudyEvent(StudyState.OPEN, 1, asked=9, answered=5)  # of the next epoch
+    asked_last = max(n for n, line in enumerate(export.lines) if '"questions"' in line)
+    begun = replace(export, lines=export.lines[: asked_last + 1])
+    last = record_of(begun, event, None).rounds[-1]
+    assert (last.is_open, last.answered) == (True, 5)
+    last = record_of(begun, event, {"bounds": []}).rounds[-1]
+    assert (last.is_open, last.answered) == (False, 0)
+
+
+def test_the_stream_of_a_study_that_has_ended_ends(seen: SeenStudies) -> None:
+    text = seen.visitors[Role.ANALYST].get(f"/live/studies/{seen.shares}").text
+    assert text.count("data: ") == 2
+    assert text.endswith("event: done\ndata: {}\n\n")
+
+
+def test_an_operator_sees_progress_and_no_result(seen: SeenStudies) -> None:
+    text = seen.visitors[Role.OPERATOR].get(f"/studies/{seen.shares}").text
+    assert "done" in text
+    assert "<svg" not in text
+    assert "ordinary" not in text
+    for part in ("/plan", "/export.json"):
+        assert seen.visitors[Role.OPERATOR].get(f"/studies/{seen.shares}{part}").status == 403
+
+
+def test_an_analyst_sees_no_study_of_another(seen: SeenStudies) -> None:
+    visitor = seen.visitors[Role.ANALYST]
+    for part in ("", "/plan", "/export.json"):
+        assert visitor.get(f"/studies/{seen.open}{part}").status == 404
+    for part in ("/verify", "/cancel", "/pause", "/resume"):
+        assert visitor.post(f"/studies/{seen.open}{part}").status == 404
+
+
+def test_an_open_study_has_counts_and_no_estimate(seen: SeenStudies) -> None:
+    text = seen.visitors[Role.VIEWER].get(f"/studies/{seen.open}").text
+    assert "No result yet" in text
+    assert f'data-live="/live/studies/{seen.open}"' in text
+    assert "Cancel for good" not in text  # a viewer changes nothing
+
+
+def test_names_in_a_study_that_are_markup_are_shown_as_text(seen: SeenStudies) -> None:
+    for path in ("", "/plan"):
+        text = seen.visitors[Role.ADMIN].get(f"/studies/{seen.shares}{path}").text
+        assert "<script>alert" not in text
+        assert "<img src=x" not in text
+    page = seen.visitors[Role.ADMIN].get(f"/studies/{seen.shares}").text
+    assert page.count("&lt;script&gt;alert(1)") >= 2  # purpose and value; a field is a plain word
+    assert not re.search(r"<[^>]*\s(?:style|on[a-z]+)=|<style|javascript:", page)
+
+
+def test_the_export_is_that_of_the_command_line_and_is_verified(
+    seen: SeenStudies, tmp_path: Path
+) -> None:
+    visitor = seen.visitors[Role.ANALYST]
+    for digest in (seen.shares, seen.parity):
+        answer = visitor.get(f"/studies/{digest}/export.json")
+        name = f'attachment; filename="study-{digest[:12]}.json"'
+        assert answer.headers["content-disposition"] == name
+        with connect(seen.address, key=KEYS[Role.ANALYST], now_s=lambda: NOW_S) as aggregator:
+            aggregator.study(digest).export(tmp_path / "own.json")
+        assert answer.text == (tmp_path / "own.json").read_text()
+        found = verify_export(tmp_path / "own.json")
+        text = visitor.post(f"/studies/{digest}/verify").text
+        assert "The export holds together" in text
+        assert found.transcript in text
+        assert all(line.partition("'")[0] in text for line in found.believed)
+
+
+def test_an_export_that_was_changed_is_not_verified() -> None:
+    store = MemoryStore()
+    digest = add_shares(store)
+    kept = store.conclusion(digest)
+    assert kept is not None
+    result = json.loads(kept.result_json)
+    result["answers"] += 1
+    object.__setattr__(kept, "result_json", json.dumps(result))
+    with console_of(Role.ANALYST, store) as visitor:
+        visitor.log_in()
+        visitor.get("/studies")
+        text = visitor.post(f"/studies/{digest.hex()}/verify").text
+    assert "does not hold together" in text
+    assert "expected answers as replayed" in text
+
+
+def test_the_plan_stands_beside_what_happened(seen: SeenStudies) -> None:
+    text = seen.visitors[Role.ANALYST].get(f"/studies/{seen.parity}/plan").text
+    assert "Plan against what happened" in text
+    assert text.count('<th scope="row"') == 2
+
+
+@pytest.mark.parametrize(
+    "digest", ["..%2f..%2fetc%2fpasswd", "%2e%2e", "0" * 63, "g" * 64, "%3Cscript%3E", "0" * 8]
+)
+def test_an_id_that_is_none_is_refused(digest: str, seen: SeenStudies) -> None:
+    visitor = seen.visitors[Role.ADMIN]
+    for part in ("", "/plan", "/export.json"):
+        answer = visitor.get(f"/studies/{digest}{part}")
+        assert answer.status in (400, 404)
+        assert "<script>" not in answer.text
+        assert "root:" not in answer.text
+
+
+def test_a_study_is_paused_resumed_and_cancelled() -> None:
+    with served() as (address, study), console_of(Role.OPERATOR, aggregator=address) as visitor:
+        visitor.log_in()
+        path = f"/studies/{digest_of(study.study).hex()}"
+        assert "Cancel for good" in visitor.get(path).text
+        for change, state in (("pause", "paused"), ("resume", "open"), ("cancel", "cancelled")):
+            assert visitor.post(f"{path}/{change}").headers["location"] == path
+            assert f"The study is {state}." in visitor.get(path).text
+        assert "Cancel for good" not in visitor.get(path).text

@@ -1,0 +1,142 @@
+"""An authority's file that is replaced is trusted from the next connection on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc import aio
+
+from askance_aggregator.server.process.certificates import self_made
+from askance_client.errors import InvalidParameter
+from askance_client.service import RenewedChannel, open_channel, read_authority, system_now_s
+
+METHOD = "/service/Method"
+NOT_THERE = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+
+
+@asynccontextmanager
+async def serving(key: bytes, certificate: bytes, port: int = 0) -> AsyncIterator[int]:
+    """A server with a certificate, on a port of its own or on a given one."""
+
+    async def answer(data: bytes, _: object) -> bytes:
+        return data
+
+    server = aio.server()
+    handlers: dict[str, Any] = {"Method": grpc.unary_unary_rpc_method_handler(answer)}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("service", handlers),))
+    credentials = grpc.ssl_server_credentials([(key, certificate)])
+    port = server.add_secure_port(f"127.0.0.1:{port}", credentials)
+    await server.start()
+    try:
+        yield port
+    finally:
+        await server.stop(None)
+
+
+async def until_answered(channel: aio.Channel) -> None:
+    """Call until an answer comes."""
+    for _ in range(200):
+        try:
+            call: aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(METHOD)
+            assert await call(b"x") == b"x"
+            return
+        except aio.AioRpcError:
+            await asyncio.sleep(0.05)
+    raise AssertionError("expected an answer, got none")
+
+
+def test_a_replaced_authority_is_trusted_at_the_next_connection(tmp_path: Path) -> None:
+    """The server comes back with another authority's certificate; the channel is the same one."""
+    (first, old), (second, new) = (self_made([], system_now_s()) for _ in range(2))
+    file = tmp_path / "ca.pem"
+    file.write_bytes(first.certificate)
+
+    async def scenario() -> None:
+        async with serving(old.key, old.certificate) as port:
+            channel = open_channel(
+                f"127.0.0.1:{port}", partial(read_authority, file), longest_wait_ms=100
+            )
+            await until_answered(channel)
+            file.write_bytes(second.certificate)
+            await until_answered(channel)  # by the connection that stands
+        async with channel, serving(new.key, new.certificate, port):
+            await until_answered(channel)
+
+    asyncio.run(scenario())
+
+
+class Inner:
+    """A channel in a state, and what became of it."""
+
+    def __init__(self, trusted: bytes) -> None:
+        self.trusted = trusted
+        self.state = grpc.ChannelConnectivity.IDLE
+        self.closed = asyncio.Event()
+
+    def get_state(self, _: bool = False) -> grpc.ChannelConnectivity:
+        return self.state
+
+    async def wait_for_state_change(self, _: grpc.ChannelConnectivity) -> None:
+        await self.closed.wait()
+
+    async def close(self, _: float | None = None) -> None:
+        self.state = grpc.ChannelConnectivity.SHUTDOWN
+        self.closed.set()
+
+    def unary_unary(self, method: str) -> Callable[[bytes], tuple[bytes, str, bytes]]:
+        return lambda data: (self.trusted, method, data)
+
+
+def test_a_connection_that_stands_and_a_file_that_is_none_change_nothing() -> None:
+    made: list[Inner] = []
+    trusted: list[bytes | None] = [b"first"]
+
+    def authority() -> bytes:
+        if trusted[0] is None:
+            raise InvalidParameter("ca: expected a certificate, got none")
+        return trusted[0]
+
+    def channel(ca: bytes, _: object) -> Inner:
+        made.append(Inner(ca))
+        return made[-1]
+
+    async def scenario() -> None:
+        renewed = RenewedChannel(authority, channel, lambda: None)  # type: ignore[arg-type]  # what is used of one
+        call = renewed.unary_unary(METHOD)
+        assert call(b"x") == (b"first", METHOD, b"x")
+        trusted[0] = None
+        assert call(b"x")[0] == b"first"  # half written
+        trusted[0] = b"second"
+        made[0].state = grpc.ChannelConnectivity.READY
+        assert call(b"x")[0] == b"first"  # the connection stands
+        made[0].state = grpc.ChannelConnectivity.TRANSIENT_FAILURE
+        watching = asyncio.ensure_future(renewed.wait_for_state_change(made[0].state))
+        await asyncio.sleep(0)
+        assert call(b"x")[0] == b"second"
+        await asyncio.wait_for(watching, 5)  # the old channel's watcher goes on with the new one
+        assert renewed.get_state() is grpc.ChannelConnectivity.IDLE
+        assert made[0].closed.is_set()
+        await renewed.close()
+        assert made[1].closed.is_set()
+
+    asyncio.run(scenario())
+    assert len(made) == 2
+
+
+@pytest.mark.parametrize("content", [b"", b"no certificate", b"\xff\xfe", NOT_THERE.encode()])
+def test_a_file_without_a_certificate_is_refused_with_its_path(
+    tmp_path: Path, content: bytes
+) -> None:
+    file = tmp_path / "ca.pem"
+    file.write_bytes(content)
+    with pytest.raises(InvalidParameter, match=r"expected a certificate \(PEM\) in .*ca\.pem"):
+        read_authority(file)
+    with pytest.raises(InvalidParameter, match="cannot be read: No such file"):
+        read_authority(tmp_path / "absent.pem")

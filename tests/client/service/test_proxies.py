@@ -1,0 +1,132 @@
+"""TLS goes through the proxy that the environment names; plain text through none."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import grpc
+import pytest
+
+from askance_aggregator.server.devices import AggregatorServer, ServerParts, Settings
+from askance_aggregator.server.process.certificates import self_made
+from askance_aggregator.server.process.tokens import EnrolmentTokens
+from askance_aggregator.store import MemoryStore
+from askance_client.service import system_now_s
+
+WAIT_S = 30
+PROXIES = ("grpc_proxy", "https_proxy", "http_proxy", "no_grpc_proxy", "no_proxy")
+PROGRAM = """
+import asyncio, sys
+from functools import partial
+from pathlib import Path
+from askance_client.service import Secret, enrol, open_channel, read_authority
+
+address, token, ca = sys.argv[1:]
+authority = partial(read_authority, Path(ca)) if ca else None
+
+async def work():
+    async with open_channel(address, authority, longest_wait_ms=1000) as channel:
+        print(*await enrol(channel, token.encode(), [Secret(bytes(32)).device()]))
+
+asyncio.run(work())
+"""
+
+
+class Proxy:
+    """A proxy on loopback that makes tunnels (CONNECT) and keeps what it was asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.seen = b""
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = self._listener.accept()
+                threading.Thread(target=self._tunnel, args=(connection,), daemon=True).start()
+
+    def _tunnel(self, client: socket.socket) -> None:
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += client.recv(1024)
+        line = head.split(b"\r\n")[0].decode()
+        self.asked.append(line)
+        host, _, port = line.split()[1].rpartition(":")
+        server = socket.create_connection((host, int(port)))
+        client.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        back = threading.Thread(target=self._copy, args=(server, client), daemon=True)
+        back.start()
+        self._copy(client, server)
+
+    def _copy(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                self.seen += data
+                target.sendall(data)
+
+
+@pytest.fixture
+def proxy() -> Iterator[Proxy]:
+    running = Proxy()
+    yield running
+    running.close()
+
+
+@pytest.fixture(params=["tls", "plain"])
+def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, str, str]]:
+    """Address and token of an aggregator, and the authority's file; of plain text no file."""
+    authority, own = self_made([], system_now_s())
+    secret = grpc.ssl_server_credentials([(own.key, own.certificate)])
+    tls = request.param == "tls"
+    tokens = EnrolmentTokens(bytes(32), system_now_s)
+    parts = ServerParts(credentials=secret if tls else None, enrolment=tokens)
+    settings = Settings(stop_grace_s=0.2)
+    file = tmp_path / "ca.pem"
+    file.write_bytes(authority.certificate)
+    with AggregatorServer.start(MemoryStore(), settings=settings, parts=parts) as server:
+        yield server.address, tokens.issue(1, 1).text, str(file) if tls else ""
+
+
+def enrolled(served: tuple[str, str, str], **proxies: str) -> str:
+    """Enrol in a process with these variables of proxies, and return what it printed."""
+    own = {name: value for name, value in os.environ.items() if name.lower() not in PROXIES}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *served],
+        env={**own, **proxies, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("variable", ["grpc_proxy", "https_proxy"])
+def test_tls_goes_through_the_proxy_as_a_tunnel_that_hides_the_token(
+    proxy: Proxy, served: tuple[str, str, str], variable: str
+) -> None:
+    """Plain text, to this very machine, goes through none whatever the environment says."""
+    address, token, ca = served
+    assert enrolled(served, **{variable: f"http://{proxy.address}"}) == "1 0"
+    assert proxy.asked == ([f"CONNECT {address} HTTP/1.1"] if ca else [])
+    assert bool(proxy.seen) == bool(ca)
+    assert token.encode() not in proxy.seen
+
+
+def test_a_host_in_no_proxy_is_called_directly(proxy: Proxy, served: tuple[str, str, str]) -> None:
+    assert enrolled(served, https_proxy=f"http://{proxy.address}", no_proxy="127.0.0.1") == "1 0"
+    assert proxy.asked == []

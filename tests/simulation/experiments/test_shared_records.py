@@ -1,0 +1,88 @@
+"""The trials of a process read and encode their file once, and again when it has changed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import askance as ask
+from askance_client.errors import InvalidRecord
+from askance_client.records import Table
+from askance_simulation.populations import sources
+from askance_simulation.populations.files import read_file as before
+
+ROWS = ["yes", "no", "no", "maybe"] * 500
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """List the files that are read."""
+    files: list[Path] = []
+
+    def read_file(path: Path, delimiter: str) -> Table:
+        files.append(path)
+        return before(path, delimiter)
+
+    monkeypatch.setattr(sources, "read_file", read_file)
+    return files
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    path = tmp_path / "people.csv"
+    write(path, ROWS)
+    return path
+
+
+def write(path: Path, rows: list[str]) -> None:
+    path.write_text("\n".join(["answer,town", *(f"{row},t{row}" for row in rows)]) + "\n")
+
+
+def test_the_trials_of_a_sweep_share_their_records(people: Path, read: list[Path]) -> None:
+    found = ask.sweep("frequency", {"epsilon": [4, 8], "column": "answer"}, trials=3, data=people)
+    assert len(found.rows) == 6
+    assert read == [people]
+
+
+def test_the_trials_of_a_simulation_share_their_records(people: Path, read: list[Path]) -> None:
+    made = ask.named("frequency", epsilon=8, data=people, settings={"column": "answer"})
+    done = ask.simulate(made.study, made.people, fleet="columns", trials=3)
+    assert len({trial.transcript.digest for trial in done.trials}) == 3
+    assert read == [people]
+
+
+def test_shared_records_are_those_of_a_first_reading(people: Path) -> None:
+    made = ask.named("frequency", epsilon=8, data=people, settings={"column": "answer"})
+    for _ in range(2):
+        users = made.people(ask.Seed.of(0))
+        assert users.schema == ask.read(people, keep=["answer"]).schema
+        assert [str(kind) for kind in users.schema.fields] == ["answer", "town"]
+
+
+def test_a_file_that_was_written_again_is_read_again(people: Path, read: list[Path]) -> None:
+    made = ask.named("frequency", epsilon=8, data=people, settings={"column": "answer"})
+    first = made.people(ask.Seed.of(0))
+    write(people, [*ROWS, "never", "never"])
+    os.utime(people, ns=(1, 1))
+    second = made.people(ask.Seed.of(0))
+    assert (first.size, second.size) == (len(ROWS), len(ROWS) + 2)
+    assert read == [people, people]
+
+
+def test_another_schema_or_label_is_read_anew(people: Path, read: list[Path]) -> None:
+    for label in (None, "answer", "town"):
+        made = ask.named(
+            "frequency", epsilon=8, data=people, settings={"column": "answer"}, label=label
+        )
+        assert made.people(ask.Seed.of(0)).size == len(ROWS)
+    assert len(read) == 3
+
+
+def test_a_file_that_is_gone_is_no_longer_shared(people: Path) -> None:
+    made = ask.named("frequency", epsilon=8, data=people, settings={"column": "answer"})
+    made.people(ask.Seed.of(0))
+    people.unlink()
+    with pytest.raises(InvalidRecord):
+        made.people(ask.Seed.of(0))

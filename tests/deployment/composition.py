@@ -76,6 +76,7 @@ class Composition:
             self._ports["haproxy"] = self._ports["aggregator-1"]
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._ended: set[str] = set()
+        self._failed: set[str] = set()
         self._stopping = threading.Event()
         self._guard = threading.Lock()
         self._supervisor = threading.Thread(target=self._restart, daemon=True)
@@ -123,7 +124,7 @@ class Composition:
             self._start(service)
 
     def finish(self, service: str) -> str:
-        """Run a service of one command to its end, and return what it wrote."""
+        """Run a service of one command to its end, which has to be a good one; return its log."""
         self.up(service)
         self._await_end(service)
         return self.log_of(service)
@@ -203,6 +204,7 @@ class Composition:
     def _await_end(self, service: str) -> None:
         until = time.monotonic() + PATIENCE_S
         while service not in self._ended:
+            assert service not in self._failed, self.log_of(service)
             assert time.monotonic() < until, self.log_of(service)
             time.sleep(0.05)
 
@@ -219,6 +221,8 @@ class Composition:
                     elif code == 0:
                         del self._running[service]
                         self._ended.add(service)
+                    else:
+                        self._failed.add(service)
 
     def _stop(self) -> None:
         self._stopping.set()

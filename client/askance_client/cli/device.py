@@ -136,7 +136,7 @@ def _add_init(parser: argparse.ArgumentParser) -> None:
         ("--data", Path, "FILE", "the records, of the kind that the file's suffix tells"),
         ("--records", _reads("an_origin", "record_settings"), "KIND:WHERE", _RECORDS),
         ("--query", str, "SQL", "of sqlite and duckdb: a SELECT with the records' columns"),
-        ("--row", _row, "N", "one member, by the row's number from 0"),
+        ("--row", _whole_number, "N", "one member, by the row's number from 0"),
         ("--key", str, "COLUMN", "a gateway, for all rows: the column that names members"),
         ("--life-epsilon", _reads("a_budget"), "E", "the most all studies together may cost, nats"),
         ("--day-epsilon", _reads("a_budget"), "E", "the most one UTC day may cost"),
@@ -186,6 +186,8 @@ def _add_enroll(parser: argparse.ArgumentParser) -> None:
     token.add_argument(
         "--token-file", type=Path, metavar="FILE", help="file of the token; - for standard input"
     )
+    wait = "wait for an aggregator that is starting, at most S seconds (default: 0)"
+    parser.add_argument("--wait", type=_whole_number, default=0, metavar="S", help=wait)
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
@@ -237,7 +239,7 @@ def _add_approve(parser: argparse.ArgumentParser) -> None:
     _add_deny(parser)
     parser.add_argument(
         "--days",
-        type=_row,
+        type=_whole_number,
         metavar="N",
         help="the approval holds for so many days; default: consent_days, or the study's expiry",
     )
@@ -246,7 +248,7 @@ def _add_approve(parser: argparse.ArgumentParser) -> None:
 def _add_console(parser: argparse.ArgumentParser) -> None:
     _add_place(parser)
     port = "of 127.0.0.1, where the page is served; default: a free one"
-    parser.add_argument("--port", type=_row, default=0, metavar="N", help=port)
+    parser.add_argument("--port", type=_whole_number, default=0, metavar="N", help=port)
     member = "of a gateway: that member's own budgets and history, without decisions"
     parser.add_argument("--member", default="", metavar="NAME", help=member)
 
@@ -410,9 +412,9 @@ def _silence_grpc() -> None:
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # read when gRPC is first imported
 
 
-def _row(text: str) -> int:
+def _whole_number(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 9:
-        raise argparse.ArgumentTypeError("expected a row's number of 0 or more")
+        raise argparse.ArgumentTypeError(f"expected a whole number of 0 or more, got {text!r}")
     return int(text)
 
 

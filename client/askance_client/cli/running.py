@@ -39,6 +39,7 @@ from askance_client.service import (
 )
 
 _MAX_TOKEN_CHARACTERS = 1024
+_RETRY_MS = 1_000  # between two connections of `enroll --wait`
 
 
 class AggregatorFailed(AskanceError):
@@ -55,7 +56,9 @@ def enroll(home: DeviceHome, path: Path, arguments: argparse.Namespace) -> dict[
     try:
         gateway = gateway_identity(home.secret(), people.names)
         certificate = CertificateFile(home.certificate_path, system_now_s)
-        new, known = asyncio.run(_enrol(configuration, token, identities, gateway, certificate))
+        new, known = asyncio.run(
+            _enrol(configuration, arguments.wait, token, identities, gateway, certificate)
+        )
         held = certificate.read()
     except (aio.AioRpcError, RemoteProtocolError) as error:
         raise AggregatorFailed(_explained(configuration, describe(error))) from None
@@ -188,14 +191,16 @@ def _files(
 
 async def _enrol(
     configuration: DeviceConfiguration,
+    wait_s: int,
     token: bytes,
     identities: Sequence[Identity],
     gateway: Identity | None,
     certificate: CertificateFile,
 ) -> tuple[int, int]:
-    wait_ms = 1000 * configuration.longest_wait_s
     address, authority = str(configuration.aggregator), _authority(configuration)
-    async with open_channel(address, authority, longest_wait_ms=wait_ms) as channel:
+    async with open_channel(address, authority, longest_wait_ms=_RETRY_MS) as channel:
+        with suppress(TimeoutError):  # the call below then says why the aggregator is not reached
+            await asyncio.wait_for(channel.channel_ready(), wait_s)
         return await enrol(channel, token, identities, gateway, certificate)
 
 

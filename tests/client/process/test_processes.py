@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 from pathlib import Path
 from typing import Any
 
+from askance_aggregator.server.devices import AggregatorServer, ServerParts, Settings
+from askance_aggregator.server.process.tokens import EnrolmentTokens
+from askance_aggregator.store import MemoryStore
 from askance_client.cli.home import DeviceHome
 from askance_client.ledger import Posting
+from askance_client.service import system_now_s
+from tests.client.process.conftest import make_folder
 
 PEOPLE = 5
 WAIT_S = 60
@@ -45,6 +51,25 @@ def test_members_are_enrolled_once_and_again_is_no_harm(aggregator: Any, folder:
     )
     assert folder.run("enroll", "--token", token)[1]["known"] == PEOPLE
     assert aggregator.store.population() == PEOPLE
+
+
+def test_enroll_waits_for_an_aggregator_that_is_starting(tmp_path: Path) -> None:
+    store, tokens = MemoryStore(), EnrolmentTokens(bytes(32), system_now_s)
+    with socket.create_server(("127.0.0.1", 0)) as proxy:  # of which no aggregator is ready
+        host, port = proxy.getsockname()
+        folder = make_folder(tmp_path, f"{host}:{port}")
+        words = ("enroll", "--token", tokens.issue(PEOPLE, 1).text)
+        process = folder.start(*words, "--wait", str(WAIT_S))
+        proxy.accept()[0].close()
+    code, failure, _ = folder.run(*words)
+    assert (code, "UNAVAILABLE" in failure["failure"]["message"]) == (1, True)
+    settings, parts = Settings(stop_grace_s=0.2), ServerParts(enrolment=tokens)
+    server = AggregatorServer.start(store, host=host, port=port, settings=settings, parts=parts)
+    try:
+        out, err = process.communicate(timeout=WAIT_S)
+    finally:
+        server.stop()
+    assert (json.loads(out)["enrolled"], err) == (PEOPLE, "")
 
 
 def test_a_token_for_fewer_enrols_nobody_and_says_why_in_a_line(

@@ -68,11 +68,12 @@ def test_the_plan_for_an_effect_finds_it(association: ModuleType) -> None:
 
 @pytest.mark.parametrize(
     ("epsilon", "draws"),
-    [("2", 6), *(pytest.param(epsilon, 12, marks=pytest.mark.slow) for epsilon in EPSILONS)],
+    [("2", 6), *(pytest.param(epsilon, 24, marks=pytest.mark.slow) for epsilon in EPSILONS)],
 )
 def test_differences_of_groups_are_covered(
     association: ModuleType, epsilon: str, draws: int
 ) -> None:
+    """The width (1.65 by 96 draws) is over a deviation that the draws themselves give."""
     row = association.difference_row("0", (0.3, 0.3), 0.2, epsilon, 20_000, draws)
     assert row.rejected <= most(draws)
     assert row.missed <= most(draws)

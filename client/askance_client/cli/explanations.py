@@ -99,22 +99,21 @@ def _classes(query: Query, randomizer: Randomizer) -> dict[str, Any]:
     }
 
 
-def explained_study(known: KnownStudy, terms: StudyTerms, now_s: int) -> dict[str, Any]:
+def explained_study(known: KnownStudy, terms: StudyTerms, state: str) -> dict[str, Any]:
     """Return a study as a JSON object: terms, the owner's decision, and the most it may cost."""
     decision = known.decision
-    state = "waiting" if known.waits(now_s) else "expired"
     entry: dict[str, Any] = {
         "study": known.digest.hex(),
         "analyst": known.analyst.hex(),
         **explained_terms(terms),
         "first_asked": utc_text(known.first_s),
+        "state": state,
     }
-    if decision is not None and decision.holds(now_s):
-        state = decision.verdict.value
+    if decision is not None and decision.verdict.value == state:
         entry |= {"decided": utc_text(decision.at_s), "why": decision.why}
         if decision.until_s:
             entry["until"] = utc_text(decision.until_s)
-    return entry | {"state": state}
+    return entry
 
 
 def explained_terms(terms: StudyTerms) -> dict[str, Any]:
@@ -221,6 +220,8 @@ def _price(entry: Mapping[str, Any]) -> Iterator[str]:
 def _state(entry: Mapping[str, Any]) -> Iterator[str]:
     if entry.get("state") == "waiting":
         yield f"  waits for the owner: device approve FOLDER {entry['study'][:16]}, or deny"
+    elif entry.get("state") == "pinned":
+        yield "  answered, because its analyst is pinned"
     elif "state" in entry:
         until = f" until {entry['until']}" if "until" in entry else ""
         why = f": {printable(entry['why'])}" if entry.get("why") else ""

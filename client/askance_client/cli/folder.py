@@ -168,7 +168,7 @@ class OpenFolder:
         terms = study_of(known)
         if terms is None:  # examined when it came; unreadable only by another version
             return {"study": known.digest.hex(), "analyst": known.analyst.hex()}
-        entry = explained_study(known, terms, now_s)
+        entry = explained_study(known, terms, self._consents().state(known, now_s))
         if whole:
             policy = self.configuration().policy
             entry["left"] = left(self.ledgers, policy, known.digest, terms, now_s, member)

@@ -14,7 +14,7 @@ from askance_client.owner.laws import percent
 Entry = Mapping[str, Any]
 """Object of an operation's answer (`askance_client.cli.folder`)."""
 
-_WAITS, _PINNED = "waits for the owner", "answered, because its analyst is pinned"
+_STATES = {"waiting": "waits for the owner", "pinned": "answered, because its analyst is pinned"}
 _NO_QUESTION = "No question was charged."
 _EXPORT = Markup('<p>Each question that was charged; <a href="history.csv">export as CSV</a>.</p>')
 _QUESTION = """<h3>{question}</h3><p>An answer costs {cost}.{rounded}</p>
@@ -42,7 +42,7 @@ def budgets(
 ) -> bytes:
     """Make the first page: budgets, studies that wait, budgets of studies, newest questions."""
     general = [name for name in policy["left"] if name not in ("study", "epoch")]
-    waiting = [found for found in studies if policy["consent"] == "ask" and _waits(found)]
+    waiting = [found for found in studies if found.get("state") == "waiting"]
     others = [found for found in studies if found not in waiting]
     gateway = any("member" in entry for entry in newest) and not view.member
     return frame(
@@ -52,9 +52,9 @@ def budgets(
         "Each bar shows the member with the least left:" if gateway else "",
         bars(policy["left"], general),
         _heading("Studies that wait for a decision"),
-        cards([_card(view, policy, found) for found in waiting], "No study waits."),
+        cards([_card(view, found) for found in waiting], "No study waits."),
         _heading("Budgets of other studies"),
-        cards([_card(view, policy, found) for found in others], "There is none."),
+        cards([_card(view, found) for found in others], "There is none."),
         _heading("Newest questions"),
         cards([_asked(view, entry) for entry in newest], _NO_QUESTION),
     )
@@ -73,16 +73,14 @@ def history(view: OwnersView, entries: Sequence[Entry], page: int, *, older: boo
     return frame(view, "Questions", "history", _EXPORT, listed, turns("history", page, older=older))
 
 
-def studies(
-    view: OwnersView, policy: Entry, found: Sequence[Entry], page: int, *, older: bool
-) -> bytes:
+def studies(view: OwnersView, found: Sequence[Entry], page: int, *, older: bool) -> bytes:
     """Make a page of the studies that the device was asked about, newest first."""
-    listed = cards([_card(view, policy, study) for study in found], "No study was asked about.")
+    listed = cards([_card(view, study) for study in found], "No study was asked about.")
     head = _heading("Newest first")
     return frame(view, "Studies", "studies", head, listed, turns("studies", page, older=older))
 
 
-def study(view: OwnersView, policy: Entry, found: Entry) -> bytes:
+def study(view: OwnersView, found: Entry) -> bytes:
     """Make the page of a study: terms, budgets, questions with their chances, and the decision."""
     if "fields" not in found:
         return frame(view, "Study", "studies", "Its terms cannot be read.")
@@ -91,7 +89,7 @@ def study(view: OwnersView, policy: Entry, found: Entry) -> bytes:
         found["purpose"] or "Study without a purpose",
         "studies",
         pairs(
-            ("State", _state(view, policy, found)),
+            ("State", _state(view, found)),
             ("Reason", found.get("why", "") if not view.member else ""),
             ("May ask about", ", ".join(found["fields"]) or "no field"),
             ("Costs at most", _price(found)),
@@ -140,13 +138,8 @@ def _code(text: str) -> Markup:
     return fill("<code>{}</code>", text)
 
 
-def _waits(found: Entry) -> bool:
-    return bool(found.get("state") == "waiting")
-
-
-def _state(view: OwnersView, policy: Entry, found: Entry) -> Markup:
-    waits = _WAITS if policy["consent"] == "ask" else _PINNED
-    text = waits if _waits(found) else found["state"]
+def _state(view: OwnersView, found: Entry) -> Markup:
+    text = _STATES.get(found["state"], found["state"])
     until = joined((" until ", time_of(view, found["until"]))) if "until" in found else ""
     return fill('<span class="state {}">{}</span>{}', found["state"], text, until)
 
@@ -167,13 +160,13 @@ def _each_time(found: Entry) -> str:
     return f"{price}, {epochs} times, every {days} days from {found['first_epoch']}"
 
 
-def _card(view: OwnersView, policy: Entry, found: Entry) -> Markup:
+def _card(view: OwnersView, found: Entry) -> Markup:
     if "fields" not in found:
         return _link(found, found["study"][:16])
     return fill(
         "<h3>{}</h3><p>{}</p><p>About {}. Costs at most {}.</p>{}",
         _link(found, found["purpose"] or "no purpose"),
-        _state(view, policy, found),
+        _state(view, found),
         ", ".join(found["fields"]) or "no field",
         _price(found),
         bars(found["left"], ["study"]),

@@ -117,13 +117,13 @@ class OwnerSite:
         known = self._known()[(page - 1) * STUDIES :]
         shown = [self._whole(found) for found in known[:STUDIES]]
         older = len(known) > STUDIES
-        return PageAnswer(pages.studies(self.view, self._allowed(), shown, page, older=older))
+        return PageAnswer(pages.studies(self.view, shown, page, older=older))
 
     def _study(self, request: PageRequest) -> PageAnswer:
         found = self._whole(request.query)
         if "study" not in found:  # the digits of a request, which has no page
             raise NotServed(404)
-        return PageAnswer(pages.study(self.view, self._allowed(), found))
+        return PageAnswer(pages.study(self.view, found))
 
     def _policy(self, _: PageRequest) -> PageAnswer:
         return PageAnswer(pages.policy(self.view, self._allowed()))

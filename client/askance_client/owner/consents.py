@@ -200,9 +200,15 @@ class Consents:
 
     def waiting(self, now_s: int) -> tuple[KnownStudy, ...]:
         """Return the studies that wait for a decision; none by the rule `PINNED`."""
-        if self._rule is ConsentRule.PINNED:
-            return ()
-        return tuple(known for known in self.studies() if known.waits(now_s))
+        return tuple(known for known in self.studies() if self.state(known, now_s) == "waiting")
+
+    def state(self, known: KnownStudy, now_s: int) -> str:
+        """Return "approved", "denied", "expired", "waiting", or "pinned": answered undecided."""
+        if known.decision is not None and known.decision.holds(now_s):
+            return known.decision.verdict.value
+        if not known.waits(now_s):
+            return "expired"
+        return "waiting" if self._rule is ConsentRule.ASK else "pinned"
 
     def named(self, name: str, analyst: bytes | None = None) -> KnownStudy:
         """Return the study of a digest, or of its first eight hexadecimal digits or more.

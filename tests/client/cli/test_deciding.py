@@ -181,6 +181,21 @@ def test_an_owner_is_told_what_all_epochs_of_a_study_cost(
         assert part in text, text
 
 
+def test_an_undecided_study_of_a_pinned_analyst_is_shown_as_answered(
+    folder: Folder, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder.meet()
+    pinned = CONFIGURATION.replace('consent = "ask"', 'consent = "pinned"')
+    folder.home.configuration.write_text(pinned)
+    assert run("explain", folder.name)[1]["explained"][0]["state"] == "pinned"
+    assert main(["explain", str(folder.path), folder.name]) == 0
+    text = capsys.readouterr().out
+    assert "answered, because its analyst is pinned" in text
+    assert "approve" not in text
+    run("deny", folder.name)
+    assert run("explain", folder.name)[1]["explained"][0]["state"] == "denied"
+
+
 def test_a_study_without_end_can_be_shown_and_denied(folder: Folder, run: Run) -> None:
     """An expiry that no calendar has stopped every command that would have shown the study."""
     folder.is_asked(folder.setup.study(expires=(1 << 63) - 1))

@@ -281,14 +281,15 @@ class Step:
         known: whether a cluster is not empty, within the error, shape (k,).
         moves: of the centres that are known, shape (k, d).
         reach: bound of the error of a component.
-        moved: whether a centre that is known is off the mean of its cluster beyond the error.
+        settled: whether the answer shows every cluster, and no centre off the mean of its cluster
+            beyond the error; never by an answer of zeros, so that a rehearsal takes all steps.
     """
 
     shares: NDArray[np.float64]
     known: NDArray[np.bool_]
     moves: NDArray[np.float64]
     reach: float
-    moved: bool
+    settled: bool
 
     @classmethod
     def of(
@@ -313,8 +314,8 @@ class Step:
         safe = np.where(known, shares, 1.0)[:, None]
         noise = reach / 2 / safe
         moves = sums / safe * np.minimum(1.0, MOST_STEP / np.maximum(noise, 2.0**-40))
-        moved = bool((np.abs(sums) > reach).any()) or not bool(known.all())
-        return cls(shares, known, moves, reach, moved)
+        settled = (counts > reach).all() and (np.abs(sums) <= reach).all()
+        return cls(shares, known, moves, reach, bool(settled))
 
     def taken(self, centres: Points) -> Points:
         """Move the centres; one that may be empty goes half of the way to that of the greatest."""

@@ -302,7 +302,7 @@ def _maximise(schema: Schema, k: int, given: RoundSettings) -> Learning[Gaussian
         table = np.array(answer.values).reshape(k, -1)
         weights = np.array(bells.weights)
         step = Step.of(table[:, 0], table[:, 1:-1], weights, reach_of(answer, tau))
-        if tau is not None and not step.moved:
+        if tau is not None and step.settled:
             late = [bells]
             break
         bells = _moved(bells, step, table[:, -1] / float(COUNT), first)

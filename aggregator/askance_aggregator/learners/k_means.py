@@ -241,7 +241,7 @@ def _lloyd(schema: Schema, k: int, given: RoundSettings) -> Learning[Clusters]:
         (answer,) = yield Batch([_sums(parts, centres, given.reach(len(parts)), tau)])
         table = np.array(answer.values).reshape(k, -1)
         step = Step.of(table[:, 0], table[:, 1:], shares, reach_of(answer, tau))
-        if tau is not None and not step.moved:
+        if tau is not None and step.settled:
             late = [centres]
             break
         centres, shares = step.taken(centres), step.shares

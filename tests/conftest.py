@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
@@ -18,6 +19,10 @@ from tests.postgresql import PostgresqlServer, missing
 # A busy machine is not a failure: no property test has a deadline.
 settings.register_profile("askance", deadline=None)
 settings.load_profile("askance")
+
+# The workers of a run fill the cores, and inherit this: threads of linear algebra beside them wait
+# for each other, and a plan on a busy machine of 2 cores takes four times the processor's time.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 class Listed(Permutation):

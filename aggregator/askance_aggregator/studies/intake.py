@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from askance_aggregator.studies.rounds import Group, Round
 from askance_aggregator.studies.tallies import Places, SymbolTable, Tally
 from askance_client.codec import decode_report
 from askance_client.errors import RemoteProtocolError
-from askance_client.messages import AckStatus, Refusal, Report
+from askance_client.messages import AckStatus, Reason, Refusal, Report
 from askance_client.randomizers import Randomizer
 
 _MAX_SEQUENCE = (1 << 63) - 1  # no ledger numbers further, and no store keeps more
@@ -43,6 +44,39 @@ class Arrival(NamedTuple):
     data: bytes
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class CheckedMessage:
+    """Reports of one message that passed the checks, whichever member of their cohort sent them.
+
+    Args:
+      cohort: number of the cohort that is asked the requests.
+      groups: numbers of the reports' groups, all different.
+      reports: the reports, decoded.
+      data: the reports as they arrived.
+      answers: number of the reports that are answers.
+      refusals: reasons of the others.
+      charged: sum of the reports' charges, nano-nats.
+      spent: highest of the totals that they state, nano-nats.
+      sequence: highest of their sequence numbers.
+      digests: of the requests that the reports answer.
+      sequences: the reports' sequence numbers.
+      accepted: the acknowledgements, if all of them are new.
+    """
+
+    cohort: int
+    groups: tuple[int, ...]
+    reports: tuple[Report, ...]
+    data: tuple[bytes, ...]
+    answers: int
+    refusals: tuple[Reason, ...]
+    charged: int
+    spent: int
+    sequence: int
+    digests: tuple[bytes, ...]
+    sequences: tuple[int, ...]
+    accepted: tuple[tuple[bytes, AckStatus], ...]
+
+
 class Intake:
     """Checks and enters the reports of one round.
 
@@ -53,9 +87,12 @@ class Intake:
     def __init__(self, round_: Round, accounts: Accounts) -> None:
         self._round = round_
         self._tables = tuple(SymbolTable(group) for group in round_.groups)
-        cohorts = {group.cohort for group in round_.groups}
-        places = {cohort: Places(cohort.members) for cohort in cohorts}
-        self._places = tuple(places[group.cohort] for group in round_.groups)
+        cohorts = dict.fromkeys(group.cohort for group in round_.groups)
+        numbers = {cohort: number for number, cohort in enumerate(cohorts)}
+        self._cohort_places = tuple(Places(cohort.members) for cohort in cohorts)
+        self._cohorts = tuple(numbers[group.cohort] for group in round_.groups)
+        self._heard = tuple(bytearray(cohort.size) for cohort in cohorts)
+        self._places = tuple(self._cohort_places[cohort] for cohort in self._cohorts)
         self._accounts = tuple(accounts.of(group.cohort) for group in round_.groups)
         self._open = sum(table.open for table in self._tables)
         self._groups = {group.digest: number for number, group in enumerate(round_.groups)}
@@ -70,6 +107,18 @@ class Intake:
     def open(self) -> int:
         """Number of answers still missing."""
         return self._open
+
+    @property
+    def one_cohort(self) -> bool:
+        """True if the members of all groups are the same."""
+        return len(self._cohort_places) == 1
+
+    def owes_all(self, ordinal: int) -> bool:
+        """Return whether this user is a member of every group and was not heard yet."""
+        if not self.one_cohort:
+            return False
+        place = self._cohort_places[0].of(ordinal)
+        return place is not None and not self._heard[0][place]
 
     def owes(self, ordinal: int) -> list[Group]:
         """The groups whose request this user has neither answered nor refused."""
@@ -104,23 +153,87 @@ class Intake:
             return AckStatus.MALFORMED
         return Arrival(number, index, ordinal, report, data)
 
+    def check_message(self, data: tuple[bytes, ...]) -> CheckedMessage | None:
+        """Check the reports of a message together, for any user.
+
+        Returns:
+          None: they have to be checked one by one, since one is wrong, or they are not to different
+          requests of this round to one cohort.
+        """
+        try:
+            reports = tuple(map(decoded, data))
+        except RemoteProtocolError:
+            return None
+        groups = tuple(self._groups.get(report.request_digest, -1) for report in reports)
+        cohorts = {self._cohorts[group] for group in groups if group >= 0}
+        if len(cohorts) != 1 or min(groups) < 0 or len(set(groups)) < len(groups):
+            return None
+        if not all(map(self._plausible, reports, groups)):
+            return None
+        refusals = tuple(r.outcome.reason for r in reports if isinstance(r.outcome, Refusal))
+        return CheckedMessage(
+            cohort=cohorts.pop(),
+            groups=groups,
+            reports=reports,
+            data=data,
+            answers=len(reports) - len(refusals),
+            refusals=refusals,
+            charged=sum(report.charged_nano_nats for report in reports),
+            spent=max(report.spent_nano_nats for report in reports),
+            sequence=max(report.sequence for report in reports),
+            digests=tuple(report.request_digest for report in reports),
+            sequences=tuple(report.sequence for report in reports),
+            accepted=tuple((report.request_digest, AckStatus.ACCEPTED) for report in reports),
+        )
+
+    def place(self, message: CheckedMessage, ordinal: int) -> int | None:
+        """Return the position of a user in the cohort of a message; None: it is not a member."""
+        return self._cohort_places[message.cohort].of(ordinal)
+
+    def arrivals(self, message: CheckedMessage, ordinal: int, place: int) -> list[Arrival]:
+        """Return the reports of a message one by one."""
+        return [
+            Arrival(group, place, ordinal, report, data)
+            for group, report, data in zip(
+                message.groups, message.reports, message.data, strict=True
+            )
+        ]
+
+    def add_message(self, message: CheckedMessage, ordinal: int, place: int) -> None:
+        """Count the reports of a message; what is settled already is left as it is."""
+        heard = self._heard[message.cohort]
+        if heard[place]:
+            for arrival in self.arrivals(message, ordinal, place):
+                self.add(arrival)
+            return
+        heard[place] = 1
+        for group, report in zip(message.groups, message.reports, strict=True):
+            self._write(group, place, report)
+        self._open -= len(message.groups)
+        account = self._accounts[message.groups[0]]
+        account.confirm(place, message.charged, message.spent)
+
     def add(self, arrival: Arrival) -> None:
         """Count a report; what is settled already is left as it is."""
-        table = self._tables[arrival.group]
-        if table.settled(arrival.place):
+        group, place, report = arrival.group, arrival.place, arrival.report
+        if self._tables[group].settled(place):
             return
-        report = arrival.report
-        if isinstance(report.outcome, Refusal):
-            table.refuse(arrival.place, report.outcome.reason)
-        else:
-            table.write(arrival.place, report.outcome, reused=not report.charged_nano_nats)
+        self._heard[self._cohorts[group]][place] = 1
+        self._write(group, place, report)
         self._open -= 1
-        account = self._accounts[arrival.group]
-        account.confirm(arrival.place, report.charged_nano_nats, report.spent_nano_nats)
+        self._accounts[group].confirm(place, report.charged_nano_nats, report.spent_nano_nats)
 
     def tallies(self) -> tuple[Tally, ...]:
         """Close the round."""
         return tuple(table.tally() for table in self._tables)
+
+    def _write(self, group: int, place: int, report: Report) -> None:
+        """Enter a report in the table of its group."""
+        outcome = report.outcome
+        if isinstance(outcome, Refusal):
+            self._tables[group].refuse(place, outcome.reason)
+        else:
+            self._tables[group].write(place, outcome, reused=not report.charged_nano_nats)
 
     def _plausible(self, report: Report, number: int) -> bool:
         charged = report.charged_nano_nats

@@ -51,9 +51,15 @@ class Places:
         self._members = np.ascontiguousarray(members, np.int64).data
         self._ordinal = -1  # the last one that was looked up: a message's reports are one user's
         self._place: int | None = None
+        self._first = int(members[0]) if len(members) else 0
+        # Of all users, or of none: no search.
+        self._range = not len(members) or int(members[-1]) - self._first == len(members) - 1
 
     def of(self, ordinal: int) -> int | None:
         """Return the position of this user among the members, if any."""
+        if self._range:
+            place = ordinal - self._first
+            return place if 0 <= place < len(self._members) else None
         if ordinal != self._ordinal:
             members = self._members
             place = bisect_left(members, ordinal)

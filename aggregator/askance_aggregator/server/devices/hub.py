@@ -16,7 +16,7 @@ import grpc
 from askance_aggregator.clock import SteadyClock, SystemSteadyClock
 from askance_aggregator.server.devices.connections import Connection, UserConnection
 from askance_aggregator.server.devices.deadlines import RoundDeadlines, RoundTimer
-from askance_aggregator.server.devices.deliveries import Deliveries, Outcome
+from askance_aggregator.server.devices.deliveries import Ack, Deliveries, Outcome
 from askance_aggregator.server.devices.followed_rounds import (
     FollowedRounds,
     OtherReports,
@@ -31,7 +31,6 @@ from askance_aggregator.studies.intake import Arrival
 from askance_aggregator.studies.rounds import Round
 from askance_aggregator.studies.tallies import Tally
 from askance_client.errors import AskanceError, LocalProtocolError, StoreError
-from askance_client.messages import AckStatus
 from askance_client.service import Sleep, sleep_ms
 
 _LOGGER = logging.getLogger(__name__)
@@ -350,7 +349,7 @@ class Hub:
             opened.close()
         return opened is not None
 
-    def acknowledge(self, connection: Connection, acks: Iterable[tuple[bytes, AckStatus]]) -> None:
+    def acknowledge(self, connection: Connection, acks: Sequence[Ack]) -> None:
         """Acknowledge over a stream: with the next request, or soon without one."""
         connection.acknowledge(acks)
         if not self._acknowledging:
@@ -411,9 +410,7 @@ class Hub:
         self._driven.discard(study_digest)
         self._phases.on(study_digest, PhaseEvent.FORGET)
 
-    async def deliver(
-        self, ordinal: int, reports: Sequence[bytes]
-    ) -> list[tuple[bytes, AckStatus]]:
+    async def deliver(self, ordinal: int, reports: Sequence[bytes]) -> Sequence[Ack]:
         """Accept a device's reports and return the status of each, once it is durable.
 
         Returns:
@@ -424,7 +421,11 @@ class Hub:
           StoreError: nothing may be acknowledged.
           RoundNotOpen: a report is of a round that is not over and not asked now; the same.
         """
-        outcomes = await self.deliver_together([(ordinal, data) for data in reports])
+        self._check_running()
+        delivery = self._deliveries.checked(ordinal, tuple(reports)) if reports else None
+        if delivery is not None:
+            return await self._deliveries.deliver_checked(delivery)
+        outcomes = await self._deliveries.deliver([(ordinal, data) for data in reports])
         acks = [(digest, status) for digest, status in outcomes if status is not None]
         if len(acks) < len(outcomes):
             raise RoundNotOpen("reports: expected an open round, found one that is not asked yet")
@@ -432,9 +433,12 @@ class Hub:
 
     async def deliver_together(self, reports: Sequence[tuple[int, bytes]]) -> list[Outcome]:
         """Accept reports of many devices, each with its ordinal (see `Deliveries.deliver`)."""
+        self._check_running()
+        return await self._deliveries.deliver(reports)
+
+    def _check_running(self) -> None:
         if self._stopped:  # rounds that wait for another process take no reports, and are not over
             raise StoreError("reports: expected a running service, found a stopped one")
-        return await self._deliveries.deliver(reports)
 
     async def stop(self) -> None:
         """Commit the reports that have arrived, and release devices and callers that wait."""

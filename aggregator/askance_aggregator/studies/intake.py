@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from askance_aggregator.studies.accounts import Accounts
 from askance_aggregator.studies.rounds import Group, Round
 from askance_aggregator.studies.tallies import Places, SymbolTable, Tally
@@ -199,29 +202,62 @@ class Intake:
             )
         ]
 
-    def add_message(self, message: CheckedMessage, ordinal: int, place: int) -> None:
-        """Count the reports of a message; what is settled already is left as it is."""
+    def add_message(self, message: CheckedMessage, ordinal: int, place: int) -> int:
+        """Count the reports of a message; what is settled already is left as it is.
+
+        Returns:
+          The number of reports that were counted.
+        """
         heard = self._heard[message.cohort]
         if heard[place]:
-            for arrival in self.arrivals(message, ordinal, place):
-                self.add(arrival)
-            return
+            return sum(map(self.add, self.arrivals(message, ordinal, place)))
         heard[place] = 1
         for group, report in zip(message.groups, message.reports, strict=True):
             self._write(group, place, report)
         self._open -= len(message.groups)
         account = self._accounts[message.groups[0]]
         account.confirm(place, message.charged, message.spent)
+        return len(message.groups)
 
-    def add(self, arrival: Arrival) -> None:
-        """Count a report; what is settled already is left as it is."""
+    def add_equal(self, data: bytes, ordinals: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Check and count a report that many users sent, as `examine` and `add` do.
+
+        Args:
+          data: the report.
+          ordinals: the users', each once.
+
+        Returns:
+          The ordinals of those whose report was counted now.
+        """
+        try:
+            report = decoded(data)
+        except RemoteProtocolError:
+            return ordinals[:0]
+        group = self._groups.get(report.request_digest)
+        if group is None or not self._plausible(report, group):
+            return ordinals[:0]
+        table, members = self._tables[group], self._places[group]
+        places = table.unsettled(members.among(ordinals))
+        if isinstance(report.outcome, Refusal):
+            table.refuse_equal(places, report.outcome.reason)
+        else:
+            table.write_equal(places, report.outcome, reused=not report.charged_nano_nats)
+        self._open -= len(places)
+        np.frombuffer(self._heard[self._cohorts[group]], np.uint8)[places] = 1
+        account = self._accounts[group]
+        account.confirm_equal(places, report.charged_nano_nats, report.spent_nano_nats)
+        return members.at(places)
+
+    def add(self, arrival: Arrival) -> bool:
+        """Count a report and return True; what is settled already is left as it is."""
         group, place, report = arrival.group, arrival.place, arrival.report
         if self._tables[group].settled(place):
-            return
+            return False
         self._heard[self._cohorts[group]][place] = 1
         self._write(group, place, report)
         self._open -= 1
         self._accounts[group].confirm(place, report.charged_nano_nats, report.spent_nano_nats)
+        return True
 
     def tallies(self) -> tuple[Tally, ...]:
         """Close the round."""

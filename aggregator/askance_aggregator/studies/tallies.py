@@ -68,6 +68,18 @@ class Places:
             self._ordinal = ordinal
         return self._place
 
+    def among(self, ordinals: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the positions of those of these users that are members, in their order."""
+        members = np.frombuffer(self._members, np.int64)
+        places = members.searchsorted(ordinals)
+        inside = places < len(members)
+        inside[inside] = members[places[inside]] == ordinals[inside]
+        return places[inside]
+
+    def at(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the ordinals of the members at these positions."""
+        return np.frombuffer(self._members, np.int64)[places]
+
 
 class SymbolTable:
     """The symbols of one group, in ordinal order, as they arrive in any order."""
@@ -108,6 +120,26 @@ class SymbolTable:
         """Enter a member's refusal."""
         self._refusals[reason] = self._refusals.get(reason, 0) + 1
         self._settle(index)
+
+    def unsettled(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return those of these members whose answer or refusal has not been entered."""
+        return indices[~self._settled[indices]]
+
+    def write_equal(self, indices: NDArray[np.int64], symbol: bytes, *, reused: bool) -> None:
+        """Enter one symbol for many members, of which none is settled (see `write`)."""
+        self._symbols[indices] = np.frombuffer(symbol, np.uint8)
+        self._answered[indices] = True
+        self._reused += reused * len(indices)
+        self._settle_all(indices)
+
+    def refuse_equal(self, indices: NDArray[np.int64], reason: Reason) -> None:
+        """Enter the refusals of many members, of which none is settled."""
+        self._refusals[reason] = self._refusals.get(reason, 0) + len(indices)
+        self._settle_all(indices)
+
+    def _settle_all(self, indices: NDArray[np.int64]) -> None:
+        self._settled[indices] = True
+        self._open -= len(indices)
 
     def _settle(self, index: int) -> None:
         self._each_settled[index] = True

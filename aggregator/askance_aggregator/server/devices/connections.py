@@ -161,6 +161,7 @@ class Connection:
         parts = opened.owed(ordinal, self.known_studies)
         if parts:
             self.known_studies.add(opened.study_digest)
+            opened.note_asked(ordinal)
             self.push(*parts)
 
     def displaced(self, ordinal: int) -> bool:

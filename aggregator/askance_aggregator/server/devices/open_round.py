@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from askance_aggregator.server.devices.states import (
     BEGUN,
@@ -32,16 +33,31 @@ from askance_client.service import (
 )
 
 _MESSAGES = 1 << 12  # messages of a round that are kept checked
+_MANY = 8  # equal reports that are counted together: numpy takes as long as for some one by one
 _SHORT = 1024  # bytes of reports of a message that others are likely to send as well
 
 
 class OpenRound:
     """State, intake and requests of an open round; requests are serialised once for all users."""
 
-    def __init__(self, round_: Round, accounts: Accounts) -> None:
+    def __init__(
+        self, round_: Round, accounts: Accounts, on_answered: Callable[[], None] | None = None
+    ) -> None:
+        """Make a round that has not begun.
+
+        Args:
+          round_: its requests and their members.
+          accounts: of its study.
+          on_answered: is called when the users that this process asked have all answered; None if
+            no other process asks any.
+        """
         self.study_digest = round_.study_digest
         self.position = 0  # in the store: later reports of other replicas are not entered yet
         self.catching_up = asyncio.Lock()
+        self.news = False  # other replicas may have stored reports since the store was looked at
+        self.on_answered = on_answered
+        self._asked: set[int] = set()  # users, by this process; if others may ask some
+        self._awaited = 0  # answers of these
         self._round = round_
         self._intake = Intake(round_, accounts)
         self._study_part = encode_response(Response(studies=(round_.study,)))
@@ -105,13 +121,31 @@ class OpenRound:
 
     def add(self, arrival: Arrival) -> None:
         """Count a durable report; entering it again changes nothing."""
-        self._intake.add(arrival)
-        self._end_if_complete()
+        self._answered(arrival.ordinal, int(self._intake.add(arrival)))
 
     def add_message(self, message: CheckedMessage, ordinal: int, place: int) -> None:
         """Count the durable reports of a message; entering them again changes nothing."""
-        self._intake.add_message(message, ordinal, place)
+        self._answered(ordinal, self._intake.add_message(message, ordinal, place))
+
+    def add_equal(self, data: bytes, ordinals: NDArray[np.int64]) -> None:
+        """Count a stored report of many users (see `Intake.add_equal`)."""
+        if len(ordinals) < _MANY:
+            for ordinal in ordinals.tolist():
+                arrival = self.examine(ordinal, data)
+                if isinstance(arrival, Arrival):
+                    self.add(arrival)
+            return
+        added = self._intake.add_equal(data, ordinals)
+        if self._asked:
+            self._awaited -= len(self._asked.intersection(added.tolist()))
         self._end_if_complete()
+
+    def note_asked(self, ordinal: int) -> None:
+        """Note that this process asks a user what it owes."""
+        if self.on_answered is not None and ordinal not in self._asked:
+            self._asked.add(ordinal)
+            new = self._intake.owes_all(ordinal)
+            self._awaited += len(self._parts) if new else len(self._intake.owes(ordinal))
 
     def expect(self) -> None:
         """Let `closed` wait for a commit: what is acknowledged as accepted is counted."""
@@ -236,6 +270,14 @@ class OpenRound:
             return ()
         requests, entries = count_contents(joined)
         return (joined,) if requests <= MAX_REQUESTS and entries <= MAX_ENTRIES else ()
+
+    def _answered(self, ordinal: int, answers: int) -> None:
+        """Note the answers of a user that have been counted."""
+        if answers and ordinal in self._asked:
+            self._awaited -= answers
+            if not self._awaited and self.on_answered is not None:
+                self.on_answered()
+        self._end_if_complete()
 
     def _end_if_complete(self) -> None:
         if self._intake.complete:

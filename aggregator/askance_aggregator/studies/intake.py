@@ -22,6 +22,8 @@ _MAX_SEQUENCE = (1 << 63) - 1  # no ledger numbers further, and no store keeps m
 _MAX_SPENT = 1 << 62  # a total that no ledger can hold is a lie, and would overflow the accounts
 _SHORT_SYMBOL = 8  # bytes of a symbol that is looked at once per round
 _SHORT = 128  # bytes of a report that others are likely to send as well, or to be read again
+_SEQUENCE_TAG = 6 << 3  # of the field of a report's sequence number, a varint
+_SEQUENCE_BYTES = 9  # at most, of a number up to `_MAX_SEQUENCE`
 
 # Symbols are few: most reports of a round equal another user's, byte for byte. Replicas read what
 # they have stored themselves once more.
@@ -35,6 +37,27 @@ def decoded(data: bytes) -> Report:
       RemoteProtocolError: it is no report.
     """
     return _decoded(data) if len(data) <= _SHORT else decode_report(data)
+
+
+def without_sequence(data: bytes) -> tuple[bytes, int]:
+    """Split off the sequence number with which a short report ends, as devices write it.
+
+    A serialised message followed by a field is that message with that field. So if the first part
+    is a report, `data` is the same report with the sequence number, wherever it was split. Reports
+    differ in the number where they are equal otherwise.
+
+    Returns:
+      The bytes before the field, and the number; `data` and 0 if it does not end with the field.
+    """
+    if not 2 < len(data) <= _SHORT or data[-1] > 127:
+        return data, 0
+    number, place = data[-1], len(data) - 2
+    while data[place] > 127 and place > 0:
+        number = number << 7 | data[place] & 127
+        place -= 1
+    if data[place] != _SEQUENCE_TAG or len(data) - place > _SEQUENCE_BYTES + 1:
+        return data, 0
+    return data[:place], number
 
 
 class Arrival(NamedTuple):
@@ -51,32 +74,28 @@ class Arrival(NamedTuple):
 class CheckedMessage:
     """Reports of one message that passed the checks, whichever member of their cohort sent them.
 
+    Their sequence numbers, which no check depends on, are left out.
+
     Args:
       cohort: number of the cohort that is asked the requests.
       groups: numbers of the reports' groups, all different.
       reports: the reports, decoded.
-      data: the reports as they arrived.
       answers: number of the reports that are answers.
       refusals: reasons of the others.
       charged: sum of the reports' charges, nano-nats.
       spent: highest of the totals that they state, nano-nats.
-      sequence: highest of their sequence numbers.
       digests: of the requests that the reports answer.
-      sequences: the reports' sequence numbers.
       accepted: the acknowledgements, if all of them are new.
     """
 
     cohort: int
     groups: tuple[int, ...]
     reports: tuple[Report, ...]
-    data: tuple[bytes, ...]
     answers: int
     refusals: tuple[Reason, ...]
     charged: int
     spent: int
-    sequence: int
     digests: tuple[bytes, ...]
-    sequences: tuple[int, ...]
     accepted: tuple[tuple[bytes, AckStatus], ...]
 
 
@@ -156,20 +175,25 @@ class Intake:
             return AckStatus.MALFORMED
         return Arrival(number, index, ordinal, report, data)
 
-    def check_message(self, data: tuple[bytes, ...]) -> CheckedMessage | None:
+    def check_message(self, reports_data: tuple[bytes, ...]) -> CheckedMessage | None:
         """Check the reports of a message together, for any user.
 
+        Args:
+          reports_data: the reports without their sequence numbers (see `without_sequence`).
+
         Returns:
-          None: they have to be checked one by one, since one is wrong, or they are not to different
-          requests of this round to one cohort.
+          None: they have to be checked one by one, since one is wrong or has a sequence number
+          still, or they are not to different requests of this round to one cohort.
         """
         try:
-            reports = tuple(map(decoded, data))
+            reports = tuple(map(decoded, reports_data))
         except RemoteProtocolError:
             return None
         groups = tuple(self._groups.get(report.request_digest, -1) for report in reports)
         cohorts = {self._cohorts[group] for group in groups if group >= 0}
         if len(cohorts) != 1 or min(groups) < 0 or len(set(groups)) < len(groups):
+            return None
+        if any(report.sequence for report in reports):
             return None
         if not all(map(self._plausible, reports, groups)):
             return None
@@ -178,14 +202,11 @@ class Intake:
             cohort=cohorts.pop(),
             groups=groups,
             reports=reports,
-            data=data,
             answers=len(reports) - len(refusals),
             refusals=refusals,
             charged=sum(report.charged_nano_nats for report in reports),
             spent=max(report.spent_nano_nats for report in reports),
-            sequence=max(report.sequence for report in reports),
             digests=tuple(report.request_digest for report in reports),
-            sequences=tuple(report.sequence for report in reports),
             accepted=tuple((report.request_digest, AckStatus.ACCEPTED) for report in reports),
         )
 
@@ -193,24 +214,20 @@ class Intake:
         """Return the position of a user in the cohort of a message; None: it is not a member."""
         return self._cohort_places[message.cohort].of(ordinal)
 
-    def arrivals(self, message: CheckedMessage, ordinal: int, place: int) -> list[Arrival]:
-        """Return the reports of a message one by one."""
-        return [
-            Arrival(group, place, ordinal, report, data)
-            for group, report, data in zip(
-                message.groups, message.reports, message.data, strict=True
-            )
-        ]
-
-    def add_message(self, message: CheckedMessage, ordinal: int, place: int) -> int:
+    def add_message(self, message: CheckedMessage, place: int) -> int:
         """Count the reports of a message; what is settled already is left as it is.
+
+        Args:
+          message: the reports.
+          place: position of their user in the message's cohort.
 
         Returns:
           The number of reports that were counted.
         """
         heard = self._heard[message.cohort]
         if heard[place]:
-            return sum(map(self.add, self.arrivals(message, ordinal, place)))
+            arrivals = zip(message.groups, message.reports, strict=True)
+            return sum(self._add(group, place, report) for group, report in arrivals)
         heard[place] = 1
         for group, report in zip(message.groups, message.reports, strict=True):
             self._write(group, place, report)
@@ -250,7 +267,9 @@ class Intake:
 
     def add(self, arrival: Arrival) -> bool:
         """Count a report and return True; what is settled already is left as it is."""
-        group, place, report = arrival.group, arrival.place, arrival.report
+        return self._add(arrival.group, arrival.place, arrival.report)
+
+    def _add(self, group: int, place: int, report: Report) -> bool:
         if self._tables[group].settled(place):
             return False
         self._heard[self._cohorts[group]][place] = 1

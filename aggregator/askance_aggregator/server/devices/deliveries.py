@@ -15,7 +15,12 @@ from askance_aggregator.server.devices.observer import Observer
 from askance_aggregator.server.devices.open_round import OpenRound
 from askance_aggregator.server.devices.states import StudyPhase, StudyPhases
 from askance_aggregator.store import Store, StoredReport
-from askance_aggregator.studies.intake import Arrival, CheckedMessage, decoded
+from askance_aggregator.studies.intake import (
+    Arrival,
+    CheckedMessage,
+    decoded,
+    without_sequence,
+)
 from askance_client.errors import RemoteProtocolError
 from askance_client.messages import AckStatus, Refusal, Report
 
@@ -43,12 +48,16 @@ class Delivery(NamedTuple):
       message: the reports.
       ordinal: the user's.
       place: of the user in the message's cohort.
+      data: the reports as they arrived.
+      sequences: their sequence numbers.
     """
 
     opened: OpenRound
     message: CheckedMessage
     ordinal: int
     place: int
+    data: tuple[bytes, ...]
+    sequences: tuple[int, ...]
 
 
 class Deliveries:
@@ -84,17 +93,18 @@ class Deliveries:
         Returns:
           None: they are to be checked one by one, by `deliver`.
         """
+        parts, sequences = zip(*map(without_sequence, data), strict=True)
         try:
-            opened = self._requests.get(decoded(data[0]).request_digest)
+            opened = self._requests.get(decoded(parts[0]).request_digest)
         except RemoteProtocolError:
             return None
         if opened is None or opened.closing:
             return None
-        message = opened.check_message(data)
+        message = opened.check_message(parts)
         place = None if message is None else opened.place(message, ordinal)
         if message is None or place is None:
             return None
-        return Delivery(opened, message, ordinal, place)
+        return Delivery(opened, message, ordinal, place, data, sequences)
 
     async def deliver_checked(self, delivery: Delivery) -> Sequence[Ack]:
         """Make a checked message durable; return the acknowledgements.
@@ -102,10 +112,8 @@ class Deliveries:
         Raises:
           StoreError: nothing may be acknowledged.
         """
-        opened, message, ordinal, _ = delivery
-        stored = map(
-            _stored, zip(message.digests, repeat(ordinal), message.data, message.sequences)
-        )
+        opened, message, ordinal, _, data, sequences = delivery
+        stored = map(_stored, zip(message.digests, repeat(ordinal), data, sequences))
         opened.expect()
         statuses = await self._commits.submit(list(stored), partial(self._enter_message, delivery))
         if statuses.count(AckStatus.ACCEPTED) == len(statuses):
@@ -213,19 +221,20 @@ class Deliveries:
 
     def _enter_message(self, delivery: Delivery, statuses: Statuses | None) -> None:
         """Count a message whose commit has ended (see `_enter`)."""
-        opened, message, ordinal, place = delivery
+        opened, message, ordinal, place, data, sequences = delivery
         try:
             if statuses is None:
                 return
             if statuses.count(AckStatus.ACCEPTED) < len(statuses):
-                arrivals = opened.arrivals(message, ordinal, place)
+                columns = zip(message.groups, map(decoded, data), data, strict=True)
+                arrivals = [Arrival(group, place, ordinal, *rest) for group, *rest in columns]
                 self._add_reports([(opened, arrival) for arrival in arrivals], statuses)
                 return
             if message.answers:
                 self._observer.charged(message.charged)
             for reason in message.refusals:
                 self._observer.refused(reason)
-            self._raise_sequence(ordinal, message.sequence)
+            self._raise_sequence(ordinal, max(sequences))
             opened.add_message(message, ordinal, place)
         finally:
             opened.arrived(durable=statuses is not None)

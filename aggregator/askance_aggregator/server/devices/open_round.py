@@ -115,17 +115,13 @@ class OpenRound:
         """Return the position of a user in a message's cohort (see `Intake.place`)."""
         return self._intake.place(message, ordinal)
 
-    def arrivals(self, message: CheckedMessage, ordinal: int, place: int) -> list[Arrival]:
-        """Return the reports of a message one by one."""
-        return self._intake.arrivals(message, ordinal, place)
-
     def add(self, arrival: Arrival) -> None:
         """Count a durable report; entering it again changes nothing."""
         self._answered(arrival.ordinal, int(self._intake.add(arrival)))
 
     def add_message(self, message: CheckedMessage, ordinal: int, place: int) -> None:
         """Count the durable reports of a message; entering them again changes nothing."""
-        self._answered(ordinal, self._intake.add_message(message, ordinal, place))
+        self._answered(ordinal, self._intake.add_message(message, place))
 
     def add_equal(self, data: bytes, ordinals: NDArray[np.int64]) -> None:
         """Count a stored report of many users (see `Intake.add_equal`)."""

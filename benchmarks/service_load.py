@@ -6,7 +6,10 @@ for it, is served the same bytes by the same code.
 
 A gateway's load is the same, for all its members over one stream.
 
-    python benchmarks/service_load.py streams|connections|gateway|unary ADDRESS FIRST COUNT [...]
+    python benchmarks/service_load.py streams|connections|gateway|unary ADDRESS FIRST COUNT [WORD]
+
+With "distinct" no two devices' reports are equal, not even where their symbols are: each has a
+sequence number of its own.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from functools import cache
 
 import uvloop
 from grpc import aio
@@ -43,6 +47,7 @@ from askance_client.service import (
     encode_check_in,
     gateway_metadata,
 )
+from askance_protos.v1 import exchange_pb2 as pb
 
 SHARED_CHANNELS = 8
 DIALLING = 200  # connections that are being made at one time
@@ -66,9 +71,15 @@ def metadata(ordinal: int) -> Metadata:
 
 
 class Answers:
-    """The reports to a response, made once for each set of requests."""
+    """The reports to a response, made once for each set of requests.
 
-    def __init__(self) -> None:
+    Args:
+      distinct: whether each device's reports have a sequence number of its own.
+    """
+
+    def __init__(self, *, distinct: bool = False) -> None:
+        self._variants = 1 << 62 if distinct else VARIANTS
+        self._distinct = distinct
         self._schemas: dict[bytes, Schema] = {}
         self._either: dict[bytes, tuple[bytes, bytes]] = {}
         self._reports: dict[tuple[tuple[bytes, ...], int], tuple[bytes, ...]] = {}
@@ -77,10 +88,11 @@ class Answers:
     def reports(self, ordinal: int, response: Response) -> tuple[bytes, ...]:
         """Return a report per request: a bit of the ordinal, at its whole charge."""
         self._meet(response.studies)
-        key = (response.requests, ordinal % VARIANTS)
+        key = (response.requests, ordinal % self._variants)
         if key not in self._reports:
+            end = _sequence(ordinal + 1) if self._distinct else b""
             self._reports[key] = tuple(
-                self._report(payload, ordinal >> place & 1)
+                self._report(payload, ordinal >> place & 1) + end
                 for place, payload in enumerate(response.requests)
             )
         return self._reports[key]
@@ -89,7 +101,7 @@ class Answers:
         """Return the next message; empty if nothing was asked."""
         if not response.requests:
             return b""
-        key = (response.requests, ordinal % VARIANTS)
+        key = (response.requests, ordinal % self._variants)
         if key not in self._messages:
             reports = self.reports(ordinal, response)
             self._messages[key] = encode_check_in(CheckIn(reports=reports))
@@ -109,11 +121,16 @@ class Answers:
         return self._either[payload][bit]
 
 
+@cache
+def _sequence(number: int) -> bytes:
+    """Return the field of a report with its sequence number: serialised messages can be joined."""
+    return pb.Report(sequence=number).SerializeToString()
+
+
 async def participate(
-    address: str, ordinals: range, own_connections: bool, lost: dict[str, int]
+    address: str, ordinals: range, answers: Answers, own_connections: bool, lost: dict[str, int]
 ) -> None:
     """Run every device's stream until the server ends it; failed calls are counted by status."""
-    answers = Answers()
     shared = connections_for(len(ordinals), SHARED_CHANNELS)
     count = len(ordinals) if own_connections else shared
     channels = [
@@ -240,7 +257,8 @@ def main(argv: Sequence[str]) -> int:
             if kind == "gateway":
                 runner.run(relay(address, ordinals, lost))
             else:
-                runner.run(participate(address, ordinals, kind == "connections", lost))
+                answers = Answers(distinct="distinct" in argv[4:])
+                runner.run(participate(address, ordinals, answers, kind == "connections", lost))
             print(json.dumps({"lost": lost}))
     return 0
 

@@ -14,7 +14,11 @@ A kind's rate is the median of its turns, and its ratio the median of the ratios
 the same repetition. Beside the rate stands the processor time per report of aggregators, load and
 database together, which other work disturbs less.
 
-    python benchmarks/store.py [--quick] [--streams 500] [--rounds 20] [--turns 5] [--json]
+With `--distinct` no two devices' reports are equal; without, one of 128 messages answers a round,
+as with seven bits.
+
+    python benchmarks/store.py [--quick] [--distinct] [--streams 500] [--rounds 20] [--turns 5]
+      [--json]
 """
 
 from __future__ import annotations
@@ -76,7 +80,9 @@ def words_of(kind: str, database: PostgresqlServer) -> list[tuple[str, int, list
     return [(address, 1, [1, STUDIES, replica]) for replica in range(STUDIES)]
 
 
-def turn(kind: str, streams: int, count: int, database: PostgresqlServer) -> Turn:
+def turn(
+    kind: str, streams: int, count: int, database: PostgresqlServer, *words_of_load: str
+) -> Turn:
     """Measure so many rounds of each study over so many streams."""
     share = streams // LOADS
     with ExitStack() as stack:
@@ -87,7 +93,14 @@ def turn(kind: str, streams: int, count: int, database: PostgresqlServer) -> Tur
             addresses.append(address)
             factors.append(factor)
         loads = [
-            Part("service_load.py", "streams", addresses[n % len(addresses)], n * share, share)
+            Part(
+                "service_load.py",
+                "streams",
+                addresses[n % len(addresses)],
+                n * share,
+                share,
+                *words_of_load,
+            )
             for n in range(LOADS)
         ]
         together(servers, [f"connected {share * LOADS // len(servers)}"] * len(servers))
@@ -116,12 +129,14 @@ def turn(kind: str, streams: int, count: int, database: PostgresqlServer) -> Tur
     return Turn(reports / seconds, {k: 1e6 * (after[k] - before[k]) / reports for k in after})
 
 
-def measure(streams: int, count: int, turns: int) -> dict[str, Any]:
+def measure(streams: int, count: int, turns: int, *words_of_load: str) -> dict[str, Any]:
     """Measure all kinds in turn."""
     found: list[dict[str, Turn]] = []
     with PostgresqlServer.running({"shared_buffers": "256MB"}) as database:
         for _ in range(turns):
-            found.append({kind: turn(kind, streams, count, database) for kind in KINDS})
+            found.append(
+                {kind: turn(kind, streams, count, database, *words_of_load) for kind in KINDS}
+            )
         ((version,),) = database.execute("SHOW server_version")
     return {
         "cores": os.cpu_count(),
@@ -157,15 +172,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small numbers: does it run at all")
+    parser.add_argument("--distinct", action="store_true", help="no two devices' reports are equal")
     parser.add_argument("--streams", type=int, default=500, metavar="N")
     parser.add_argument("--rounds", type=int, default=20, metavar="N", help="of each study")
     parser.add_argument("--turns", type=int, default=5, metavar="N")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args(argv)
+    load = ("distinct",) if arguments.distinct else ()
     if arguments.quick:
-        told = measure(streams=40, count=3, turns=1)
+        told = measure(40, 3, 1, *load)
     else:
-        told = measure(arguments.streams, arguments.rounds, arguments.turns)
+        told = measure(arguments.streams, arguments.rounds, arguments.turns, *load)
     if arguments.json:
         print(json.dumps(told))
         return 0

@@ -116,14 +116,14 @@ class TestRounds:
     ) -> None:
         async def scenario() -> None:
             running, sent = hub(), list[bytes]()
-            resume = running._resume
+            resume = running._stored.enter_all
 
             async def slow(opened: Any) -> None:
                 running.connect(self.connection(sent), 0)
                 await asyncio.sleep(0)
                 await resume(opened)
 
-            monkeypatch.setattr(running, "_resume", slow)
+            monkeypatch.setattr(running._stored, "enter_all", slow)
             asking = await self.opened(running)
             await asyncio.sleep(0.01)
             assert [len(decode_response(message).requests) for message in sent] == [1]

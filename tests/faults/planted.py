@@ -85,11 +85,11 @@ def acknowledges_before_the_commit(patch: pytest.MonkeyPatch, _: Database) -> No
 
     async def early(self: Any, batch: list[commits.Waiting]) -> None:
         silent: list[commits.Waiting] = []
-        for message, future in batch:
+        for message, entered, future in batch:
             future.set_result([AckStatus.ACCEPTED] * len(message))
-            silent.append((message, asyncio.get_running_loop().create_future()))
+            silent.append((message, entered, asyncio.get_running_loop().create_future()))
         await commit(self, silent)
-        for _, future in silent:
+        for _, _, future in silent:
             future.exception()
 
     patch.setattr(commits.ReportGroupCommit, "_commit", early)

@@ -12,7 +12,10 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from askance_client.errors import StoreError
 
@@ -70,11 +73,28 @@ class ReplicaEntry:
     drives: tuple[str, ...]
 
 
+class EqualReports(NamedTuple):
+    """Stored reports to one request with the same bytes.
+
+    Args:
+      data: the bytes.
+      ordinals: the users', each once, in any order, shape (reports,).
+    """
+
+    data: bytes
+    ordinals: NDArray[np.int64]
+
+
 class Replicas(Protocol):
     """Membership of one process in those that share a store; for any thread.
 
     Every method raises StoreError when the store cannot be read or written.
     """
+
+    @property
+    def shared(self) -> bool:
+        """True if other processes may take reports."""
+        ...
 
     def register(self, name: str) -> None:
         """Become a replica of this name.
@@ -139,18 +159,20 @@ class Replicas(Protocol):
 
     def stored_since(
         self, request_digests: Sequence[bytes], position: int
-    ) -> tuple[list[tuple[int, bytes]], int]:
+    ) -> tuple[list[EqualReports], int]:
         """Return the reports of these requests stored after a position, and the position of now.
 
         Returns:
-          (ordinal, bytes) of every report stored after the position, by whichever replica, and
-          maybe of some stored before; and the position to ask from next time.
+          Every report stored after the position, by whichever replica, and maybe some stored
+          before; and the position to ask from next time.
         """
         ...
 
 
 class SoleReplica:
     """The one process of a store that is not shared: it holds every lease (see `Replicas`)."""
+
+    shared = False
 
     def register(self, name: str) -> None:
         """Do nothing."""
@@ -201,6 +223,6 @@ class SoleReplica:
 
     def stored_since(
         self, request_digests: Sequence[bytes], position: int
-    ) -> tuple[list[tuple[int, bytes]], int]:
+    ) -> tuple[list[EqualReports], int]:
         """Return no report: this process took them all."""
         return [], position

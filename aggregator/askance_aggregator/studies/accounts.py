@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from askance_aggregator.studies.cohorts import Cohort
 from askance_client.errors import InvalidParameter
@@ -52,9 +53,23 @@ class CohortAccount:
           spent: the study's total on the device's ledger, nano-nats.
         """
         if not self._spent:
-            self._confirmed, self._spent = (array("q", bytes(8 * self.size)) for _ in range(2))
+            self._begin()
         self._confirmed[place] += charged
         self._spent[place] = max(self._spent[place], spent)
+
+    def confirm_equal(self, places: NDArray[np.int64], charged: int, spent: int) -> None:
+        """Enter the same for many users (see `confirm`).
+
+        Args:
+          places: of the users among the cohort's members, all different.
+          charged: charge of each answer, nano-nats.
+          spent: the study's total on each ledger, nano-nats.
+        """
+        if not self._spent:
+            self._begin()
+        np.frombuffer(self._confirmed, np.int64)[places] += charged
+        totals = np.frombuffer(self._spent, np.int64)
+        totals[places] = np.maximum(totals[places], spent)
 
     def confirm_alike(self, users: int, charged: int, spent: int) -> None:
         """Enter equal reports of many devices, each for the first time.
@@ -68,6 +83,10 @@ class CohortAccount:
                 f"accounts: expected each of {self.size} users to be heard once, found {heard}"
             )
         self._alike[charged, spent] += users
+
+    def _begin(self) -> None:
+        """Keep what devices say by user from now on."""
+        self._confirmed, self._spent = (array("q", bytes(8 * self.size)) for _ in range(2))
 
     def reported(self) -> Iterator[tuple[int, int, int]]:
         """Yield the devices' reported spending: sum of charges, total, and number of devices."""

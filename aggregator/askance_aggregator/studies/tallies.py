@@ -51,9 +51,15 @@ class Places:
         self._members = np.ascontiguousarray(members, np.int64).data
         self._ordinal = -1  # the last one that was looked up: a message's reports are one user's
         self._place: int | None = None
+        self._first = int(members[0]) if len(members) else 0
+        # Of all users, or of none: no search.
+        self._range = not len(members) or int(members[-1]) - self._first == len(members) - 1
 
     def of(self, ordinal: int) -> int | None:
         """Return the position of this user among the members, if any."""
+        if self._range:
+            place = ordinal - self._first
+            return place if 0 <= place < len(self._members) else None
         if ordinal != self._ordinal:
             members = self._members
             place = bisect_left(members, ordinal)
@@ -61,6 +67,18 @@ class Places:
             self._place = place if found else None
             self._ordinal = ordinal
         return self._place
+
+    def among(self, ordinals: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the positions of those of these users that are members, in their order."""
+        members = np.frombuffer(self._members, np.int64)
+        places = members.searchsorted(ordinals)
+        inside = places < len(members)
+        inside[inside] = members[places[inside]] == ordinals[inside]
+        return places[inside]
+
+    def at(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the ordinals of the members at these positions."""
+        return np.frombuffer(self._members, np.int64)[places]
 
 
 class SymbolTable:
@@ -102,6 +120,26 @@ class SymbolTable:
         """Enter a member's refusal."""
         self._refusals[reason] = self._refusals.get(reason, 0) + 1
         self._settle(index)
+
+    def unsettled(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return those of these members whose answer or refusal has not been entered."""
+        return indices[~self._settled[indices]]
+
+    def write_equal(self, indices: NDArray[np.int64], symbol: bytes, *, reused: bool) -> None:
+        """Enter one symbol for many members, of which none is settled (see `write`)."""
+        self._symbols[indices] = np.frombuffer(symbol, np.uint8)
+        self._answered[indices] = True
+        self._reused += reused * len(indices)
+        self._settle_all(indices)
+
+    def refuse_equal(self, indices: NDArray[np.int64], reason: Reason) -> None:
+        """Enter the refusals of many members, of which none is settled."""
+        self._refusals[reason] = self._refusals.get(reason, 0) + len(indices)
+        self._settle_all(indices)
+
+    def _settle_all(self, indices: NDArray[np.int64]) -> None:
+        self._settled[indices] = True
+        self._open -= len(indices)
 
     def _settle(self, index: int) -> None:
         self._each_settled[index] = True

@@ -206,13 +206,14 @@ def decode_response(data: bytes) -> Response:
     )
 
 
-def count_entries(response: bytes) -> int:
-    """Count the entries of all tables in a response's requests (see `MAX_ENTRIES`).
+def count_contents(response: bytes) -> tuple[int, int]:
+    """Count a response's requests, and the entries of all tables in them (see `MAX_ENTRIES`).
 
     Raises:
       RemoteProtocolError: not a response.
     """
-    return entries_of(parse(pb.CheckInResponse, response, limit=MAX_RESPONSE_BYTES).requests)
+    requests = parse(pb.CheckInResponse, response, limit=MAX_RESPONSE_BYTES).requests
+    return len(requests), entries_of(requests)
 
 
 def entries_of(requests: Iterable[bytes]) -> int:

@@ -263,6 +263,12 @@ def test_one_report_delivered_to_two_replicas_is_stored_once(first: Store, secon
     assert len(list(first.reports(REQUEST))) == 50
 
 
+def stored_since(store: Store, position: int) -> tuple[list[tuple[int, bytes]], int]:
+    """Return the reports one by one, and the new position."""
+    found, position = store.replicas.stored_since([REQUEST], position)
+    return [(ordinal, data) for data, ordinals in found for ordinal in ordinals], position
+
+
 def test_reports_of_other_replicas_are_found_from_a_position_on(
     first: Store, second: Store
 ) -> None:
@@ -287,12 +293,23 @@ def test_reports_of_other_replicas_are_found_from_a_position_on(
     ended = 0
     while ended < 2:
         ended = len(done)
-        reports, position = first.replicas.stored_since([REQUEST], position)
+        reports, position = stored_since(first, position)
         found.update(ordinal for ordinal, data in reports if data == b"r")
     for thread in threads:
         thread.join()
     assert found - {1_000} == set(range(200))
     assert first.replicas.stored_since([REQUEST], first.replicas.position())[0] == []
+
+
+def test_equal_reports_are_found_together(first: Store) -> None:
+    open_round(first)
+    position = first.replicas.position()
+    first.accept([report(ordinal, b"no" if ordinal % 3 else b"yes") for ordinal in range(300)])
+    reports, _ = first.replicas.stored_since([REQUEST], position)
+    assert sorted((data, len(ordinals)) for data, ordinals in reports) == [
+        (b"no", 200),
+        (b"yes", 100),
+    ]
 
 
 def test_a_look_at_a_large_round_reads_what_is_new(
@@ -303,7 +320,7 @@ def test_a_look_at_a_large_round_reads_what_is_new(
     first.accept([report(ordinal) for ordinal in range(5_000)])
     position = first.replicas.position()
     first.accept([report(5_000)])
-    assert len(first.replicas.stored_since([REQUEST], position)[0]) == 1
+    assert len(stored_since(first, position)[0]) == 1
     with psycopg.connect(location.url) as connection:
         (part,) = connection.execute("SELECT part FROM askance.requests").fetchone() or (0,)
         statement = postgresql_replicas._STORED_SINCE.format(
@@ -328,10 +345,10 @@ def test_a_transaction_that_is_under_way_is_found_later(
         )
         position = first.replicas.position()
         first.accept([report(8)])
-        reports, position = first.replicas.stored_since([REQUEST], position)
+        reports, position = stored_since(first, position)
         assert reports == [(8, b"r")]
         connection.commit()
-    assert (7, b"r") in first.replicas.stored_since([REQUEST], position)[0]
+    assert (7, b"r") in stored_since(first, position)[0]
 
 
 def test_replicas_see_each_others_rounds_cancellations_and_devices(

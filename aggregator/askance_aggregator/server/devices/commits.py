@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 
 from askance_aggregator.server.devices.observer import SILENT, Observer
@@ -18,7 +18,13 @@ _LOGGER = logging.getLogger(__name__)
 _MAX_BATCH = 8192  # bounds how long one commit holds the store
 
 Statuses = list[AckStatus]
-Waiting = tuple[Sequence[StoredReport], "asyncio.Future[Statuses]"]
+Entered = Callable[[Statuses | None], None]
+"""Function that enters reports whose commit has ended: their statuses, None if it failed."""
+Waiting = tuple[Sequence[StoredReport], Entered, "asyncio.Future[Statuses]"]
+
+
+def _ignore(_: Statuses | None) -> None:
+    """Enter nothing."""
 
 
 class ReportGroupCommit:
@@ -41,8 +47,15 @@ class ReportGroupCommit:
         self._writer: asyncio.Task[None] | None = None
         self._closed = False
 
-    def submit(self, reports: Sequence[StoredReport]) -> asyncio.Future[Statuses]:
+    def submit(
+        self, reports: Sequence[StoredReport], entered: Entered = _ignore
+    ) -> asyncio.Future[Statuses]:
         """Queue the reports of a message, to be made durable together.
+
+        Args:
+          reports: the message's.
+          entered: is called once when the commit has ended, before any waiting caller goes on; also
+            for a caller that waits no more.
 
         Returns:
           What became of each, known only after the commit; or the store's StoreError, in which
@@ -50,9 +63,10 @@ class ReportGroupCommit:
         """
         future: asyncio.Future[Statuses] = asyncio.get_running_loop().create_future()
         if self._closed:
+            entered(None)
             future.set_exception(StoreError("commit: expected an open store, found a closed one"))
             return future
-        self._waiting.append((reports, future))
+        self._waiting.append((reports, entered, future))
         if self._writer is None:
             self._writer = asyncio.ensure_future(self._write())
         return future
@@ -80,7 +94,7 @@ class ReportGroupCommit:
 
     async def _commit(self, batch: list[Waiting]) -> None:
         loop = asyncio.get_running_loop()
-        reports = [report for message, _ in batch for report in message]
+        reports = [report for message, _, _ in batch for report in message]
         began = time.perf_counter()
         try:
             statuses = await loop.run_in_executor(self._executor, self._store.accept, reports)
@@ -89,13 +103,22 @@ class ReportGroupCommit:
                 _LOGGER.error("a commit failed", exc_info=error)
             failure = error if isinstance(error, StoreError) else StoreError("commit: failed")
             failure.__cause__ = None if failure is error else error
-            for _, future in batch:
+            for _, entered, future in batch:
+                entered(None)
                 if not future.done():
                     future.set_exception(failure)
             return
         self._observer.committed(len(reports), time.perf_counter() - began)
         start = 0
-        for message, future in batch:
-            if not future.done():
-                future.set_result(statuses[start : start + len(message)])
+        for message, entered, future in batch:
+            found = statuses[start : start + len(message)]
             start += len(message)
+            try:
+                entered(found)
+            except Exception as error:  # what is stored and not counted is not acknowledged
+                _LOGGER.error("stored reports were not counted", exc_info=error)
+                if not future.done():
+                    future.set_exception(StoreError("commit: stored, and not counted"))
+                continue
+            if not future.done():
+                future.set_result(found)

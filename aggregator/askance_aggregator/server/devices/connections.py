@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import lru_cache
 from typing import Protocol
 
@@ -18,7 +18,7 @@ from askance_client.service import (
     MAX_REQUESTS,
     MAX_RESPONSE_BYTES,
     Response,
-    count_entries,
+    count_contents,
     encode_response,
 )
 
@@ -85,7 +85,7 @@ class Writer:
     def flush(self) -> None:
         """Send what is queued."""
         if self._flushing is None:
-            self._flushing = asyncio.ensure_future(self._flush())
+            self._flushing = asyncio.get_running_loop().create_task(self._flush())
 
     async def flushed(self) -> None:
         """Wait until what is being sent is: a peer that does not read is not read either."""
@@ -136,13 +136,14 @@ class Connection:
       abort: ends the stream.
     """
 
-    __slots__ = ("_acks", "_parts", "_writer", "known_studies", "ordinal")
+    __slots__ = ("_acks", "_parts", "_unsent", "_writer", "known_studies", "ordinal")
 
     def __init__(self, ordinal: int, known_studies: set[bytes], write: Write, abort: Abort) -> None:
         self.ordinal = ordinal
         self.known_studies = known_studies
         self._parts: deque[bytes] = deque()
-        self._acks: list[Ack] = []
+        self._acks: deque[tuple[Ack, ...]] = deque()  # per message
+        self._unsent = 0  # of them
         self._writer = Writer(self._next, write, abort, self.drop)
 
     def echo(self, sequence: int) -> None:
@@ -160,6 +161,7 @@ class Connection:
         parts = opened.owed(ordinal, self.known_studies)
         if parts:
             self.known_studies.add(opened.study_digest)
+            opened.note_asked(ordinal)
             self.push(*parts)
 
     def displaced(self, ordinal: int) -> bool:
@@ -175,11 +177,17 @@ class Connection:
         if self._parts:
             self._parts = deque(part for part in self._parts if part not in parts)
 
-    def acknowledge(self, acks: Iterable[Ack]) -> None:
-        """Queue acknowledgements, which wait for another message, or for `flush`."""
-        self._acks.extend(acks)
-        if len(self._acks) > MAX_REPORTS:
-            self.flush()
+    def acknowledge(self, acks: Sequence[Ack]) -> None:
+        """Queue a message's acknowledgements, which wait for another message, or for `flush`.
+
+        Args:
+          acks: at most `MAX_REPORTS`.
+        """
+        if acks:
+            self._acks.append(tuple(acks))
+            self._unsent += len(acks)
+            if self._unsent > MAX_REPORTS:
+                self.flush()
 
     def flush(self) -> None:
         """Send what is queued."""
@@ -194,6 +202,7 @@ class Connection:
         """Send nothing any more, but what is under way."""
         self._parts.clear()
         self._acks.clear()
+        self._unsent = 0
 
     async def last_written(self) -> None:
         """Wait a bounded time for a write that is under way (see `Writer.last_written`)."""
@@ -204,16 +213,21 @@ class Connection:
         await self._writer.end(code, details)
 
     def _next(self) -> bytes | None:
-        acks, self._acks = self._acks[:MAX_REPORTS], self._acks[MAX_REPORTS:]
+        taken = 0
+        acks: list[bytes] = []
+        while self._acks and taken + len(self._acks[0]) <= MAX_REPORTS:
+            taken += len(self._acks[0])
+            acks.append(_acks_part(self._acks.popleft()))
         if acks:
-            self._parts.appendleft(b"".join(map(_ack_part, acks)))
+            self._unsent -= taken
+            self._parts.appendleft(b"".join(acks))
         return next_message(self._parts) if self._parts else None
 
 
 @lru_cache(maxsize=4096)
-def _ack_part(ack: Ack) -> bytes:
-    """Serialise an acknowledgement once for all devices with the same request and outcome."""
-    return encode_response(Response(acks=(ack,)))
+def _acks_part(acks: tuple[Ack, ...]) -> bytes:
+    """Serialise acknowledgements once for all devices with the same requests and outcomes."""
+    return encode_response(Response(acks=acks))
 
 
 def next_message(parts: deque[bytes]) -> bytes:
@@ -221,17 +235,20 @@ def next_message(parts: deque[bytes]) -> bytes:
     if len(parts) == 1:
         return parts.popleft()
     taken: list[bytes] = []
-    size = entries = 0
+    size = requests = entries = 0
     while parts and len(taken) < MAX_REQUESTS:
         size += len(parts[0])
-        entries += _entries(parts[0])
-        if taken and (size > MAX_RESPONSE_BYTES or entries > MAX_ENTRIES):
+        more_requests, more_entries = _contents(parts[0])
+        requests += more_requests
+        entries += more_entries
+        over = size > MAX_RESPONSE_BYTES or requests > MAX_REQUESTS or entries > MAX_ENTRIES
+        if taken and over:
             break
         taken.append(parts.popleft())
     return b"".join(taken)
 
 
 @lru_cache(maxsize=256)
-def _entries(part: bytes) -> int:
-    """Count the entries of a part's tables once for all devices that it is sent to."""
-    return count_entries(part)
+def _contents(part: bytes) -> tuple[int, int]:
+    """Count a part's requests and the entries of their tables once for all devices."""
+    return count_contents(part)

@@ -6,14 +6,22 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
-from typing import ParamSpec, TypeVar
+from functools import partial
+from itertools import repeat
+from typing import NamedTuple, ParamSpec, TypeVar
 
 from askance_aggregator.server.devices.commits import ReportGroupCommit, Statuses
 from askance_aggregator.server.devices.observer import Observer
 from askance_aggregator.server.devices.open_round import OpenRound
 from askance_aggregator.server.devices.states import StudyPhase, StudyPhases
 from askance_aggregator.store import Store, StoredReport
-from askance_aggregator.studies.intake import Arrival, decoded
+from askance_aggregator.studies.intake import (
+    Arrival,
+    CheckedMessage,
+    decoded,
+    without_sequence,
+)
+from askance_client.errors import RemoteProtocolError
 from askance_client.messages import AckStatus, Refusal, Report
 
 P = ParamSpec("P")
@@ -25,6 +33,31 @@ _REFUSED = (StudyPhase.SUSPENDED, StudyPhase.CANCELLED)  # reports of these stud
 Outcome = tuple[bytes, AckStatus | None]
 """Digest of the request that a report answers, and the status to acknowledge; None: the report's
 round is not over and is not asked now, so that nothing may be acknowledged."""
+
+
+Ack = tuple[bytes, AckStatus]
+
+_stored = partial(tuple.__new__, StoredReport)  # of its columns: `StoredReport` takes twice as long
+
+
+class Delivery(NamedTuple):
+    """A user's message whose reports passed the checks together.
+
+    Args:
+      opened: the round that they are reports of.
+      message: the reports.
+      ordinal: the user's.
+      place: of the user in the message's cohort.
+      data: the reports as they arrived.
+      sequences: their sequence numbers.
+    """
+
+    opened: OpenRound
+    message: CheckedMessage
+    ordinal: int
+    place: int
+    data: tuple[bytes, ...]
+    sequences: tuple[int, ...]
 
 
 class Deliveries:
@@ -53,6 +86,42 @@ class Deliveries:
         self._phases = phases
         self._commits = ReportGroupCommit(store, executor, observer)
         self._sequences: OrderedDict[int, int] = OrderedDict()
+
+    def checked(self, ordinal: int, data: tuple[bytes, ...]) -> Delivery | None:
+        """Check the reports of a user's message by one look-up, as is usual.
+
+        Returns:
+          None: they are to be checked one by one, by `deliver`.
+        """
+        parts, sequences = zip(*map(without_sequence, data), strict=True)
+        try:
+            opened = self._requests.get(decoded(parts[0]).request_digest)
+        except RemoteProtocolError:
+            return None
+        if opened is None or opened.closing:
+            return None
+        message = opened.check_message(parts)
+        place = None if message is None else opened.place(message, ordinal)
+        if message is None or place is None:
+            return None
+        return Delivery(opened, message, ordinal, place, data, sequences)
+
+    async def deliver_checked(self, delivery: Delivery) -> Sequence[Ack]:
+        """Make a checked message durable; return the acknowledgements.
+
+        Raises:
+          StoreError: nothing may be acknowledged.
+        """
+        opened, message, ordinal, _, data, sequences = delivery
+        stored = map(_stored, zip(message.digests, repeat(ordinal), data, sequences))
+        opened.expect()
+        statuses = await self._commits.submit(list(stored), partial(self._enter_message, delivery))
+        if statuses.count(AckStatus.ACCEPTED) == len(statuses):
+            self._observer.acknowledged(AckStatus.ACCEPTED, len(statuses))
+            return message.accepted
+        for status in statuses:
+            self._observer.acknowledged(status)
+        return list(zip(message.digests, statuses, strict=True))
 
     async def deliver(self, reports: Sequence[tuple[int, bytes]]) -> list[Outcome]:
         """Accept reports, each with its user's ordinal, together; return when they are durable.
@@ -118,7 +187,9 @@ class Deliveries:
 
     async def _commit(self, durable: list[tuple[int, OpenRound, Arrival]]) -> list[AckStatus]:
         arrivals = [(opened, arrival) for _, opened, arrival in durable]
-        committed = self._commits.submit(
+        for opened in {id(opened): opened for opened, _ in arrivals}.values():
+            opened.expect()
+        return await self._commits.submit(
             [
                 StoredReport(
                     arrival.report.request_digest,
@@ -127,32 +198,66 @@ class Deliveries:
                     arrival.report.sequence,
                 )
                 for _, arrival in arrivals
-            ]
+            ],
+            # Not after the `await`: a device that leaves before its acknowledgement is counted too.
+            partial(self._enter, arrivals),
         )
-        # Not after the `await`: a device that leaves before its acknowledgement is counted too.
-        committed.add_done_callback(lambda future: self._add_reports(arrivals, future))
-        for opened in {id(opened): opened for opened, _ in arrivals}.values():
-            opened.expect(committed)
-        return await asyncio.shield(committed)
+
+    def _enter(
+        self, arrivals: Sequence[tuple[OpenRound, Arrival]], statuses: Statuses | None
+    ) -> None:
+        """Count reports whose commit has ended.
+
+        Args:
+          arrivals: the reports, each with its round.
+          statuses: of each; None: the commit failed.
+        """
+        try:
+            if statuses is not None:
+                self._add_reports(arrivals, statuses)
+        finally:
+            for opened in {id(opened): opened for opened, _ in arrivals}.values():
+                opened.arrived(durable=statuses is not None)
+
+    def _enter_message(self, delivery: Delivery, statuses: Statuses | None) -> None:
+        """Count a message whose commit has ended (see `_enter`)."""
+        opened, message, ordinal, place, data, sequences = delivery
+        try:
+            if statuses is None:
+                return
+            if statuses.count(AckStatus.ACCEPTED) < len(statuses):
+                columns = zip(message.groups, map(decoded, data), data, strict=True)
+                arrivals = [Arrival(group, place, ordinal, *rest) for group, *rest in columns]
+                self._add_reports([(opened, arrival) for arrival in arrivals], statuses)
+                return
+            if message.answers:
+                self._observer.charged(message.charged)
+            for reason in message.refusals:
+                self._observer.refused(reason)
+            self._raise_sequence(ordinal, max(sequences))
+            opened.add_message(message, ordinal, place)
+        finally:
+            opened.arrived(durable=statuses is not None)
 
     def _add_reports(
-        self, arrivals: list[tuple[OpenRound, Arrival]], future: asyncio.Future[Statuses]
+        self, arrivals: Iterable[tuple[OpenRound, Arrival]], statuses: Statuses
     ) -> None:
-        """Count reports whose commit has succeeded.
+        """Count durable reports.
 
         A duplicate is entered too: its first commit may have reached the disk and yet have failed,
         so that it was never counted. Entering is idempotent.
         """
-        if future.cancelled() or future.exception() is not None:
-            return
-        for (opened, arrival), status in zip(arrivals, future.result(), strict=True):
+        for (opened, arrival), status in zip(arrivals, statuses, strict=True):
             if status is AckStatus.ACCEPTED:
                 self._tell(arrival.report)
-                known = self._sequences.get(arrival.ordinal)
-                if known is not None:
-                    self._sequences[arrival.ordinal] = max(known, arrival.report.sequence)
+                self._raise_sequence(arrival.ordinal, arrival.report.sequence)
             if status in (AckStatus.ACCEPTED, AckStatus.DUPLICATE):
                 opened.add(arrival)
+
+    def _raise_sequence(self, ordinal: int, sequence: int) -> None:
+        known = self._sequences.get(ordinal)
+        if known is not None and sequence > known:
+            self._sequences[ordinal] = sequence
 
     def _tell(self, report: Report) -> None:
         if isinstance(report.outcome, Refusal):

@@ -1,4 +1,4 @@
-"""Rounds that another replica drives, and reports that another replica has taken."""
+"""Rounds that another replica drives, and reports that are in the store."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum
+from itertools import islice
 from typing import Any
 
 from askance_aggregator.server.devices.open_round import OpenRound
@@ -15,9 +17,19 @@ from askance_aggregator.studies.intake import Arrival
 from askance_aggregator.studies.rounds import Round
 
 _LOGGER = logging.getLogger(__name__)
+_PAGE = 1024  # reports that are entered between two turns of the loop
+_HINT_S = 0.02  # between two hints
 
 RoundNumber = tuple[int, int]
 """Epoch and number of a round."""
+
+
+class Hint(Enum):
+    """State of the hints to other replicas."""
+
+    NONE = "none"
+    WANTED = "wanted"
+    GIVEN = "given"
 
 
 @dataclass(slots=True)
@@ -50,10 +62,17 @@ class FollowedRounds:
         """Tasks that end when the rounds are closed."""
         return [followed.task for followed in self._rounds.values()]
 
-    def follow(self, round_: Round, accounts: Accounts) -> None:
+    def follow(
+        self, round_: Round, accounts: Accounts, on_answered: Callable[[], None] | None = None
+    ) -> None:
         """Ask a round until it is left, in place of an earlier one of its study.
 
         A round that is followed already is left as it is.
+
+        Args:
+          round_: its requests and their members.
+          accounts: of its study.
+          on_answered: is called when the users that this process asked have all answered.
         """
         study, number = round_.study_digest, (round_.epoch, round_.number)
         before = self._rounds.get(study)
@@ -61,7 +80,7 @@ class FollowedRounds:
             return
         if before is not None:
             before.opened.close()
-        opened = OpenRound(round_, accounts)
+        opened = OpenRound(round_, accounts, on_answered)
         task = asyncio.ensure_future(self._follow(opened, before))
         self._rounds[study] = _Followed(number, opened, task)
 
@@ -107,44 +126,83 @@ class FollowedRounds:
             del self._rounds[opened.study_digest]
 
 
-class OtherReports:
-    """Reports of open rounds that other replicas have stored; for use in one event loop.
+class StoredReports:
+    """Reports of open rounds that are in the store; for use in one event loop.
 
     Args:
-      store: shared with them.
+      store: maybe shared with other replicas.
       run: calls a function of the store in a thread that may wait for it.
     """
 
     def __init__(self, store: Store, run: Callable[..., Awaitable[Any]]) -> None:
         self._store = store
         self._run = run
-        self._looking: set[asyncio.Task[None]] = set()
+        self._at_work: set[asyncio.Task[None]] = set()
+        self._hint: Hint = Hint.NONE
 
     @property
     def tasks(self) -> list[asyncio.Task[None]]:
-        """Tasks that enter reports now."""
-        return list(self._looking)
+        """Tasks that enter reports now, or let other replicas look."""
+        return list(self._at_work)
 
-    async def enter(self, opened: OpenRound) -> None:
+    async def enter_all(self, opened: OpenRound) -> None:
+        """Enter what the store holds of a round, a page at a time."""
+        for digest in opened.requests:
+            reports = self._store.reports(digest)
+
+            def page() -> list[tuple[int, bytes]]:
+                return list(islice(reports, _PAGE))  # noqa: B023  # called before the next turn
+
+            while stored := await self._run(page):
+                for ordinal, data in stored:
+                    arrival = opened.examine(ordinal, data)
+                    if isinstance(arrival, Arrival):
+                        opened.add(arrival)
+
+    async def enter_new(self, opened: OpenRound) -> None:
         """Enter what other replicas have stored of a round since the last time."""
         async with opened.catching_up:
+            opened.news = False
             stored, opened.position = await self._run(
                 self._store.replicas.stored_since, tuple(opened.requests), opened.position
             )
-            for ordinal, data in stored:
-                arrival = opened.examine(ordinal, data)
-                if isinstance(arrival, Arrival):
-                    opened.add(arrival)
+            for data, ordinals in stored:
+                opened.add_equal(data, ordinals)
 
     def look(self, rounds: Iterable[OpenRound]) -> None:
         """Enter it soon; what fails for want of the store is tried at the next look."""
         for opened in rounds:
             if opened.asking and not opened.catching_up.locked():
-                task = asyncio.ensure_future(self.enter(opened))
-                self._looking.add(task)
-                task.add_done_callback(self._looked)
+                self._start(self._catch_up(opened))
+            else:
+                opened.news = True  # once more: what is being read may lack what this is about
 
-    def _looked(self, task: asyncio.Task[None]) -> None:
-        self._looking.discard(task)
+    def hint(self) -> None:
+        """Let other replicas look soon; many hints within a short time are one."""
+        if self._hint is Hint.NONE:
+            self._start(self._give_hints())
+        self._hint = Hint.WANTED
+
+    async def _catch_up(self, opened: OpenRound) -> None:
+        await self.enter_new(opened)
+        while opened.news and not opened.closing:
+            await self.enter_new(opened)
+
+    async def _give_hints(self) -> None:
+        try:
+            while self._hint is Hint.WANTED:
+                self._hint = Hint.GIVEN
+                await self._run(self._store.replicas.hint)
+                await asyncio.sleep(_HINT_S)
+        finally:
+            self._hint = Hint.NONE
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._at_work.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._at_work.discard(task)
         if not task.cancelled() and isinstance(error := task.exception(), Exception):
             _LOGGER.warning("the store was not looked at", exc_info=error)

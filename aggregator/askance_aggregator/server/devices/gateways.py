@@ -178,6 +178,7 @@ class GatewayConnection:
         """
         if not opened.taking:
             return
+        opened.note_asked(ordinal)
         self._asks.append(_Ask(opened, self._numbers[ordinal], 0))
         if len(self._asks) > self._look_at:
             self._asks = deque(dict.fromkeys(self._asks))

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from itertools import islice
 from typing import ParamSpec, TypeVar
 
 import grpc
@@ -16,26 +15,23 @@ import grpc
 from askance_aggregator.clock import SteadyClock, SystemSteadyClock
 from askance_aggregator.server.devices.connections import Connection, UserConnection
 from askance_aggregator.server.devices.deadlines import RoundDeadlines, RoundTimer
-from askance_aggregator.server.devices.deliveries import Deliveries, Outcome
+from askance_aggregator.server.devices.deliveries import Ack, Deliveries, Outcome
 from askance_aggregator.server.devices.followed_rounds import (
     FollowedRounds,
-    OtherReports,
     RoundNumber,
+    StoredReports,
 )
 from askance_aggregator.server.devices.observer import SILENT, Observer
 from askance_aggregator.server.devices.open_round import OpenRound
 from askance_aggregator.server.devices.states import PhaseEvent, StudyPhase, StudyPhases
 from askance_aggregator.store import Store
 from askance_aggregator.studies.accounts import Accounts
-from askance_aggregator.studies.intake import Arrival
 from askance_aggregator.studies.rounds import Round
 from askance_aggregator.studies.tallies import Tally
 from askance_client.errors import AskanceError, LocalProtocolError, StoreError
-from askance_client.messages import AckStatus
 from askance_client.service import Sleep, sleep_ms
 
 _LOGGER = logging.getLogger(__name__)
-_PAGE = 1024  # reports of an interrupted round that are entered between two turns of the loop
 _ACK_S = 1.0  # how long an acknowledgement waits for a request to ride on
 
 
@@ -99,7 +95,7 @@ class Hub:
         self._phases = StudyPhases()
         self._driven: set[bytes] = set()  # studies whose rounds this process opens
         self._followed = FollowedRounds(self._ask_followed, self._rounds.__contains__)
-        self._others = OtherReports(store, self._run)
+        self._stored = StoredReports(store, self._run)
         self._acknowledging: list[Connection] = []
         self._deliveries = Deliveries(store, executor, observer, self._requests, self._phases)
         self._ending: set[asyncio.Future[None]] = set()
@@ -221,6 +217,8 @@ class Hub:
             self._driven.add(study)
             await self._followed.leave(study)
         opened = OpenRound(round_, accounts)
+        if self._store.replicas.shared:  # the others may have stored the rest meanwhile
+            opened.on_answered = lambda: self._stored.look([opened])
         self._check_may_open(opened)
         self._phases.on(study, PhaseEvent.PREPARE)
         noted = await self._deadlines.note(opened, round_, left_ms)  # before any user is asked
@@ -238,15 +236,16 @@ class Hub:
             else:
                 self._ask(opened)
                 timer.start()
+            self._look_again(opened)
             await opened.closed()
             if self._stopped:
                 raise _stopped()
-            if opened.doubtful:
-                await self._resume(opened)  # a stored report is counted, or its study would lie
+            if opened.doubtful:  # a stored report is counted, or its study would lie
+                await self._stored.enter_all(opened)
             await self._run(
                 self._store.close_round, opened.study_digest, round_.number, round_.epoch
             )
-            await self._others.enter(opened)  # no replica takes a report of it any more
+            await self._stored.enter_new(opened)  # no replica takes a report of it any more
             return opened.tallies()
         finally:
             self._retire(opened)
@@ -263,7 +262,7 @@ class Hub:
         A round that is followed or driven already is left as it is.
         """
         if not self._stopped and round_.study_digest not in self._driven:
-            self._followed.follow(round_, accounts)
+            self._followed.follow(round_, accounts, self._stored.hint)
 
     def followed(self, study_digest: bytes) -> RoundNumber | None:
         """Return epoch and number of a study's followed round; may be called from any thread."""
@@ -284,7 +283,7 @@ class Hub:
 
     def look(self) -> None:
         """Enter soon what other replicas have stored of the open rounds."""
-        self._others.look(self._rounds.values())
+        self._stored.look(self._rounds.values())
 
     async def _ask_followed(self, opened: OpenRound) -> None:
         """Ask a round of another replica until it is complete or left."""
@@ -298,17 +297,23 @@ class Hub:
                 opened.hold()
             else:
                 self._ask(opened)
+            self._look_again(opened)
             await opened.closed()
             if not opened.outstanding:  # the replica that drives it need not wait for a look
-                await self._run(self._store.replicas.hint)
+                self._stored.hint()
         finally:
             self._retire(opened)
 
     async def _enter_stored(self, opened: OpenRound) -> None:
         """Enter what is stored of a round; the others of its members are to be asked."""
         opened.position = await self._run(self._store.replicas.position)
-        await self._resume(opened)
+        await self._stored.enter_all(opened)
         opened.begin()  # a device that connected meanwhile is asked by this loop, and not twice
+
+    def _look_again(self, opened: OpenRound) -> None:
+        """Enter what has come to be stored while a round was being begun."""
+        if opened.news:
+            self._stored.look([opened])
 
     def _register(self, opened: OpenRound) -> None:
         self._opened_ms[opened.study_digest] = self._clock.now_ms()
@@ -337,7 +342,7 @@ class Hub:
         Raises:
           StoreError: what is stored cannot be read.
         """
-        await self._resume(OpenRound(round_, accounts))
+        await self._stored.enter_all(OpenRound(round_, accounts))
 
     def close_round(self, study_digest: bytes) -> bool:
         """End a study's open round with what has come; the rest will be late.
@@ -350,7 +355,7 @@ class Hub:
             opened.close()
         return opened is not None
 
-    def acknowledge(self, connection: Connection, acks: Iterable[tuple[bytes, AckStatus]]) -> None:
+    def acknowledge(self, connection: Connection, acks: Sequence[Ack]) -> None:
         """Acknowledge over a stream: with the next request, or soon without one."""
         connection.acknowledge(acks)
         if not self._acknowledging:
@@ -411,9 +416,7 @@ class Hub:
         self._driven.discard(study_digest)
         self._phases.on(study_digest, PhaseEvent.FORGET)
 
-    async def deliver(
-        self, ordinal: int, reports: Sequence[bytes]
-    ) -> list[tuple[bytes, AckStatus]]:
+    async def deliver(self, ordinal: int, reports: Sequence[bytes]) -> Sequence[Ack]:
         """Accept a device's reports and return the status of each, once it is durable.
 
         Returns:
@@ -424,7 +427,11 @@ class Hub:
           StoreError: nothing may be acknowledged.
           RoundNotOpen: a report is of a round that is not over and not asked now; the same.
         """
-        outcomes = await self.deliver_together([(ordinal, data) for data in reports])
+        self._check_running()
+        delivery = self._deliveries.checked(ordinal, tuple(reports)) if reports else None
+        if delivery is not None:
+            return await self._deliveries.deliver_checked(delivery)
+        outcomes = await self._deliveries.deliver([(ordinal, data) for data in reports])
         acks = [(digest, status) for digest, status in outcomes if status is not None]
         if len(acks) < len(outcomes):
             raise RoundNotOpen("reports: expected an open round, found one that is not asked yet")
@@ -432,9 +439,12 @@ class Hub:
 
     async def deliver_together(self, reports: Sequence[tuple[int, bytes]]) -> list[Outcome]:
         """Accept reports of many devices, each with its ordinal (see `Deliveries.deliver`)."""
+        self._check_running()
+        return await self._deliveries.deliver(reports)
+
+    def _check_running(self) -> None:
         if self._stopped:  # rounds that wait for another process take no reports, and are not over
             raise StoreError("reports: expected a running service, found a stopped one")
-        return await self._deliveries.deliver(reports)
 
     async def stop(self) -> None:
         """Commit the reports that have arrived, and release devices and callers that wait."""
@@ -444,24 +454,9 @@ class Hub:
         for connection in self._distinct():
             self.end(connection, grpc.StatusCode.UNAVAILABLE, "the aggregator is going down")
         self._followed.keep({})  # also those that are not open yet
-        if waiting := {*self._ending, *self._others.tasks, *self._followed.tasks}:
+        if waiting := {*self._ending, *self._stored.tasks, *self._followed.tasks}:
             await asyncio.wait(waiting)
         await self._deliveries.close()
-
-    async def _resume(self, opened: OpenRound) -> None:
-        """Enter what the store holds of a round, a page at a time."""
-        loop = asyncio.get_running_loop()
-        for digest in opened.requests:
-            reports = self._store.reports(digest)
-
-            def page() -> list[tuple[int, bytes]]:
-                return list(islice(reports, _PAGE))  # noqa: B023  # called before the next turn
-
-            while stored := await loop.run_in_executor(self._executor, page):
-                for ordinal, data in stored:
-                    arrival = opened.examine(ordinal, data)
-                    if isinstance(arrival, Arrival):
-                        opened.add(arrival)
 
     def _ask(self, opened: OpenRound) -> None:
         """Send a round's requests to its members that are connected."""
@@ -482,6 +477,7 @@ class Hub:
         self._phases.on(opened.study_digest, PhaseEvent.RETIRE)
         if opened.study_digest not in self._driven:  # whether it was cancelled is another's to know
             self._phases.on(opened.study_digest, PhaseEvent.FORGET)
+        opened.on_answered = None
         del self._rounds[opened.study_digest]
         self._opened_ms.pop(opened.study_digest, None)
         timer = self._timers.pop(opened.study_digest, None)

@@ -31,14 +31,14 @@ class Observer(SpanRecorder):
     def committed(self, reports: int, seconds: float) -> None:
         """Count reports that were made durable together, and the seconds that it took."""
 
-    def acknowledged(self, status: AckStatus) -> None:
-        """Count an acknowledged report."""
+    def acknowledged(self, status: AckStatus, reports: int = 1) -> None:
+        """Count acknowledged reports."""
 
     def refused(self, reason: Reason) -> None:
         """Count a device's refusal."""
 
     def charged(self, nano_nats: int) -> None:
-        """Count an answer and the charge that its device reported."""
+        """Count the charge that a device reported for one or more answers."""
 
     def round_opened(self) -> None:
         """Count a round that opened."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
-from askance_aggregator.server.devices.commits import Statuses
 from askance_aggregator.server.devices.states import (
     BEGUN,
     OVER,
@@ -16,22 +17,47 @@ from askance_aggregator.server.devices.states import (
     RoundState,
 )
 from askance_aggregator.studies.accounts import Accounts
-from askance_aggregator.studies.intake import Arrival, Intake
+from askance_aggregator.studies.intake import Arrival, CheckedMessage, Intake
 from askance_aggregator.studies.rounds import Round
 from askance_aggregator.studies.tallies import Tally
 from askance_aggregator.transitions import next_state
 from askance_client.errors import AskanceError
 from askance_client.messages import AckStatus, Report, SignedStudy
-from askance_client.service import Response, encode_response
+from askance_client.service import (
+    MAX_ENTRIES,
+    MAX_REQUESTS,
+    MAX_RESPONSE_BYTES,
+    Response,
+    count_contents,
+    encode_response,
+)
+
+_MESSAGES = 1 << 12  # messages of a round that are kept checked
+_MANY = 8  # equal reports that are counted together: numpy takes as long as for some one by one
+_SHORT = 1024  # bytes of reports of a message that others are likely to send as well
 
 
 class OpenRound:
     """State, intake and requests of an open round; requests are serialised once for all users."""
 
-    def __init__(self, round_: Round, accounts: Accounts) -> None:
+    def __init__(
+        self, round_: Round, accounts: Accounts, on_answered: Callable[[], None] | None = None
+    ) -> None:
+        """Make a round that has not begun.
+
+        Args:
+          round_: its requests and their members.
+          accounts: of its study.
+          on_answered: is called when the users that this process asked have all answered; None if
+            no other process asks any.
+        """
         self.study_digest = round_.study_digest
         self.position = 0  # in the store: later reports of other replicas are not entered yet
         self.catching_up = asyncio.Lock()
+        self.news = False  # other replicas may have stored reports since the store was looked at
+        self.on_answered = on_answered
+        self._asked: set[int] = set()  # users, by this process; if others may ask some
+        self._awaited = 0  # answers of these
         self._round = round_
         self._intake = Intake(round_, accounts)
         self._study_part = encode_response(Response(studies=(round_.study,)))
@@ -40,8 +66,13 @@ class OpenRound:
             for group in round_.groups
         }
         self._numbers = {group.digest: number for number, group in enumerate(round_.groups)}
+        self._all_parts = self._joined()
+        # Symbols are few: equal messages of many users are checked once.
+        self._checked = lru_cache(maxsize=_MESSAGES)(self._intake.check_message)
         self._closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._arriving: set[asyncio.Future[Statuses]] = set()
+        self._arriving = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._failed_commits = 0
         self._state = RoundState.RESUMING
         self._end_if_complete()
@@ -54,7 +85,7 @@ class OpenRound:
     @property
     def parts(self) -> frozenset[bytes]:
         """The parts of responses that ask them."""
-        return frozenset(self._parts.values())
+        return frozenset((*self._parts.values(), *self._all_parts))
 
     @property
     def outstanding(self) -> int:
@@ -74,15 +105,55 @@ class OpenRound:
         """The same for a report that is decoded already."""
         return self._intake.check(ordinal, report, data)
 
+    def check_message(self, data: tuple[bytes, ...]) -> CheckedMessage | None:
+        """Check the reports of a message together (see `Intake.check_message`)."""
+        if sum(map(len, data)) > _SHORT:
+            return self._intake.check_message(data)
+        return self._checked(data)
+
+    def place(self, message: CheckedMessage, ordinal: int) -> int | None:
+        """Return the position of a user in a message's cohort (see `Intake.place`)."""
+        return self._intake.place(message, ordinal)
+
     def add(self, arrival: Arrival) -> None:
         """Count a durable report; entering it again changes nothing."""
-        self._intake.add(arrival)
+        self._answered(arrival.ordinal, int(self._intake.add(arrival)))
+
+    def add_message(self, message: CheckedMessage, ordinal: int, place: int) -> None:
+        """Count the durable reports of a message; entering them again changes nothing."""
+        self._answered(ordinal, self._intake.add_message(message, place))
+
+    def add_equal(self, data: bytes, ordinals: NDArray[np.int64]) -> None:
+        """Count a stored report of many users (see `Intake.add_equal`)."""
+        if len(ordinals) < _MANY:
+            for ordinal in ordinals.tolist():
+                arrival = self.examine(ordinal, data)
+                if isinstance(arrival, Arrival):
+                    self.add(arrival)
+            return
+        added = self._intake.add_equal(data, ordinals)
+        if self._asked:
+            self._awaited -= len(self._asked.intersection(added.tolist()))
         self._end_if_complete()
 
-    def expect(self, committed: asyncio.Future[Statuses]) -> None:
-        """Let `closed` wait for this commit: what is acknowledged as accepted is counted."""
-        self._arriving.add(committed)
-        committed.add_done_callback(self._arrived)
+    def note_asked(self, ordinal: int) -> None:
+        """Note that this process asks a user what it owes."""
+        if self.on_answered is not None and ordinal not in self._asked:
+            self._asked.add(ordinal)
+            new = self._intake.owes_all(ordinal)
+            self._awaited += len(self._parts) if new else len(self._intake.owes(ordinal))
+
+    def expect(self) -> None:
+        """Let `closed` wait for a commit: what is acknowledged as accepted is counted."""
+        self._arriving += 1
+        self._idle.clear()
+
+    def arrived(self, *, durable: bool) -> None:
+        """Note that a commit has ended, after what it made durable was counted."""
+        self._arriving -= 1
+        self._failed_commits += not durable
+        if not self._arriving:
+            self._idle.set()
 
     def begin(self) -> None:
         """Ask from now on: the reports that were stored before have been entered.
@@ -134,8 +205,7 @@ class OpenRound:
           AskanceError: it was abandoned.
         """
         await self._closing
-        if self._arriving:
-            await asyncio.wait(self._arriving)
+        await self._idle.wait()
 
     def tallies(self) -> tuple[Tally, ...]:
         """Return the tally of each group."""
@@ -145,7 +215,10 @@ class OpenRound:
         """The parts of responses that ask this user what it still owes, the study first."""
         if self._state is not RoundState.ASKING:
             return []  # no user is to be charged for an answer that comes too late
-        parts = [self._parts[group.digest] for group in self._intake.owes(ordinal)]
+        if self._all_parts and self._intake.owes_all(ordinal):
+            parts = list(self._all_parts)
+        else:
+            parts = [self._parts[group.digest] for group in self._intake.owes(ordinal)]
         if parts and self.study_digest not in known_studies:
             parts.insert(0, self._study_part)
         return parts
@@ -186,10 +259,21 @@ class OpenRound:
             asked |= cohort.holds(connected)
         return iter(connected[asked].tolist())
 
-    def _arrived(self, committed: asyncio.Future[Statuses]) -> None:
-        self._arriving.discard(committed)
-        if committed.cancelled() or committed.exception() is not None:
-            self._failed_commits += 1
+    def _joined(self) -> tuple[bytes, ...]:
+        """Return all requests as one part of a response; none if they need several responses."""
+        joined = b"".join(self._parts.values())
+        if not 0 < len(joined) <= MAX_RESPONSE_BYTES:
+            return ()
+        requests, entries = count_contents(joined)
+        return (joined,) if requests <= MAX_REQUESTS and entries <= MAX_ENTRIES else ()
+
+    def _answered(self, ordinal: int, answers: int) -> None:
+        """Note the answers of a user that have been counted."""
+        if answers and ordinal in self._asked:
+            self._awaited -= answers
+            if not self._awaited and self.on_answered is not None:
+                self.on_answered()
+        self._end_if_complete()
 
     def _end_if_complete(self) -> None:
         if self._intake.complete:

@@ -6,9 +6,10 @@ import asyncio
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import lru_cache
 
 import grpc
 
@@ -58,6 +59,8 @@ _PEERS_FAULT = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.RESOURCE_EXHAUS
 # Streams of a device, and check-ins of one: a new call while the network has not noticed that the
 # old one is gone. A check-in without a message is held for some seconds.
 _CALLS_PER_DEVICE = 4
+_SHORT = 1024  # bytes of a message that others are likely to send as well
+_decoded = lru_cache(maxsize=1 << 12)(decode_check_in)
 
 
 class DevicesServicer:
@@ -268,7 +271,7 @@ class DevicesServicer:
             while isinstance(data := await context.read(), bytes):
                 self._standings.check_device(ordinal)
                 await prove()
-                message = decode_check_in(data)
+                message = _decoded(data) if len(data) <= _SHORT else decode_check_in(data)
                 self._hub.acknowledge(connection, await self._deliver(ordinal, message))
                 await connection.flushed()
         finally:
@@ -276,9 +279,9 @@ class DevicesServicer:
             self._hub.disconnect(connection, (ordinal,))
             await connection.last_written()
 
-    async def _deliver(self, ordinal: int, message: CheckIn) -> list[Ack]:
+    async def _deliver(self, ordinal: int, message: CheckIn) -> Sequence[Ack]:
         """Deliver a message's reports together."""
-        return await self._hub.deliver(ordinal, message.reports) if message.reports else []
+        return await self._hub.deliver(ordinal, message.reports) if message.reports else ()
 
     def refused(self, error: Exception) -> CallStatus:
         """Return the status that a call ends with, from the table; count and log it."""

@@ -161,9 +161,9 @@ class PrometheusObserver(Observer):
         self._commit_reports.observe(reports)
         self._commit_seconds.observe(seconds)
 
-    def acknowledged(self, status: AckStatus) -> None:
-        """Count the event."""
-        self._reports[status].inc()
+    def acknowledged(self, status: AckStatus, reports: int = 1) -> None:
+        """Count the reports."""
+        self._reports[status].inc(reports)
 
     def refused(self, reason: Reason) -> None:
         """Count the event."""

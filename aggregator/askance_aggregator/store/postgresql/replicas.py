@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import numpy as np
 import psycopg
 from psycopg import errors, sql
 
@@ -22,6 +23,7 @@ from askance_aggregator.store.replicas import (
     LEASE_S,
     LOOK_S,
     RENEW_S,
+    EqualReports,
     LeaseLost,
     ReplicaEntry,
     SharedStudy,
@@ -71,14 +73,18 @@ SELECT line FROM transcript_lines WHERE study = %(study)s AND epoch = %(epoch)s
     WHERE study = %(study)s AND epoch = %(epoch)s)) ORDER BY number
 """
 # Of one partition by its name: for a table that has no statistics yet, the planner would take the
-# primary key, which begins with the partition, and read each report of the round.
+# primary key, which begins with the partition, and read each report of the round. Symbols are few:
+# equal reports are one row, with the users as big-endian words.
 _STORED_SINCE = sql.SQL(
-    "SELECT ordinal, data FROM {} WHERE request = ANY(%s::bigint[]) AND arrived >= %s::text::xid8"
+    "SELECT data, string_agg(int8send(ordinal), ''::bytea) FROM {}"
+    " WHERE request = ANY(%s::bigint[]) AND arrived >= %s::text::xid8 GROUP BY request, data"
 )
 
 
 class PostgresqlReplicas:
     """Membership of one process in those that serve from a database (see `Replicas`)."""
+
+    shared = True
 
     def __init__(self, database: PostgresqlDatabase) -> None:
         self._database = database
@@ -209,8 +215,8 @@ class PostgresqlReplicas:
 
     def stored_since(
         self, request_digests: Sequence[bytes], position: int
-    ) -> tuple[list[tuple[int, bytes]], int]:
-        def read(connection: Connection) -> tuple[list[tuple[int, bytes]], int]:
+    ) -> tuple[list[EqualReports], int]:
+        def read(connection: Connection) -> tuple[list[EqualReports], int]:
             now = _position(connection)  # before the rows: what they lack is stored after it
             requests: dict[int, list[int]] = {}
             for part, number in connection.execute(
@@ -218,11 +224,12 @@ class PostgresqlReplicas:
                 (list(request_digests),),
             ):
                 requests.setdefault(part, []).append(number)
-            found: list[tuple[int, bytes]] = []
+            found: list[EqualReports] = []
             for part, numbers in requests.items():
                 statement = _STORED_SINCE.format(sql.Identifier(f"reports_{part}"))
                 rows = connection.execute(statement, (numbers, str(position)), binary=True)
-                found.extend((ordinal, data) for ordinal, data in rows)
+                for data, users in rows:
+                    found.append(EqualReports(data, np.frombuffer(users, ">i8").astype(np.int64)))
             return found, now
 
         return self._database.read(read)

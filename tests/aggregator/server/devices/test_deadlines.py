@@ -277,14 +277,14 @@ def test_a_timely_report_is_accepted_while_its_round_is_loaded(
         restarted = Hub(
             deployment.store, deployment.executor, clock=deployment.clock, sleep=wait_for_ever
         )
-        resume = restarted._resume
+        resume = restarted._stored.enter_all
 
         async def slow(opened: Any) -> None:
             loading.set()
             await loaded.wait()
             await resume(opened)
 
-        monkeypatch.setattr(restarted, "_resume", slow)
+        monkeypatch.setattr(restarted._stored, "enter_all", slow)
         task = asyncio.ensure_future(
             restarted.open(deployment.round, deployment.world.accounts(USERS))
         )

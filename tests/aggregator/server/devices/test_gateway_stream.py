@@ -332,6 +332,9 @@ class Owing:
         self._payloads = [b"%d" % number + bytes(size) for number in range(requests)]
         self._much = set(much)
 
+    def note_asked(self, ordinal: int) -> None:
+        """Do nothing: no other process asks any."""
+
     def owed_requests(self, ordinal: int, first: int = 0) -> list[tuple[int, bytes]]:
         owed = self._payloads if ordinal in self._much else self._payloads[:1]
         return list(enumerate(owed))[first:]

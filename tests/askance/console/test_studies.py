@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -69,9 +70,15 @@ def test_each_role_lists_the_studies_that_it_may_see(seen: SeenStudies) -> None:
     chosen = visitor.get(f"/studies?analyst={public(OWNER).hex()[:8]}").text
     assert seen.open in chosen
     assert seen.shares not in chosen
-    for bad in ("state=%3Cscript%3E", "analyst=zz", "page=0", "page=x"):
+    for bad in ("state=%3Cscript%3E", "analyst=zz", "cursor=x", "cursor=00"):
         answer = visitor.get(f"/studies?{bad}")
         assert (answer.status, "<script>" in answer.text) == (400, False)
+
+
+def link_of(text: str, relation: str) -> str:
+    """Return the address of a page's link to the next or previous one; empty: it has none."""
+    found = re.search(f'rel="{relation}" href="([^"]+)"', text)
+    return unescape(found[1]) if found else ""
 
 
 def test_many_studies_are_listed_by_pages() -> None:
@@ -82,13 +89,16 @@ def test_many_studies_are_listed_by_pages() -> None:
         store.add_study(bytes.fromhex(signed[-1]), study)
     with console_of(Role.VIEWER, store) as visitor:
         visitor.log_in()
-        found = [
-            set(re.findall("/studies/([0-9a-f]{64})", visitor.get(f"/studies?page={page}").text))
-            for page in (1, 2, 3)
-        ]
-    assert [len(page) for page in found] == [PAGE, PAGE, 1]  # and the one that is open
-    assert not found[0] & found[1]
-    assert found[2] == {signed[0]}  # the oldest
+        paths, found = ["/studies"], []
+        while paths[-1]:
+            text = visitor.get(paths[-1]).text
+            found.append(list(dict.fromkeys(re.findall("/studies/([0-9a-f]{64})", text))))
+            paths.append(link_of(text, "next"))
+        assert [len(page) for page in found] == [PAGE, PAGE, 1]  # and the one that was there
+        assert [one for page in found for one in page][1:] == signed[::-1]
+        back = visitor.get(link_of(visitor.get(paths[2]).text, "prev")).text
+        assert list(dict.fromkeys(re.findall("/studies/([0-9a-f]{64})", back))) == found[1]
+        assert 'rel="prev"' not in visitor.get(link_of(back, "prev")).text
 
 
 def test_a_study_shows_its_result_its_rounds_and_its_cost(seen: SeenStudies) -> None:

@@ -13,7 +13,7 @@ from askance_protos.v1 import analyst_pb2 as pb
 _STATES = {state: pb.ListedState.Value(f"LISTED_STATE_{state.name}") for state in ListedState}
 
 
-class Listed(Protocol):
+class ListedStudy(Protocol):
     """Study in a list."""
 
     @property
@@ -22,7 +22,7 @@ class Listed(Protocol):
         ...
 
 
-T = TypeVar("T", bound=Listed)
+T = TypeVar("T", bound=ListedStudy)
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,8 +214,8 @@ CREATE TABLE tagged_populations (
 ) STRICT, WITHOUT ROWID;
 """
 
-# Lists of ended studies by state, newest first.
-_LISTS = "CREATE INDEX ended_studies ON conclusions (state, study) WHERE epoch = 0;"
+# Lists of ended studies by state, newest first; and their costs, without the results beside them.
+_LISTS = "CREATE INDEX ended_studies ON conclusions (state, study, max_asked) WHERE epoch = 0;"
 
 KIND = FileKind(
     name="store",

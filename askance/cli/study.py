@@ -47,6 +47,7 @@ DESCRIPTION = "The commands of an analyst. An ID is a study's digest, or 8 or mo
 
 _BAD_INPUT = ("malformed", "unknown-learner", "unknown-study", "unknown-epoch", "missing-fields")
 _KEY_BYTES = 32
+STATES = ("open", "paused", "done", "failed", "cancelled")  # by which studies are listed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +70,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     submit = add("submit", "sign a study and submit it", _submit)
     add_study(submit)
     _add_wait(submit)
-    listed = add("list", "list your studies and their states", _list)
+    listed = add("list", "list your studies and their states, the oldest first", _list)
+    listed.add_argument(
+        "--state", choices=STATES, help="those of a state; a scheduled study is open (default: all)"
+    )
+    listed.add_argument("--limit", type=count, metavar="N", help="the N newest ones (default: all)")
     show = add("show", "print a study's state", _show)
     watch = add("watch", "follow a study to its end, and print its result", _watch)
     result = add("result", "print a study's result and its cost", _result)
@@ -187,6 +192,9 @@ def _submit(arguments: argparse.Namespace) -> int:
 
 
 def _list(arguments: argparse.Namespace) -> int:
+    from askance_aggregator.store import ListedState
+
+    state = None if arguments.state is None else ListedState(arguments.state)
     with connected(arguments) as aggregator:
         found = [
             {
@@ -197,7 +205,7 @@ def _list(arguments: argparse.Namespace) -> int:
                 "reason": one.reason,
                 **epochs_json(one),
             }
-            for one in aggregator.studies()
+            for one in aggregator.studies(state, arguments.limit)
         ]
     if arguments.json:
         print_json({"studies": found})
@@ -209,7 +217,7 @@ def _list(arguments: argparse.Namespace) -> int:
         stands = row["reason"] if row["reason"] == "paused" else row["state"]
         print(f"{row['study']}  {stands:<9}  {printable(str(row['learner']))}, {closed}")
     if not found:
-        print("no studies yet")
+        print("no studies yet" if state is None else f"no study is {state}")
     return 0
 
 

@@ -11,7 +11,7 @@ from askance_aggregator.operators import FleetFigures
 
 SPAN_S = 240  # of the chart of rates
 STEP_S = 4  # between two points of it, and the least time of a rate
-_FRESH_S = 0.4  # pages that are open at the same time share a reading
+_FRESH_S = 0.2  # pages that look at the same time share a reading; less than `live.EVERY_S`
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,9 @@ from askance_aggregator.store import StudyState
 from askance_aggregator.studies.results import population_of
 from askance_aggregator.studies.submitted import learner_of
 from askance_aggregator.studies.transcript import Asked, Closed, MemoryLog, Transcript
-from askance_client.codec import decode_request, decode_study
+from askance_client.codec import decode_randomizer, decode_study, parse
 from askance_client.messages import StudyTerms
+from askance_protos.v1 import exchange_pb2
 
 _GROUPS = 4  # of a round, whose randomizers are named
 
@@ -35,7 +36,8 @@ class RoundRecord:
       refused: of them, so far; of an open round they count as answered.
       is_open: whether it is being asked.
       nano_nats: most that one of its users was asked for.
-      randomizer: in a few words; empty: not known.
+      payloads: requests whose randomizers are named, each once.
+      more: whether the round has other groups.
       within: half the widest interval of its answers; None: not known before the study's end.
     """
 
@@ -46,8 +48,18 @@ class RoundRecord:
     refused: int
     is_open: bool
     nano_nats: int
-    randomizer: str
+    payloads: tuple[bytes, ...]
+    more: bool
     within: float | None
+
+    @property
+    def randomizer(self) -> str:
+        """Randomizers in a few words; the queries are not decoded, which takes a hundred times."""
+        texts = [
+            randomizer_text(decode_randomizer(parse(exchange_pb2.Request, one).randomizer))
+            for one in self.payloads
+        ]
+        return ", ".join(dict.fromkeys(texts)) + (", ..." if self.more else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +115,7 @@ def record_of(
     within = _within(content)
     may_be_open = content is None and event.state is StudyState.OPEN  # an epoch that ended may not
     answered = event.answered if may_be_open else None
-    rounds = [
-        _round(one, closed.get(one.round), terms, answered, within.get(one.round)) for one in asked
-    ]
+    rounds = [_round(one, closed.get(one.round), answered, within.get(one.round)) for one in asked]
     return StudyRecord(
         terms,
         export.signed.public_key,
@@ -154,7 +164,6 @@ def _within(content: Mapping[str, Any] | None) -> dict[int, float]:
 def _round(
     asked: Asked,
     closed: Closed | None,
-    terms: StudyTerms,
     answered: int | None,
     within: float | None,
 ) -> RoundRecord:
@@ -164,9 +173,6 @@ def _round(
         charged[group.start, group.stop] += group.nano_nats
     tallies = () if closed is None else closed.tallies
     open_answers = answered if closed is None else None
-    payloads = dict.fromkeys(group.payload for group in asked.groups[:_GROUPS])
-    names = [randomizer_text(decode_request(one, terms.schema).randomizer) for one in payloads]
-    more = ", ..." if len(asked.groups) > _GROUPS else ""
     return RoundRecord(
         number=asked.round + 1,
         queries=len(asked.questions),
@@ -175,6 +181,7 @@ def _round(
         refused=sum(count for tally in tallies for _, count in tally.refusals),
         is_open=open_answers is not None,
         nano_nats=max(charged.values(), default=0),
-        randomizer=", ".join(dict.fromkeys(names)) + more,
+        payloads=tuple(dict.fromkeys(group.payload for group in asked.groups[:_GROUPS])),
+        more=len(asked.groups) > _GROUPS,
         within=within,
     )

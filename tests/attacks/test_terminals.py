@@ -60,7 +60,7 @@ def hostile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
 
     ended = StudyResult(DIGEST.hex(), StudyState.FAILED, STEER, STEER, result(), refuse)
     monkeypatch.setattr(
-        Aggregator, "studies", lambda _: [StudySummary(DIGEST, STEER, event.state, 1)]
+        Aggregator, "studies", lambda *_: [StudySummary(DIGEST, STEER, event.state, 1)]
     )
     monkeypatch.setattr(StudyHandle, "watch", lambda *_: iter([event]))
     monkeypatch.setattr(StudyHandle, "status", lambda *_, **__: event)

@@ -6,9 +6,9 @@ build the learner again, so that the aggregator decides nothing that the analyst
 an aggregator says is not believed where it can be computed: an export is replayed offline.
 
 Theory of operation. `definitions` reads a study from TOML; `submission` signs it with the
-registry's text for its learner. `wire` and `calls` are the bytes that travel and their signatures,
-shared by both ends: `client` calls and `server.analysts` answers. `export` is a study in one file,
-and `verification` runs the learner over it again, with a fleet that can only remember;
+registry's text for its learner. `wire`, `listing` and `calls` are the bytes that travel and their
+signatures, shared by both ends: `client` calls and `server.analysts` answers. `export` is a study
+in one file, and `verification` runs the learner over it again, with a fleet that can only remember;
 `series_verification` does so for every epoch of a repeated study.
 """
 
@@ -21,6 +21,7 @@ from askance_aggregator.analyst.definitions import (
 )
 from askance_aggregator.analyst.export import SeriesExport, StudyExport
 from askance_aggregator.analyst.keys import AnalystKey, create_key, load_key, public_hex
+from askance_aggregator.analyst.listing import StudyExtent, StudyList
 from askance_aggregator.analyst.results import StudyResult
 from askance_aggregator.analyst.series_verification import verify_export, verify_series
 from askance_aggregator.analyst.submission import sign_submission
@@ -35,7 +36,9 @@ __all__ = [
     "StudyDefinition",
     "StudyEvent",
     "StudyExport",
+    "StudyExtent",
     "StudyHandle",
+    "StudyList",
     "StudyResult",
     "StudySummary",
     "Verification",

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NoReturn
 
 import grpc
 from cryptography import x509
 
-from askance_aggregator.analyst.wire import MAX_ANSWER_BYTES, MAX_SUBMISSION_BYTES
+from askance_aggregator.analyst.calls import CallRefused
+from askance_aggregator.analyst.wire import MAX_ANSWER_BYTES, MAX_SUBMISSION_BYTES, REASON_KEY
 from askance_client.addresses import Address
-from askance_client.errors import InvalidParameter
+from askance_client.errors import InvalidParameter, PlanRefused
 from askance_client.service import NO_PROXY
 
 _KEEPALIVE_MS = 60_000
+_REFUSED_BEFORE_ASKING = ("plan-refused", "over-user-budget", "over-quota")
 _OPTIONS = [
     ("grpc.max_receive_message_length", MAX_ANSWER_BYTES),
     ("grpc.max_send_message_length", 2 * MAX_SUBMISSION_BYTES),
@@ -40,6 +43,35 @@ def open_channel(address: str, ca: Path | None, *, plaintext: bool) -> grpc.Chan
     if plaintext or where.is_loopback:
         return grpc.insecure_channel(str(where), [*_OPTIONS, NO_PROXY])
     return grpc.secure_channel(str(where), grpc.ssl_channel_credentials(), _OPTIONS)
+
+
+def refuse(error: grpc.RpcError, address: str, ca: Path | None) -> NoReturn:
+    """Raise what a call's failure means.
+
+    Args:
+      error: of the call.
+      address: that was called.
+      ca: authority by which it was called; None: none was given.
+
+    Raises:
+      PlanRefused: the study was refused before a user was asked.
+      CallRefused: the call was refused for another reason, or the aggregator is away.
+    """
+    if not isinstance(error, grpc.Call):
+        raise error
+    details = error.details() or "no reason given"
+    metadata = {str(key): value for key, value in error.trailing_metadata() or ()}
+    reason = str(metadata.get(REASON_KEY, ""))
+    if reason in _REFUSED_BEFORE_ASKING:
+        raise PlanRefused(details) from None
+    if not reason and error.code() is grpc.StatusCode.UNAVAILABLE:
+        raise CallRefused(
+            "unreachable", f"aggregator {address}: {unreachable(details, ca)}"
+        ) from None
+    if not reason:
+        code = error.code().name.lower().replace("_", "-")
+        raise CallRefused(code, f"aggregator {address}: {details}") from None
+    raise CallRefused(reason, details) from None
 
 
 def unreachable(details: str, ca: Path | None) -> str:

@@ -22,7 +22,7 @@ import grpc
 
 from askance_aggregator.analyst import wire
 from askance_aggregator.analyst.calls import NONCE_BYTES, Call, CallRefused, ServiceCall
-from askance_aggregator.analyst.channels import has_timed_out, is_away, open_channel, unreachable
+from askance_aggregator.analyst.channels import has_timed_out, is_away, open_channel, refuse
 from askance_aggregator.analyst.definitions import StudyDefinition
 from askance_aggregator.analyst.epoch_numbers import (
     collects_once,
@@ -32,6 +32,7 @@ from askance_aggregator.analyst.epoch_numbers import (
 )
 from askance_aggregator.analyst.export import SeriesExport, StudyExport, result_of
 from askance_aggregator.analyst.keys import AnalystKey
+from askance_aggregator.analyst.listing import StudyList, every_study
 from askance_aggregator.analyst.proofs import CallProof, call_proof
 from askance_aggregator.analyst.results import StudyResult
 from askance_aggregator.analyst.submission import (
@@ -45,13 +46,13 @@ from askance_aggregator.clock import system_now_s
 from askance_aggregator.encoding import encode_study
 from askance_aggregator.reports.html import html_of, line_of
 from askance_aggregator.reports.report import CommandReport, Grid
-from askance_aggregator.store import StudyState, TaggedPopulation
+from askance_aggregator.store import ListedState, StudyQuery, StudyState, TaggedPopulation
 from askance_aggregator.studies.keep import UNLIMITED, Keep
 from askance_aggregator.studies.series import StudySeries
 from askance_aggregator.studies.study import Study
 from askance_client.addresses import Address
 from askance_client.codec import digest_of
-from askance_client.errors import InvalidParameter, PlanRefused, RemoteProtocolError
+from askance_client.errors import InvalidParameter, RemoteProtocolError
 from askance_client.messages import SignedStudy
 from askance_client.printable import value_text
 from askance_client.service import Metadata
@@ -62,7 +63,6 @@ _CALL_S = 60.0
 _AGAIN_S = 0.5  # between two tries to watch on, while the aggregator is away
 _PATIENCE_S = 120.0  # how long an aggregator may be away in the middle of a study
 _WATCH = wire.encode_watch()
-_REFUSED_BEFORE_ASKING = ("plan-refused", "over-user-budget", "over-quota")
 
 
 def connect(
@@ -195,9 +195,21 @@ class Aggregator:
         answer = self.unary(Call.PLAN, digest_of(data), asked)
         return result_of(wire.decode_plan(answer), "aggregator") or {}
 
-    def studies(self) -> list[StudySummary]:
-        """Return this analyst's studies, the oldest first."""
-        return wire.decode_summaries(self.unary(Call.LIST, self.subject, wire.encode_listing()))
+    def studies(
+        self, state: ListedState | None = None, limit: int | None = None
+    ) -> list[StudySummary]:
+        """Return this analyst's studies, the oldest first.
+
+        Args:
+          state: of the studies; None: any.
+          limit: how many at most, the newest ones; None: all.
+        """
+        return every_study(self.studies_page, StudyQuery(state), limit)
+
+    def studies_page(self, query: StudyQuery) -> StudyList[StudySummary]:
+        """Return a part of the list of this analyst's studies, the newest first."""
+        answer = self.unary(Call.LIST, self.subject, wire.encode_listing(query))
+        return wire.decode_summaries(answer)
 
     def study(self, name: str) -> StudyHandle:
         """A study by its digest in hexadecimal, or by eight digits or more that begin it.
@@ -213,12 +225,12 @@ class Aggregator:
             )
         if len(name) == _DIGEST_HEX:
             return StudyHandle(self, bytes.fromhex(name))
-        found = [one.digest for one in self.studies() if one.digest.hex().startswith(name)]
-        if len(found) != 1:
+        found = self.studies_page(StudyQuery(study=name, limit=1))
+        if found.extent.fitting != 1:
             raise InvalidParameter(
-                f"study: expected one that begins with {name}, got {len(found) or 'none'}"
+                f"study: expected one that begins with {name}, got {found.extent.fitting or 'none'}"
             )
-        return StudyHandle(self, found[0])
+        return StudyHandle(self, found.studies[0].digest)
 
     def close(self) -> None:
         """Hang up."""
@@ -277,22 +289,7 @@ class Aggregator:
 
     def refuse(self, error: grpc.RpcError) -> NoReturn:
         """Raise what a call's failure means."""
-        if not isinstance(error, grpc.Call):
-            raise error
-        details = error.details() or "no reason given"
-        metadata = {str(key): value for key, value in error.trailing_metadata() or ()}
-        reason = str(metadata.get(wire.REASON_KEY, ""))
-        if reason in _REFUSED_BEFORE_ASKING:
-            raise PlanRefused(details) from None
-        if not reason and error.code() is grpc.StatusCode.UNAVAILABLE:
-            raise CallRefused(
-                "unreachable",
-                f"aggregator {self.address}: {unreachable(details, self._ca)}",
-            ) from None
-        if not reason:
-            code = error.code().name.lower().replace("_", "-")
-            raise CallRefused(code, f"aggregator {self.address}: {details}") from None
-        raise CallRefused(reason, details) from None
+        refuse(error, self.address, self._ca)
 
 
 class StudyHandle:

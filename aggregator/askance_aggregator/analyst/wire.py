@@ -10,7 +10,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from askance_aggregator.store import StudyState, TaggedPopulation
+from askance_aggregator.analyst.listing import (
+    StudyExtent,
+    StudyList,
+    decode_extent,
+    decode_query,
+    encode_extent,
+    encode_query,
+)
+from askance_aggregator.store import StudyQuery, StudyState, TaggedPopulation
 from askance_aggregator.studies.series import EpochStatus
 from askance_client.codec import MAX_MESSAGE_BYTES, parse
 from askance_client.errors import InvalidParameter, RemoteProtocolError
@@ -40,6 +48,7 @@ class StudySummary:
       rounds_closed: of its present epoch, all of them if it collects once.
       epochs: of a repeated study; None: it collects once.
       reason: of the end; of an open study "paused", "scheduled" or empty.
+      public_key: of its analyst; empty: it was not asked for.
     """
 
     digest: bytes
@@ -48,6 +57,20 @@ class StudySummary:
     rounds_closed: int
     epochs: EpochStatus | None = None
     reason: str = ""
+    public_key: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class ListRequest:
+    """Request for a list of studies.
+
+    Args:
+      with_reasons: whether the caller knows `StudySummary.reason`.
+      query: the part that is wanted; None: all studies, the oldest first, for an older caller.
+    """
+
+    with_reasons: bool
+    query: StudyQuery | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,22 +198,26 @@ def decode_plan(data: bytes) -> str:
     return parse(pb.PlanStudyResponse, data, limit=MAX_ANSWER_BYTES).plan_json
 
 
-def encode_listing(*, with_reasons: bool = True) -> bytes:
-    """The bytes that ask for a list of studies."""
-    return pb.ListStudiesRequest(with_reasons=with_reasons).SerializeToString(deterministic=True)
+def encode_listing(query: StudyQuery) -> bytes:
+    """Encode the request for a part of the list of studies."""
+    return pb.ListStudiesRequest(with_reasons=True, query=encode_query(query)).SerializeToString(
+        deterministic=True
+    )
 
 
-def asks_reasons(data: bytes) -> bool:
-    """Return whether the caller who asks for a list of studies knows their reasons.
+def decode_listing(data: bytes) -> ListRequest:
+    """Decode the request for a list of studies.
 
     Raises:
-      RemoteProtocolError: not a request for a list.
+      RemoteProtocolError: not such a request, or a query of no list.
     """
-    return parse(pb.ListStudiesRequest, data).with_reasons
+    found = parse(pb.ListStudiesRequest, data)
+    query = decode_query(found.query) if found.HasField("query") else None
+    return ListRequest(found.with_reasons, query)
 
 
-def encode_summaries(summaries: Sequence[StudySummary]) -> bytes:
-    """The bytes of a list of studies."""
+def encode_summaries(summaries: Sequence[StudySummary], extent: StudyExtent | None = None) -> bytes:
+    """Encode a list of studies, or a part of it with its extent."""
     return pb.ListStudiesResponse(
         studies=[
             pb.StudySummary(
@@ -200,26 +227,32 @@ def encode_summaries(summaries: Sequence[StudySummary]) -> bytes:
                 rounds_closed=one.rounds_closed,
                 epochs=_encode_epochs(one.epochs),
                 reason=one.reason,
+                public_key=one.public_key,
             )
             for one in summaries
-        ]
+        ],
+        extent=encode_extent(extent),
     ).SerializeToString(deterministic=True)
 
 
-def decode_summaries(data: bytes) -> list[StudySummary]:
-    """A list of studies."""
+def decode_summaries(data: bytes) -> StudyList[StudySummary]:
+    """Decode a part of the list of studies."""
     message = parse(pb.ListStudiesResponse, data, limit=MAX_ANSWER_BYTES)
-    return [
-        StudySummary(
-            _digest(one.study_digest),
-            one.learner,
-            _state(one.state),
-            one.rounds_closed,
-            _decode_epochs(one.epochs) if one.HasField("epochs") else None,
-            one.reason,
-        )
-        for one in message.studies
-    ]
+    return StudyList(
+        tuple(
+            StudySummary(
+                _digest(one.study_digest),
+                one.learner,
+                _state(one.state),
+                one.rounds_closed,
+                _decode_epochs(one.epochs) if one.HasField("epochs") else None,
+                one.reason,
+                one.public_key,
+            )
+            for one in message.studies
+        ),
+        decode_extent(message.extent),
+    )
 
 
 def encode_event(event: StudyEvent) -> bytes:

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from askance_aggregator.analyst import Aggregator, CallRefused
+from askance_aggregator.analyst.listing import StudyList, every_study
 from askance_aggregator.operators import device_wire, fleet_wire, wire
 from askance_aggregator.operators.calls import OperatorCall
 from askance_aggregator.operators.device_wire import DevicesChange, DevicesPage
 from askance_aggregator.operators.fleet_wire import FleetFigures
 from askance_aggregator.operators.wire import AuditPage, CallerIdentity, StudyProgress
+from askance_aggregator.store import ListedState, StudyQuery
 from askance_aggregator.store.audit import MAX_PAGE
 from askance_aggregator.store.register import Affected, DeviceEntry, DeviceSelection
 
@@ -38,9 +40,21 @@ class OperatorClient:
         """Return the state of the fleet, as the process that answers sees it."""
         return fleet_wire.decode_fleet(self._call(OperatorCall.FLEET))
 
-    def studies(self) -> list[StudyProgress]:
-        """Return the progress of all analysts' studies, the oldest first."""
-        return wire.decode_studies(self._call(OperatorCall.STUDIES))
+    def studies(
+        self, state: ListedState | None = None, limit: int | None = None
+    ) -> list[StudyProgress]:
+        """Return the progress of all analysts' studies, the oldest first.
+
+        Args:
+          state: of the studies; None: any.
+          limit: how many at most, the newest ones; None: all.
+        """
+        return every_study(self.studies_page, StudyQuery(state), limit)
+
+    def studies_page(self, query: StudyQuery) -> StudyList[StudyProgress]:
+        """Return the progress of a part of all analysts' studies, the newest first."""
+        request = wire.encode_studies_request(query)
+        return wire.decode_studies(self._call(OperatorCall.STUDIES, request))
 
     def audit(self, after: int = 0, limit: int = MAX_PAGE) -> AuditPage:
         """Return entries of the audit log, oldest first.

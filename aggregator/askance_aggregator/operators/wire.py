@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from askance_aggregator.analyst.listing import (
+    StudyExtent,
+    StudyList,
+    decode_extent,
+    decode_query,
+    encode_extent,
+    encode_query,
+)
 from askance_aggregator.analyst.wire import MAX_ANSWER_BYTES
-from askance_aggregator.store import AuditEntry, StudyState
+from askance_aggregator.store import AuditEntry, StudyQuery, StudyState
 from askance_aggregator.store.audit import MAX_PAGE
 from askance_client.codec import parse
 from askance_client.errors import RemoteProtocolError
@@ -74,8 +82,23 @@ def decode_caller(data: bytes) -> CallerIdentity:
     return CallerIdentity(found.name, found.role)
 
 
-def encode_studies(studies: Sequence[StudyProgress]) -> bytes:
-    """Encode the progress of studies."""
+def encode_studies_request(query: StudyQuery) -> bytes:
+    """Encode the request for a part of the list of studies."""
+    return pb.AllStudiesRequest(query=encode_query(query)).SerializeToString(deterministic=True)
+
+
+def decode_studies_request(data: bytes) -> StudyQuery | None:
+    """Decode the request for a list of studies; None: all, the oldest first, of an older caller.
+
+    Raises:
+      RemoteProtocolError: not such a request, or a query of no list.
+    """
+    found = parse(pb.AllStudiesRequest, data)
+    return decode_query(found.query) if found.HasField("query") else None
+
+
+def encode_studies(studies: Sequence[StudyProgress], extent: StudyExtent | None = None) -> bytes:
+    """Encode the progress of studies, or of a part of the list with its extent."""
     return pb.AllStudiesResponse(
         studies=[
             pb.StudyProgress(
@@ -89,30 +112,34 @@ def encode_studies(studies: Sequence[StudyProgress]) -> bytes:
                 reason=one.reason,
             )
             for one in studies
-        ]
+        ],
+        extent=encode_extent(extent),
     ).SerializeToString(deterministic=True)
 
 
-def decode_studies(data: bytes) -> list[StudyProgress]:
-    """Decode the progress of studies.
+def decode_studies(data: bytes) -> StudyList[StudyProgress]:
+    """Decode a part of the list of studies.
 
     Raises:
       RemoteProtocolError: a study has no state that is known.
     """
     message = parse(pb.AllStudiesResponse, data, limit=MAX_ANSWER_BYTES)
-    return [
-        StudyProgress(
-            one.study_digest,
-            one.public_key,
-            one.learner,
-            _state(one.state),
-            one.round,
-            one.asked,
-            one.answered,
-            one.reason,
-        )
-        for one in message.studies
-    ]
+    return StudyList(
+        tuple(
+            StudyProgress(
+                one.study_digest,
+                one.public_key,
+                one.learner,
+                _state(one.state),
+                one.round,
+                one.asked,
+                one.answered,
+                one.reason,
+            )
+            for one in message.studies
+        ),
+        decode_extent(message.extent),
+    )
 
 
 def encode_audit_request(after: int, limit: int) -> bytes:

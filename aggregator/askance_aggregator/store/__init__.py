@@ -37,11 +37,18 @@ from askance_aggregator.store.contract import (
     RoundNote,
     Store,
     StoredReport,
-    StudyEntry,
     StudyLog,
-    StudyState,
 )
 from askance_aggregator.store.inspection import StoreFacts
+from askance_aggregator.store.listing import (
+    MAX_STUDIES,
+    ListedState,
+    Listing,
+    StudyEntry,
+    StudyPage,
+    StudyQuery,
+    StudyState,
+)
 from askance_aggregator.store.locations import (
     PostgresqlLocation,
     SqliteLocation,
@@ -71,6 +78,7 @@ __all__ = [
     "LEASE_S",
     "LOOK_S",
     "MAX_EVIDENCE",
+    "MAX_STUDIES",
     "AskedRequest",
     "AuditBroken",
     "AuditEntry",
@@ -87,6 +95,8 @@ __all__ = [
     "EpochEntry",
     "KeptStudy",
     "LeaseLost",
+    "ListedState",
+    "Listing",
     "Management",
     "Manifest",
     "MemoryStore",
@@ -110,6 +120,8 @@ __all__ = [
     "StudyEntry",
     "StudyLog",
     "StudyNotEnded",
+    "StudyPage",
+    "StudyQuery",
     "StudyState",
     "SubmissionNote",
     "TaggedPopulation",

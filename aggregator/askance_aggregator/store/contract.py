@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from askance_aggregator.store.audit import AuditLog
 from askance_aggregator.store.backups import Manifest, RestoreNote
 from askance_aggregator.store.certificates import KeepsCertificates
+from askance_aggregator.store.listing import Listing, StudyEntry, StudyState
 from askance_aggregator.store.management import Management
 from askance_aggregator.store.register import Register
 from askance_aggregator.store.replicas import Replicas
@@ -58,15 +58,6 @@ class Enrolled:
 
     new: int
     known: int
-
-
-class StudyState(IntEnum):
-    """State of a study. The numbers are the wire's."""
-
-    OPEN = 1
-    DONE = 2
-    FAILED = 3
-    CANCELLED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,21 +123,6 @@ class AskedRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class StudyEntry:
-    """A stored study without its transcript and its result; reason and message are of its end.
-
-    `rounds_closed` are those of its latest epoch, all of them if it collects once.
-    """
-
-    digest: bytes
-    signed: SignedStudy
-    state: StudyState
-    reason: str
-    message: str
-    rounds_closed: int
-
-
-@dataclass(frozen=True, slots=True)
 class EpochEntry:
     """An ended epoch of a repeated study, without its transcript and its result."""
 
@@ -194,6 +170,11 @@ class Store(KeepsCertificates, Protocol):
     @property
     def register(self) -> Register:
         """The operator's view of the devices."""
+        ...
+
+    @property
+    def listing(self) -> Listing:
+        """Lists of studies."""
         ...
 
     @property
@@ -272,10 +253,6 @@ class Store(KeepsCertificates, Protocol):
 
     def open_studies(self) -> dict[bytes, SignedStudy]:
         """Return the studies that have not ended, by digest, oldest first."""
-        ...
-
-    def summaries(self, public_key: bytes | None) -> list[StudyEntry]:
-        """Return the summaries of an analyst's studies, or of all (None), oldest first."""
         ...
 
     def summary(self, digest: bytes) -> StudyEntry | None:

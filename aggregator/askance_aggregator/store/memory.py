@@ -34,10 +34,10 @@ from askance_aggregator.store.contract import (
     EpochEntry,
     RoundNote,
     StoredReport,
-    StudyEntry,
-    StudyState,
 )
+from askance_aggregator.store.listing import StudyEntry, StudyState
 from askance_aggregator.store.management import MemoryManagement
+from askance_aggregator.store.memory_listing import MemoryListing
 from askance_aggregator.store.memory_register import MemoryRegister
 from askance_aggregator.store.memory_retention import MemoryRetention
 from askance_aggregator.store.replicas import SoleReplica
@@ -52,6 +52,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self.replicas = SoleReplica()
         self.management = MemoryManagement(self._key_of)
+        self.listing = MemoryListing(self.studies, self.summary, self.management.paused)
         self._lock = threading.Lock()
         self._devices: dict[bytes, EnrolledDevice] = {}
         self._gateways: dict[bytes, EnrolledGateway] = {}
@@ -156,13 +157,6 @@ class MemoryStore:
     def open_studies(self) -> dict[bytes, SignedStudy]:
         ended = self.conclusions()
         return {digest: one for digest, one in self.studies().items() if digest not in ended}
-
-    def summaries(self, public_key: bytes | None) -> list[StudyEntry]:
-        return [
-            self._summary(digest, signed)
-            for digest, signed in self.studies().items()
-            if public_key is None or signed.public_key == public_key
-        ]
 
     def summary(self, digest: bytes) -> StudyEntry | None:
         signed = self._studies.get(digest)

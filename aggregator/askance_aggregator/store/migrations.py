@@ -214,6 +214,9 @@ CREATE TABLE tagged_populations (
 ) STRICT, WITHOUT ROWID;
 """
 
+# Lists of ended studies by state, newest first; and their costs, without the results beside them.
+_LISTS = "CREATE INDEX ended_studies ON conclusions (state, study, max_asked) WHERE epoch = 0;"
+
 KIND = FileKind(
     name="store",
     application=0x61736B73,  # "asks"
@@ -232,6 +235,7 @@ KIND = FileKind(
         _LOSSES,
         _CERTIFICATES,
         _TAGGED_POPULATIONS,
+        _LISTS,
     ),
     undone="nothing was stored",
     make="make one with `aggregator init`",

@@ -28,10 +28,9 @@ from askance_aggregator.store.contract import (
     EpochEntry,
     RoundNote,
     StoredReport,
-    StudyEntry,
-    StudyState,
 )
 from askance_aggregator.store.device_rows import add_devices, count_devices, enrol_devices
+from askance_aggregator.store.listing import StudyEntry, StudyState
 from askance_aggregator.store.migrations import KIND
 from askance_aggregator.store.register_rows import RegisterRows
 from askance_aggregator.store.replicas import SoleReplica
@@ -42,6 +41,7 @@ from askance_aggregator.store.sqlite_retention import SqliteRetention
 from askance_aggregator.store.sqlite_rows import note_request, request_number, study_number
 from askance_aggregator.store.sqlite_sharing import ServingLock, open_shared
 from askance_aggregator.store.sqlite_transactions import SqliteTransactions
+from askance_aggregator.store.study_rows import StudyRows
 from askance_aggregator.store.watch import UNWATCHED, StoreWatch
 from askance_client.errors import StoreError, StoreFailed
 from askance_client.messages import AckStatus, SignedStudy
@@ -55,14 +55,6 @@ Row = tuple[Any, ...]  # what SQLite gives back is typed by its STRICT tables, n
 _ROUND = "WHERE study = ? AND epoch = ? AND number = ?"
 # Ends of whole studies; those of epochs stand under their indices.
 _ENDS = "LEFT JOIN conclusions ON conclusions.study = studies.number AND conclusions.epoch = 0"
-_SUMMARY = (
-    "SELECT digest, studies.study, public_key, signature, coalesce(state, 1), coalesce(reason, ''),"
-    " coalesce(message, ''),"
-    " (SELECT count(*) FROM rounds WHERE rounds.study = studies.number AND closed AND epoch ="
-    "  (SELECT max(epoch) FROM rounds WHERE rounds.study = studies.number))"
-    f" FROM studies {_ENDS}"
-)
-_OF_A_KEY = " WHERE public_key = ?"
 
 
 class SqliteStore:
@@ -83,7 +75,9 @@ class SqliteStore:
         self.retention = SqliteRetention(self._writing, self._reading)
         self._audit = SqliteAuditLog(self._writing, self._reading)
         self.certificates = SqliteCertificates(self._writing, self._reading)
-        self.register = RegisterRows(SqliteTransactions(self._writing, self._reading))
+        transactions = SqliteTransactions(self._writing, self._reading)
+        self.register = RegisterRows(transactions)
+        self.listing = StudyRows(transactions)
 
     @classmethod
     def create(cls, path: Path) -> SqliteStore:
@@ -202,15 +196,8 @@ class SqliteStore:
             ).fetchall()
         return {digest: SignedStudy(*columns) for digest, *columns in rows}
 
-    def summaries(self, public_key: bytes | None) -> list[StudyEntry]:
-        whose, parameters = ("", ()) if public_key is None else (_OF_A_KEY, (public_key,))
-        with self._reading() as connection:
-            rows = connection.execute(f"{_SUMMARY}{whose} ORDER BY number", parameters).fetchall()
-        return [_summary(row) for row in rows]
-
     def summary(self, digest: bytes) -> StudyEntry | None:
-        row = self._row(f"{_SUMMARY} WHERE digest = ?", (digest,))
-        return None if row is None else _summary(row)
+        return self.listing.entry(digest)
 
     def count_studies(self) -> dict[StudyState, int]:
         with self._reading() as connection:
@@ -480,9 +467,3 @@ class _SqliteStudyLog:
 
 def _columns(deadline: Deadline) -> tuple[str, int, int]:
     return deadline.boot, deadline.at_ms, deadline.left_ms
-
-
-def _summary(row: Row) -> StudyEntry:
-    digest, study, public_key, signature, state, reason, message, closed = row
-    signed = SignedStudy(study, public_key, signature)
-    return StudyEntry(digest, signed, StudyState(state), reason, message, closed)

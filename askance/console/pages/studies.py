@@ -2,70 +2,50 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 from starlette.responses import Response
 
 from askance.console.link import permitted
 from askance.console.routes import ConsoleRoute, Visit
 from askance_aggregator.analyst import StudySummary
+from askance_aggregator.store import ListedState, StudyQuery
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 
 PAGE = 50  # studies of one page
-STATES = ("open", "paused", "done", "failed", "cancelled")
+STATES = tuple(ListedState)
 _LIST = ("Analysts/List",)
 _PROGRESS = ("Operators/Studies",)
-_MAX_PAGE = 1 << 31
-_KEY_DIGITS = 64
-
-
-@dataclass(frozen=True, slots=True)
-class ListedStudy:
-    """Row of the list.
-
-    Args:
-      summary: of the study.
-      state: open, paused, scheduled, done, failed or cancelled.
-      analyst: public key in hexadecimal; empty: the caller's own.
-    """
-
-    summary: StudySummary
-    state: str
-    analyst: str
 
 
 async def _studies(visit: Visit) -> Response:
     identity = await visit.link.identity()
-    sees_all = identity is not None and permitted(identity.role, _PROGRESS)
     state, analyst = visit.query("state"), visit.query("analyst").lower()
-    _check(state, analyst)
-    place = visit.number("page", 1, 1, _MAX_PAGE)
-    summaries = await visit.call(visit.link.aggregator.studies)
-    keys = {}
-    if sees_all:
-        progress = await visit.call(visit.link.operator.studies)
-        keys = {one.digest: one.public_key.hex() for one in progress}
-    listed = [
-        ListedStudy(one, state_word(one), keys.get(one.digest, "")) for one in reversed(summaries)
-    ]
-    chosen = [
-        one
-        for one in listed
-        if (not state or one.state == state) and one.analyst.startswith(analyst)
-    ]
-    start = (place - 1) * PAGE
+    query = StudyQuery(
+        state=_state(state),
+        analyst=analyst,
+        cursor=_cursor(visit.query("cursor")),
+        newer=visit.query("newer") == "1",
+        limit=PAGE,
+    )
+    found = await visit.call(visit.link.aggregator.studies_page, query)
+    if query.newer and not found.extent.more:  # less than a page may be newer than the cursor
+        found = await visit.call(
+            visit.link.aggregator.studies_page, replace(query, cursor=b"", newer=False)
+        )
+        query = replace(query, cursor=b"", newer=False)
     return await visit.page(
         "studies.html",
-        studies=chosen[start : start + PAGE],
-        number=len(chosen),
-        all=len(listed),
+        studies=[(one, state_word(one)) for one in found.studies],
+        number=found.extent.fitting,
+        all=found.extent.total,
         states=STATES,
         state=state,
         analyst=analyst,
-        sees_all=sees_all,
-        place=place,
-        last=max(-(-len(chosen) // PAGE), 1),
+        sees_all=identity is not None and permitted(identity.role, _PROGRESS),
+        has_newer=bool(query.cursor),
+        has_older=query.newer or found.extent.more,
     )
 
 
@@ -75,18 +55,29 @@ def state_word(summary: StudySummary) -> str:
     return summary.reason if state == "open" and summary.reason else state
 
 
-def _check(state: str, analyst: str) -> None:
-    """Refuse a filter that fits no study.
+def _state(text: str) -> ListedState | None:
+    """Return the state that a filter names; None: any.
 
     Raises:
-      InvalidParameter: no such state, or no digits of a key.
+      InvalidParameter: no such state.
     """
-    if state and state not in STATES:
-        raise InvalidParameter(f"state: expected {', '.join(STATES)}, got {value_text(state)}")
-    if len(analyst) > _KEY_DIGITS or not set(analyst) <= set("0123456789abcdef"):
+    if text and text not in STATES:
+        raise InvalidParameter(f"state: expected {', '.join(STATES)}, got {value_text(text)}")
+    return ListedState(text) if text else None
+
+
+def _cursor(text: str) -> bytes:
+    """Return the digest beside which a page begins.
+
+    Raises:
+      InvalidParameter: not in hexadecimal.
+    """
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
         raise InvalidParameter(
-            f"analyst: expected hexadecimal digits of a public key, got {value_text(analyst)}"
-        )
+            f"cursor: expected hexadecimal digits, got {value_text(text[:80])}"
+        ) from None
 
 
 ROUTES = (ConsoleRoute("/studies", _studies, _LIST, "Studies", is_listed=True),)

@@ -16,7 +16,7 @@ from askance.console.formats import nats_text
 from askance.console.link import permitted
 from askance.console.live import Regions, live_response
 from askance.console.routes import ConsoleRoute, Visit
-from askance.console.study_record import StudyRecord, ended_content, record_of
+from askance.console.study_record import RoundRecord, StudyRecord, ended_content, record_of
 from askance_aggregator.analyst import (
     CallRefused,
     StudyEvent,
@@ -36,14 +36,45 @@ from askance_client.printable import value_text
 
 WATCH = ("Analysts/Watch",)
 _RESULT = ("Analysts/Watch", "Analysts/Result", "Analysts/Export")
-_MAX_EPOCH = 1 << 32
+_MAX_NUMBER = 1 << 32  # of an epoch, or of a round
 _DIGEST_DIGITS = 64
 _ROWS = 200  # of a result's table; the export has all
+ROUNDS = 50  # of one page
 _CHANGES: Mapping[str, Callable[[StudyHandle], StudyState]] = {
     "cancel": StudyHandle.cancel,
     "pause": StudyHandle.pause,
     "resume": StudyHandle.resume,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPart:
+    """Part of a study that an address names.
+
+    Args:
+      epoch: its number, from 1; None: the latest.
+      first: number of the first round that is shown; 0: the last rounds are.
+    """
+
+    epoch: int | None = None
+    first: int = 0
+
+    @property
+    def query(self) -> str:
+        """Query of the address; empty: it names nothing."""
+        named = {"epoch": self.epoch, "from": self.first}
+        found = "&".join(f"{name}={number}" for name, number in named.items() if number)
+        return f"?{found}" if found else ""
+
+    @classmethod
+    def of(cls, visit: Visit) -> ShownPart:
+        """Return the part that a request's address names.
+
+        Raises:
+          InvalidParameter: no number.
+        """
+        epoch = visit.number("epoch", 0, 0, _MAX_NUMBER) or None
+        return cls(epoch, visit.number("from", 0, 0, _MAX_NUMBER))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +88,7 @@ class StudyView:
       record: terms and rounds; None: the caller's role may not see them.
       content: result; None: it has none yet, or the caller's role may not see it.
       is_deleted: whether its result was deleted.
+      shown: what the address names.
     """
 
     id: str
@@ -65,6 +97,29 @@ class StudyView:
     record: StudyRecord | None = None
     content: Mapping[str, Any] | None = None
     is_deleted: bool = False
+    shown: ShownPart = ShownPart()
+
+    @property
+    def rounds(self) -> tuple[RoundRecord, ...]:
+        """Rounds of this page."""
+        rounds = () if self.record is None else self.record.rounds
+        latest = max(len(rounds) - ROUNDS, 0)
+        first = min(self.shown.first, len(rounds)) - 1 if self.shown.first else latest
+        return rounds[max(first, 0) : first + ROUNDS]
+
+    @property
+    def earlier(self) -> str:
+        """Query of the address of the rounds before; empty: there are none."""
+        first = self.rounds[0].number if self.rounds else 1
+        return "" if first == 1 else replace(self.shown, first=max(first - ROUNDS, 1)).query
+
+    @property
+    def later(self) -> str:
+        """Query of the address of the rounds after; empty: there are none."""
+        last, rounds = self.rounds, () if self.record is None else self.record.rounds
+        if not last or last[-1].number == len(rounds):
+            return ""
+        return replace(self.shown, first=last[-1].number + 1).query
 
     @property
     def state(self) -> str:
@@ -75,16 +130,16 @@ class StudyView:
 
 async def _study(visit: Visit) -> Response:
     role = await _role(visit)
-    number = _epoch(visit)
-    view = await visit.call(_view, _handle(visit), number, _sees_result(role))
+    shown = ShownPart.of(visit)
+    view = await visit.call(_view, _handle(visit), shown, _sees_result(role))
     may = [name for name in _CHANGES if permitted(role, (f"Analysts/{name.capitalize()}",))]
     return await visit.page(
         "study.html",
         view=view,
-        regions=_regions(visit, view),
+        regions=await visit.call(_regions, visit, view),
         may=may,
         sees=_sees_result(role),
-        live=f"/live/studies/{view.id}" + (f"?epoch={number}" if number else ""),
+        live=f"/live/studies/{view.id}{shown.query}",
     )
 
 
@@ -101,13 +156,13 @@ def _following(
     """
     view: StudyView | None = None
     drawn: Mapping[str, str] = {}
-    number, sees_result = _epoch(visit), _sees_result(role)
+    shown, sees_result = ShownPart.of(visit), _sees_result(role)
 
     async def regions() -> Mapping[str, str]:
         nonlocal view, drawn
         event = await visit.call(handle.status)
         if view is None or _stage(view.event) != _stage(event):
-            view = await visit.call(_view, handle, number, sees_result)
+            view = await visit.call(_view, handle, shown, sees_result)
             drawn = await visit.call(_regions, visit, view)
         elif event != view.event:
             view = replace(view, event=event)
@@ -122,14 +177,14 @@ def _stage(event: StudyEvent) -> tuple[object, ...]:
     return event.state, event.round, event.asked > 0, event.reason, event.epochs
 
 
-def _view(handle: StudyHandle, number: int | None, sees_result: bool) -> StudyView:
+def _view(handle: StudyHandle, shown: ShownPart, sees_result: bool) -> StudyView:
     """Call the aggregator for a study."""
     event = handle.status()
     if not sees_result:
-        return StudyView(handle.id, event, 0)
+        return StudyView(handle.id, event)
     content, is_deleted = None, False
     try:
-        content = ended_content(handle, event, number)
+        content = ended_content(handle, event, shown.epoch)
     except CallRefused as error:
         if error.reason != "results-deleted":
             raise
@@ -139,20 +194,22 @@ def _view(handle: StudyHandle, number: int | None, sees_result: bool) -> StudyVi
     record = None
     if not is_deleted:
         record = _as_sent(lambda: record_of(handle.fetch(index), event, content))
-    shown = 0 if epochs is None else index - epochs.repeat.first + 1
-    return StudyView(handle.id, event, shown, record, content, is_deleted)
+    number = 0 if epochs is None else index - epochs.repeat.first + 1
+    return StudyView(handle.id, event, number, record, content, is_deleted, shown)
 
 
 def _counts(visit: Visit, view: StudyView) -> Mapping[str, str]:
     """Return the regions that change with every answer."""
     rounds = [
-        replace(one, answered=view.event.answered) if one.is_open else one
-        for one in (() if view.record is None else view.record.rounds)
+        replace(one, answered=view.event.answered) if one.is_open else one for one in view.rounds
     ]
     return {
         "progress": visit.fragment("study_progress.html", view=view),
         "rounds": visit.fragment(
-            "study_rounds.html", rounds=rounds, chart=rounds_chart(rounds) if rounds else ""
+            "study_rounds.html",
+            view=view,
+            rounds=rounds,
+            chart=rounds_chart(rounds) if rounds else "",
         ),
     }
 
@@ -199,16 +256,27 @@ def _result(content: Mapping[str, Any] | None) -> dict[str, Any]:
 
 async def _plan(visit: Visit) -> Response:
     """Return the plan of a study for the users that it began with, against what happened."""
-    view = await visit.call(_view, _handle(visit), _epoch(visit), True)
+    view = await visit.call(_view, _handle(visit), ShownPart.of(visit), True)
     record = view.record
     if record is None:
         raise CallRefused("results-deleted", "study: expected its record, got it deleted")
     planned = (await visit.call(record.plan)).to_json()
-    happened = {one.number: one for one in record.rounds}
+    happened, rounds = {one.number: one for one in record.rounds}, planned["rounds"]
+    first = max(view.shown.first, 1)
     rows = [
-        (number, row, happened.get(number)) for number, row in enumerate(planned["rounds"], start=1)
+        (number, row, happened.get(number))
+        for number, row in enumerate(rounds[first - 1 : first - 1 + ROUNDS], start=first)
     ]
-    return await visit.page("study_plan.html", view=view, plan=planned, rows=rows)
+    return await visit.page(
+        "study_plan.html",
+        view=view,
+        plan=planned,
+        rows=rows,
+        earlier=replace(view.shown, first=max(first - ROUNDS, 1)).query if first > 1 else "",
+        later=replace(view.shown, first=first + ROUNDS).query
+        if first - 1 + ROUNDS < len(rounds)
+        else "",
+    )
 
 
 async def _verify(visit: Visit) -> Response:
@@ -276,11 +344,6 @@ async def _role(visit: Visit) -> str | None:
 
 def _sees_result(role: str | None) -> bool:
     return permitted(role, _RESULT)
-
-
-def _epoch(visit: Visit) -> int | None:
-    """Return the number of the epoch that the address names; None: the latest."""
-    return visit.number("epoch", 0, 0, _MAX_EPOCH) or None
 
 
 def _as_sent(make: Callable[[], Any]) -> Any:

@@ -41,6 +41,33 @@ STUDY_STATE_FAILED: StudyState.ValueType  # 3
 STUDY_STATE_CANCELLED: StudyState.ValueType  # 4
 Global___StudyState: _TypeAlias = StudyState  # noqa: Y015
 
+class _ListedState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ListedStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ListedState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    LISTED_STATE_UNSPECIFIED: _ListedState.ValueType  # 0
+    """any"""
+    LISTED_STATE_OPEN: _ListedState.ValueType  # 1
+    """and not paused"""
+    LISTED_STATE_PAUSED: _ListedState.ValueType  # 2
+    LISTED_STATE_DONE: _ListedState.ValueType  # 3
+    LISTED_STATE_FAILED: _ListedState.ValueType  # 4
+    LISTED_STATE_CANCELLED: _ListedState.ValueType  # 5
+
+class ListedState(_ListedState, metaclass=_ListedStateEnumTypeWrapper): ...
+
+LISTED_STATE_UNSPECIFIED: ListedState.ValueType  # 0
+"""any"""
+LISTED_STATE_OPEN: ListedState.ValueType  # 1
+"""and not paused"""
+LISTED_STATE_PAUSED: ListedState.ValueType  # 2
+LISTED_STATE_DONE: ListedState.ValueType  # 3
+LISTED_STATE_FAILED: ListedState.ValueType  # 4
+LISTED_STATE_CANCELLED: ListedState.ValueType  # 5
+Global___ListedState: _TypeAlias = ListedState  # noqa: Y015
+
 @_typing.final
 class SubmitStudyRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
@@ -198,16 +225,22 @@ class ListStudiesRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     WITH_REASONS_FIELD_NUMBER: _builtins.int
+    QUERY_FIELD_NUMBER: _builtins.int
     with_reasons: _builtins.bool
     """The caller knows StudySummary.reason: an older one would refuse a field that it does not know."""
+    @_builtins.property
+    def query(self) -> Global___StudyQuery:
+        """absent: all studies, the oldest first"""
+
     def __init__(
         self,
         *,
         with_reasons: _builtins.bool = ...,
+        query: Global___StudyQuery | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["query", b"query"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["with_reasons", b"with_reasons"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["query", b"query", "with_reasons", b"with_reasons"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -218,20 +251,97 @@ class ListStudiesResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     STUDIES_FIELD_NUMBER: _builtins.int
+    EXTENT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def studies(self) -> _containers.RepeatedCompositeFieldContainer[Global___StudySummary]: ...
+    @_builtins.property
+    def extent(self) -> Global___StudyExtent:
+        """only of a query"""
+
     def __init__(
         self,
         *,
         studies: _abc.Iterable[Global___StudySummary] | None = ...,
+        extent: Global___StudyExtent | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["extent", b"extent"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["studies", b"studies"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["extent", b"extent", "studies", b"studies"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListStudiesResponse: _TypeAlias = ListStudiesResponse  # noqa: Y015
+
+@_typing.final
+class StudyQuery(_message.Message):
+    """Part of a list of studies, which the aggregator filters; the newest first."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LIMIT_FIELD_NUMBER: _builtins.int
+    CURSOR_FIELD_NUMBER: _builtins.int
+    NEWER_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    ANALYST_FIELD_NUMBER: _builtins.int
+    STUDY_FIELD_NUMBER: _builtins.int
+    limit: _builtins.int
+    """studies at most; 1 to 500"""
+    cursor: _builtins.bytes
+    """digest of the study beside which the part begins; empty: at an end"""
+    newer: _builtins.bool
+    """the part that is newer than the cursor; without one, the oldest part"""
+    state: Global___ListedState.ValueType
+    analyst: _builtins.str
+    """hexadecimal digits that begin the analyst's public key"""
+    study: _builtins.str
+    """hexadecimal digits that begin the study's digest"""
+    def __init__(
+        self,
+        *,
+        limit: _builtins.int = ...,
+        cursor: _builtins.bytes = ...,
+        newer: _builtins.bool = ...,
+        state: Global___ListedState.ValueType = ...,
+        analyst: _builtins.str = ...,
+        study: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst", b"analyst", "cursor", b"cursor", "limit", b"limit", "newer", b"newer", "state", b"state", "study", b"study"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StudyQuery: _TypeAlias = StudyQuery  # noqa: Y015
+
+@_typing.final
+class StudyExtent(_message.Message):
+    """The list of which a query is answered with a part."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FITTING_FIELD_NUMBER: _builtins.int
+    TOTAL_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
+    fitting: _builtins.int
+    """studies that fit the query, on all its parts"""
+    total: _builtins.int
+    """studies that the caller may list"""
+    more: _builtins.bool
+    """there is another part in the query's direction"""
+    def __init__(
+        self,
+        *,
+        fitting: _builtins.int = ...,
+        total: _builtins.int = ...,
+        more: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fitting", b"fitting", "more", b"more", "total", b"total"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StudyExtent: _TypeAlias = StudyExtent  # noqa: Y015
 
 @_typing.final
 class StudySummary(_message.Message):
@@ -243,12 +353,15 @@ class StudySummary(_message.Message):
     ROUNDS_CLOSED_FIELD_NUMBER: _builtins.int
     EPOCHS_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    PUBLIC_KEY_FIELD_NUMBER: _builtins.int
     study_digest: _builtins.bytes
     learner: _builtins.str
     state: Global___StudyState.ValueType
     rounds_closed: _builtins.int
     reason: _builtins.str
     """as in StudyEvent; only if it was asked for"""
+    public_key: _builtins.bytes
+    """of the analyst who signed it; only of a query"""
     @_builtins.property
     def epochs(self) -> Global___EpochStatus:
         """absent: the study collects once"""
@@ -262,10 +375,11 @@ class StudySummary(_message.Message):
         rounds_closed: _builtins.int = ...,
         epochs: Global___EpochStatus | None = ...,
         reason: _builtins.str = ...,
+        public_key: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["epochs", b"epochs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["epochs", b"epochs", "learner", b"learner", "reason", b"reason", "rounds_closed", b"rounds_closed", "state", b"state", "study_digest", b"study_digest"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epochs", b"epochs", "learner", b"learner", "public_key", b"public_key", "reason", b"reason", "rounds_closed", b"rounds_closed", "state", b"state", "study_digest", b"study_digest"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -251,12 +251,19 @@ Global___CostBin: _TypeAlias = CostBin  # noqa: Y015
 class AllStudiesRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
+    QUERY_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def query(self) -> _analyst_pb2.StudyQuery:
+        """absent: all studies, the oldest first"""
+
     def __init__(
         self,
+        *,
+        query: _analyst_pb2.StudyQuery | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["query", b"query"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["query", b"query"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -267,16 +274,22 @@ class AllStudiesResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     STUDIES_FIELD_NUMBER: _builtins.int
+    EXTENT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def studies(self) -> _containers.RepeatedCompositeFieldContainer[Global___StudyProgress]: ...
+    @_builtins.property
+    def extent(self) -> _analyst_pb2.StudyExtent:
+        """only of a query"""
+
     def __init__(
         self,
         *,
         studies: _abc.Iterable[Global___StudyProgress] | None = ...,
+        extent: _analyst_pb2.StudyExtent | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["extent", b"extent"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["studies", b"studies"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["extent", b"extent", "studies", b"studies"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -255,7 +255,7 @@ def test_a_list_shows_a_pause_to_clients_that_know_it(
         handle.pause()
         assert [one.reason for one in aggregator.studies()] == ["paused"]
         older = decode_summaries(aggregator.unary(Call.LIST, aggregator.subject))
-        assert [one.reason for one in older] == [""]
+        assert [(one.reason, one.public_key) for one in older.studies] == [("", b"")]
     where = ["--aggregator", quiet_served.address, "--key", str(file)]
     assert main(["study", "list", *where]) == 0
     assert capsys.readouterr().out.startswith(f"{handle.id}  paused ")

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from askance_aggregator.analyst import wire
 from askance_aggregator.analyst.calls import CALL_KEY, read_call
-from askance_aggregator.store import StudyState
+from askance_aggregator.analyst.listing import StudyExtent, StudyList
+from askance_aggregator.store import MAX_STUDIES, ListedState, StudyQuery, StudyState
 from askance_client.errors import RemoteProtocolError
 from askance_client.messages import SignedStudy
 
@@ -21,7 +22,7 @@ DECODERS: list[Callable[[bytes], Any]] = [
     lambda data: read_call(((CALL_KEY, data),)),
     wire.decode_submission,
     wire.decode_submitted,
-    wire.asks_reasons,
+    wire.decode_listing,
     wire.decode_summaries,
     wire.decode_event,
     wire.decode_ending,
@@ -33,12 +34,19 @@ DECODERS: list[Callable[[bytes], Any]] = [
 def test_values_survive_the_wire() -> None:
     event = wire.StudyEvent(StudyState.FAILED, 2, 5, 3, "failed", "a line")
     ending = wire.Ending(StudyState.DONE, "done", "", "{}")
-    summaries = [wire.StudySummary(bytes(32), "mean", StudyState.OPEN, 1, reason="paused")]
-    assert wire.asks_reasons(wire.encode_listing())
-    assert not wire.asks_reasons(b"")
+    summaries = (
+        wire.StudySummary(bytes(32), "mean", StudyState.OPEN, 1, None, "paused", bytes(32)),
+    )
+    extent = StudyExtent(7, 9, more=True)
+    queries = [StudyQuery(state, limit=1) for state in ListedState]
+    queries.append(StudyQuery(None, "a0", "b1", bytes(32), newer=True, limit=MAX_STUDIES))
+    for query in queries:
+        assert wire.decode_listing(wire.encode_listing(query)) == wire.ListRequest(True, query)
+    assert wire.decode_listing(b"") == wire.ListRequest(False, None)
     assert wire.decode_event(wire.encode_event(event)) == event
     assert wire.decode_ending(wire.encode_ending(ending)) == ending
-    assert wire.decode_summaries(wire.encode_summaries(summaries)) == summaries
+    part = StudyList(summaries, extent)
+    assert wire.decode_summaries(wire.encode_summaries(summaries, extent)) == part
     assert wire.decode_submission(wire.encode_submission(SIGNED)) == SIGNED
     assert wire.decode_submitted(wire.encode_submitted(bytes(32))) == bytes(32)
     for state in StudyState:

@@ -114,6 +114,8 @@ def test_a_study_by_its_commands(run: Run, where: list[str], file: Path, key: An
             "reason": "done",
         }
     ]
+    assert len(run("list", "--state", "done", "--limit", "1", *where)[1]["studies"]) == 1
+    assert run("list", "--state", "paused", *where)[1]["studies"] == []
     code, verified, _ = run("verify", str(out), "--analyst", key[1])
     assert (code, verified["verified"], verified["study"]) == (0, True, name)
     changed = out.read_text().replace('"users": 5000', '"users": 5001')

@@ -6,10 +6,12 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from html import unescape
 from pathlib import Path
 
 import pytest
 
+from askance.console.pages import study as study_page
 from askance.console.pages.studies import PAGE
 from askance.console.study_record import record_of
 from askance_aggregator.analyst import StudyEvent, connect, sign_submission, verify_export
@@ -69,9 +71,15 @@ def test_each_role_lists_the_studies_that_it_may_see(seen: SeenStudies) -> None:
     chosen = visitor.get(f"/studies?analyst={public(OWNER).hex()[:8]}").text
     assert seen.open in chosen
     assert seen.shares not in chosen
-    for bad in ("state=%3Cscript%3E", "analyst=zz", "page=0", "page=x"):
+    for bad in ("state=%3Cscript%3E", "analyst=zz", "cursor=x", "cursor=00"):
         answer = visitor.get(f"/studies?{bad}")
         assert (answer.status, "<script>" in answer.text) == (400, False)
+
+
+def link_of(text: str, relation: str) -> str:
+    """Return the address of a page's link to the next or previous one; empty: it has none."""
+    found = re.search(f'rel="{relation}" href="([^"]+)"', text)
+    return unescape(found[1]).partition("#")[0] if found else ""
 
 
 def test_many_studies_are_listed_by_pages() -> None:
@@ -82,13 +90,16 @@ def test_many_studies_are_listed_by_pages() -> None:
         store.add_study(bytes.fromhex(signed[-1]), study)
     with console_of(Role.VIEWER, store) as visitor:
         visitor.log_in()
-        found = [
-            set(re.findall("/studies/([0-9a-f]{64})", visitor.get(f"/studies?page={page}").text))
-            for page in (1, 2, 3)
-        ]
-    assert [len(page) for page in found] == [PAGE, PAGE, 1]  # and the one that is open
-    assert not found[0] & found[1]
-    assert found[2] == {signed[0]}  # the oldest
+        paths, found = ["/studies"], []
+        while paths[-1]:
+            text = visitor.get(paths[-1]).text
+            found.append(list(dict.fromkeys(re.findall("/studies/([0-9a-f]{64})", text))))
+            paths.append(link_of(text, "next"))
+        assert [len(page) for page in found] == [PAGE, PAGE, 1]  # and the one that was there
+        assert [one for page in found for one in page][1:] == signed[::-1]
+        back = visitor.get(link_of(visitor.get(paths[2]).text, "prev")).text
+        assert list(dict.fromkeys(re.findall("/studies/([0-9a-f]{64})", back))) == found[1]
+        assert 'rel="prev"' not in visitor.get(link_of(back, "prev")).text
 
 
 def test_a_study_shows_its_result_its_rounds_and_its_cost(seen: SeenStudies) -> None:
@@ -102,6 +113,24 @@ def test_a_study_shows_its_result_its_rounds_and_its_cost(seen: SeenStudies) -> 
     assert "Mask r of the parity, 4 bits" in parity
     assert "Users asked and answers of 2 rounds" in parity
     assert "data-live" not in parity.replace("data-live-state", "")
+
+
+def test_many_rounds_are_shown_by_pages(seen: SeenStudies, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(study_page, "ROUNDS", 1)
+    visitor, path = seen.visitors[Role.ANALYST], f"/studies/{seen.parity}"
+    number = '<th scope="row" class="number">([0-9]+)</th>'
+    last = visitor.get(path).text
+    assert "Rounds 2 to 2 of 2" in last
+    assert (re.findall(number, last), link_of(last, "next")) == (["2"], "")
+    first = visitor.get(link_of(last, "prev")).text
+    assert (re.findall(number, first), link_of(first, "prev")) == (["1"], "")
+    assert re.findall(number, visitor.get(link_of(first, "next")).text) == ["2"]
+    plan = visitor.get(f"{path}/plan").text
+    assert (re.findall(number, plan), link_of(plan, "prev")) == (["1"], "")
+    assert re.findall(number, visitor.get(link_of(plan, "next")).text) == ["2"]
+    for query in ("?from=0", "?from=99"):
+        assert re.findall(number, visitor.get(path + query).text) == ["2"]
+    assert visitor.get(f"{path}?from=-1").status == 400
 
 
 def test_a_round_that_broke_off_in_an_epoch_that_ended_is_not_open(seen: SeenStudies) -> None:

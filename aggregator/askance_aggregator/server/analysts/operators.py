@@ -9,6 +9,7 @@ from typing import ParamSpec, TypeVar
 
 import grpc
 
+from askance_aggregator.analyst.listing import StudyExtent
 from askance_aggregator.operators.calls import OperatorCall
 from askance_aggregator.operators.device_wire import (
     DevicesChange,
@@ -25,6 +26,7 @@ from askance_aggregator.operators.wire import (
     CallerIdentity,
     StudyProgress,
     decode_audit_request,
+    decode_studies_request,
     encode_audit,
     encode_caller,
     encode_studies,
@@ -34,6 +36,7 @@ from askance_aggregator.server.callers import Admitted, Gate
 from askance_aggregator.server.callers.gate import Do, Prepare
 from askance_aggregator.server.devices.calls import Context, read_message, served
 from askance_aggregator.server.studies import StudyManager, StudyStatus
+from askance_aggregator.store import StudyQuery
 from askance_aggregator.store.register import Affected
 
 _MESSAGE_S = 5.0  # how long a request may take to arrive, after its metadata
@@ -129,8 +132,16 @@ class OperatorsServicer:
         await context.write(encode_fleet(await self._run(self._figures)))
 
     async def _studies(self, context: Context, admitted: Admitted) -> None:
-        admitted.check_body(await read_message(context, _MESSAGE_S))
-        await context.write(encode_studies(await self._run(self._progress)))
+        data = await read_message(context, _MESSAGE_S)
+        admitted.check_body(data)
+        query = decode_studies_request(data)
+        page = await self._run(self._manager.page, query or StudyQuery(), None)
+        counts = [_counts(one) for one in page.statuses]
+        if query is None:  # an older caller
+            await context.write(encode_studies(counts[::-1]))
+            return
+        extent = StudyExtent(page.fitting, page.total, page.more)
+        await context.write(encode_studies(counts, extent))
 
     async def _audit(self, context: Context, admitted: Admitted) -> None:
         data = await read_message(context, _MESSAGE_S)
@@ -149,12 +160,6 @@ class OperatorsServicer:
             found = await self._run(register.devices, page.tags, page.after, page.limit)
         await context.write(encode_devices(found))
 
-    def _progress(self) -> list[StudyProgress]:
-        return [
-            _counts(study, self._manager.owner(study.digest))
-            for study in self._manager.listing(None)
-        ]
-
     def _page(self, after: int, limit: int) -> AuditPage:
         head = self._manager.audit.head()
         entries = self._manager.audit.entries(after, limit)
@@ -165,10 +170,10 @@ class OperatorsServicer:
         return await loop.run_in_executor(self._executor, lambda: work(*args, **kwargs))
 
 
-def _counts(study: StudyStatus, public_key: bytes) -> StudyProgress:
+def _counts(study: StudyStatus) -> StudyProgress:
     return StudyProgress(
         study.digest,
-        public_key,
+        study.public_key,
         study.learner,
         study.state,
         study.round,

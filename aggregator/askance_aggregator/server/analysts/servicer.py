@@ -13,14 +13,16 @@ from typing import ParamSpec, TypeVar
 import grpc
 
 from askance_aggregator.analyst.calls import NO_SUBJECT, Call, CallRefused
+from askance_aggregator.analyst.listing import StudyExtent
 from askance_aggregator.analyst.wire import (
     SERVICE,
     Ending,
+    ListRequest,
     PopulationStatus,
     StudyEvent,
     StudySummary,
     asks_population,
-    asks_reasons,
+    decode_listing,
     decode_population,
     decode_submission,
     encode_deleted,
@@ -42,7 +44,7 @@ from askance_aggregator.server.devices.calls import (
 )
 from askance_aggregator.server.devices.observer import SILENT, Observer
 from askance_aggregator.server.studies import StudyManager, StudyStatus, population_status
-from askance_aggregator.store import StudyState, TaggedPopulation
+from askance_aggregator.store import StudyQuery, StudyState, TaggedPopulation
 from askance_aggregator.studies.population import population_facts
 from askance_client.codec import digest_of
 from askance_client.messages import SignedStudy
@@ -161,21 +163,17 @@ class AnalystsServicer:
             raise CallRefused("bad-signature", "List: expected the caller's own key")
         data = await read_message(context, _MESSAGE_S)
         admitted.check_body(data)
-        with_reasons = asks_reasons(data)
+        asked = decode_listing(data)
         owner = admitted.own_key() if admitted.scope is Scope.OWN else None
-        studies = await self._call_manager(self._manager.listing, owner)
-        summaries = [
-            StudySummary(
-                study.digest,
-                study.learner,
-                study.state,
-                study.rounds_closed,
-                study.epochs,
-                study.reason if with_reasons else "",
-            )
-            for study in studies
-        ]
-        await context.write(encode_summaries(summaries))
+        query = asked.query
+        page = await self._call_manager(self._manager.page, query or StudyQuery(), owner)
+        if query is None:  # an older caller
+            summaries = [_summary(one, asked) for one in reversed(page.statuses)]
+            await context.write(encode_summaries(summaries))
+            return
+        summaries = [_summary(one, asked) for one in page.statuses]
+        extent = StudyExtent(page.fitting, page.total, page.more)
+        await context.write(encode_summaries(summaries, extent))
 
     async def _watch(self, context: Context, admitted: Admitted) -> None:
         digest, key = admitted.subject, await self._owner(admitted)
@@ -296,6 +294,19 @@ def _trace(context: Context) -> str | None:
         if key == _TRACE_KEY and isinstance(value, str):
             return value
     return None
+
+
+def _summary(study: StudyStatus, asked: ListRequest) -> StudySummary:
+    """Return a study for a list, without what an older caller does not know."""
+    return StudySummary(
+        study.digest,
+        study.learner,
+        study.state,
+        study.rounds_closed,
+        study.epochs,
+        study.reason if asked.with_reasons else "",
+        b"" if asked.query is None else study.public_key,
+    )
 
 
 def _event(status: StudyStatus, population: PopulationStatus | None) -> StudyEvent:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.samples import Sample
@@ -50,6 +51,16 @@ _NAMES = (
 _OF_STORE_S = 2  # for which the store's size and its studies' costs are taken as known
 
 
+@dataclass(frozen=True, slots=True)
+class _StoreFigures:
+    """Figures of a store, and when they were read."""
+
+    read_unix_s: int
+    store_bytes: int
+    costs: tuple[CostBin, ...]
+    asked_nano_nats: int
+
+
 class FleetReader:
     """Reader of a fleet's state.
 
@@ -72,7 +83,7 @@ class FleetReader:
         self._user_nano_nats = user_nano_nats
         self._now_s = now_s
         self._started_s = now_s()
-        self._of_store: tuple[int, int, list[int]] | None = None  # when read, bytes, costs
+        self._of_store: _StoreFigures | None = None
 
     def read(self) -> FleetFigures:
         """Return the present figures.
@@ -80,8 +91,7 @@ class FleetReader:
         Raises:
           StoreError: the store cannot be read.
         """
-        found = _Samples(self._registry)
-        store_bytes, costs = self._read_store()
+        found, of_store = _Samples(self._registry), self._read_store()
         return FleetFigures(
             enrolled=self._store.population(),
             connected=found.total("askance_connected"),
@@ -92,22 +102,23 @@ class FleetReader:
             started_unix_s=self._started_s,
             now_unix_s=self._now_s(),
             check_ins=found.total("askance_check_in_seconds_count"),
-            store_bytes=store_bytes,
+            store_bytes=of_store.store_bytes,
             certificate_ends_unix_s=found.total("askance_certificate_expires_timestamp_seconds"),
             rounds=found.rounds(),
             failures=tuple(found.failures()),
-            costs=cost_bins(costs),
-            asked_nano_nats=sum(costs),
+            costs=of_store.costs,
+            asked_nano_nats=of_store.asked_nano_nats,
             user_nano_nats=self._user_nano_nats or 0,
             spent_nano_nats=found.nano_nats("askance_epsilon_spent_nats_total"),
         )
 
-    def _read_store(self) -> tuple[int, list[int]]:
+    def _read_store(self) -> _StoreFigures:
         """Return the store's size and its studies' costs; a large store is not asked each time."""
-        now_s = self._now_s()
-        if self._of_store is None or not 0 <= now_s - self._of_store[0] < _OF_STORE_S:
-            self._of_store = (now_s, self._store.size_bytes(), self._store.study_costs())
-        return self._of_store[1:]
+        now_s, known = self._now_s(), self._of_store
+        if known is None or not 0 <= now_s - known.read_unix_s < _OF_STORE_S:
+            costs, size = self._store.study_costs(), self._store.size_bytes()
+            known = self._of_store = _StoreFigures(now_s, size, cost_bins(costs), sum(costs))
+        return known
 
 
 class _Samples:

@@ -16,7 +16,7 @@ from askance_aggregator.server.devices.observer import SILENT, Observer
 from askance_aggregator.server.studies.epochs import cancel_epochs, epoch_results
 from askance_aggregator.server.studies.replication import Replication
 from askance_aggregator.server.studies.runs import LOOK_S, Run
-from askance_aggregator.server.studies.statuses import StudyStatus, StudyStatuses
+from askance_aggregator.server.studies.statuses import StatusPage, StudyStatus, StudyStatuses
 from askance_aggregator.server.studies.submissions import (
     Submission,
     SubmissionLimits,
@@ -33,6 +33,7 @@ from askance_aggregator.store import (
     Conclusion,
     KeptStudy,
     Store,
+    StudyQuery,
     StudyState,
     TaggedPopulation,
 )
@@ -207,10 +208,9 @@ class StudyManager:
             raise _unknown()
         return signed.public_key
 
-    def listing(self, public_key: bytes | None) -> list[StudyStatus]:
-        """Return the status of an analyst's studies, or of all (None), the oldest first."""
-        paused = self._store.management.paused()
-        return [self._statuses.of(one, paused) for one in self._store.summaries(public_key)]
+    def page(self, query: StudyQuery, owner: bytes | None) -> StatusPage:
+        """Return statuses of a part of the list of studies; see `StudyStatuses.page`."""
+        return self._statuses.page(query, owner)
 
     def status(self, digest: bytes, public_key: bytes) -> StudyStatus:
         """Return the status of a study.

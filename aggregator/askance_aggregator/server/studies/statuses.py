@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from askance_aggregator.server.devices.fleet import ServiceFleet
 from askance_aggregator.server.studies.epochs import EpochClock
-from askance_aggregator.store import Store, StudyEntry, StudyState
+from askance_aggregator.store import Store, StudyEntry, StudyQuery, StudyState
 from askance_aggregator.store.register import Register
 from askance_aggregator.studies.schedule import start_of, time_text
 from askance_aggregator.studies.series import EpochStatus
@@ -25,10 +25,12 @@ class StudyStatus:
 
     `round` is the open one, or how many there were; `asked` and `answered` are of the open round;
     `reason` and `message` are of the end, or say that an open study is paused or begins later;
-    `epochs` are those of a repeated study, and then `round` is of the present epoch.
+    `epochs` are those of a repeated study, and then `round` is of the present epoch;
+    `public_key` is its analyst's.
     """
 
     digest: bytes
+    public_key: bytes
     learner: str
     state: StudyState
     round: int
@@ -38,6 +40,16 @@ class StudyStatus:
     reason: str
     message: str
     epochs: EpochStatus | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StatusPage:
+    """Statuses of a part of a list of studies, newest first; the rest is as in `StudyPage`."""
+
+    statuses: tuple[StudyStatus, ...]
+    fitting: int
+    total: int
+    more: bool
 
 
 class StudyStatuses:
@@ -75,6 +87,7 @@ class StudyStatuses:
             notice = ("scheduled", f"the study begins at {time_text(start_of(terms))}")
         return StudyStatus(
             digest=summary.digest,
+            public_key=summary.signed.public_key,
             learner=terms.learner,
             state=summary.state,
             round=summary.rounds_closed if begun else 0,
@@ -85,6 +98,16 @@ class StudyStatuses:
             message=notice[1] or summary.message,
             epochs=epochs,
         )
+
+    def page(self, query: StudyQuery, owner: bytes | None) -> StatusPage:
+        """Return the statuses of a part of the list of an analyst's studies, or of all (None).
+
+        Raises:
+          InvalidParameter: the cursor is no study of the list.
+        """
+        found, paused = self._store.listing.page(query, owner), self._store.management.paused()
+        statuses = tuple(self.of(one, paused) for one in found.entries)
+        return StatusPage(statuses, found.fitting, found.total, found.more)
 
     def _epochs(self, summary: StudyEntry, terms: StudyTerms) -> EpochStatus | None:
         if terms.repeat is None:

@@ -201,6 +201,14 @@ CREATE TABLE tagged_populations (
 );
 """
 
+# Lists of an analyst's studies, and of ended ones by state, newest first; and the costs of these,
+# without the results beside them.
+_LISTS = """
+DROP INDEX studies_by_key;
+CREATE INDEX studies_by_key ON studies (public_key, number);
+CREATE INDEX ended_studies ON conclusions (state, study, max_asked) WHERE epoch = 0;
+"""
+
 STEPS = (
     _FIRST,
     _REPLICAS,
@@ -212,6 +220,7 @@ STEPS = (
     _LOSSES,
     _CERTIFICATES,
     _TAGGED_POPULATIONS,
+    _LISTS,
 )
 VERSION = len(STEPS)
 

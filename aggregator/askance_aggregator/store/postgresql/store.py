@@ -22,9 +22,8 @@ from askance_aggregator.store.contract import (
     EpochEntry,
     RoundNote,
     StoredReport,
-    StudyEntry,
-    StudyState,
 )
+from askance_aggregator.store.listing import StudyEntry, StudyState
 from askance_aggregator.store.postgresql.audit_rows import PostgresqlAuditLog
 from askance_aggregator.store.postgresql.backup import back_up_postgresql
 from askance_aggregator.store.postgresql.certificate_rows import CertificateRows
@@ -46,6 +45,7 @@ from askance_aggregator.store.postgresql.report_rows import ReportRows
 from askance_aggregator.store.postgresql.retention import PostgresqlRetention
 from askance_aggregator.store.postgresql.schema import SCHEMA
 from askance_aggregator.store.register_rows import Execute, RegisterRows, StatementAnswer
+from askance_aggregator.store.study_rows import StudyRows
 from askance_aggregator.store.watch import StoreWatch
 from askance_client.errors import StoreError
 from askance_client.messages import AckStatus, SignedStudy
@@ -59,14 +59,6 @@ _PROBE_BYTES = 64 * 1024  # some commits of reports
 _ROUND = "WHERE study = %s AND epoch = %s AND number = %s"
 # Ends of whole studies; those of epochs stand under their indices.
 _ENDS = "LEFT JOIN conclusions ON conclusions.study = studies.number AND conclusions.epoch = 0"
-_SUMMARY = (
-    "SELECT digest, studies.study, public_key, signature, coalesce(state, 1), coalesce(reason, ''),"
-    " coalesce(message, ''),"
-    " (SELECT count(*) FROM rounds WHERE rounds.study = studies.number AND closed AND epoch ="
-    "  (SELECT max(epoch) FROM rounds WHERE rounds.study = studies.number))"
-    f" FROM studies {_ENDS}"
-)
-_OF_A_KEY = " WHERE public_key = %s"
 _CONCLUSION = (
     "SELECT digest, state, reason, message, result_json, max_asked FROM conclusions"
     " JOIN studies ON studies.number = conclusions.study"
@@ -86,7 +78,9 @@ class PostgresqlStore:
         self._reports = ReportRows(database)
         self.retention = PostgresqlRetention(database)
         self._audit = PostgresqlAuditLog(database)
-        self.register = RegisterRows(_PostgresqlTransactions(database))
+        transactions = _PostgresqlTransactions(database)
+        self.register = RegisterRows(transactions)
+        self.listing = StudyRows(transactions)
 
     @classmethod
     def open(
@@ -181,14 +175,8 @@ class PostgresqlStore:
         )
         return {digest: SignedStudy(*columns) for digest, *columns in rows}
 
-    def summaries(self, public_key: bytes | None) -> list[StudyEntry]:
-        whose, parameters = ("", ()) if public_key is None else (_OF_A_KEY, (public_key,))
-        rows = self._database.rows(f"{_SUMMARY}{whose} ORDER BY number", parameters)
-        return [_summary(row) for row in rows]
-
     def summary(self, digest: bytes) -> StudyEntry | None:
-        row = self._database.row(f"{_SUMMARY} WHERE digest = %s", (digest,))
-        return None if row is None else _summary(row)
+        return self.listing.entry(digest)
 
     def count_studies(self) -> dict[StudyState, int]:
         rows = self._database.rows(
@@ -449,12 +437,6 @@ class _PostgresqlStudyLog:
 
 def _columns(deadline: Deadline) -> tuple[str, int, int]:
     return deadline.boot, deadline.at_ms, deadline.left_ms
-
-
-def _summary(row: Row) -> StudyEntry:
-    digest, study, public_key, signature, state, reason, message, closed = row
-    signed = SignedStudy(study, public_key, signature)
-    return StudyEntry(digest, signed, StudyState(state), reason, message, closed)
 
 
 def _conclusion(row: Row) -> Conclusion:

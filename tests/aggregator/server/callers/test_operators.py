@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import pytest
 
-from askance_aggregator.analyst import CallRefused, connect
+from askance_aggregator.analyst import Aggregator, CallRefused, StudyExtent, connect
 from askance_aggregator.operators import CallerIdentity, FleetFigures, OperatorClient, wire
 from askance_aggregator.server.callers import Role
-from askance_aggregator.store import AuditEvent, MemoryStore, StudyState, verify_entries
+from askance_aggregator.store import (
+    AuditEvent,
+    ListedState,
+    MemoryStore,
+    StudyQuery,
+    StudyState,
+    verify_entries,
+)
 from askance_aggregator.store.register import Affected, DeviceSelection, DeviceState
 from askance_client.codec import digest_of
-from askance_client.errors import RemoteProtocolError
+from askance_client.errors import InvalidParameter, RemoteProtocolError
 from askance_protos.v1 import operator_pb2 as pb
 from tests.aggregator.server.callers.role_server import (
     FIGURES,
@@ -20,6 +29,7 @@ from tests.aggregator.server.callers.role_server import (
     SELECTION,
     public,
     served,
+    signed_study,
 )
 
 EVENT = AuditEvent(NOW_S, "ann", "admin", "Analysts/Cancel", "study 7", "::1", "done")
@@ -40,6 +50,44 @@ def test_an_operator_sees_the_fleet_and_all_studies_without_results() -> None:
         assert (found.state, found.reason) == (StudyState.CANCELLED, "cancelled")
     names = {field.name for field in pb.StudyProgress.DESCRIPTOR.fields}
     assert not names & {"result_json", "estimates", "transcript", "message"}
+
+
+def test_studies_are_listed_a_part_at_a_time_by_scope() -> None:
+    store, signed = MemoryStore(), [signed_study(key) for key in [OWNER, KEYS[Role.ANALYST]] * 3]
+    digests = [digest_of(one.study) for one in signed]
+    for digest, one in zip(digests, signed, strict=True):
+        store.add_study(digest, one)
+    store.management.pause(digests[1])
+    with served(store) as (address, last), ExitStack() as held:
+
+        def connected(role: Role) -> Aggregator:
+            return held.enter_context(connect(address, key=KEYS[role], now_s=lambda: NOW_S))
+
+        newest = [digest_of(last.study), *digests[::-1]]  # the one that is served is the last
+        operator = OperatorClient(connected(Role.OPERATOR))
+        for page in (operator.studies_page, connected(Role.VIEWER).studies_page):
+            first = page(StudyQuery(limit=5))
+            rest = page(StudyQuery(limit=5, cursor=first.studies[-1].digest))
+            assert [one.digest for one in (*first.studies, *rest.studies)] == newest
+            assert (first.extent, rest.extent.more) == (StudyExtent(7, 7, more=True), False)
+            assert first.studies[0].public_key == public(OWNER)
+            with pytest.raises(CallRefused, match="cursor: expected") as caught:
+                page(StudyQuery(limit=1, cursor=bytes(32)))
+            assert caught.value.reason == "malformed"
+        assert [one.digest for one in operator.studies(limit=3)] == newest[:3][::-1]
+        analyst = connected(Role.ANALYST)
+        assert [one.digest for one in analyst.studies()] == digests[1::2]
+        found = analyst.studies_page(StudyQuery(ListedState.OPEN, limit=1))
+        assert ([one.digest for one in found.studies], found.extent) == (
+            [digests[5]],
+            StudyExtent(2, 3, more=True),
+        )
+        assert [one.digest for one in analyst.studies(ListedState.PAUSED)] == [digests[1]]
+        assert analyst.study(digests[3].hex()[:12]).id == digests[3].hex()
+        with pytest.raises(InvalidParameter, match="expected one that begins with"):
+            analyst.study(digests[2].hex()[:12])  # another analyst's
+        with pytest.raises(CallRefused, match="cursor: expected"):
+            analyst.studies_page(StudyQuery(limit=1, cursor=digests[2]))
 
 
 def test_every_role_learns_its_own_name_and_role() -> None:

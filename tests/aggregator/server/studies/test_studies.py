@@ -24,7 +24,7 @@ from askance_aggregator.server.studies import (
 )
 from askance_aggregator.server.studies.runs import Run
 from askance_aggregator.server.studies.submissions import understand
-from askance_aggregator.store import MemoryStore, SqliteStore, StudyState
+from askance_aggregator.store import MemoryStore, SqliteStore, StudyQuery, StudyState
 from askance_aggregator.studies import local
 from askance_client.codec import digest_of
 from askance_client.errors import InvalidAnswer, NondeterminismError, StoreError
@@ -71,18 +71,18 @@ class TestStatus:
             await deployment.submit(0)
             digest, open_ = deployment.digest(0), StudyState.OPEN
             manager = deployment.manager
-            start = StudyStatus(digest, "frequency", open_, 0, 6, 0, 0, "", "")
+            start = StudyStatus(digest, PUBLIC, "frequency", open_, 0, 6, 0, 0, "", "")
             assert manager.status(digest, PUBLIC) == start
             await deployment.phones[3].check_in()
             assert manager.status(digest, PUBLIC).answered == 1
             assert manager.conclusion(digest, PUBLIC) is None
             await everybody(deployment)
-            end = StudyStatus(digest, "frequency", StudyState.DONE, 1, 0, 0, 1, "done", "")
+            end = StudyStatus(digest, PUBLIC, "frequency", StudyState.DONE, 1, 0, 0, 1, "done", "")
             assert manager.status(digest, PUBLIC) == end
-            assert manager.listing(PUBLIC) == [end]
+            assert manager.page(StudyQuery(), PUBLIC).statuses == (end,)
             await deployment.restart()  # now it is read from the store
             assert deployment.manager.status(digest, PUBLIC) == end
-            assert deployment.manager.listing(PUBLIC) == [end]
+            assert deployment.manager.page(StudyQuery(), PUBLIC).statuses == (end,)
 
         run_in(scenario)
 
@@ -92,7 +92,7 @@ class TestStatus:
             digest = deployment.digest(0)
             for ended in (False, True):
                 manager = deployment.manager
-                assert manager.listing(OTHER) == []
+                assert manager.page(StudyQuery(), OTHER).statuses == ()
                 for call in (manager.status, manager.conclusion, manager.export, manager.cancel):
                     for asked, key in ((digest, OTHER), (bytes(32), PUBLIC)):
                         with pytest.raises(UnknownStudy, match="one of this analyst's"):
@@ -241,9 +241,9 @@ class TestCancelling:
                 cancels = [
                     loop.run_in_executor(threads, manager.cancel, digest, PUBLIC) for _ in range(4)
                 ]
-                listing = loop.run_in_executor(threads, manager.listing, PUBLIC)
+                listing = loop.run_in_executor(threads, manager.page, StudyQuery(), PUBLIC)
                 async with asyncio.timeout(10):
-                    assert [one.digest for one in await listing] == [digest]
+                    assert [one.digest for one in (await listing).statuses] == [digest]
                     assert await asyncio.gather(*cancels) == [StudyState.OPEN] * 4
             cancel(digest)
             await everybody(deployment)
@@ -279,7 +279,7 @@ class TestBounds:
             await deployment.submit(0)
             digest, manager = deployment.digest(0), deployment.manager
             assert manager.status(digest, PUBLIC).state is StudyState.OPEN
-            assert [one.digest for one in manager.listing(PUBLIC)] == [digest]
+            assert [one.digest for one in manager.page(StudyQuery(), PUBLIC).statuses] == [digest]
             assert manager.conclusion(digest, PUBLIC) is None
             assert manager.export(digest, PUBLIC)[2] == ""
             await deployment.restart()
@@ -365,7 +365,7 @@ class TestFailingDisks:
         async def scenario(deployment: Deployment) -> None:
             deployment.life.fail_at("add_study", kept=False)
             await deployment.submit(0)
-            assert deployment.manager.listing(PUBLIC) == []
+            assert deployment.manager.page(StudyQuery(), PUBLIC).statuses == ()
             await deployment.submit(0)
             await everybody(deployment)
             assert result(deployment)["state"] == "done"

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance_aggregator.server.studies import StudyManager, SubmissionLimits, SubmissionRefused
 from askance_aggregator.server.studies.submissions import LEAST_DEADLINE_S
-from askance_aggregator.store import StudyState
+from askance_aggregator.store import StudyQuery, StudyState
 from askance_client.codec import digest_of
 from askance_client.errors import InvalidParameter
 from askance_client.messages import Conduct, Repeat, SignedStudy
@@ -137,7 +137,9 @@ def test_the_same_study_again_is_one_study(run_in: RunIn) -> None:
         await deployment.restart()
         assert deployment.manager.submit(study()) == first
         assert list(deployment.disk.store.studies()) == [first]
-        assert [status.digest for status in deployment.manager.listing(PUBLIC)] == [first]
+        assert [
+            status.digest for status in deployment.manager.page(StudyQuery(), PUBLIC).statuses
+        ] == [first]
 
     run_in(scenario)
 

@@ -1,0 +1,77 @@
+"""Live pages of one console look at the same times, and share what they read."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+
+import pytest
+
+from askance.console.live import EVERY_S
+from askance_aggregator.operators import FleetFigures, OperatorClient
+from tests.aggregator.server.callers.role_server import FIGURES
+from tests.askance.console.consoles import Visitor, console_of
+
+_SPAN_S = 2.4
+_PATIENCE_S = 20.0
+
+
+def opened(visitor: Visitor, held: ExitStack) -> http.client.HTTPResponse:
+    """Open the stream of the overview until `held` ends."""
+    connection = http.client.HTTPConnection(
+        visitor.address.host, visitor.address.port, timeout=_PATIENCE_S
+    )
+    held.callback(connection.close)
+    headers = {"Host": str(visitor.address), "Cookie": visitor.cookie}
+    connection.request("GET", "/live/overview", headers=headers)
+    response = connection.getresponse()
+    assert response.status == 200
+    held.callback(response.close)
+    return response
+
+
+def read_event(response: http.client.HTTPResponse) -> dict[str, str]:
+    """Return the regions of the next event."""
+    while not (line := response.readline()).startswith(b"data: "):
+        assert line
+    found: dict[str, str] = json.loads(line.removeprefix(b"data: "))["regions"]
+    return found
+
+
+def test_pages_that_are_opened_at_different_times_share_each_reading(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    times: list[float] = []
+
+    def fleet(_: OperatorClient) -> FleetFigures:
+        times.append(time.monotonic())
+        return FIGURES
+
+    monkeypatch.setattr(OperatorClient, "fleet", fleet)
+    with console_of() as visitor, ExitStack() as held:
+        visitor.log_in()
+        for _ in range(3):
+            read_event(opened(visitor, held))
+            threading.Event().wait(EVERY_S / 3)
+        begun = time.monotonic()
+        threading.Event().wait(_SPAN_S)
+        readings = [at_s for at_s in times if at_s > begun]
+    # Each on its own would read every period: three times as often.
+    assert 1 <= len(readings) <= _SPAN_S / EVERY_S + 2
+
+
+def test_a_change_is_in_the_stream_after_a_period(monkeypatch: pytest.MonkeyPatch) -> None:
+    figures = [FIGURES]
+    monkeypatch.setattr(OperatorClient, "fleet", lambda _: figures[0])
+    with console_of() as visitor, ExitStack() as held:
+        visitor.log_in()
+        stream = opened(visitor, held)
+        assert "fleet" in read_event(stream)
+        figures[0] = replace(FIGURES, connected=7_654_321)
+        changed = time.monotonic()
+        while "7,654,321" not in read_event(stream).get("fleet", ""):
+            assert time.monotonic() < changed + _PATIENCE_S

@@ -77,12 +77,10 @@ async def _study(visit: Visit) -> Response:
     role = await _role(visit)
     number = _epoch(visit)
     view = await visit.call(_view, _handle(visit), number, _sees_result(role))
-    may = [name for name in _CHANGES if permitted(role, (f"Analysts/{name.capitalize()}",))]
     return await visit.page(
         "study.html",
         view=view,
-        regions=_regions(visit, view),
-        may=may,
+        regions=_regions(visit, view, role),
         sees=_sees_result(role),
         live=f"/live/studies/{view.id}" + (f"?epoch={number}" if number else ""),
     )
@@ -108,7 +106,7 @@ def _following(
         event = await visit.call(handle.status)
         if view is None or _stage(view.event) != _stage(event):
             view = await visit.call(_view, handle, number, sees_result)
-            drawn = await visit.call(_regions, visit, view)
+            drawn = await visit.call(_regions, visit, view, role)
         elif event != view.event:
             view = replace(view, event=event)
             drawn = {**drawn, **await visit.call(_counts, visit, view)}
@@ -157,9 +155,14 @@ def _counts(visit: Visit, view: StudyView) -> Mapping[str, str]:
     }
 
 
-def _regions(visit: Visit, view: StudyView) -> Mapping[str, str]:
+def _regions(visit: Visit, view: StudyView, role: str | None) -> Mapping[str, str]:
+    """Return all regions; forms in them have the token of the visitor's session."""
+    may = [name for name in _CHANGES if permitted(role, (f"Analysts/{name.capitalize()}",))]
+    csrf = visit.session.csrf
     return {
         **_counts(visit, view),
+        "changes": visit.fragment("study_changes.html", view=view, may=may, csrf=csrf),
+        "record": visit.fragment("study_record.html", view=view, csrf=csrf),
         "result": visit.fragment(
             "study_result.html", view=view, **_as_sent(lambda: _result(view.content))
         ),

@@ -19,6 +19,7 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # a foreign host is not reached
 )
 WIDTHS = (360, 1_440)
 SCHEMES = ("light", "dark")

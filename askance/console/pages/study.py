@@ -25,7 +25,7 @@ from askance_aggregator.analyst import (
     VerificationFailed,
     verify_export,
 )
-from askance_aggregator.learners import presentation_of_json
+from askance_aggregator.learners import EstimateRow, presentation_of_json
 from askance_aggregator.reports.bounds import bounds_lines, influence_lines
 from askance_aggregator.reports.figures import estimate_texts, share_text
 from askance_aggregator.reports.outcomes import study_report
@@ -150,7 +150,10 @@ def _counts(visit: Visit, view: StudyView) -> Mapping[str, str]:
     return {
         "progress": visit.fragment("study_progress.html", view=view),
         "rounds": visit.fragment(
-            "study_rounds.html", rounds=rounds, chart=rounds_chart(rounds) if rounds else ""
+            "study_rounds.html",
+            rounds=rounds,
+            chart=rounds_chart(rounds) if rounds else "",
+            is_open=view.event.state is StudyState.OPEN,
         ),
     }
 
@@ -181,9 +184,10 @@ def _result(content: Mapping[str, Any] | None) -> dict[str, Any]:
     if shown is not None:
         picture = picture_of(shown.shape, shown) or picture_of_json(content["learner"], found)
         texts = estimate_texts(shown.rows, (), shares=shown.shares)
-        rows = list(zip(shown.rows, texts, strict=True))
+        ends = [end_texts(row, shares=shown.shares) for row in shown.rows]
+        rows = list(zip(shown.rows, texts, ends, strict=True))
         if shown.ranked:
-            rows.sort(key=lambda pair: (pair[0].group, -pair[0].shown))
+            rows.sort(key=lambda row: (row[0].group, -row[0].shown))
         lines = shown.lines
     bounds = content["bounds"]
     return {
@@ -198,6 +202,12 @@ def _result(content: Mapping[str, Any] | None) -> dict[str, Any]:
         "influence": bounds_lines(bounds) if bounds else influence_lines(content["influence"]),
         "spent": nats_text(content["epsilon"]["max_asked_nano_nats"]),
     }
+
+
+def end_texts(row: EstimateRow, *, shares: bool) -> tuple[str, str]:
+    """Format the ends of an interval with five digits; of shares, as percentages."""
+    low, high = (f"{100 * end:.4f} %" if shares else f"{end:.5g}" for end in (row.low, row.high))
+    return low, high
 
 
 async def _plan(visit: Visit) -> Response:

@@ -59,7 +59,7 @@ class Camera:
 
 
 def take_console(camera: Camera, shown: Gallery) -> None:
-    """Take the console's pages: of a stranger, of an administrator, and of an operator."""
+    """Take the console's pages: before a login, of an administrator, and of an operator."""
     driver = camera.driver
     for kind, visitor in (("", shown.admin), ("operator ", shown.operator)):
         origin = f"http://{visitor.address}"

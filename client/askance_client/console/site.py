@@ -101,10 +101,9 @@ class OwnerSite:
         return _moved(self.session.path, {"Set-Cookie": cookie})
 
     def _budgets(self, _: PageRequest) -> PageAnswer:
-        policy, known = self._allowed(), self._known()
-        waiting = [found for found in known if found.get("state") == "waiting"]
-        others = [found for found in known if found not in waiting]
-        shown = [self._whole(found) for found in [*waiting, *others][:STUDIES]]
+        policy = self._allowed()
+        known = sorted(self._known(), key=lambda found: found.get("state") != "waiting")
+        shown = [self._whole(found) for found in known[:STUDIES]]
         return PageAnswer(pages.budgets(self.view, policy, shown, self._rows(newest=_NEWEST)[::-1]))
 
     def _history(self, request: PageRequest) -> PageAnswer:

@@ -83,6 +83,8 @@ class Console:
         self.clock_s = clock_s
         self.templates = Templates()
         self.history = FleetHistory(link, clock_s)
+        scheme = "https" if secure else "http"
+        self.origins = tuple(f"{scheme}://{host}" for host in self.hosts)  # of forms
         self.links = LoginLinks(secrets, clock_s)
         self.sessions = ConsoleSessions(secrets, clock_s)
         self.live_pages = 0
@@ -94,7 +96,7 @@ class Console:
     @property
     def origin(self) -> str:
         """Address of the console for a browser, without a path."""
-        return f"{'https' if self.secure else 'http'}://{self.hosts[0]}"
+        return self.origins[0]
 
     def announce_link(self) -> None:
         """Print a login link, unless one that was printed can still be used."""

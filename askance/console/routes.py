@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -180,7 +180,7 @@ class ConsoleRoute:
         if self.method != "POST":
             return ConsoleForm()
         origin = request.headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc.lower() not in console.hosts:
+        if origin is not None and origin.lower() not in console.origins:
             raise HTTPException(403, "form: expected one of the console's own pages")
         form = await read_form(request)
         if not session.is_own(form.text("csrf")):

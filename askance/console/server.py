@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,11 +73,12 @@ class ConsoleServer:
       settings: its address.
 
     Raises:
-      InvalidParameter: the address cannot be listened on.
+      InvalidParameter: the address cannot be listened on, or the certificate cannot be used.
     """
 
     def __init__(self, settings: ConsoleSettings) -> None:
         self._settings = settings
+        _check_certificate(settings)
         listen = settings.listen
         family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
         try:
@@ -115,6 +118,7 @@ class ConsoleServer:
             ssl_certfile=settings.certificate,
             ssl_keyfile=settings.certificate_key,
         )
+        logging.getLogger("uvicorn.error").addFilter(_is_no_end)
         self._server = _ReadyServer(configuration, ready)
         self._server.run(sockets=[self._socket])
 
@@ -126,6 +130,26 @@ class ConsoleServer:
     def close(self) -> None:
         """Close the socket, if it was never served."""
         self._socket.close()
+
+
+def _check_certificate(settings: ConsoleSettings) -> None:
+    """Refuse a certificate that cannot be served, before anything listens."""
+    chain, key = settings.certificate, settings.certificate_key
+    if chain is None or key is None:
+        return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(chain, key, lambda: b"")
+    except OSError as error:  # those of TLS are among them
+        told = error.reason if isinstance(error, ssl.SSLError) else error.strerror
+        raise InvalidParameter(
+            f"--certificate: expected a chain in PEM, and its key in --certificate-key, without a"
+            f" password; got {chain} and {key}: {told or 'not PEM'}"
+        ) from None
+
+
+def _is_no_end(record: logging.LogRecord) -> bool:
+    """Leave out that pages were open at the end, which is how live pages end."""
+    return "graceful shutdown" not in str(record.msg)
 
 
 class _ReadyServer(uvicorn.Server):

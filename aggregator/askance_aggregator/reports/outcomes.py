@@ -150,7 +150,9 @@ def cost_line(
     """
     equal = abs(mean_spent * users - max_spent * asked) <= 1e-9 * max(users * budget, 1.0)
     spent = f"{'' if equal else 'at most '}{nats_text(max_spent, budget)}"
-    if answers == asked == users:
+    if not asked:
+        told = "No user was asked"
+    elif answers == asked == users:
         told = f"Each of {counted(users, 'user')} answered once and spent {spent}"
     elif answers == asked:
         told = f"{asked:,} of {counted(users, 'user')} answered once each and spent {spent}"

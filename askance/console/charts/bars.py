@@ -10,7 +10,7 @@ from markupsafe import Markup
 from askance.console.charts.svg import chart, element, nice_ticks
 from askance.console.formats import count_text
 
-_WIDTH, _HEIGHT = 480, 190
+_WIDTH, _HEIGHT = 400, 190
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 6, 16, 40
 _GAP = 0.22  # of a bar's width, between two
 

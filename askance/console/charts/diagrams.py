@@ -19,11 +19,12 @@ from askance.console.charts.svg import chart, element
 from askance_aggregator.learners.shapes import Branch, TwoWayTable
 
 MAX_LINES = 60  # nodes, rules or weights that are drawn
+_WIDE = 520  # width of charts with long lines or many columns
 _INDENT = 22
 _TEXT = 60  # characters of a node
 _CELL = 30  # height of a cell of a table
 _MAX_CELLS = 12  # columns and rows of a table that are drawn
-_PLOT = 260  # height of a plane of points
+_PLOT = 240  # height of a plane of points
 _LEAST, _GREATEST = 4.0, 16.0  # radius of the lightest and of the heaviest centre
 
 
@@ -53,7 +54,7 @@ def tree_chart(title: str, root: Branch) -> Markup:
         text = f"{edge}: {node.text}" if edge else node.text
         text = f"{text} – {node.detail}" if node.detail else text
         parts.append(element("text", short(text, _TEXT), x=x + 10, y=y + 4, class_="strong"))
-    return chart(title, WIDTH, LINE * (len(drawn) + 1), *parts)
+    return chart(title, _WIDE, LINE * (len(drawn) + 1), *parts)
 
 
 def rules_chart(
@@ -76,7 +77,7 @@ def rules_chart(
         parts.append(element("circle", cx=12, cy=y, r=4.5, class_=f"node outcome-{index % 4}"))
         told = f"{short(text, _TEXT // 2 + 8)} → {short(f'{label} = {outcome}', 30)}"
         parts.append(element("text", told, x=24, y=y + 4, class_="strong"))
-    return chart(title, WIDTH, LINE * (len(lines) + 1), *parts)
+    return chart(title, _WIDE, LINE * (len(lines) + 1), *parts)
 
 
 def signed_bars(title: str, names: Sequence[str], values: Sequence[float], below: str) -> Markup:
@@ -116,7 +117,7 @@ def signed_bars(title: str, names: Sequence[str], values: Sequence[float], below
 def cells_chart(title: str, table: TwoWayTable, highest: float) -> Markup:
     """Return a two-way table as cells, the fuller the greater, each with its share in percent."""
     across, up = table.column_labels[:_MAX_CELLS], table.row_labels[:_MAX_CELLS]
-    wide = (WIDTH - LEFT - RIGHT) / max(len(across), 1)
+    wide = (_WIDE - LEFT - RIGHT) / max(len(across), 1)
     parts = [element("text", short(table.across, 40), x=LEFT, y=12)]
     for column, name in enumerate(across):
         x = LEFT + wide * (column + 0.5)
@@ -134,7 +135,7 @@ def cells_chart(title: str, table: TwoWayTable, highest: float) -> Markup:
             text = f"{100 * value:.1f}"
             middle = x + (wide - 4) / 2
             parts.append(element("text", text, x=middle, y=y + 19, text_anchor="middle"))
-    return chart(title, WIDTH, 44 + _CELL * len(up), *parts)
+    return chart(title, _WIDE, 44 + _CELL * len(up), *parts)
 
 
 def plane_chart(
@@ -186,4 +187,4 @@ def bits_chart(title: str, bits: Sequence[int]) -> Markup:
         parts.append(
             element("text", str(bit), x=x + 13.5, y=y + 18, text_anchor="middle", class_=colour)
         )
-    return chart(title, WIDTH, 8 + 31 * -(-len(bits) // 16), *parts)
+    return chart(title, _WIDE, 8 + 31 * -(-len(bits) // 16), *parts)

@@ -11,12 +11,12 @@ from askance.console.charts.svg import chart, element, nice_step
 from askance_aggregator.learners import EstimateRow
 from askance_client.printable import printable
 
-WIDTH = 520
+WIDTH = 400
 LEFT, RIGHT = 150, 16
 LINE = 20  # height of a row
 _TOP, _BOTTOM = 22, 26
 MAX_ROWS = 40  # that are drawn; the table has more
-_LABEL = 23  # characters of a label
+_LABEL = 20  # characters of a label
 
 
 def short(text: str, most: int = _LABEL) -> str:

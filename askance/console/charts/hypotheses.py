@@ -128,7 +128,7 @@ def _distribution(shape: DistributionFunction, presentation: Presentation) -> Hy
     ]
     quantiles = any(point.value_low < point.value_high for point in shape.points)
     kind = "value of each quantile" if quantiles else "share of users up to each value"
-    grid = Grid(["value from", "to", "share of users", "from", "to"])
+    grid = Grid(["Value from", "To", "Share of users", "From", "To"])
     for point in shape.points:
         ends = (point.value_low, point.value_high, point.share, point.low, point.high)
         grid.add_row(*(f"{end:.5g}" for end in ends))
@@ -143,7 +143,7 @@ def _centres(shape: Centres, _: Presentation) -> HypothesisPicture:
         for centre, weight in zip(shape.centres, shape.weights, strict=True)
     ]
     names = (shape.names[0], "share of users" if flat else shape.names[1])
-    grid = Grid(["centre", "share of users", *shape.names])
+    grid = Grid(["Centre", "Share of users", *shape.names])
     for place, (centre, weight) in enumerate(zip(shape.centres, shape.weights, strict=True), 1):
         grid.add_row(str(place), f"{100 * weight:.3g} %", *(f"{value:.5g}" for value in centre))
     title = f"Centres of clusters by {names[0]} and {names[1]}"
@@ -151,14 +151,14 @@ def _centres(shape: Centres, _: Presentation) -> HypothesisPicture:
 
 
 def _tree(shape: Tree, _: Presentation) -> HypothesisPicture:
-    grid = Grid(["depth", "branch", "node", "detail"], left=("branch", "node", "detail"))
+    grid = Grid(["Depth", "Branch", "Node", "Detail"], left=("Branch", "Node", "Detail"))
     for depth, edge, node in nodes(shape.root):
         grid.add_row(str(depth), edge or "–", node.text, node.detail or "–")
     return HypothesisPicture((tree_chart(f"Decision tree for {shape.label}", shape.root),), grid)
 
 
 def _rules(shape: RuleList, _: Presentation) -> HypothesisPicture:
-    grid = Grid(["condition", shape.label], left=("condition", shape.label))
+    grid = Grid(["Condition", shape.label], left=("Condition", shape.label))
     for condition, outcome, _index in shape.rules:
         grid.add_row(condition, outcome)
     grid.add_row("otherwise", shape.default)
@@ -171,7 +171,7 @@ def _coefficients(shape: Coefficients, _: Presentation) -> HypothesisPicture:
     order = sorted(range(len(shape.values)), key=lambda place: -abs(shape.values[place]))
     names = [shape.names[place] for place in order]
     values = [shape.values[place] for place in order]
-    grid = Grid(["feature", "weight"], left=("feature",))
+    grid = Grid(["Feature", "Weight"], left=("Feature",))
     for name, value in zip(names, values, strict=True):
         grid.add_row(name, f"{value:.5g}")
     title = f"Weights in the prediction of {shape.outcome}{_of(len(values))}"
@@ -181,7 +181,7 @@ def _coefficients(shape: Coefficients, _: Presentation) -> HypothesisPicture:
 
 def _components(shape: Components, _: Presentation) -> HypothesisPicture:
     names = [f"component {place + 1}" for place in range(len(shape.explained))]
-    grid = Grid(["component", "part of the variance", *shape.names], left=("component",))
+    grid = Grid(["Component", "Part of the variance", *shape.names], left=("Component",))
     for name, part, loadings in zip(names, shape.explained, shape.loadings, strict=True):
         grid.add_row(name, f"{part:.3g}", *(f"{value:+.3f}" for value in loadings))
     title = "Principal components: part of the variance of each"
@@ -191,7 +191,7 @@ def _components(shape: Components, _: Presentation) -> HypothesisPicture:
 
 def _parity(data: Any) -> HypothesisPicture:
     mask = [int(bit) for bit in data["r"]]
-    grid = Grid(["bit", "value"], left=("bit",))
+    grid = Grid(["Bit", "Value"], left=("Bit",))
     for place, bit in enumerate(mask):
         grid.add_row(f"r[{place}]", str(bit))
     grid.add_row("a", str(int(data["a"])))

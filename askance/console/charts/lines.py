@@ -10,7 +10,7 @@ from markupsafe import Markup
 from askance.console.charts.svg import chart, element, nice_ticks
 from askance.console.formats import rate_text
 
-_WIDTH, _HEIGHT = 480, 190
+_WIDTH, _HEIGHT = 400, 190
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 8, 12, 24
 _MINUTE_S = 60
 

@@ -10,7 +10,7 @@ from askance.console.charts.svg import chart, element, nice_ticks
 from askance.console.formats import count_text
 from askance.console.study_record import RoundRecord
 
-_WIDTH, _HEIGHT = 520, 170
+_WIDTH, _HEIGHT = 400, 170
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 8, 12, 34
 _GAP = 0.2  # of a round's width
 _WIDEST = 64  # of a round, so that a study of one round is no block of colour

@@ -6,6 +6,8 @@ from math import ceil, floor, log10
 
 from markupsafe import Markup, escape
 
+_SMALL = 400  # width of a chart that can be read on a telephone without scrolling
+
 
 def element(name: str, *children: Markup | str, **attributes: str | float) -> Markup:
     """Return an element.
@@ -30,7 +32,7 @@ def chart(title: str, width: int, height: int, *children: Markup) -> Markup:
         "svg",
         element("title", title),
         *children,
-        class_="chart",
+        class_="chart small" if width <= _SMALL else "chart",
         viewBox=f"0 0 {width} {height}",
         role="img",
         aria_label=title,

@@ -11,7 +11,8 @@ from starlette.responses import Response
 
 from askance.console.routes import ConsoleRoute, Visit
 from askance_aggregator.analyst import CallRefused
-from askance_aggregator.store.register import DeviceSelection, checked_tags
+from askance_aggregator.reports.texts import counted
+from askance_aggregator.store.register import Affected, DeviceSelection, checked_tags
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 
@@ -56,20 +57,25 @@ async def _device(visit: Visit, text: str) -> Response:
 async def _revoke(visit: Visit) -> Response:
     selection = _selection(visit)
     affected = await visit.call(visit.link.operator.revoke, selection)
-    return _changed(visit, f"Revoked {affected.devices} devices, {affected.gateways} gateways.")
+    return _changed(visit, f"Revoked {_affected(affected)}.")
 
 
 async def _restore(visit: Visit) -> Response:
     selection = _selection(visit)
     affected = await visit.call(visit.link.operator.restore, selection)
-    return _changed(visit, f"Restored {affected.devices} devices, {affected.gateways} gateways.")
+    return _changed(visit, f"Restored {_affected(affected)}.")
 
 
 async def _tag(visit: Visit) -> Response:
     selection = _selection(visit)
     add, remove = visit.form.text("add").split(), visit.form.text("remove").split()
     affected = await visit.call(visit.link.operator.tag, selection, add, remove)
-    return _changed(visit, f"Changed the tags of {affected.devices} devices.")
+    return _changed(visit, f"Changed the tags of {counted(affected.devices, 'device')}.")
+
+
+def _affected(affected: Affected) -> str:
+    devices, gateways = counted(affected.devices, "device"), counted(affected.gateways, "gateway")
+    return f"{devices}, {gateways}" if affected.gateways else devices
 
 
 def _selection(visit: Visit) -> DeviceSelection:

@@ -25,7 +25,7 @@ from askance_aggregator.analyst import (
     VerificationFailed,
     verify_export,
 )
-from askance_aggregator.learners import presentation_of_json
+from askance_aggregator.learners import EstimateRow, presentation_of_json
 from askance_aggregator.reports.bounds import bounds_lines, influence_lines
 from askance_aggregator.reports.figures import estimate_texts, share_text
 from askance_aggregator.reports.outcomes import study_report
@@ -132,12 +132,10 @@ async def _study(visit: Visit) -> Response:
     role = await _role(visit)
     shown = ShownPart.of(visit)
     view = await visit.call(_view, _handle(visit), shown, _sees_result(role))
-    may = [name for name in _CHANGES if permitted(role, (f"Analysts/{name.capitalize()}",))]
     return await visit.page(
         "study.html",
         view=view,
-        regions=await visit.call(_regions, visit, view),
-        may=may,
+        regions=await visit.call(_regions, visit, view, role),
         sees=_sees_result(role),
         live=f"/live/studies/{view.id}{shown.query}",
     )
@@ -163,7 +161,7 @@ def _following(
         event = await visit.call(handle.status)
         if view is None or _stage(view.event) != _stage(event):
             view = await visit.call(_view, handle, shown, sees_result)
-            drawn = await visit.call(_regions, visit, view)
+            drawn = await visit.call(_regions, visit, view, role)
         elif event != view.event:
             view = replace(view, event=event)
             drawn = {**drawn, **await visit.call(_counts, visit, view)}
@@ -210,13 +208,19 @@ def _counts(visit: Visit, view: StudyView) -> Mapping[str, str]:
             view=view,
             rounds=rounds,
             chart=rounds_chart(rounds) if rounds else "",
+            is_open=view.event.state is StudyState.OPEN,
         ),
     }
 
 
-def _regions(visit: Visit, view: StudyView) -> Mapping[str, str]:
+def _regions(visit: Visit, view: StudyView, role: str | None) -> Mapping[str, str]:
+    """Return all regions; forms in them have the token of the visitor's session."""
+    may = [name for name in _CHANGES if permitted(role, (f"Analysts/{name.capitalize()}",))]
+    csrf = visit.session.csrf
     return {
         **_counts(visit, view),
+        "changes": visit.fragment("study_changes.html", view=view, may=may, csrf=csrf),
+        "record": visit.fragment("study_record.html", view=view, csrf=csrf),
         "result": visit.fragment(
             "study_result.html", view=view, **_as_sent(lambda: _result(view.content))
         ),
@@ -235,9 +239,10 @@ def _result(content: Mapping[str, Any] | None) -> dict[str, Any]:
     if shown is not None:
         picture = picture_of(shown.shape, shown) or picture_of_json(content["learner"], found)
         texts = estimate_texts(shown.rows, (), shares=shown.shares)
-        rows = list(zip(shown.rows, texts, strict=True))
+        ends = [end_texts(row, shares=shown.shares) for row in shown.rows]
+        rows = list(zip(shown.rows, texts, ends, strict=True))
         if shown.ranked:
-            rows.sort(key=lambda pair: (pair[0].group, -pair[0].shown))
+            rows.sort(key=lambda row: (row[0].group, -row[0].shown))
         lines = shown.lines
     bounds = content["bounds"]
     return {
@@ -252,6 +257,12 @@ def _result(content: Mapping[str, Any] | None) -> dict[str, Any]:
         "influence": bounds_lines(bounds) if bounds else influence_lines(content["influence"]),
         "spent": nats_text(content["epsilon"]["max_asked_nano_nats"]),
     }
+
+
+def end_texts(row: EstimateRow, *, shares: bool) -> tuple[str, str]:
+    """Format the ends of an interval with five digits; of shares, as percentages."""
+    low, high = (f"{100 * end:.4f} %" if shares else f"{end:.5g}" for end in (row.low, row.high))
+    return low, high
 
 
 async def _plan(visit: Visit) -> Response:

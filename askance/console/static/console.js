@@ -7,6 +7,8 @@ const ZONED = new Intl.DateTimeFormat("sv-SE", {
   hour: "2-digit", minute: "2-digit", second: "2-digit",
 });
 
+const SCROLLING = ".scroll, .drawing";
+
 function showZone(root) {
   for (const time of root.querySelectorAll("time[data-zone=time]")) {
     const at = new Date(time.dateTime);
@@ -24,11 +26,11 @@ function replaceRegion(name, html) {
   if (region === null) return;
   const open = Array.from(region.querySelectorAll("details[id][open]"), (one) => one.id);
   const focused = region.contains(document.activeElement) ? document.activeElement.id : "";
-  const scrolled = Array.from(region.querySelectorAll(".scroll"), (one) => one.scrollLeft);
+  const scrolled = Array.from(region.querySelectorAll(SCROLLING), (one) => one.scrollLeft);
   const parsed = new DOMParser().parseFromString(html, "text/html");
   region.replaceChildren(...parsed.body.childNodes);
   for (const id of open) region.querySelector(`#${CSS.escape(id)}`)?.setAttribute("open", "");
-  region.querySelectorAll(".scroll").forEach((one, place) => { one.scrollLeft = scrolled[place] ?? 0; });
+  region.querySelectorAll(SCROLLING).forEach((one, place) => { one.scrollLeft = scrolled[place] ?? 0; });
   if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
   showZone(region);
 }

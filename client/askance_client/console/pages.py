@@ -164,11 +164,12 @@ def _card(view: OwnersView, found: Entry) -> Markup:
     if "fields" not in found:
         return _link(found, found["study"][:16])
     return fill(
-        "<h3>{}</h3><p>{}</p><p>About {}. Costs at most {}.</p>{}",
+        "<h3>{}</h3><p>{}</p><p>About {}. Costs at most {}.</p><p><small>Analyst {}</small></p>{}",
         _link(found, found["purpose"] or "no purpose"),
         _state(view, found),
         ", ".join(found["fields"]) or "no field",
         _price(found),
+        found["analyst"][:16],
         bars(found["left"], ["study"]),
     )
 

@@ -31,10 +31,10 @@ Ask = Callable[[str, Mapping[str, Any]], list[dict[str, Any]]]
 
 _TITLES = {400: "Bad request", 403: "Not logged in", 404: "No such page", 421: "Wrong host"}
 _LOG_IN = (
-    "Log in with the link that `device console` printed when it started. It works once: if it was"
+    "Log in with the link that device console printed when it started. It works once: if it was"
     " used, end the command and start it again for a new link."
 )
-_LOGGED_OUT = "Start `device console` again to get a new link."
+_LOGGED_OUT = "Start device console again to get a new link."
 
 
 class NotServed(Exception):
@@ -101,10 +101,9 @@ class OwnerSite:
         return _moved(self.session.path, {"Set-Cookie": cookie})
 
     def _budgets(self, _: PageRequest) -> PageAnswer:
-        policy, known = self._allowed(), self._known()
-        waiting = [found for found in known if found.get("state") == "waiting"]
-        others = [found for found in known if found not in waiting]
-        shown = [self._whole(found) for found in [*waiting, *others][:STUDIES]]
+        policy = self._allowed()
+        known = sorted(self._known(), key=lambda found: found.get("state") != "waiting")
+        shown = [self._whole(found) for found in known[:STUDIES]]
         return PageAnswer(pages.budgets(self.view, policy, shown, self._rows(newest=_NEWEST)[::-1]))
 
     def _history(self, request: PageRequest) -> PageAnswer:

@@ -19,6 +19,7 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # a foreign host is not reached
 )
 WIDTHS = (360, 1_440)
 SCHEMES = ("light", "dark")
@@ -52,6 +53,12 @@ for (const one of document.querySelectorAll("button, a, summary")) {
 }
 for (const one of document.querySelectorAll("svg.chart")) {
   if (one.getAttribute("role") !== "img" || !one.getAttribute("aria-label")) faults.push("chart");
+}
+for (const one of document.querySelectorAll("body *")) {
+  const floats = ["sticky", "fixed"].includes(getComputedStyle(one).position);
+  if (floats && one.offsetWidth > window.innerWidth / 2 && one.offsetHeight > 150) {
+    faults.push(`covers the page: ${one.className}`);
+  }
 }
 const seen = new Set(Array.from(document.querySelectorAll("[id]"), (one) => one.id));
 if (seen.size !== document.querySelectorAll("[id]").length) faults.push("an id stands twice");
@@ -97,11 +104,11 @@ def browser(folder: Path) -> Iterator[Any]:
         driver.quit()
 
 
-def show_as(driver: Any, width: int, scheme: str) -> None:
-    """Set the width of the window, in pixels, and the preferred colours."""
+def show_as(driver: Any, width: int, scheme: str, height: int = 900) -> None:
+    """Set the width and the height of the window, in pixels, and the preferred colours."""
     driver.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride",
-        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
+        {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
     )
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})

@@ -7,7 +7,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
@@ -80,7 +80,10 @@ class Visitor:
 
 @contextmanager
 def console_of(
-    role: Role = Role.OPERATOR, store: MemoryStore | None = None, aggregator: str = ""
+    role: Role = Role.OPERATOR,
+    store: MemoryStore | None = None,
+    aggregator: str = "",
+    now_s: Callable[[], int] = lambda: NOW_S,
 ) -> Iterator[Visitor]:
     """A console of a caller of a role; yields a visitor who has its link and has not logged in.
 
@@ -88,6 +91,7 @@ def console_of(
       role: the caller's.
       store: of the aggregator that is served for it.
       aggregator: address of a running one, in place of it.
+      now_s: the time of the calls.
     """
     if not aggregator:
         with served(store) as (address, _), console_of(role, store, address) as visitor:
@@ -95,7 +99,7 @@ def console_of(
         return
     server = ConsoleServer(ConsoleSettings(Address("127.0.0.1", 0)))
     visitor = Visitor(Address("127.0.0.1", server.port))
-    with connect(aggregator, key=KEYS[role], now_s=lambda: NOW_S) as connection:
+    with connect(aggregator, key=KEYS[role], now_s=now_s) as connection:
         link = AggregatorLink(connection, time.monotonic)
         console = Console(
             link,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from askance_aggregator.analyst import sign_submission
+from askance_aggregator.analyst.submission import Every, sign_submission
 from askance_aggregator.learners import Learner, frequency
 from askance_aggregator.learners.masked_parity import masked_parity
 from askance_aggregator.server.callers import Role
@@ -26,6 +27,7 @@ from tests.aggregator.server.callers.role_server import KEYS, NOW_S, public
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
 ANALYST = KEYS[Role.ANALYST]
+_DAY_S = 86_400
 _LABELS = (HOSTILE, "ordinary")
 
 
@@ -43,24 +45,50 @@ def add_parity(store: MemoryStore, key: Ed25519PrivateKey = ANALYST) -> bytes:
 
 
 def add_run(
-    store: MemoryStore, learner: Learner[Any], people: Population, key: Ed25519PrivateKey
+    store: MemoryStore,
+    learner: Learner[Any],
+    people: Population,
+    key: Ed25519PrivateKey,
+    *,
+    purpose: str = HOSTILE,
+    every: Every | None = None,
+    place: int = 0,
 ) -> bytes:
-    """Run a study on simulated devices, keep its record and its result, and return its digest."""
-    study = Study(learner, people.schema, epsilon=4, purpose=HOSTILE, least_answers=1)
-    signed = sign_submission(study, key, now_s=lambda: NOW_S)
+    """Run a study on simulated devices, keep its record and its result, and return its digest.
+
+    Args:
+      store: where it is kept.
+      learner: what asks.
+      people: records of the devices.
+      key: the analyst's.
+      purpose: of the study; with the learner it makes the study's nonce.
+      every: its epochs, the last of which is today's; None: it collects once.
+      place: of the epoch that is run, from 0; the study stays open.
+    """
+    study = Study(learner, people.schema, epsilon=4, purpose=purpose, least_answers=1)
+    nonce = sha256(f"{learner.name} {purpose}".encode()).digest()
+    began_s = NOW_S if every is None else NOW_S - every.days * (every.epochs - 1) * _DAY_S
+    signed = sign_submission(
+        study, key, now_s=lambda: began_s, nonce=lambda size: nonce[:size], every=every
+    )
     digest, terms = digest_of(signed.study), decode_study(signed.study)
-    policy = Policy(frozenset({public(key)}), 4 * 10**9)
+    epoch = 0 if terms.repeat is None else terms.repeat.first + place
+    day_s = NOW_S if terms.repeat is None else epoch * terms.repeat.every_days * _DAY_S
+    policy = Policy(frozenset({public(key)}), 4 * 10**9, refresh_days=1)
     store.add_study(digest, signed)
     session = Session(
         study=signed,
         learner=learner,
-        fleet=ColumnFleet(Devices(people, policy, SeededCoins(Seed.of(1)), lambda: NOW_S)),
-        log=store.log(digest),
-        cohort_seed=cohort_seed(digest),
+        fleet=ColumnFleet(Devices(people, policy, SeededCoins(Seed.of(1)), lambda: day_s)),
+        log=store.log(digest, epoch),
+        cohort_seed=cohort_seed(digest, epoch),
+        epoch=epoch,
     )
     outcome = session.run()
     done = End(StudyState.DONE, "done")
     store.conclude(
-        digest, conclusion(digest, terms, session.transcript, session.accounts, done, outcome)
+        digest,
+        conclusion(digest, terms, session.transcript, session.accounts, done, outcome, epoch),
+        epoch,
     )
     return digest

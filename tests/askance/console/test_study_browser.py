@@ -7,15 +7,19 @@ from pathlib import Path
 import pytest
 
 from askance_aggregator.server.callers import Role
+from askance_aggregator.store import MemoryStore
 from tests.askance.console.browser import browser, missing, show_as
 from tests.askance.console.consoles import console_of
+from tests.askance.console.ended_studies import HOSTILE, add_shares
 from tests.askance.console.test_browser import until
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=missing() or "")
 
 
 def test_an_analyst_plans_submits_and_cancels_a_study(tmp_path: Path) -> None:
-    with console_of(Role.ANALYST) as visitor, browser(tmp_path) as driver:
+    store = MemoryStore()
+    hostile = add_shares(store).hex()
+    with console_of(Role.ANALYST, store) as visitor, browser(tmp_path) as driver:
         origin = f"http://{visitor.address}"
 
         def text() -> str:
@@ -26,6 +30,11 @@ def test_an_analyst_plans_submits_and_cancels_a_study(tmp_path: Path) -> None:
 
         driver.get(visitor.links[-1])
         until(lambda: driver.current_url == f"{origin}/studies")  # an analyst's first page
+        for path in (f"/studies/{hostile}", f"/studies/{hostile}/plan", "/studies"):
+            driver.get(origin + path)
+            assert "Log out" in text()  # no alert is open, for which it would wait
+        driver.get(f"{origin}/studies/{hostile}")
+        assert HOSTILE in text()  # purpose and value of a cell, as text
         driver.get(f"{origin}/studies/new")
         assert "No plan yet" in text()
         driver.find_element("name", "epsilon").send_keys(".5")
@@ -46,3 +55,4 @@ def test_an_analyst_plans_submits_and_cancels_a_study(tmp_path: Path) -> None:
         click("#cancel summary")
         click("#cancel button")
         until(lambda: "The study is cancelled." in text())
+        assert driver.get_log("browser") == []  # of errors, and of the policy of contents

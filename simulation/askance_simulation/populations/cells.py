@@ -365,7 +365,7 @@ def evenly_spread(values: NDArray[np.float64]) -> bool:
 
 def _counted(values: Numbers, low: Any, high: Any) -> tuple[Numbers, NDArray[np.int64]]:
     """Return the different values, in order, and the rows of each."""
-    if values.dtype.kind != "f" and int(high) - int(low) < min(MOST_NUMBERS, len(values) + 1024):
+    if values.dtype.kind != "f" and int(high) - int(low) < min(2 * MOST_NUMBERS, 4 * len(values)):
         wide = values if values.itemsize == 8 else values.astype(np.int64)
         rows = np.bincount((wide - wide.dtype.type(low)).astype(np.int64))
         found = np.flatnonzero(rows)

@@ -193,7 +193,7 @@ def _grid(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _workers(arguments: argparse.Namespace, grid: dict[str, Any]) -> int | None:
     """Return the number of trials at a time: as given, or all cores where there are many trials."""
-    from askance_simulation.fleets.threads import cores
+    from askance_simulation.cores import cores
 
     cells = prod(len(given) for given in grid.values() if isinstance(given, list))
     many = cells * len(arguments.learner) * arguments.trials >= _SPREAD

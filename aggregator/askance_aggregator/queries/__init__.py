@@ -22,7 +22,12 @@ from askance_aggregator.queries.building import (
     signed,
     vector,
 )
-from askance_aggregator.queries.columns import EncodedColumns, encode_columns, joined_rows
+from askance_aggregator.queries.columns import (
+    DeferredColumns,
+    EncodedColumns,
+    encode_columns,
+    joined_rows,
+)
 from askance_aggregator.queries.comparison import within_a_step
 from askance_aggregator.queries.evaluation import (
     evaluate_columns,
@@ -60,6 +65,7 @@ from askance_aggregator.queries.presence import (
 )
 
 __all__ = [
+    "DeferredColumns",
     "EncodedColumns",
     "absolute",
     "among",

@@ -8,9 +8,9 @@ mixed types) is encoded value by value.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,44 @@ from askance_client.queries import Bit, Bits, Category, EncodedRecord, Field, Sc
 from askance_client.queries.limits import WORD
 from askance_client.queries.schema import filler, refuse_unknown
 
+T = TypeVar("T")
 Words = tuple[NDArray[np.int64], ...]
 ColumnValue = NDArray[np.signedinteger[Any]] | Words
 
 _GRID_BITS = 62
 _INT64_MAX = (1 << 63) - 1
 _FLOATS = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64))
+
+
+class DeferredColumns(Mapping[str, T]):
+    """Columns by name that are read when they are used, as from a file.
+
+    Args:
+        names: of the columns, in the schema's order.
+        read: reads one; it may be called several times.
+    """
+
+    def __init__(self, names: Iterable[str], read: Callable[[str], T]) -> None:
+        self._names = dict.fromkeys(names)
+        self._read = read
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._read(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def mapped(self, change: Callable[[T], T]) -> DeferredColumns[T]:
+        """Return the columns with a change, made when they are used."""
+        return DeferredColumns(self._names, lambda name: change(self._read(name)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,13 +80,8 @@ class EncodedColumns:
 
     def take(self, rows: slice | NDArray[Any]) -> EncodedColumns:
         """Select the records at a slice (without copying) or at an array of positions."""
-        values: dict[str, ColumnValue] = {
-            name: tuple(word[rows] for word in column)
-            if isinstance(column, tuple)
-            else column[rows]
-            for name, column in self.values.items()
-        }
-        present = {name: column[rows] for name, column in self.present.items()}
+        values = _mapped(self.values, lambda column: _rows_of(column, rows))
+        present = _mapped(self.present, lambda column: column[rows])
         count = (
             len(range(*rows.indices(self.rows)))
             if isinstance(rows, slice)
@@ -72,6 +99,19 @@ class EncodedColumns:
         }
         present = {name: bool(column[row]) for name, column in self.present.items()}
         return EncodedRecord(values, present)
+
+
+def _mapped(columns: Mapping[str, T], change: Callable[[T], T]) -> Mapping[str, T]:
+    """Return columns with a change, made at once unless they are deferred."""
+    if isinstance(columns, DeferredColumns):
+        return columns.mapped(change)
+    return {name: change(column) for name, column in columns.items()}
+
+
+def _rows_of(column: ColumnValue, rows: slice | NDArray[Any]) -> ColumnValue:
+    if isinstance(column, tuple):
+        return tuple(word[rows] for word in column)
+    return column[rows]
 
 
 def joined_rows(first: EncodedColumns, second: EncodedColumns) -> EncodedColumns:

@@ -170,7 +170,7 @@ def run_trial(
 
     manners = PRESENT_AND_HONEST if behaviour is None else behaviour(seed / "behaviour")
     population = prepared(fleet, population, seed / "population")
-    users = ObservedUsers(population, queries_judged(study.learner))
+    users = ObservedUsers(population, queries_judged(study.learner), study.fields)
     with _session(
         study,
         users.population,

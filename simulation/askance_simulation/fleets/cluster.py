@@ -15,8 +15,9 @@ from types import ModuleType
 from typing import Any
 
 from askance_client.errors import AskanceError, InvalidParameter
+from askance_simulation.cores import cores
 from askance_simulation.fleets.shards import forget, import_ray
-from askance_simulation.fleets.threads import check_workers, cores
+from askance_simulation.fleets.threads import check_workers
 
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",

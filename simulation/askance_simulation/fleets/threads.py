@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol
 
 from askance_client.errors import InvalidParameter
+from askance_simulation.cores import cores
 from askance_simulation.fleets.chunks import ChunkWork, ShardResult
 
 _AT_ONCE = 16  # chunks of a shard
@@ -77,8 +77,3 @@ def check_workers(workers: int | None) -> None:
     """
     if workers is not None and workers < 1:
         raise InvalidParameter(f"workers: expected 1 or more, found {workers}")
-
-
-def cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

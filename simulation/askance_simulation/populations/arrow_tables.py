@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_client.printable import value_text
 from askance_client.records import Table, field_name
+from askance_simulation.populations.arrow_columns import cells_of, check_type
+from askance_simulation.populations.cells import Cell
 
 if TYPE_CHECKING:
     import pyarrow
@@ -60,41 +62,12 @@ def table_of(people: pyarrow.Table, path: Path) -> Table:
     if not people.num_rows or not names:
         raise InvalidRecord(f"{path}: expected at least one row, got none")
     columns = [
-        _cells(path, name, column) for name, column in zip(written, people.columns, strict=True)
+        _checked_cells(path, name, column)
+        for name, column in zip(written, people.columns, strict=True)
     ]
     return Table(path, written, names, list(zip(*columns, strict=True)))
 
 
-def _cells(path: Path, name: str, column: pyarrow.ChunkedArray) -> list[str | bool | None]:
-    """Return a column's cells: stripped texts or truth values; None where missing."""
-    from pyarrow import compute, string, types
-
-    if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    kind: Any = column.type
-    if types.is_boolean(kind):
-        return list(column.to_pylist())
-    if types.is_floating(kind):
-        column = compute.if_else(compute.is_finite(column), column, None)
-    elif not (
-        types.is_integer(kind)
-        or types.is_decimal(kind)
-        or types.is_string(kind)
-        or types.is_large_string(kind)
-        or types.is_string_view(kind)
-        or types.is_null(kind)
-        or types.is_date(kind)
-        or types.is_time(kind)
-        or types.is_timestamp(kind)
-    ):
-        raise InvalidRecord(
-            f"{path}: expected columns of numbers, truth values, text or times, found {kind!s:.80}"
-            f" in {name!r:.80}"
-        )
-    try:
-        return list(compute.utf8_trim_whitespace(column.cast(string())).to_pylist())
-    except ValueError:  # which pyarrow's ArrowInvalid is; its message may hold a cell's value
-        raise InvalidRecord(
-            f"{path}: expected text, numbers or times that can be read in {name!r:.80},"
-            " found others"
-        ) from None
+def _checked_cells(path: Path, name: str, column: pyarrow.ChunkedArray) -> list[Cell]:
+    check_type(path, name, column.type)
+    return cells_of(path, name, column)

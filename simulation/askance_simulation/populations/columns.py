@@ -50,7 +50,7 @@ def narrowed(schema: Schema, people: EncodedColumns) -> EncodedColumns:
     values: dict[str, ColumnValue] = {}
     for name, column in people.values.items():
         if not isinstance(column, tuple):
-            column = column.astype(_narrowest(schema.fields[name].type))
+            column = column.astype(narrowest(schema.fields[name].type))
             column.setflags(write=False)
         values[name] = column
     present = {
@@ -60,7 +60,8 @@ def narrowed(schema: Schema, people: EncodedColumns) -> EncodedColumns:
     return EncodedColumns(values, present, people.rows)
 
 
-def _narrowest(kind: ValueType) -> np.dtype[np.signedinteger[Any]]:
+def narrowest(kind: ValueType) -> np.dtype[np.signedinteger[Any]]:
+    """Return the type of the fewest bytes that holds all integers between a field's bounds."""
     for width in (np.int8, np.int16, np.int32):
         ends = np.iinfo(width)
         if ends.min <= kind.low and kind.high <= ends.max:

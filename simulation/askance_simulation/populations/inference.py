@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import sqrt
 from pathlib import Path
-
-import numpy as np
+from typing import Protocol
 
 from askance_aggregator.names import unknown_column
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_client.queries import Bit, Category, Field, Integer, Label, Real, Schema
 from askance_client.queries.exact import exact_ratio
 from askance_client.queries.limits import MAX_FRAC, MAX_LABEL_BYTES, MAX_SPREAD
-from askance_client.records import NOTHING, Table, is_missing
+from askance_client.records import NOTHING
+from askance_simulation.populations.cells import ColumnCells, TextCells
 
 _MAX_LABELS = 1024
 _FRAC_BITS = 16  # the grid of a number, unless its range asks for a finer or a coarser one
@@ -26,8 +25,6 @@ _IDENTIFIER = "nearly all of its values differ, as of an identifier"
 _ID_ROWS = 50  # of fewer values most differ in any column
 _ID_TEXTS = Fraction(95, 100)  # share of distinct values from which a text identifies a user
 _ID_NUMBERS = Fraction(99, 100)  # the same of whole numbers that lie evenly
-_UNEVEN = 0.1  # distance from the uniform law: that of a bell is about 0.2
-_BY_CHANCE = 1.4  # over the root of the values: the distance of numbers drawn from that law
 _MOSTLY = Fraction(9, 10)  # share of numbers from which the other texts look like mistakes
 _SHOWN = 5  # reasons in an error
 
@@ -59,11 +56,23 @@ class InferredSchema:
     column_types: Mapping[str, str]
 
 
-def infer(people: Table, label: str | None, keep: Collection[str]) -> InferredSchema:
+class Summarized(Protocol):
+    """Columns of a source, by their cells (see `tables.Records`)."""
+
+    @property
+    def path(self) -> Path | str: ...
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    def cells(self, label: str | None) -> Mapping[str, ColumnCells]: ...
+
+
+def infer(people: Summarized, label: str | None, keep: Collection[str]) -> InferredSchema:
     """Infer a schema; see `tables.records_of` for the rules.
 
     Args:
-      people: columns of texts or truth values, one row per user.
+      people: columns of texts, truth values or numbers, one row per user.
       label: field to be predicted, or None.
       keep: names of columns that are not left out as identifiers.
 
@@ -78,8 +87,7 @@ def infer(people: Table, label: str | None, keep: Collection[str]) -> InferredSc
     doubts: dict[str, str] = {}
     types: dict[str, str] = {}
     identifiers: dict[str, Field | None] = {}
-    for place, column in enumerate(header):
-        cells = [row[place] for row in people.rows]
+    for column, cells in people.cells(label).items():
         kind = _infer_column(cells, is_label=column == label)
         doubt = _not_numbers(cells) if kind is None or isinstance(kind, Category) else None
         if column != label and column not in keep and _identifies(cells):
@@ -115,17 +123,16 @@ def infer(people: Table, label: str | None, keep: Collection[str]) -> InferredSc
     return InferredSchema(Schema.of(name, 1, in_order), left_out, doubts, column_types)
 
 
-def _infer_column(cells: Sequence[object], *, is_label: bool) -> Field | None:
+def _infer_column(cells: ColumnCells, *, is_label: bool) -> Field | None:
     """Infer a column's field; None if there is nothing to ask about."""
-    values = [cell for cell in set(cells) if not is_missing(cell)]
-    distinct = sorted({str(value) for value in values})
     if is_label:  # no record is predicted to have no label
-        return Label(tuple(distinct))
-    if values and all(isinstance(value, bool) for value in values):
-        return Bit() if len(distinct) > 1 else None
-    kind = _infer_field(distinct)
-    some_missing = len(values) < len(set(cells))
-    if isinstance(kind, Category) and some_missing and NOTHING not in kind.labels:
+        return Label(tuple(cells.texts()))
+    if cells.distinct < 2:
+        return None
+    if cells.truths:
+        return Bit()
+    kind = _infer_field(cells)
+    if isinstance(kind, Category) and cells.some_missing and NOTHING not in kind.labels:
         return type(kind)((NOTHING, *kind.labels))
     return kind
 
@@ -142,35 +149,37 @@ def _described(kind: Field) -> str:
     return "numbers; a schema can make them labels (--schema FILE.toml)"
 
 
-def _why_not(cells: Sequence[object]) -> str:
+def _why_not(cells: ColumnCells) -> str:
     """Return the reason for which there is nothing to ask about a column."""
-    values = {str(cell) for cell in cells if not is_missing(cell)}
-    if not values:
+    if not cells.total:
         return "no value in any row"
-    if len(values) == 1:
+    if cells.distinct == 1:
         return "the same value in all rows"
-    if None not in map(exact_ratio, values):
+    if not isinstance(cells, TextCells) or cells.ends() is not None:
         return "numbers that are too large: write them in a larger unit"
-    if len(values) > _MAX_LABELS:
-        return f"{len(values):,} different texts, at most {_MAX_LABELS:,}"
-    for row, cell in enumerate(cells, start=1):
-        if not is_missing(cell) and len(str(cell).encode()) > MAX_LABEL_BYTES:
-            return f"a text of more than {MAX_LABEL_BYTES:,} bytes in row {row:,}"
+    if cells.cut:
+        return f"more than {cells.distinct:,} different texts, at most {_MAX_LABELS:,}"
+    if cells.distinct > _MAX_LABELS:
+        return f"{cells.distinct:,} different texts, at most {_MAX_LABELS:,}"
+    long = {text for text in cells.counts if len(text.encode()) > MAX_LABEL_BYTES}
+    if long:
+        return f"a text of more than {MAX_LABEL_BYTES:,} bytes in row {cells.first(long):,}"
     return "values that are neither numbers in range nor labels"
 
 
-def _not_numbers(cells: Sequence[object]) -> str | None:
+def _not_numbers(cells: ColumnCells) -> str | None:
     """Return why a column that looks like numbers is none; None if it does not look so.
 
     Rows count from 1 below the header. No value is shown.
     """
-    counts = Counter(str(cell) for cell in cells if not is_missing(cell))
+    if not isinstance(cells, TextCells):
+        return None
+    counts = cells.counts
     texts = {value for value in counts if exact_ratio(value) is None}
 
     def where(found: Collection[str]) -> str:
-        first = next(row for row, cell in enumerate(cells, start=1) if str(cell) in found)
-        wrong, total = sum(counts[text] for text in found), sum(counts.values())
-        return f"in {wrong:,} of {total:,} values, row {first:,} the first"
+        wrong, total = sum(counts[text] for text in found), counts.total()
+        return f"in {wrong:,} of {total:,} values, row {cells.first(found):,} the first"
 
     told = []
     for pattern, form, instead in _FORMS:
@@ -197,55 +206,28 @@ def _mostly_numbers(counts: Counter[str], texts: Collection[str], written: Colle
     return of_form > others and 2 * others < counts.total()
 
 
-def _identifies(cells: Sequence[object]) -> bool:
+def _identifies(cells: ColumnCells) -> bool:
     """Return whether nearly all values of a column of texts or whole numbers differ."""
-    values = [str(cell) for cell in cells if not is_missing(cell)]
-    distinct = set(values)
-    share = Fraction(len(distinct), max(len(values), 1))
-    if len(values) < _ID_ROWS or share < _ID_TEXTS:
+    share = cells.share
+    if cells.total < _ID_ROWS or share < _ID_TEXTS:
         return False
-    ratios = [exact_ratio(value) for value in distinct]
-    if None in ratios:  # a text
+    ends = cells.ends()
+    if ends is None:  # a text
         return True
-    whole = all(ratio is not None and ratio[1] == 1 for ratio in ratios)
-    return whole and share >= _ID_NUMBERS and _evenly_spread([float(value) for value in distinct])
+    return ends.whole and share >= _ID_NUMBERS and cells.evenly
 
 
-def _evenly_spread(values: Sequence[float]) -> bool:
-    """Return whether values lie evenly between their ends, as counted or drawn numbers do.
-
-    Amounts and measurements are denser in some places, so that few users may well differ in all.
-    """
-    ordered = np.sort(np.array(values))
-    places = (ordered - ordered[0]) / (ordered[-1] - ordered[0])
-    ranks = np.arange(len(ordered)) / (len(ordered) - 1)
-    return float(np.abs(places - ranks).max()) <= max(_UNEVEN, _BY_CHANCE / sqrt(len(ordered)))
-
-
-def _infer_field(distinct: Sequence[str]) -> Field | None:
-    if len(distinct) < 2:
-        return None
-    ratios = [exact_ratio(value) for value in distinct]  # as the column will be encoded
-    numbers = [ratio for ratio in ratios if ratio is not None]
+def _infer_field(cells: ColumnCells) -> Field | None:
+    ends = cells.ends()
     try:
-        if len(numbers) < len(distinct):
-            return Category(tuple(distinct)) if len(distinct) <= _MAX_LABELS else None
-        low, high = _ends(numbers)
-        if all(denominator == 1 for _, denominator in numbers):
-            return Integer(int(low), int(high))
-        return _real(low, high)
+        if ends is None:
+            few = cells.distinct <= _MAX_LABELS
+            return Category(tuple(cells.texts())) if few else None
+        if ends.whole:
+            return Integer(int(ends.low), int(ends.high))
+        return _real(ends.low, ends.high)
     except InvalidParameter:  # labels too long, numbers too large
         return None
-
-
-def _ends(ratios: Sequence[tuple[int, int]]) -> tuple[Fraction, Fraction]:
-    """Find the least and the greatest exactly; floats, which keep the order, select candidates."""
-    near = [numerator / denominator for numerator, denominator in ratios]
-    lows, highs = (
-        [Fraction(*ratio) for ratio, place in zip(ratios, near, strict=True) if place == end]
-        for end in (min(near), max(near))
-    )
-    return min(lows), max(highs)
 
 
 def _real(low: Fraction, high: Fraction) -> Real:

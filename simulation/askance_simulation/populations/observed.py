@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from threading import Lock
 from typing import Any
@@ -25,11 +25,18 @@ class ObservedUsers:
     Args:
         users: the population.
         queries: those that the judge may ask the totals of.
+        fields: those that a study may ask about; None: all. No other is looked at.
     """
 
-    def __init__(self, users: Population, queries: Sequence[Query]) -> None:
+    def __init__(
+        self,
+        users: Population,
+        queries: Sequence[Query],
+        fields: Collection[str] | None = None,
+    ) -> None:
         self._users = users
         self._queries = tuple(queries)
+        self._fields = frozenset(users.schema.fields if fields is None else fields)
         self._gaps: set[str] = set()
         self._read: dict[int, int] = {}  # first ordinal of a stretch -> the one past it
         self._totals: dict[Query, AnswerTotals] = {}
@@ -37,7 +44,7 @@ class ObservedUsers:
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the users alone: what another process reads is not observed here."""
-        return ObservedUsers, (self._users, ())
+        return ObservedUsers, (self._users, (), self._fields)
 
     @property
     def population(self) -> Population:
@@ -47,8 +54,8 @@ class ObservedUsers:
 
     @property
     def whole(self) -> frozenset[str]:
-        """Fields that all users were seen to have; of others it is not known."""
-        return frozenset(self.schema.fields) - self._gaps if self._complete else frozenset()
+        """Fields of the study that all users were seen to have; of others it is not known."""
+        return self._fields - self._gaps if self._complete else frozenset()
 
     @property
     def schema(self) -> Schema:
@@ -99,7 +106,7 @@ class ObservedUsers:
         if self._read.get(start) == stop:
             return columns
         found = sum_columns(self._queries, columns)
-        gaps = [name for name, present in columns.present.items() if not everywhere(present)]
+        gaps = [name for name in self._fields if not everywhere(columns.present[name])]
         with self._lock:
             if self._read.get(start) is None:
                 self._read[start] = stop

@@ -22,14 +22,20 @@ from askance_aggregator.reports.texts import counted
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Bits, Query
 from askance_client.records import Table
-from askance_simulation.populations.arrow_tables import arrow_of, table_of
+from askance_simulation.populations.arrow_records import frame_records, parquet_records
+from askance_simulation.populations.arrow_tables import arrow_of
 from askance_simulation.populations.changes import label_noise, moving
 from askance_simulation.populations.columns import narrowed
-from askance_simulation.populations.files import read_parquet
 from askance_simulation.populations.record_types import RecordTypes
 from askance_simulation.populations.registry import build
 from askance_simulation.populations.sources import DataSource
-from askance_simulation.populations.tables import MOST_OUTSIDE, TableRecords, records_of, users_of
+from askance_simulation.populations.tables import (
+    MOST_OUTSIDE,
+    Records,
+    TableRecords,
+    records_of,
+    users_of,
+)
 from askance_simulation.randomness.seeds import Seed
 
 MAX_USERS = 1 << 40
@@ -228,14 +234,16 @@ class Population:
         keep: Collection[str] = (),
         most_outside: Rational = MOST_OUTSIDE,
     ) -> Population:
-        """Read the users of a Parquet file, like a CSV file of these cells (`files.read_parquet`).
+        """Read the users of a Parquet file, like a CSV file of these cells.
+
+        The file is read once to infer or check the schema; records are read row group by row group
+        when they are asked about, so that memory does not grow with the rows.
 
         Raises:
           InvalidRecord, InvalidParameter: as of `from_csv`; pyarrow is not installed.
         """
-        table = read_parquet(Path(path))
         return people_of(
-            table,
+            parquet_records(Path(path)),
             Seed.of(seed),
             schema=schema,
             label=label,
@@ -257,7 +265,7 @@ class Population:
         keep: Collection[str] = (),
         most_outside: Rational = MOST_OUTSIDE,
     ) -> Population:
-        """Make a population of a frame, like a CSV file of these cells (`arrow_tables.table_of`).
+        """Make a population of a frame, like a CSV file of these cells.
 
         Args:
           frame: a pandas DataFrame, or what has `__arrow_c_stream__`: pyarrow, polars, DuckDB.
@@ -273,7 +281,7 @@ class Population:
           InvalidRecord, InvalidParameter: as of `from_csv`; pyarrow is not installed.
         """
         return people_of(
-            table_of(arrow_of(frame), Path(name)),
+            frame_records(arrow_of(frame), Path(name)),
             Seed.of(seed),
             schema=schema,
             label=label,
@@ -286,7 +294,7 @@ class Population:
 
 
 def people_of(
-    people: Table,
+    people: Table | Records,
     seed: Seed,
     *,
     schema: Schema | None = None,

@@ -11,10 +11,11 @@ from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_client.printable import nearest_text, value_text
 from askance_client.queries import Schema
 from askance_client.records import Table
+from askance_simulation.populations.arrow_records import parquet_records
 from askance_simulation.populations.datasets import DATA_SETS, DataSet
-from askance_simulation.populations.files import read_file
+from askance_simulation.populations.files import PARQUET, read_file
 from askance_simulation.populations.formats import DELIMITERS
-from askance_simulation.populations.tables import MOST_OUTSIDE, TableRecords, records_of
+from askance_simulation.populations.tables import MOST_OUTSIDE, Records, TableRecords, records_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,17 @@ class DataSource:
             return known.table()
         self._check_name()
         return read_file(self.place, self.delimiter)
+
+    def records(self) -> Table | Records:
+        """Return the records to be counted and encoded; those of a Parquet file stay in it.
+
+        Raises:
+          InvalidRecord, InvalidParameter: as of `read`.
+        """
+        if self._data_set() is None and self.place.suffix.lower() == PARQUET:
+            self._check_name()
+            return parquet_records(self.place)
+        return self.read()
 
     def stamp(self) -> tuple[int, ...]:
         """Return the file's length, time and number, which differ once it was written; () without.
@@ -150,6 +162,8 @@ class RecordReader:
             return kept[1]
         self._kept = None  # before the next one takes its memory
         most = source.most_outside
-        found = records_of(source.read(), schema=schema, label=label, keep=keep, most_outside=most)
+        found = records_of(
+            source.records(), schema=schema, label=label, keep=keep, most_outside=most
+        )
         self._kept = key, found
         return found

@@ -1,0 +1,311 @@
+"""Records of Arrow data: summarized for inference, and encoded block by block as they are read."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance_aggregator.queries import DeferredColumns, EncodedColumns
+from askance_aggregator.queries.columns import ColumnValue
+from askance_client.errors import InvalidRecord
+from askance_client.queries import Field, Schema
+from askance_client.records import field_name, is_missing
+from askance_simulation.cores import cores
+from askance_simulation.populations.arrow_blocks import (
+    Blocks,
+    FrameBlocks,
+    ParquetBlocks,
+    block_of,
+)
+from askance_simulation.populations.arrow_columns import (
+    Encoded,
+    check_type,
+    count_numbers,
+    encoded,
+    is_numeric,
+    joined,
+    numbers_of,
+    outside,
+    plain,
+    takes_numbers,
+    text_block,
+    texts_of,
+)
+from askance_simulation.populations.cells import ColumnCells, NumberCells, TextBlock, TextCounts
+from askance_simulation.populations.outside_values import Outside
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_KEPT_BYTES = 1 << 26  # of columns on the grid that are kept for the next question
+_SHOWN = 20  # column names in an error
+
+
+class ArrowRecords:
+    """Columns of Arrow data (see `tables.Records`); of a Parquet file no more is held than a block.
+
+    Args:
+      blocks: the data.
+
+    Raises:
+      InvalidRecord: no row, two columns of one name, or a column of anything but numbers, truth
+        values, text and times.
+    """
+
+    def __init__(self, blocks: Blocks) -> None:
+        path, names = blocks.path, tuple(map(field_name, blocks.schema.names))
+        if len(set(names)) != len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InvalidRecord(f"{path}: expected distinct column names, got {twice!r:.80} twice")
+        if not blocks.starts[-1] or not names:
+            raise InvalidRecord(f"{path}: expected at least one row, got none")
+        for name, kind in zip(blocks.schema.names, blocks.schema.types, strict=True):
+            check_type(path, name, kind)
+        self.path = path
+        self.written = tuple(blocks.schema.names)
+        self.names = names
+        self._blocks = blocks
+
+    def __len__(self) -> int:
+        return int(self._blocks.starts[-1])
+
+    def cells(self, label: str | None) -> dict[str, ColumnCells]:
+        """Summarize every column, reading all blocks once; the label's values are all counted."""
+        found: dict[str, ColumnCells] = {}
+        with ThreadPoolExecutor(cores()) as threads:
+            for place, name in enumerate(self.names):
+                if is_numeric(_value_type(self._blocks.schema.types[place])):
+                    numbers = NumberCells(texts_of, counted=name == label)
+                    for block in self._each(threads, partial(self._numbers, place, numbers)):
+                        numbers.add(block)
+                    found[name] = numbers
+                else:
+                    texts = TextCounts()
+                    for start, block in self._each(threads, partial(self._texts, place, texts)):
+                        texts.add(block, start)
+                    found[name] = texts.cells()
+        return found
+
+    def outside(self, schema: Schema) -> dict[str, Outside]:
+        """Count the values of each field that a schema does not know or clamps."""
+        found = {}
+        with ThreadPoolExecutor(cores()) as threads:
+            for name, field in schema.fields.items():
+                place = self._place(name)
+                parts = self._each(threads, partial(self._outside, place, name, field))
+                found[name] = sum(parts, Outside())
+        return found
+
+    def encoded(self, schema: Schema) -> EncodedColumns | StreamedRows:
+        """Return the rows on the grid: those of a file are read when they are asked for."""
+        places = {name: self._place(name) for name in schema.fields}
+        rows = StreamedRows(self._blocks, schema, places)
+        if isinstance(self._blocks, ParquetBlocks):
+            return rows
+        whole = rows.take(slice(0, len(rows)))
+        return EncodedColumns(dict(whole.values), dict(whole.present), whole.rows)
+
+    def _place(self, name: str) -> int:
+        for names in (self.written, self.names):
+            if name in names:
+                return names.index(name)
+        raise InvalidRecord(
+            f"{self.path}: expected a column {name!r}, got {', '.join(self.written[:_SHOWN])}"
+        )
+
+    def _each(self, threads: ThreadPoolExecutor, work: Callable[[int], Any]) -> Iterator[Any]:
+        """Generate what `work` makes of each block, in order, with few blocks in memory."""
+        count, ahead = len(self._blocks.starts) - 1, 2 * cores()
+        tasks = [threads.submit(work, block) for block in range(min(ahead, count))]
+        for block in range(count):
+            done = tasks[block].result()
+            tasks[block] = None  # type: ignore[call-overload]  # its result is let go of
+            if block + ahead < count:
+                tasks.append(threads.submit(work, block + ahead))
+            yield done
+
+    def _numbers(self, place: int, cells: NumberCells, block: int) -> Any:
+        return count_numbers(cells, plain(self._blocks.column(block, place)))
+
+    def _texts(self, place: int, counts: TextCounts, block: int) -> tuple[int, TextBlock]:
+        column = self._blocks.column(block, place)
+        found = text_block(self.path, self.written[place], column)
+        counts.prepare(found)
+        return self._blocks.starts[block], found
+
+    def _outside(self, place: int, name: str, field: Field, block: int) -> Outside:
+        column = plain(self._blocks.column(block, place))
+        if is_numeric(column.type) and takes_numbers(field):
+            numbers, known = numbers_of(column)
+            given = numbers if known is None else numbers[known]
+            return Outside(len(given), 0, outside(field, given))
+        counts = text_block(self.path, self.written[place], column).counts
+        return Outside.of(field, {cell: n for cell, n in counts.items() if not is_missing(cell)})
+
+
+class StreamedRows:
+    """Rows of Arrow data on the grid of a schema, read block by block and field by field.
+
+    Columns of the latest blocks are kept, in as few bytes as the fields' bounds allow, for the next
+    question about them. Any thread may ask.
+
+    Args:
+      blocks: the data.
+      schema: of the records.
+      places: of the fields' columns.
+    """
+
+    def __init__(self, blocks: Blocks, schema: Schema, places: Mapping[str, int]) -> None:
+        self._blocks = blocks
+        self._schema = schema
+        self._places = places
+        self._kept: OrderedDict[tuple[int, str], Encoded] = OrderedDict()
+        self._bytes = 0
+        self._lock = Lock()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return StreamedRows, (self._blocks, self._schema, self._places)
+
+    def __len__(self) -> int:
+        return int(self._blocks.starts[-1])
+
+    def take(self, rows: slice | NDArray[Any]) -> EncodedColumns:
+        """Select records at a slice of step 1, or at positions in rising order, read when used."""
+        if isinstance(rows, slice):
+            start, stop, _ = rows.indices(len(self))
+            count = max(stop - start, 0)
+            pieces = self._of_slice(start, stop)
+        else:
+            count, pieces = len(rows), self._of_positions(rows)
+        columns = _Reading(self, pieces)
+        return EncodedColumns(
+            DeferredColumns(self._schema.fields, columns.values),
+            DeferredColumns(self._schema.fields, columns.present),
+            count,
+        )
+
+    def _of_slice(self, start: int, stop: int) -> list[tuple[int, slice | NDArray[Any]]]:
+        starts, pieces = self._blocks.starts, []
+        row = start
+        while row < stop:
+            block = block_of(starts, row)
+            end = min(stop, starts[block + 1])
+            pieces.append((block, slice(row - starts[block], end - starts[block])))
+            row = end
+        return pieces
+
+    def _of_positions(self, rows: NDArray[Any]) -> list[tuple[int, slice | NDArray[Any]]]:
+        starts, pieces = self._blocks.starts, []
+        done = 0
+        while done < len(rows):
+            block = block_of(starts, int(rows[done]))
+            end = int(np.searchsorted(rows, starts[block + 1]))
+            pieces.append((block, rows[done:end] - starts[block]))
+            done = end
+        return pieces
+
+    def field(self, name: str, pieces: Sequence[tuple[int, slice | NDArray[Any]]]) -> Encoded:
+        """Return a field's values, and where they are, at rows of some blocks."""
+        parts = [_taken(self._block(block, name), rows) for block, rows in pieces]
+        return joined(parts or [_taken(self._block(0, name), slice(0, 0))])
+
+    def _block(self, block: int, name: str) -> Encoded:
+        key = block, name
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        field, place = self._schema.fields[name], self._places[name]
+        column = plain(self._blocks.column(block, place))
+        if is_numeric(column.type) and takes_numbers(field):
+            found = encoded(name, field, numbers_of(column))
+        else:
+            written = self._blocks.schema.names[place]
+            found = encoded(name, field, text_block(self._blocks.path, written, column))
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = found
+                self._bytes += _size(found)
+            while self._bytes > _KEPT_BYTES and len(self._kept) > 1:
+                self._bytes -= _size(self._kept.popitem(last=False)[1])
+        return found
+
+
+class _Reading:
+    """Columns of a selection, each read once.
+
+    Args:
+      rows: the source.
+      pieces: blocks, and rows of each.
+    """
+
+    def __init__(
+        self, rows: StreamedRows, pieces: Sequence[tuple[int, slice | NDArray[Any]]]
+    ) -> None:
+        self._rows = rows
+        self._pieces = pieces
+        self._read: dict[str, Encoded] = {}
+        self._lock = Lock()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _Reading, (self._rows, self._pieces)
+
+    def values(self, name: str) -> ColumnValue:
+        """Return a field's values."""
+        return self._column(name)[0]
+
+    def present(self, name: str) -> NDArray[np.bool_]:
+        """Return where a field is present."""
+        return self._column(name)[1]
+
+    def _column(self, name: str) -> Encoded:
+        with self._lock:
+            found = self._read.get(name)
+            if found is None:
+                found = self._read[name] = self._rows.field(name, self._pieces)
+            return found
+
+
+def parquet_records(path: Path) -> ArrowRecords:
+    """Return the records of a Parquet file (see `ArrowRecords`).
+
+    Raises:
+      InvalidParameter: pyarrow is not installed.
+      InvalidRecord: no file, none of that form, or see `ArrowRecords`.
+    """
+    return ArrowRecords(ParquetBlocks(path))
+
+
+def frame_records(table: pyarrow.Table, path: Path) -> ArrowRecords:
+    """Return the records of an Arrow table (see `ArrowRecords`); `path` names it in messages.
+
+    Raises:
+      InvalidRecord: see `ArrowRecords`.
+    """
+    return ArrowRecords(FrameBlocks(table, path))
+
+
+def _value_type(kind: Any) -> Any:
+    return getattr(kind, "value_type", kind)
+
+
+def _taken(column: Encoded, rows: slice | NDArray[Any]) -> Encoded:
+    values, present = column
+    if isinstance(values, tuple):
+        return tuple(word[rows] for word in values), present[rows]
+    return values[rows], present[rows]
+
+
+def _size(column: Encoded) -> int:
+    values, present = column
+    words = values if isinstance(values, tuple) else (values,)
+    mask = 0 if present.strides == (0,) else present.nbytes
+    return sum(word.nbytes for word in words) + mask

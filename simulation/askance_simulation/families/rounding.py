@@ -45,16 +45,21 @@ def rounding(users: int) -> Rounding:
     if not has_kernels(users):
         return round_columns
     try:
-        from askance_simulation.kernels.rounding import round_array
+        from askance_simulation.kernels.rounding import round_array, round_by_table
     except ImportError:
         return round_columns
 
     def compiled(values: Values, low: int, high: int, levels: int, words: Coins) -> Levels:
         rounded = np.empty(values.shape, np.uint8 if levels <= 1 << 8 else np.uint16)
-        points = np.int64(low), np.uint64(high - low), np.uint64(levels - 1)
-        words = np.ascontiguousarray(words)
+        words, lowest = np.ascontiguousarray(words), np.int64(low)
+        steps = _steps(high - low, levels)
+        last = words.shape[1] - 1
+        if values.ndim == 1 and steps is not None:
+            round_by_table(values, words, last, rounded, lowest, *steps)
+            return rounded
+        points = lowest, np.uint64(high - low), np.uint64(levels - 1)
         if values.ndim == 1:
-            round_array(values, words, words.shape[1] - 1, rounded, *points)
+            round_array(values, words, last, rounded, *points)
             return rounded
         first = words.shape[1] - values.shape[1]
         for place in range(values.shape[1]):

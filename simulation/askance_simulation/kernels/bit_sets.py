@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from askance_simulation.kernels.blocks import AT_ONCE, read_column, store_numbers, store_words
+from askance_simulation.kernels.blocks import AT_ONCE, column_of, store_numbers, store_pairs, users_at_once
 from askance_simulation.kernels.byte_counts import add_bits
 from askance_simulation.kernels.compiling import compiled, inlined, scaled
 
@@ -74,11 +74,9 @@ def _draw_members(
         size: number of items of a set.
     """
     j = np.uint64(cells - size)
-    read_column(words, each, 1, column)
-    _first_member(column, own_in, sets, j)
+    _first_member(column_of(words, each, 1, column), own_in, sets, j)
     for draw in range(2, size + 1):
-        read_column(words, each, draw, column)
-        _next_member(column, sets, j)
+        _next_member(column_of(words, each, draw, column), sets, j)
         j += _ONE
 
 
@@ -119,12 +117,12 @@ def draw_sets(
     room, inside = np.empty(AT_ONCE, np.uint64), np.empty(AT_ONCE, np.uint64)
     spare, wide = np.uint64(64 - 8 * width), np.uint64(cells)
     sets = np.empty(users, np.uint64)
-    for start in range(0, users, AT_ONCE):
-        stop = min(start + AT_ONCE, users)
+    at_once = users_at_once(each)
+    for start in range(0, users, at_once):
+        stop = min(start + at_once, users)
         column, own_in, ours = room[: stop - start], inside[: stop - start], sets[start:stop]
         words = flat[start * each : stop * each]
-        read_column(words, each, 0, column)
-        _are_below(column, threshold, own_in)
+        _are_below(column_of(words, each, 0, column), threshold, own_in)
         _draw_members(words, each, own_in, column, ours, cells, size)
         _add_own(levels[start:stop], own_in, ours, wide)
         _shift(ours, spare, column)
@@ -141,19 +139,23 @@ def draw_signed_sets(levels: Any, coins: Any, reports: Any, sums: Any, sets: Any
     room, inside = np.empty(AT_ONCE, np.uint64), np.empty(AT_ONCE, np.uint64)
     same = np.empty(AT_ONCE, np.uint64)
     plus, minus = np.empty(users, np.uint64), np.empty(users, np.uint64)
-    for start in range(0, users, AT_ONCE):
-        stop = min(start + AT_ONCE, users)
+    at_once = users_at_once(each)
+    for start in range(0, users, at_once):
+        stop = min(start + at_once, users)
         ours, words = levels[start:stop], flat[start * each : stop * each]
         column, own_in, signs = room[: stop - start], inside[: stop - start], same[: stop - start]
-        read_column(words, each, 0, column)
-        _are_own(ours, column, own_in, signs, sets)
+        _are_own(ours, column_of(words, each, 0, column), own_in, signs, sets)
         members, others = plus[start:stop], minus[start:stop]
         if size < values:
             _draw_members(words, each, own_in, column, members, values, size)
-        read_column(words, each, 1 + size, column)
-        _add_signs(ours, column, own_in, signs, members, others, sets)
+        coins_of_signs = column_of(words, each, 1 + size, column)
+        _add_signs(ours, coins_of_signs, own_in, signs, members, others, sets)
         _interleave(members, others, own_in, signs)
-        store_words(octets[start * width : stop * width], own_in, signs, width)
+        if width <= 8:
+            _shift(own_in, np.uint64(64 - 8 * width), column)
+            store_numbers(octets[start * width : stop * width], column, width)
+        else:
+            store_pairs(octets[start * width : stop * width], own_in, signs, width)
     counts = np.zeros((2, values), np.int64)
     add_bits(plus, counts[0])
     add_bits(minus, counts[1])

@@ -69,11 +69,16 @@ def product_high(typing_context: Any, one: Any, other: Any) -> Any:
 
 
 @inlined
+def product(one: Any, other: Any) -> Any:
+    """Compute the product of two numbers below 2^32, as a processor does of several at once."""
+    return (one & _HALF) * (other & _HALF)
+
+
+@inlined
 def scaled(coin: Any, limit: Any) -> Any:
     """Compute floor(coin * limit / 2^64) for a limit below 2^32.
 
-    By products of 32 bits, of which a processor computes several at once: with coin = 2^32 h + l,
-    it is floor((h limit + floor(l limit / 2^32)) / 2^32), in which nothing overflows.
+    With coin = 2^32 h + l, it is floor((h limit + floor(l limit / 2^32)) / 2^32), in which nothing
+    overflows.
     """
-    narrow = limit & _HALF
-    return ((coin >> _DOWN) * narrow + (((coin & _HALF) * narrow) >> _DOWN)) >> _DOWN
+    return (product(coin >> _DOWN, limit) + (product(coin, limit) >> _DOWN)) >> _DOWN

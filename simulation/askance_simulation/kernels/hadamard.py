@@ -8,7 +8,7 @@ import numpy as np
 from numba import uint64
 from numba.extending import intrinsic
 
-from askance_simulation.kernels.blocks import AT_ONCE, count_numbers, read_column, store_numbers
+from askance_simulation.kernels.blocks import AT_ONCE, columns_of, count_numbers, store_numbers
 from askance_simulation.kernels.byte_counts import add_bytes
 from askance_simulation.kernels.compiling import compiled
 
@@ -43,12 +43,13 @@ def draw(
     users, each = coins.shape
     width, words, octets = reports.shape[1], coins.reshape(-1), reports.reshape(-1)
     rows, signs = np.empty(AT_ONCE, np.uint64), np.empty(AT_ONCE, np.uint64)
+    numbers = np.empty(AT_ONCE, np.uint64)
     for start in range(0, users, AT_ONCE):
         stop = min(start + AT_ONCE, users)
-        ours, codes, coin = words[start * each : stop * each], rows[: stop - start], signs
-        read_column(ours, each, 0, codes)
-        read_column(ours, each, 1, coin[: stop - start])
-        _sign(levels[start:stop], coin, codes, np.uint64(2 * values), row_bits, kept)
+        ours, codes = words[start * each : stop * each], numbers[: stop - start]
+        row, sign = rows[: stop - start], signs[: stop - start]
+        columns_of(ours, each, row, sign)
+        _sign(levels[start:stop], row, sign, codes, np.uint64(2 * values), row_bits, kept)
         store_numbers(octets[start * width : stop * width], codes, width)
         if width > 1:
             count_numbers(codes, sums)
@@ -57,13 +58,15 @@ def draw(
 
 
 @compiled
-def _sign(levels: Any, coins: Any, codes: Any, neutral: Any, row_bits: Any, kept: Any) -> None:
-    """Compute reports from the coins of their rows, which they replace, and of their signs."""
+def _sign(
+    levels: Any, rows: Any, signs: Any, codes: Any, neutral: Any, row_bits: Any, kept: Any
+) -> None:
+    """Compute reports from the coins of their rows and of their signs."""
     down, half = np.uint64(63 - row_bits), np.uint64(1 << 63)
     for user in range(len(codes)):
         level = np.uint64(levels[user])
-        chosen = (codes[user] >> _ONE) >> down
+        chosen = (rows[user] >> _ONE) >> down
         minus = (_ones(chosen & (level >> _ONE)) ^ level) & _ONE
         plus = (np.uint64(0) - kept) if minus else kept
         plus = half if level == neutral else plus
-        codes[user] = (chosen << _ONE) | np.uint64(coins[user] >= plus)
+        codes[user] = (chosen << _ONE) | np.uint64(signs[user] >= plus)

@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_simulation.kernels.blocks import AT_ONCE, count_numbers, read_column, store_numbers
+from askance_simulation.kernels.blocks import AT_ONCE, columns_of, count_numbers, store_numbers
 from askance_simulation.kernels.compiling import compiled, scaled
-from askance_simulation.kernels.responses import ResponseConstants, respond_all, response_of
+from askance_simulation.kernels.responses import ResponseConstants, respond, response_of
 
 _ENTRIES = 1 << 12  # most entries of a table of digits: it stays in a core's first cache
 _BITS = 64  # of a word
 _HALF = np.uint64(32)
 
-Words = NDArray[np.uint64]
+Words = NDArray[np.unsignedinteger[Any]]
 
 
 class Hashing(NamedTuple):
@@ -28,7 +28,7 @@ class Hashing(NamedTuple):
     Args:
         hashes: number of hashes: q^t - 1, less than 2^32.
         modulus: q.
-        inverse: ceil(2^32 / q).
+        inverse: ceil(2^32 / q), for remainders of numbers below 2^32 / q.
         base: q^d for the d digits of a part.
         part: floor(2^32 / base).
         parts: number of parts of a vector.
@@ -78,7 +78,9 @@ def hashing_of(cells: int, modulus: int, digits: int, own: int, other: int) -> H
         part=np.uint64((1 << 32) // base),
         parts=parts,
         digits=_spread(np.arange(base), modulus, range(0, width * at_once, width)),
-        cells=_spread(every.ravel(), modulus, range(width * (at_once - 1), -1, -width)),
+        cells=_spread(every.ravel(), modulus, range(width * (at_once - 1), -1, -width)).astype(
+            np.uint32 if width * at_once <= 32 else np.uint64
+        ),
         place=np.uint64(width * (at_once - 1)),
         mask=np.uint64((1 << width) - 1),
         response=response_of(own, other, modulus),
@@ -99,39 +101,42 @@ def _spread(numbers: NDArray[np.int64], modulus: int, places: range) -> Words:
 
 
 @compiled
-def _choose(hashes: Any, chosen: Any, rest: Any, totals: Any) -> None:
+def _choose(coins: Any, hashes: Any, chosen: Any) -> None:
     """Compute hashes from their coins."""
     for row in range(len(chosen)):
-        chosen[row] = scaled(rest[row], hashes) + np.uint64(1)
-        rest[row], totals[row] = chosen[row], 0
+        chosen[row] = scaled(coins[row], hashes) + np.uint64(1)
 
 
 @compiled
-def _add_part(levels: Any, number: int, rest: Any, totals: Any, hashing: Any) -> None:
-    """Add the products of one part's digits; what is left of hashes loses this part."""
-    base, part, digits = hashing.base, hashing.part, hashing.digits
-    cells, parts = hashing.cells, np.uint64(hashing.parts)
-    place, mask, first = hashing.place, hashing.mask, np.uint64(number)
-    for row in range(len(rest)):
-        here = rest[row]
-        above = (here * part) >> _HALF  # or one less than the quotient: both are below 2^32
-        above += np.uint64(here - above * base >= base)
-        product = digits[here - above * base] * cells[np.uint64(levels[row]) * parts + first]
-        totals[row] += (product >> place) & mask
-        rest[row] = above
+def _divide(numbers: Any, base: Any, part: Any, below: Any, above: Any) -> None:
+    """Divide numbers below 2^32, of which `above` may be a part, by a base."""
+    for row in range(len(numbers)):
+        number = numbers[row]
+        quotient = (number * part) >> _HALF  # or one less than it is
+        quotient += np.uint64(number - quotient * base >= base)
+        below[row], above[row] = number - quotient * base, quotient
 
 
 @compiled
-def _reduce(totals: Any, modulus: Any, inverse: Any) -> None:
-    """Compute remainders of numbers below 2^32 / q."""
+def _multiply(levels: Any, below: Any, number: int, totals: Any, hashing: Any) -> None:
+    """Add the products of one part's digits."""
+    digits, cells, parts = hashing.digits, hashing.cells, np.uint64(hashing.parts)
+    first, place, mask = np.uint64(number), hashing.place, hashing.mask
     for row in range(len(totals)):
-        totals[row] -= ((totals[row] * inverse) >> _HALF) * modulus
+        product = digits[below[row]] * np.uint64(cells[np.uint64(levels[row]) * parts + first])
+        before = totals[row] if number else np.uint64(0)
+        totals[row] = before + ((product >> place) & mask)
 
 
 @compiled
-def _join(chosen: Any, values: Any, modulus: Any) -> None:
-    for row in range(len(chosen)):
-        chosen[row] = chosen[row] * modulus + values[row]
+def _respond(totals: Any, coins: Any, chosen: Any, codes: Any, hashing: Any) -> None:
+    """Compute reports from sums of products, which are below 2^32 / q."""
+    modulus, inverse = hashing.modulus, hashing.inverse
+    own, other, shift, factor, down = hashing.response
+    for row in range(len(codes)):
+        value = totals[row] - ((totals[row] * inverse) >> _HALF) * modulus
+        drawn = respond(coins[row], value, own, other, shift, factor, down)
+        codes[row] = chosen[row] * modulus + drawn
 
 
 @compiled
@@ -139,20 +144,27 @@ def draw(levels: Any, coins: Any, reports: Any, sums: Any, hashing: Any) -> None
     """Draw reports and, where there are sums, count the reports of each number."""
     users, each = coins.shape
     width, words, octets = reports.shape[1], coins.reshape(-1), reports.reshape(-1)
-    hashes, lasting = np.empty(AT_ONCE, np.uint64), np.empty(AT_ONCE, np.uint64)
-    added = np.empty(AT_ONCE, np.uint64)
+    first, second = np.empty(AT_ONCE, np.uint64), np.empty(AT_ONCE, np.uint64)
+    hashes = np.empty(AT_ONCE, np.uint64)
+    totals, codes = np.empty(AT_ONCE, np.uint64), np.empty(AT_ONCE, np.uint64)
+    lower, upper = np.empty(AT_ONCE, np.uint64), np.empty(AT_ONCE, np.uint64)
     for start in range(0, users, AT_ONCE):
         stop = min(start + AT_ONCE, users)
-        chosen, rest, totals = hashes[: stop - start], lasting[: stop - start], added[: stop - start]
+        count = stop - start
         ours, mine = words[start * each : stop * each], levels[start:stop]
-        read_column(ours, each, 0, rest)
-        _choose(hashing.hashes, chosen, rest, totals)
-        for number in range(hashing.parts):
-            _add_part(mine, number, rest, totals, hashing)
-        _reduce(totals, hashing.modulus, hashing.inverse)
-        read_column(ours, each, 1, rest)
-        respond_all(totals, rest, totals, hashing.response)
-        _join(chosen, totals, hashing.modulus)
-        store_numbers(octets[start * width : stop * width], chosen, width)
+        chosen, total, drawn = hashes[:count], totals[:count], codes[:count]
+        hash_coins, coin = first[:count], second[:count]
+        columns_of(ours, each, hash_coins, coin)
+        _choose(hash_coins, hashing.hashes, chosen)
+        if hashing.parts == 1:
+            _multiply(mine, chosen, 0, total, hashing)
+        else:
+            below, above = lower[:count], upper[:count]
+            above[:] = chosen
+            for number in range(hashing.parts):
+                _divide(above, hashing.base, hashing.part, below, above)
+                _multiply(mine, below, number, total, hashing)
+        _respond(total, coin, chosen, drawn, hashing)
+        store_numbers(octets[start * width : stop * width], drawn, width)
         if len(sums):
-            count_numbers(chosen, sums)
+            count_numbers(drawn, sums)

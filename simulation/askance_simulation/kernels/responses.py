@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from askance_simulation.kernels.compiling import compiled
+from askance_simulation.kernels.compiling import compiled, inlined
 
 _WORD = 1 << 64
 _HALF = np.uint64(32)
@@ -51,14 +51,23 @@ def respond_all(values: Any, coins: Any, drawn: Any, response: Any) -> None:
     Args:
         values: own values, shape (n,).
         coins: shape (n,).
-        drawn: to be filled, shape (n,), uint64.
+        drawn: to be filled, shape (n,), of any unsigned type; no part of the others.
         response: the constants.
     """
     own, other, shift, factor, down = response
     for row in range(len(coins)):
-        coin, value = coins[row], np.uint64(values[row])
-        past = coin - own  # of no meaning where the own value is kept
-        rank = (((past << shift) >> _HALF) * factor) >> down
-        rank += np.uint64(past - rank * other >= other)
-        another = rank + np.uint64(rank >= value)
-        drawn[row] = value if coin < own else another
+        value = np.uint64(values[row])
+        drawn[row] = respond(coins[row], value, own, other, shift, factor, down)
+
+
+@inlined
+def respond(coin: Any, value: Any, own: Any, other: Any, shift: Any, factor: Any, down: Any) -> Any:
+    """Return the value that is reported by a coin, all of them uint64.
+
+    The constants of a `ResponseConstants` come one by one: a loop keeps them in registers.
+    """
+    past = coin - own  # of no meaning where the own value is kept
+    rank = (((past << shift) >> _HALF) * factor) >> down
+    rank += np.uint64(past - rank * other >= other)
+    drawn = rank + np.uint64(rank >= value)
+    return value if coin < own else drawn

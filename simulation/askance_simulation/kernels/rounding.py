@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from askance_simulation.kernels.blocks import AT_ONCE, read_column
-from askance_simulation.kernels.compiling import compiled, inlined, product_high, scaled
+from askance_simulation.kernels.blocks import AT_ONCE, column_of
+from askance_simulation.kernels.compiling import compiled, inlined, product, product_high
 
 _NONE = np.uint64(0)
 _ONE = np.uint64(1)
 _HALF = np.uint64(32)
+_LOWER = np.uint64((1 << 32) - 1)
 
 
 @compiled
@@ -39,8 +40,7 @@ def round_array(
     narrow = span * steps < _ONE << _HALF
     for start in range(0, users, AT_ONCE):
         stop = min(start + AT_ONCE, users)
-        coins = column[: stop - start]
-        read_column(flat[start * each : stop * each], each, place, coins)
+        coins = column_of(flat[start * each : stop * each], each, place, column[: stop - start])
         if narrow:
             _round_narrow(values[start:stop], coins, levels[start:stop], low, span, steps)
         else:
@@ -48,15 +48,36 @@ def round_array(
 
 
 @compiled
+def round_by_table(
+    values: Any, words: Any, place: int, levels: Any, low: Any, below: Any, thresholds: Any
+) -> None:
+    """Round by a table of all values.
+
+    Args:
+        values: as of `round_array`, and the next three as well.
+        words: coins.
+        place: which of a user's coins rounds.
+        levels: to be filled.
+        low: the lowest value.
+        below: by value, from the lowest on, the level below.
+        thresholds: the number of coins that lead above it.
+    """
+    each, coin, flat = np.uint64(words.shape[1]), np.uint64(place), words.reshape(-1)
+    for row in range(len(values)):
+        value = np.uint64(np.int64(values[row]) - low)
+        levels[row] = below[value] + np.uint8(flat[coin] < thresholds[value])
+        coin += each
+
+
+@compiled
 def _round_narrow(values: Any, coins: Any, levels: Any, low: Any, span: Any, steps: Any) -> None:
     """Round where parts are below 2^32; `below` is at first at most one too small."""
-    inverse = (_ONE << _HALF) // span
+    inverse = _LOWER // span
     for row in range(len(coins)):
-        parts = np.uint64(np.int64(values[row]) - low) * steps
-        below = (parts * inverse) >> _HALF
-        below += np.uint64(parts - below * span >= span)
-        above = _is_above(coins[row], parts - below * span, span, scaled(coins[row], span))
-        levels[row] = below + above
+        parts = product(np.uint64(np.int64(values[row]) - low), steps)
+        below = product(parts, inverse) >> _HALF
+        below += np.uint64(parts - product(below, span) >= span)
+        levels[row] = below + _is_above(coins[row], parts - product(below, span), span)
 
 
 @compiled
@@ -68,12 +89,17 @@ def _round_wide(values: Any, coins: Any, levels: Any, low: Any, span: Any, steps
         parts = np.uint64(np.int64(values[row]) - low) * steps
         below = product_high(parts, inverse) + parts * whole
         below -= np.uint64(below * span > parts)
-        above = _is_above(coins[row], parts - below * span, span, scaled(coins[row], span))
-        levels[row] = below + above
+        levels[row] = below + _is_above(coins[row], parts - below * span, span)
 
 
 @inlined
-def _is_above(coin: Any, rest: Any, span: Any, head: Any) -> Any:
-    """Return 1 if (coin + 1) span <= rest 2^64, else 0; `head` is floor(coin span / 2^64)."""
-    tail = coin * span + span
+def _is_above(coin: Any, rest: Any, span: Any) -> Any:
+    """Return 1 if (coin + 1) span <= rest 2^64, else 0.
+
+    With coin = 2^32 h + l, the left side is 2^64 `head` + `tail`, and head has one more if tail
+    overflows.
+    """
+    lower, upper = product(coin & _LOWER, span), product(coin >> _HALF, span)
+    head = (upper + (lower >> _HALF)) >> _HALF
+    tail = (upper << _HALF) + lower + span
     return np.uint64(head + np.uint64(tail < span) + np.uint64(tail != _NONE) <= rest)

@@ -43,7 +43,8 @@ class Kernel:
 
     Args:
         load: imports a function of levels, coins, reports, sums and constants that fills the
-            reports, shape (n, width), and adds to the sums; and these constants.
+            reports, shape (n, width), and adds to the sums; and these constants. The coins are
+            contiguous, of shape (n, randomizer.coins or more).
         sums: number of sums; 0 if it counts nothing, so that the reports are tallied.
         counts: the family's tally, from the sums; by default the sums themselves.
     """
@@ -63,7 +64,12 @@ class Counter(Protocol):
     """The reports of a group's users, drawn and counted."""
 
     def draw(self, levels: AnyLevels, coins: Coins) -> Reports:
-        """Draw the reports of users as `dispatch.draw` does, and count them."""
+        """Draw the reports of users as `dispatch.draw` does, and count them.
+
+        Args:
+            levels: as of `dispatch.draw`.
+            coins: shape (n, randomizer.coins or more); of more the first ones are used.
+        """
         ...
 
     def replace(self, reports: Reports, rows: NDArray[np.int64], others: Reports) -> None:
@@ -98,7 +104,8 @@ class TallyingCounter:
         if self._reports >= self._enough:
             self._tally()
         if self._run is None:
-            reports = draw(self._randomizer, _wide(levels), coins)
+            used = coins[:, : self._randomizer.coins]
+            reports = draw(self._randomizer, _wide(levels), used)
         else:
             reports = self._run(levels, coins, np.zeros(0, np.int64))
         self._held.append(reports)
@@ -195,7 +202,7 @@ def _loaded(randomizer: Randomizer) -> Run | None:
 
     def run(levels: AnyLevels, coins: Coins, sums: Sums) -> Reports:
         reports = np.empty((len(levels), randomizer.width), np.uint8)
-        compiled(levels, coins, reports, sums, *constants)
+        compiled(levels, np.ascontiguousarray(coins), reports, sums, *constants)
         return reports
 
     return run

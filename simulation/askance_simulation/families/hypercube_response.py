@@ -51,7 +51,9 @@ def _(randomizer: HypercubeResponse) -> Kernel | None:
         near = _edge_words(_edges(within[: radius + 1], 0, words), words)
         far = _edge_words(_edges(within[radius + 1 :], randomizer.near, words), words)
         threshold = np.uint64(randomizer.threshold)
-        constants = sign_patterns.Distances(threshold, radius + 1, words, near, far)
+        constants = sign_patterns.Distances(
+            threshold, radius + 1, words, randomizer.coins, near, far
+        )
         return sign_patterns.draw, (constants,)
 
     return Kernel(load, components)

@@ -35,7 +35,7 @@ def _(randomizer: KaryResponse) -> Kernel:
         from askance_simulation.kernels import k_ary, responses  # numba is imported when it is used
 
         constants = responses.response_of(randomizer.own, randomizer.other, randomizer.cells)
-        return k_ary.draw_bytes if randomizer.width == 1 else k_ary.draw_numbers, (constants,)
+        return k_ary.draw, (constants,)
 
     return Kernel(load, randomizer.cells)
 

@@ -27,15 +27,15 @@ Steps = tuple[NDArray[np.unsignedinteger[Any]], Coins]
 class Rounding(Protocol):
     """Random rounding of values onto equally spaced levels."""
 
-    def __call__(self, values: Values, low: int, high: int, levels: int, coins: Coins) -> Levels:
+    def __call__(self, values: Values, low: int, high: int, levels: int, words: Coins) -> Levels:
         """Return what `round_to_levels` returns, in any integer type.
 
         Args:
-            values: in low..high, of any shape.
+            values: in low..high, one per user, or several in a row.
             low: the first point.
             high: the last point.
             levels: number of points, 2..2^16.
-            coins: one per value, of the same shape.
+            words: the users' coins, shape (users, coins); the last ones round, one per value.
         """
         ...
 
@@ -45,23 +45,33 @@ def rounding(users: int) -> Rounding:
     if not has_kernels(users):
         return round_columns
     try:
-        from askance_simulation.kernels.rounding import round_array
+        from askance_simulation.kernels.rounding import round_array, round_by_table
     except ImportError:
         return round_columns
 
-    def compiled(values: Values, low: int, high: int, levels: int, coins: Coins) -> Levels:
+    def compiled(values: Values, low: int, high: int, levels: int, words: Coins) -> Levels:
         rounded = np.empty(values.shape, np.uint8 if levels <= 1 << 8 else np.uint16)
-        points = np.int64(low), np.uint64(high - low), np.uint64(levels - 1)
-        for place in np.ndindex(values.shape[1:]):
-            column = (slice(None), *place)
-            round_array(values[column], coins[column], rounded[column], *points)
+        words, lowest = np.ascontiguousarray(words), np.int64(low)
+        steps = _steps(high - low, levels)
+        last = words.shape[1] - 1
+        if values.ndim == 1 and steps is not None:
+            round_by_table(values, words, last, rounded, lowest, *steps)
+            return rounded
+        points = lowest, np.uint64(high - low), np.uint64(levels - 1)
+        if values.ndim == 1:
+            round_array(values, words, last, rounded, *points)
+            return rounded
+        first = words.shape[1] - values.shape[1]
+        for place in range(values.shape[1]):
+            round_array(values[:, place], words, first + place, rounded[:, place], *points)
         return rounded
 
     return compiled
 
 
-def round_columns(values: Values, low: int, high: int, levels: int, coins: Coins) -> Levels:
+def round_columns(values: Values, low: int, high: int, levels: int, words: Coins) -> Levels:
     """Round without compiled code (see `Rounding`)."""
+    coins = words[:, -1] if values.ndim == 1 else words[:, -values.shape[1] :]
     steps = _steps(high - low, levels)
     if steps is None:
         wide = values.astype(np.int64, copy=False)

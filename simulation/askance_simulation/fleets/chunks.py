@@ -260,7 +260,7 @@ class _UserRange:
         for rows, words in self._coins(ask, alike):
             part = people if rows.stop - rows.start == len(people) else people.take(rows)
             drawn = DrawnLevels.of(ask, part, words, group.rounding)
-            symbols = group.counter.draw(drawn.levels, words[:, : ask.randomizer.coins])
+            symbols = group.counter.draw(drawn.levels, words)
             if self._work.behaviour.lies:
                 ordinals = self._ordinals(alike)[rows]
                 group.counter.replace(symbols, *self._lies(ask, ordinals, drawn))

@@ -41,12 +41,10 @@ class DrawnLevels:
             return cls(held, held, words)
         vector = query.kind is QueryKind.VECTOR
         values = evaluate_vectors(query, people) if vector else values_of(query, people)
-        coins = rounding_coins(query, randomizer)
-        if not coins:
+        if not rounding_coins(query, randomizer):
             return cls(values, values, words)
-        rounding = words[:, -coins:] if vector else words[:, -1]
         levels = 2 if vector else randomizer.levels
-        return cls(values, round_(values, query.low, query.high, levels, rounding), words)
+        return cls(values, round_(values, query.low, query.high, levels, words), words)
 
     def level(self, ask: Ask, row: int) -> int:
         """Return one user's level, as its device computes it."""

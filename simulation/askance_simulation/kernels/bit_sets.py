@@ -1,4 +1,7 @@
-"""Sets of up to 64 cells or signed values as one word per user, item 0 in its highest bit."""
+"""Sets of up to 64 cells or signed values as one word per user, item 0 in its highest bit.
+
+A block's users draw their members together, one draw after another.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from askance_simulation.kernels.blocks import AT_ONCE, column_of, store_numbers, store_pairs, users_at_once
 from askance_simulation.kernels.byte_counts import add_bits
-from askance_simulation.kernels.compiling import compiled, inlined, product_high, store
+from askance_simulation.kernels.compiling import compiled, inlined, scaled
 
 _TOP = np.uint64(1 << 63)
 _ONE = np.uint64(1)
 _LOW = np.uint64(63)
+_WORD = np.uint64(64)
+_HALF = np.uint64(32)
+_LOWER = np.uint64((1 << 32) - 1)
 
 
 class SignedSets(NamedTuple):
@@ -34,71 +41,121 @@ class SignedSets(NamedTuple):
     neutral_plus: np.uint64
 
 
-@inlined
-def draw_members(cells: Any, size: Any, own_in: Any, own: Any, coins: Any, first: Any) -> Any:
-    """Draw a set as `randomizers.floyd.draw_members` does.
+@compiled
+def _first_member(coins: Any, own_in: Any, sets: Any, j: Any) -> None:
+    """Draw the first item of a set, where the own one does not take its place."""
+    for row in range(len(sets)):
+        sets[row] = (_TOP >> scaled(coins[row], j)) * (_ONE - own_in[row])
+
+
+@compiled
+def _next_member(coins: Any, sets: Any, j: Any) -> None:
+    """Add an item below j + 1 to sets, or item j if it is there."""
+    last, items = _TOP >> j, j + _ONE
+    for row in range(len(sets)):
+        members = sets[row]
+        drawn = _TOP >> scaled(coins[row], items)
+        sets[row] = members | (last if members & drawn else drawn)
+
+
+@compiled
+def _draw_members(
+    words: Any, each: int, own_in: Any, column: Any, sets: Any, cells: int, size: int
+) -> None:
+    """Draw sets as `randomizers.floyd.draw_members` does, all but the own item.
 
     Args:
+        words: coins of the users of a block, in a row.
+        each: number of coins per user.
+        own_in: 1 if the own item is in, else 0; shape (n,), uint64.
+        column: room for one coin per user, shape (n,).
+        sets: to be filled, shape (n,).
         cells: 2..64, more than `size`.
         size: number of items of a set.
-        own_in: 1 if the own item is in, else 0; uint64, since a branch would be taken by chance.
-        own: the own item, uint64.
-        coins: of all users, in a row.
-        first: position of the first of the user's coins.
     """
     j = np.uint64(cells - size)
-    members = (_TOP >> product_high(coins[first + 1], j)) * (_ONE - own_in)
+    _first_member(column_of(words, each, 1, column), own_in, sets, j)
     for draw in range(2, size + 1):
-        drawn = _TOP >> product_high(coins[first + draw], j + _ONE)
-        members |= (_TOP >> j) if members & drawn else drawn
+        _next_member(column_of(words, each, draw, column), sets, j)
         j += _ONE
+
+
+@inlined
+def _with_own(members: Any, own_in: Any, own: Any, cells: Any) -> Any:
+    """Return a set with the last item under the own one's number, and the own one if it is in."""
     place = _LOW - own
-    taken = (members >> place) & _ONE  # then the last item stands under the own one's number
+    taken = (members >> place) & _ONE
     members ^= taken << place
-    return members | (taken << (np.uint64(64 - cells))) | (own_in << place)
+    return members | (taken << (_WORD - cells)) | (own_in << place)
+
+
+@compiled
+def _are_below(coins: Any, threshold: Any, below: Any) -> None:
+    for row in range(len(coins)):
+        below[row] = np.uint64(coins[row] < threshold)
+
+
+@compiled
+def _add_own(levels: Any, own_in: Any, sets: Any, cells: Any) -> None:
+    for row in range(len(sets)):
+        sets[row] = _with_own(sets[row], own_in[row], np.uint64(levels[row]), cells)
+
+
+@compiled
+def _shift(words: Any, spare: Any, numbers: Any) -> None:
+    for row in range(len(words)):
+        numbers[row] = words[row] >> spare
 
 
 @compiled
 def draw_sets(
-    levels: Any, coins: Any, reports: Any, sums: Any, cells: Any, size: Any, threshold: Any
+    levels: Any, coins: Any, reports: Any, sums: Any, cells: int, size: int, threshold: Any
 ) -> None:
     """Draw reports that are bitmaps, and count the reports that contain each cell."""
     users, each = coins.shape
-    words, flat = np.empty(users, np.uint64), np.ascontiguousarray(coins).reshape(-1)
-    for row in range(users):
-        own_in = np.uint64(flat[row * each] < threshold)
-        own = np.uint64(levels[row])
-        words[row] = draw_members(cells, size, own_in, own, flat, row * each)
-    spare = np.uint64(64 - 8 * reports.shape[1])
-    for row in range(users):
-        store(reports, row, words[row] >> spare)
-    add_bits(words, sums)
+    width, flat, octets = reports.shape[1], coins.reshape(-1), reports.reshape(-1)
+    room, inside = np.empty(AT_ONCE, np.uint64), np.empty(AT_ONCE, np.uint64)
+    spare, wide = np.uint64(64 - 8 * width), np.uint64(cells)
+    sets = np.empty(users, np.uint64)
+    at_once = users_at_once(each)
+    for start in range(0, users, at_once):
+        stop = min(start + at_once, users)
+        column, own_in, ours = room[: stop - start], inside[: stop - start], sets[start:stop]
+        words = flat[start * each : stop * each]
+        _are_below(column_of(words, each, 0, column), threshold, own_in)
+        _draw_members(words, each, own_in, column, ours, cells, size)
+        _add_own(levels[start:stop], own_in, ours, wide)
+        _shift(ours, spare, column)
+        store_numbers(octets[start * width : stop * width], column, width)
+    add_bits(sets, sums)
 
 
 @compiled
 def draw_signed_sets(levels: Any, coins: Any, reports: Any, sums: Any, sets: Any) -> None:
     """Draw reports that are bitmaps of (value, +) and (value, -), and count each item's."""
-    values, size, last, most, neutral_last, neutral_most = sets
+    values, size = sets.values, sets.size
     users, each = coins.shape
+    width, flat, octets = reports.shape[1], coins.reshape(-1), reports.reshape(-1)
+    room, inside = np.empty(AT_ONCE, np.uint64), np.empty(AT_ONCE, np.uint64)
+    same = np.empty(AT_ONCE, np.uint64)
     plus, minus = np.empty(users, np.uint64), np.empty(users, np.uint64)
-    flat, neutral = np.ascontiguousarray(coins).reshape(-1), np.uint64(2 * values)
-    whole = ~np.uint64(0) << np.uint64(64 - values)
-    for row in range(users):
-        first, level = row * each, np.uint64(levels[row])
-        coin, signs = flat[first], flat[first + 1 + size]
-        at_none = level == neutral
-        own_in = np.uint64(coin <= (neutral_last if at_none else last))
-        same = np.uint64(coin < (neutral_most if at_none else most))
-        own = np.uint64(0) if at_none else level >> _ONE
-        members = whole
+    at_once = users_at_once(each)
+    for start in range(0, users, at_once):
+        stop = min(start + at_once, users)
+        ours, words = levels[start:stop], flat[start * each : stop * each]
+        column, own_in, signs = room[: stop - start], inside[: stop - start], same[: stop - start]
+        _are_own(ours, column_of(words, each, 0, column), own_in, signs, sets)
+        members, others = plus[start:stop], minus[start:stop]
         if size < values:
-            members = draw_members(values, size, own_in, own, flat, first)
-        bit = own_in << (_LOW - own)
-        sign = (same ^ (level & _ONE)) << (_LOW - own)
-        signs = (signs & ~bit) | (sign & bit)
-        plus[row], minus[row] = members & signs, members & ~signs
-    for row in range(users):
-        _store_pairs(reports, row, plus[row], minus[row])
+            _draw_members(words, each, own_in, column, members, values, size)
+        coins_of_signs = column_of(words, each, 1 + size, column)
+        _add_signs(ours, coins_of_signs, own_in, signs, members, others, sets)
+        _interleave(members, others, own_in, signs)
+        if width <= 8:
+            _shift(own_in, np.uint64(64 - 8 * width), column)
+            store_numbers(octets[start * width : stop * width], column, width)
+        else:
+            store_pairs(octets[start * width : stop * width], own_in, signs, width)
     counts = np.zeros((2, values), np.int64)
     add_bits(plus, counts[0])
     add_bits(minus, counts[1])
@@ -107,21 +164,58 @@ def draw_signed_sets(levels: Any, coins: Any, reports: Any, sums: Any, sets: Any
         sums[2 * value + 1] += counts[1, value]
 
 
-@inlined
-def _store_pairs(reports: Any, row: Any, plus: Any, minus: Any) -> None:
-    """Write the bits of two words in turn, from the highest down, as many as fit the report."""
-    width = reports.shape[1]
-    for half in range(2):
-        pairs = (_spread(plus) << _ONE) | _spread(minus)
-        for byte in range(8 * half, min(width, 8 * half + 8)):
-            reports[row, byte] = pairs >> np.uint64(56 - 8 * (byte - 8 * half))
-        plus, minus = plus << np.uint64(32), minus << np.uint64(32)
+@compiled
+def _are_own(levels: Any, coins: Any, own_in: Any, same: Any, sets: Any) -> None:
+    """Compute whether the own value is in, and whether with its own sign."""
+    last, most = sets.last, sets.plus
+    neutral_last, neutral_most = sets.neutral_last, sets.neutral_plus
+    neutral = np.uint64(2 * sets.values)
+    for row in range(len(coins)):
+        coin, at_none = coins[row], np.uint64(levels[row]) == neutral
+        own_in[row] = np.uint64(coin <= (neutral_last if at_none else last))
+        same[row] = np.uint64(coin < (neutral_most if at_none else most))
+
+
+@compiled
+def _add_signs(
+    levels: Any, signs: Any, own_in: Any, same: Any, plus: Any, minus: Any, sets: Any
+) -> None:
+    """Divide sets by their items' signs.
+
+    Args:
+        levels: shape (n,).
+        signs: coins whose bits are the signs, the own one's excepted.
+        own_in: 1 if the own value is in.
+        same: 1 if with its own sign.
+        plus: the sets without the own value, if they have fewer items than there are; then those
+            with +.
+        minus: to be filled with those with -.
+        sets: the constants.
+    """
+    cells, neutral = np.uint64(sets.values), np.uint64(2 * sets.values)
+    whole, every = ~np.uint64(0) << (_WORD - cells), sets.size == sets.values
+    for row in range(len(plus)):
+        level = np.uint64(levels[row])
+        own = np.uint64(0) if level == neutral else level >> _ONE
+        members = whole if every else _with_own(plus[row], own_in[row], own, cells)
+        bit = own_in[row] << (_LOW - own)
+        sign = (same[row] ^ (level & _ONE)) << (_LOW - own)
+        word = (signs[row] & ~bit) | (sign & bit)
+        plus[row], minus[row] = members & word, members & ~word
+
+
+@compiled
+def _interleave(plus: Any, minus: Any, high: Any, low: Any) -> None:
+    """Compute the words of the bits of two words in turn, from the highest down."""
+    for row in range(len(plus)):
+        one, other = plus[row], minus[row]
+        high[row] = (_spread(one >> _HALF) << _ONE) | _spread(other >> _HALF)
+        low[row] = (_spread(one & _LOWER) << _ONE) | _spread(other & _LOWER)
 
 
 @inlined
-def _spread(word: Any) -> Any:
-    """Return the 32 highest bits at every other place, the lowest of them at place 0."""
-    half = word >> np.uint64(32)
+def _spread(half: Any) -> Any:
+    """Return 32 bits at every other place, the lowest of them at place 0."""
     half = (half | (half << np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)
     half = (half | (half << np.uint64(8))) & np.uint64(0x00FF00FF00FF00FF)
     half = (half | (half << np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)

@@ -1,5 +1,9 @@
 """Compilation of loops by numba, kept on disk, and arithmetic that all loops share.
 
+A loop over users without branches or calls is computed for several users at once, by the
+processor's wide registers. So a draw is divided into such loops, each a function of its own over
+a few hundred users (`blocks`).
+
 Numba keeps what it compiled on disk, and does not see that a module has changed which a loop calls.
 So a loop's name there holds the digest of all modules of this folder.
 """
@@ -18,6 +22,9 @@ from llvmlite import ir
 from numba.extending import intrinsic
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_DOWN = np.uint64(32)
+_HALF = np.uint64((1 << 32) - 1)
 
 
 def compiled(function: F) -> F:
@@ -62,8 +69,16 @@ def product_high(typing_context: Any, one: Any, other: Any) -> Any:
 
 
 @inlined
-def store(reports: Any, row: int, code: Any) -> None:
-    """Write a number into a row of reports, big-endian."""
-    width = reports.shape[1]
-    for byte in range(width):
-        reports[row, byte] = code >> np.uint64(8 * (width - 1 - byte))
+def product(one: Any, other: Any) -> Any:
+    """Compute the product of two numbers below 2^32, as a processor does of several at once."""
+    return (one & _HALF) * (other & _HALF)
+
+
+@inlined
+def scaled(coin: Any, limit: Any) -> Any:
+    """Compute floor(coin * limit / 2^64) for a limit below 2^32.
+
+    With coin = 2^32 h + l, it is floor((h limit + floor(l limit / 2^32)) / 2^32), in which nothing
+    overflows.
+    """
+    return (product(coin >> _DOWN, limit) + (product(coin, limit) >> _DOWN)) >> _DOWN

@@ -8,7 +8,9 @@ import numpy as np
 from numba import uint64
 from numba.extending import intrinsic
 
-from askance_simulation.kernels.compiling import compiled, store
+from askance_simulation.kernels.blocks import AT_ONCE, columns_of, count_numbers, store_numbers
+from askance_simulation.kernels.byte_counts import add_bytes
+from askance_simulation.kernels.compiling import compiled
 
 _ONE = np.uint64(1)
 
@@ -31,23 +33,40 @@ def draw(
 
     Args:
         levels: 2j + s, s = 1 for -; 2 `values` of neutral users.
-        coins: shape (n, 2).
+        coins: shape (n, 2 or more).
         reports: 2 r + s, big-endian.
         sums: shape (2^(row_bits + 1),).
         values: number of values.
         row_bits: bits of a row.
         kept: number of coins that report + at a row where the own sign is +.
     """
-    flat, neutral = np.ascontiguousarray(coins).reshape(-1), np.uint64(2 * values)
-    codes = np.empty(len(levels), np.uint64)
-    down, half = np.uint64(64 - row_bits), np.uint64(1 << 63)
-    for user in range(len(levels)):
+    users, each = coins.shape
+    width, words, octets = reports.shape[1], coins.reshape(-1), reports.reshape(-1)
+    rows, signs = np.empty(AT_ONCE, np.uint64), np.empty(AT_ONCE, np.uint64)
+    numbers = np.empty(AT_ONCE, np.uint64)
+    for start in range(0, users, AT_ONCE):
+        stop = min(start + AT_ONCE, users)
+        ours, codes = words[start * each : stop * each], numbers[: stop - start]
+        row, sign = rows[: stop - start], signs[: stop - start]
+        columns_of(ours, each, row, sign)
+        _sign(levels[start:stop], row, sign, codes, np.uint64(2 * values), row_bits, kept)
+        store_numbers(octets[start * width : stop * width], codes, width)
+        if width > 1:
+            count_numbers(codes, sums)
+    if width == 1:
+        add_bytes(octets, sums)
+
+
+@compiled
+def _sign(
+    levels: Any, rows: Any, signs: Any, codes: Any, neutral: Any, row_bits: Any, kept: Any
+) -> None:
+    """Compute reports from the coins of their rows and of their signs."""
+    down, half = np.uint64(63 - row_bits), np.uint64(1 << 63)
+    for user in range(len(codes)):
         level = np.uint64(levels[user])
-        chosen = (flat[2 * user] >> down) if row_bits else np.uint64(0)
+        chosen = (rows[user] >> _ONE) >> down
         minus = (_ones(chosen & (level >> _ONE)) ^ level) & _ONE
         plus = (np.uint64(0) - kept) if minus else kept
         plus = half if level == neutral else plus
-        codes[user] = (chosen << _ONE) | np.uint64(flat[2 * user + 1] >= plus)
-    for user in range(len(levels)):
-        store(reports, user, codes[user])
-        sums[codes[user]] += 1
+        codes[user] = (chosen << _ONE) | np.uint64(signs[user] >= plus)

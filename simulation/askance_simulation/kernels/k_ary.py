@@ -6,29 +6,27 @@ from typing import Any
 
 import numpy as np
 
+from askance_simulation.kernels.blocks import AT_ONCE, column_of, count_numbers, store_numbers
 from askance_simulation.kernels.byte_counts import add_bytes
-from askance_simulation.kernels.compiling import compiled, store
-from askance_simulation.kernels.responses import respond
+from askance_simulation.kernels.compiling import compiled
+from askance_simulation.kernels.responses import respond_all
 
 
 @compiled
-def draw_bytes(levels: Any, coins: Any, reports: Any, sums: Any, response: Any) -> None:
-    """Draw reports of one byte and count them."""
-    own, other, shift, factor, down = response
-    cells, words = reports.reshape(-1), np.ascontiguousarray(coins).reshape(-1)
-    for row in range(len(levels)):
-        cells[row] = respond(words[row], np.uint64(levels[row]), own, other, shift, factor, down)
-    add_bytes(cells, sums)
-
-
-@compiled
-def draw_numbers(levels: Any, coins: Any, reports: Any, sums: Any, response: Any) -> None:
-    """Draw reports of several bytes and count them."""
-    own, other, shift, factor, down = response
-    words, cells = np.ascontiguousarray(coins).reshape(-1), np.empty(len(levels), np.uint64)
-    for row in range(len(levels)):
-        level = np.uint64(levels[row])
-        cells[row] = respond(words[row], level, own, other, shift, factor, down)
-    for row in range(len(levels)):
-        store(reports, row, cells[row])
-        sums[cells[row]] += 1
+def draw(levels: Any, coins: Any, reports: Any, sums: Any, response: Any) -> None:
+    """Draw reports and count them."""
+    users, each = coins.shape
+    width, words, octets = reports.shape[1], coins.reshape(-1), reports.reshape(-1)
+    column, numbers = np.empty(AT_ONCE, np.uint64), np.empty(AT_ONCE, np.uint64)
+    for start in range(0, users, AT_ONCE):
+        stop = min(start + AT_ONCE, users)
+        ours, drawn = words[start * each : stop * each], numbers[: stop - start]
+        chosen = column_of(ours, each, 0, column[: stop - start])
+        if width == 1:
+            respond_all(levels[start:stop], chosen, octets[start:stop], response)
+            continue
+        respond_all(levels[start:stop], chosen, drawn, response)
+        store_numbers(octets[start * width : stop * width], drawn, width)
+        count_numbers(drawn, sums)
+    if width == 1:
+        add_bytes(octets, sums)

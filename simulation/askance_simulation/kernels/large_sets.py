@@ -62,9 +62,9 @@ def draw_bitmaps(
 ) -> None:
     """Draw reports that are bitmaps, and count the reports that contain each cell."""
     users, width = len(levels), reports.shape[1]
-    wide, each = (cells + 63) // 64, np.uint64(size + 1)
+    wide, each = (cells + 63) // 64, np.uint64(coins.shape[1])
     words, items = np.zeros(users * wide, np.uint64), np.empty(size, np.uint64)
-    flat = np.ascontiguousarray(coins).reshape(-1)
+    flat = coins.reshape(-1)
     for row in range(users):
         own, at, first = np.uint64(levels[row]), np.uint64(row * wide), np.uint64(row) * each
         _draw_set(words, at, items, flat, first, own, cells, threshold)
@@ -81,8 +81,8 @@ def draw_indices(
     levels: Any, coins: Any, reports: Any, sums: Any, cells: Any, size: Any, threshold: Any
 ) -> None:
     """Draw reports that are sorted indices, and count the reports that contain each cell."""
-    users, index_bytes, each = len(levels), reports.shape[1] // size, np.uint64(size + 1)
-    words, flat = np.zeros((cells + 63) // 64, np.uint64), np.ascontiguousarray(coins).reshape(-1)
+    users, index_bytes, each = len(levels), reports.shape[1] // size, np.uint64(coins.shape[1])
+    words, flat = np.zeros((cells + 63) // 64, np.uint64), coins.reshape(-1)
     items = np.empty(size, np.uint64)
     for row in range(users):
         own, first = np.uint64(levels[row]), np.uint64(row) * each

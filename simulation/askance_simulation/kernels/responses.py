@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from askance_simulation.kernels.compiling import inlined
+from askance_simulation.kernels.compiling import compiled, inlined
 
 _WORD = 1 << 64
+_HALF = np.uint64(32)
 
 
 class ResponseConstants(NamedTuple):
@@ -43,6 +44,22 @@ def response_of(own: int, other: int, values: int) -> ResponseConstants:
     return ResponseConstants(*map(np.uint64, words))
 
 
+@compiled
+def respond_all(values: Any, coins: Any, drawn: Any, response: Any) -> None:
+    """Compute the values that are reported.
+
+    Args:
+        values: own values, shape (n,).
+        coins: shape (n,).
+        drawn: to be filled, shape (n,), of any unsigned type; no part of the others.
+        response: the constants.
+    """
+    own, other, shift, factor, down = response
+    for row in range(len(coins)):
+        value = np.uint64(values[row])
+        drawn[row] = respond(coins[row], value, own, other, shift, factor, down)
+
+
 @inlined
 def respond(coin: Any, value: Any, own: Any, other: Any, shift: Any, factor: Any, down: Any) -> Any:
     """Return the value that is reported by a coin, all of them uint64.
@@ -50,7 +67,7 @@ def respond(coin: Any, value: Any, own: Any, other: Any, shift: Any, factor: Any
     The constants of a `ResponseConstants` come one by one: a loop keeps them in registers.
     """
     past = coin - own  # of no meaning where the own value is kept
-    rank = (((past << shift) >> np.uint64(32)) * factor) >> down
+    rank = (((past << shift) >> _HALF) * factor) >> down
     rank += np.uint64(past - rank * other >= other)
     drawn = rank + np.uint64(rank >= value)
     return value if coin < own else drawn

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_simulation.kernels.blocks import store_numbers
 from askance_simulation.kernels.byte_counts import add_bits
-from askance_simulation.kernels.compiling import compiled, inlined, product_high, store
+from askance_simulation.kernels.compiling import compiled, inlined, product_high
 
 _ONE = np.uint64(1)
 
@@ -20,6 +21,7 @@ class Distances(NamedTuple):
         threshold: coins below it make the pattern a near one.
         least: least distance of a far pattern.
         words: number of coins of a rank.
+        coins: number of coins per user.
         near: first rank of each distance of a near pattern but the first, as words, the highest
             first; shape (distances - 1, words).
         far: the same of a far pattern.
@@ -28,6 +30,7 @@ class Distances(NamedTuple):
     threshold: np.uint64
     least: int
     words: int
+    coins: int
     near: NDArray[np.uint64]
     far: NDArray[np.uint64]
 
@@ -57,14 +60,14 @@ def draw(levels: Any, coins: Any, reports: Any, sums: Any, distances: Any) -> No
 
     Args:
         levels: 1 for +, shape (n, components).
-        coins: shape (n, coins).
+        coins: shape (n, each), each at least `distances.coins`.
         reports: component j at bit components - 1 - j, big-endian.
         sums: shape (components,).
         distances: the constants.
     """
-    threshold, least, words, near, far = distances
+    threshold, least, words, count, near, far = distances
     users, components = levels.shape
-    each, flat = coins.shape[1], np.ascontiguousarray(coins).reshape(-1)
+    each, flat = coins.shape[1], coins.reshape(-1)
     patterns, every = np.empty(users, np.uint64), ~np.uint64(0) >> np.uint64(64 - components)
     for row in range(users):
         first, is_near = row * each, flat[row * each] < threshold
@@ -76,7 +79,7 @@ def draw(levels: Any, coins: Any, reports: Any, sums: Any, distances: Any) -> No
         flips = np.uint64(0)
         for left in range(drawn, 0, -1):
             j = components - left
-            item = product_high(flat[first + each - left], np.uint64(j + 1))
+            item = product_high(flat[first + count - left], np.uint64(j + 1))
             bit = _ONE << (np.uint64(components - 1) - item)
             flips |= (_ONE << np.uint64(left - 1)) if flips & bit else bit
         pattern = np.uint64(0)
@@ -84,7 +87,7 @@ def draw(levels: Any, coins: Any, reports: Any, sums: Any, distances: Any) -> No
             pattern = (pattern << _ONE) | np.uint64(levels[row, component])
         pattern ^= flips if drawn == distance else flips ^ every
         patterns[row] = pattern
+    store_numbers(reports.reshape(-1), patterns, reports.shape[1])
     for row in range(users):
-        store(reports, row, patterns[row])
         patterns[row] <<= np.uint64(64 - components)
     add_bits(patterns, sums)

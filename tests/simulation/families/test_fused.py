@@ -16,7 +16,7 @@ from askance_simulation.families import draw, fused
 from askance_simulation.families.hypercube_response import _edges
 from tests.simulation.fleets.test_column_draws import HALF, ONE, RANDOMIZERS, TWO, column_of
 
-BLOCKS = (1, 63, 64, 65, 1000)  # users drawn at once: less than a word's bits, and more
+BLOCKS = (1, 63, 64, 65, 1300)  # users drawn at once: less than a word's bits; several blocks
 
 
 @pytest.fixture
@@ -73,6 +73,18 @@ def test_every_level_has_the_reports_without_kernels(name: str) -> None:
     column, coins = column_of(randomizer, levels), coins_of(randomizer, len(levels), rng)
     drawn = fused.counter(randomizer, fused.LEAST_USERS).draw(column, coins)
     assert np.array_equal(drawn, draw(randomizer, column, coins))
+
+
+@pytest.mark.parametrize("name", RANDOMIZERS)
+@pytest.mark.usefixtures("numba")
+def test_coins_that_round_lie_behind_those_that_randomize(name: str) -> None:
+    randomizer, rng = RANDOMIZERS[name], np.random.default_rng(11)
+    levels = column_of(randomizer, rng.integers(0, min(randomizer.levels, 1 << 62), 600).tolist())
+    coins = coins_of(randomizer, 600, rng)
+    words = np.column_stack((coins, rng.integers(0, ONE, 600, dtype=np.uint64)))
+    for users in (fused.LEAST_USERS - 1, fused.LEAST_USERS):
+        drawn = fused.counter(randomizer, users).draw(levels, words)
+        assert np.array_equal(drawn, draw(randomizer, levels, coins))
 
 
 @pytest.mark.parametrize("components", [2, 9, 64])

@@ -27,8 +27,11 @@ def test_a_column_is_rounded_as_each_of_its_values(
     pairs = zip(values.tolist(), coins.tolist(), strict=True)
     exact = [round_to_levels(value, low, high, levels, coin) for value, coin in pairs]
     narrow = values.astype(kind)
-    assert np.array_equal(round_columns(narrow, low, high, levels, coins), exact)
-    compiled = rounding(fused.LEAST_USERS)  # without numba the same function again
-    assert np.array_equal(compiled(narrow, low, high, levels, coins), exact)
-    matrix, words = narrow.reshape(50, 10), coins.reshape(50, 10)
-    assert np.array_equal(compiled(matrix, low, high, levels, words).ravel(), exact)
+    others = rng.integers(0, ONE, (2, 500), dtype=np.uint64)
+    for ours in (round_columns, rounding(fused.LEAST_USERS)):  # without numba the same again
+        for drawn in range(3):  # coins of a randomizer, before those that round
+            words = np.column_stack((*others[:drawn], coins))
+            assert np.array_equal(ours(narrow, low, high, levels, words), exact)
+        matrix, words = narrow.reshape(50, 10), coins.reshape(50, 10)
+        words = np.column_stack((others[0, :50], words))
+        assert np.array_equal(ours(matrix, low, high, levels, words).ravel(), exact)

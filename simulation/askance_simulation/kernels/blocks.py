@@ -1,0 +1,138 @@
+"""Steps of a draw that all families share, each over the users of a block.
+
+Coins lie user by user. One coin of each user is copied to a row of its own, from which the loops
+that compute with it read several at once. A loop that looks something up is kept apart from those
+that compute, since the compiler cannot know that it does not look up what it writes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from askance_simulation.kernels.compiling import compiled
+
+AT_ONCE = 512
+"""Users of a block: the numbers between two loops stay in a core's first cache."""
+
+_COINS = 1 << 12  # of a block whose users have many
+
+_ONE = np.uint64(1)
+_TWO = np.uint64(2)
+_FOUR = np.uint64(4)
+_BYTE = np.uint64(8)
+
+
+@compiled
+def users_at_once(each: int) -> int:
+    """Return the users of a block whose coins, of a number per user, are read several times."""
+    return max(32, min(AT_ONCE, _COINS // each // 8 * 8))
+
+
+@compiled
+def column_of(words: Any, each: int, place: int, room: Any) -> Any:
+    """Return one coin of each user in a row, where it is or copied.
+
+    Args:
+        words: coins of the users of a block, in a row.
+        each: number of coins per user.
+        place: which of them.
+        room: for the copy, shape (users,).
+    """
+    if each == 1:
+        return words
+    if each == 2:
+        _copy_of_two(words, np.uint64(0) - np.uint64(place), room)
+        return room
+    place_, each_ = np.uint64(place), np.uint64(each)
+    for row in range(len(room)):
+        room[row] = words[place_]
+        place_ += each_
+    return room
+
+
+@compiled
+def _copy_of_two(words: Any, second: Any, room: Any) -> None:
+    """Copy the first of each two words or, if `second` is all ones, the second.
+
+    Both are read, since words in a row are read at once and words apart are not.
+    """
+    for row in range(np.uint64(len(room))):
+        one, other = words[_TWO * row], words[_TWO * row + _ONE]
+        room[row] = one ^ ((one ^ other) & second)
+
+
+@compiled
+def columns_of(words: Any, each: int, room: Any, another: Any) -> None:
+    """Copy the first two coins of each user."""
+    if each == 2:
+        for row in range(np.uint64(len(room))):
+            room[row] = words[_TWO * row]
+            another[row] = words[_TWO * row + _ONE]
+    else:
+        column_of(words, each, 0, room)
+        column_of(words, each, 1, another)
+
+
+@compiled
+def store_numbers(octets: Any, numbers: Any, width: int) -> None:
+    """Write numbers as reports, big-endian.
+
+    Args:
+        octets: the reports' bytes in a row, shape (n * width,), uint8.
+        numbers: shape (n,), uint64.
+        width: bytes of a report.
+    """
+    users, wide = np.uint64(len(numbers)), np.uint64(width)
+    if width == 1:
+        for row in range(users):
+            octets[row] = numbers[row]
+    elif width == 2:
+        for row in range(users):
+            octets[_TWO * row] = numbers[row] >> _BYTE
+            octets[_TWO * row + _ONE] = numbers[row]
+    elif width == 4:
+        for row in range(users):
+            for byte in range(4):
+                octets[_FOUR * row + np.uint64(byte)] = numbers[row] >> np.uint64(24 - 8 * byte)
+    elif width == 8:
+        for row in range(users):
+            for byte in range(8):
+                octets[_BYTE * row + np.uint64(byte)] = numbers[row] >> np.uint64(56 - 8 * byte)
+    else:
+        for row in range(users):
+            for byte in range(wide):
+                octets[wide * row + byte] = numbers[row] >> (_BYTE * (wide - _ONE - byte))
+
+
+@compiled
+def store_pairs(octets: Any, high: Any, low: Any, width: int) -> None:
+    """Write the first bytes of pairs of words as reports.
+
+    Args:
+        octets: the reports' bytes in a row, shape (n * width,), uint8.
+        high: the first words, shape (n,), uint64.
+        low: the second words.
+        width: bytes of a report, 9..16.
+    """
+    users, wide = np.uint64(len(high)), np.uint64(width)
+    tail = wide - _BYTE
+    for row in range(users):
+        place = wide * row
+        for byte in range(8):
+            octets[place + np.uint64(byte)] = high[row] >> np.uint64(56 - 8 * byte)
+        place += _BYTE
+        if tail == _BYTE:
+            for byte in range(8):
+                octets[place + np.uint64(byte)] = low[row] >> np.uint64(56 - 8 * byte)
+        else:
+            for byte in range(tail):
+                octets[place + byte] = low[row] >> (_BYTE * (np.uint64(7) - byte))
+
+
+@compiled
+def count_numbers(numbers: Any, sums: Any) -> None:
+    """Add how often each number occurs."""
+    for row in range(len(numbers)):
+        sums[numbers[row]] += 1

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from askance_aggregator.reports.texts import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress, ProgressColumn, TaskID
+    from rich.progress import Progress, TaskID
 
     from askance_aggregator.planning import RoundPlan
     from askance_simulation.experiments.sweeps import Advance
@@ -19,10 +19,36 @@ if TYPE_CHECKING:
 USERS = "users/s"
 
 
+class Tasks(Protocol):
+    """The part of rich's `Progress` that is used here."""
+
+    def add_task(self, description: str, *, total: float | None, **fields: Any) -> TaskID:
+        """Add a task and return its number."""
+
+    def update(self, task_id: TaskID, **fields: Any) -> None:
+        """Change a task's figures."""
+
+    def advance(self, task_id: TaskID, advance: float) -> None:
+        """Add to what is done of a task."""
+
+
+class _Undrawn:
+    """Tasks that are not shown, because stderr is no terminal; rich is not imported."""
+
+    def add_task(self, description: str, *, total: float | None, **fields: Any) -> TaskID:
+        return cast("TaskID", 0)
+
+    def update(self, task_id: TaskID, **fields: Any) -> None:
+        pass
+
+    def advance(self, task_id: TaskID, advance: float) -> None:
+        pass
+
+
 class Bar:
     """A progress bar over the users of a study's rounds, and of as many trials as it has."""
 
-    def __init__(self, bar: Progress, task: TaskID, trials: int) -> None:
+    def __init__(self, bar: Tasks, task: TaskID, trials: int) -> None:
         self._bar = bar
         self._task = task
         self._trials = trials
@@ -61,9 +87,8 @@ class Bar:
 @contextmanager
 def progress(trials: int = 1) -> Iterator[Bar]:
     """Show a bar: users, users per second, the time left."""
-    from rich.progress import MofNCompleteColumn
-
-    with _shown(MofNCompleteColumn()) as bar:
+    _prepare()
+    with _shown(counts=True) as bar:
         yield Bar(bar, bar.add_task("planning", total=None, unit=USERS), trials)
 
 
@@ -73,6 +98,7 @@ def sweep_progress() -> Iterator[Callable[[Advance], None]]:
 
     The time left goes by the users met, for trials with few are soon done.
     """
+    _prepare()
     with _shown() as bar:
         task = bar.add_task("planning", total=None, unit=USERS)
 
@@ -129,18 +155,31 @@ def working(description: str) -> Iterator[Callable[[str], None]]:
         yield show
 
 
-def _terminal() -> tuple[Console, bool]:
-    """Return the console of stderr, and whether a bar can be drawn there."""
+def _prepare() -> None:
+    """Load what planning needs and what loads quickly only before a bar has its thread."""
+    from askance_aggregator import special_functions
+
+    special_functions.load()
+
+
+def _shown(*, counts: bool = False) -> AbstractContextManager[Tasks]:
+    """Build a bar with a rate and the time left, or with `counts` the numbers done and to do too.
+
+    On anything but a terminal that can draw, nothing is shown.
+    """
+    if not sys.stderr.isatty():
+        return nullcontext(_Undrawn())
     from rich.console import Console
 
     watched = Console(stderr=True)
-    return watched, sys.stderr.isatty() and not watched.is_dumb_terminal
+    return nullcontext(_Undrawn()) if watched.is_dumb_terminal else _drawn(watched, counts=counts)
 
 
-def _shown(*counts: ProgressColumn) -> Progress:
-    """Build a bar with a rate and the time left; `counts` stand after it."""
+def _drawn(watched: Console, *, counts: bool) -> Progress:
+    """Build the bar on a terminal."""
     from rich.progress import (
         BarColumn,
+        MofNCompleteColumn,
         Progress,
         ProgressColumn,
         Task,
@@ -165,15 +204,13 @@ def _shown(*counts: ProgressColumn) -> Progress:
             """Return a column of one line; the bar is the shorter one on a narrow screen."""
             return Column(no_wrap=True)
 
-    watched, drawn = _terminal()
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        *counts,
+        *([MofNCompleteColumn()] if counts else []),
         Rate(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=watched,
         transient=True,
-        disable=not drawn,
     )

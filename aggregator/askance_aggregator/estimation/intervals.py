@@ -27,7 +27,7 @@ def clopper_pearson(
     Returns:
         The low and the high ends, of the shape of counts.
     """
-    from scipy.special import betainccinv, betaincinv  # slow to import, and only needed here
+    from askance_aggregator.special_functions import betainccinv, betaincinv
 
     hits = np.asarray(counts, dtype=np.float64)
     misses = n - hits

@@ -64,7 +64,7 @@ def _integrals(counts: Reals, heights: Reals, weights: Reals) -> tuple[Reals, Re
 
 def _gaussian(order: int, heights: Reals) -> Reals:
     """Compute P[N(t) = j] of Gaussian sizes, shape (heights, order + 1)."""
-    from scipy.special import erf, erfc  # slow to import, and only needed here
+    from askance_aggregator.special_functions import erf, erfc
 
     j = np.arange(order + 1)
     binomials = np.array([_log_binomial(order, each) for each in range(order + 1)])
@@ -79,7 +79,7 @@ def _log_binomial(n: int, k: int) -> float:
 @lru_cache(maxsize=16)
 def _spherical(order: int, reach: float) -> Reals:
     """Compute P[N(t) = j] of one basis, shape (heights, order + 1), on nodes of (0, reach)."""
-    from scipy.special import erf, erfc  # slow to import, and only needed here
+    from askance_aggregator.special_functions import erf, erfc
 
     heights = (np.polynomial.legendre.leggauss(_HEIGHTS)[0] + 1) * reach / 2
     line, weights = _line(order)

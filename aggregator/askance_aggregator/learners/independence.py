@@ -71,7 +71,7 @@ def independence_test(
         shape: rows and columns, 2 or more each.
         covariance: of the estimates.
     """
-    from scipy.special import chdtrc  # slow to import, and only needed here
+    from askance_aggregator.special_functions import chdtrc
 
     table = shares[:-1].reshape(shape)
     null = _product_of(nearest_distribution(shares), shape)
@@ -254,7 +254,7 @@ def _smaller(square: float, length: float, variances: Reals) -> float:
     The direction of D, that of the greatest variance, is integrated; the square of the others' sum
     is taken as a scaled chi-square with its mean and variance (Satterthwaite).
     """
-    from scipy.special import gammainc, ndtr  # slow to import, and only needed here
+    from askance_aggregator.special_functions import gammainc, ndtr
 
     deviation, rest = sqrt(float(variances[-1])), variances[:-1]
     mean, second = float(rest.sum()), float(np.square(rest).sum())

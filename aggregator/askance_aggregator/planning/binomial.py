@@ -71,7 +71,7 @@ class Binomial(Tail):
         X grows with p: on an interval of p the first is greatest with its thresholds taken at the
         interval's low end and its law at the high one, the second the other way round.
         """
-        from scipy.special import betainc, betaincc  # slow to import, and only needed here
+        from askance_aggregator.special_functions import betainc, betaincc
 
         if users > _ENUMERATED:
             return True

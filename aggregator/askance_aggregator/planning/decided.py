@@ -154,7 +154,7 @@ def noncentrality(degrees: int, level: float, beta: float) -> float:
         level: the chance that the test rejects where the noncentrality is 0.
         beta: the chance that it does not reject.
     """
-    from scipy.special import chdtri, chndtr  # slow to import, and only needed here
+    from askance_aggregator.special_functions import chdtri, chndtr
 
     threshold = float(chdtri(degrees, level))
     low, high = 0.0, 1.0
@@ -220,7 +220,7 @@ def stands_back(values: int, mean: float) -> float:
         values: number of values, the one included; independent normal, of deviation 1.
         mean: of the one; all others have the mean 0.
     """
-    from scipy.special import ndtr  # slow to import, and only needed here
+    from askance_aggregator.special_functions import ndtr
 
     one = np.linspace(_TINY, mean + _BEYOND, _POINTS)
     density = np.exp(-((one - mean) ** 2) / 2) / sqrt(2 * np.pi)

@@ -56,7 +56,7 @@ def can_end_early(tail: Tail, tau: float, users: int, waves: int, beta: float) -
         waves: number of waves, 1 or more.
         beta: the chance of failure of each value, over all looks.
     """
-    from scipy.special import ndtri  # slow to import, and only needed here
+    from askance_aggregator.special_functions import ndtri
 
     half = prefixes(users, waves)[-2]
     deviations = -float(ndtri(beta * float(shares(waves)[-2]) / 2))

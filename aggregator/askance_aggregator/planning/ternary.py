@@ -182,7 +182,7 @@ class _Window:
     """
 
     def __init__(self, users: int, q: float, beta: float) -> None:
-        from scipy.special import betainc, betaincc, gammaln
+        from askance_aggregator.special_functions import betainc, betaincc, gammaln
 
         reach = log(1e5 / beta)  # by Bernstein, less than 1e-5 beta is outside on a side
         spread = sqrt(2 * reach * users * q * (1 - q)) + reach
@@ -198,7 +198,7 @@ class _Window:
 
     def tail(self, plus: Reals, threshold: Reals) -> Reals:
         """P[S >= threshold], upward, where each term that is not 0 is +1 with chance `plus`."""
-        from scipy.special import betainc
+        from askance_aggregator.special_functions import betainc
 
         m = self._numbers
         whole = np.ceil(threshold - _SLACK)[:, None]

@@ -21,6 +21,7 @@ from askance_aggregator.families import TableFamily
 from askance_aggregator.families.fitting import check_positive
 from askance_aggregator.table_design.integers import integer_table
 from askance_aggregator.table_design.presence_programme import PresenceTerms, Reals, refined
+from askance_aggregator.table_design.recorded_optima import recorded_optimum
 from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.randomizers import Channel
 
@@ -166,12 +167,18 @@ def design_presence(nano: int, objective: PresenceObjective) -> PresenceTable:
     """
     check_positive(nano)
     used = min(nano, MAX_PRESENCE_NANO_NATS)
-    ratio = exp(max(used, LEAST_SOLVED_NANO_NATS) / NANO_NATS_PER_NAT)
-    table, scores = refined(objective.terms(((ratio + 1) / (ratio - 1)) ** 2), ratio)
+    known = recorded_optimum(used) if isinstance(objective, PresentPopulation) else None
+    table, scores = solved_presence(used, objective) if known is None else known
     if used < LEAST_SOLVED_NANO_NATS:
         table, scores = _flattened(table, scores, expm1(used / NANO_NATS_PER_NAT))
     channel = integer_table(table, scores[:, 0].tolist(), used)
     return PresenceTable(channel, *_covering(TableFamily(channel), scores))
+
+
+def solved_presence(nano: int, objective: PresenceObjective) -> tuple[Reals, Reals]:
+    """Solve for the table of floats, shape (levels, symbols), and its scores, (symbols, 2)."""
+    ratio = exp(max(nano, LEAST_SOLVED_NANO_NATS) / NANO_NATS_PER_NAT)
+    return refined(objective.terms(((ratio + 1) / (ratio - 1)) ** 2), ratio)
 
 
 def _flattened(table: Reals, scores: Reals, excess: float) -> tuple[Reals, Reals]:

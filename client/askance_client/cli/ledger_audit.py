@@ -129,7 +129,7 @@ class LedgerAudit:
         if study is None:
             yield "expected the study that was charged, found another"
             return
-        asked = self._examiner.request(charge.payload, charge.request_digest, study)
+        asked = self._examiner.request(charge.payload, study)
         if isinstance(asked, Refusal):
             yield f"expected a request that may be answered: {asked.reason.name}"
             return

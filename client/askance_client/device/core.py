@@ -7,7 +7,7 @@ from dataclasses import replace
 from threading import Lock
 from typing import Protocol
 
-from askance_client.codec import decode_report, digest_of, encode_report
+from askance_client.codec import decode_report, encode_report
 from askance_client.device.examination import ExaminedStudy, Examiner
 from askance_client.device.policy import Policy
 from askance_client.device.settling import (
@@ -191,13 +191,13 @@ class Device:
         settled: dict[bytes, Settlement] = {}
         refusals: list[Refusal] = []
         for payload in dict.fromkeys(payloads):
-            digest = digest_of(payload)
-            study, settlement = settling.settle(payload, digest)
+            known = self._examiner.known(payload)
+            study, settlement = settling.settle(payload, known)
             if isinstance(settlement, Refusal):
                 refusals.append(settlement)
                 if settlement.reason is Reason.WAITING or not self._refusals.admit(study, now_s):
                     continue
-            settled[digest] = settlement
+            settled[known.digest] = settlement
         return settled, tuple(refusals)
 
     def _value(self, request: Request) -> Value:

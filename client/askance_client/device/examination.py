@@ -10,7 +10,7 @@ import hashlib
 from collections import OrderedDict
 from dataclasses import dataclass
 from threading import Lock
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from askance_client.codec import decode_request, decode_study, digest_of, study_of, verify_study
 from askance_client.errors import AskanceError, InvalidParameter, InvalidQuery
@@ -36,7 +36,7 @@ KEPT_PER_ENTRY = 8  # the same of a table's entry, a reference to the integer of
 
 _MAX_BYTES = 2 << 20
 _KEY_BYTES = 24  # counted for a remembered study, beside its bytes, key and signature
-_MAX_NAMED_BYTES = 512  # a digest and its key, or a refusal of one line
+_MIN_KNOWN_BYTES = 512  # counted for a payload at least: two digests, or a refusal of one line
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,20 @@ class ExaminedRequest:
     question: bytes
 
 
+class Known(NamedTuple):
+    """What is known of a payload.
+
+    Args:
+      digest: of the payload.
+      named: the digest of the study that it is a request of, or why it is none.
+      asked: the request under that study, or why it is none; None: not examined yet.
+    """
+
+    digest: bytes
+    named: bytes | Refusal
+    asked: ExaminedRequest | Refusal | None = None
+
+
 class Examiner:
     """Examines bytes and remembers the examinations on the latest `capacity` of them.
 
@@ -77,8 +91,7 @@ class Examiner:
 
     def __init__(self, capacity: int = 16) -> None:
         self._studies = _Latest[tuple[bytes, bytes, bytes], ExaminedStudy | Refusal](capacity)
-        self._requests = _Latest[tuple[bytes, bytes], ExaminedRequest | Refusal](capacity)
-        self._named = _Latest[bytes, bytes | Refusal](capacity)
+        self._requests = _Latest[bytes, Known](capacity)  # by payload
 
     def study(self, signed: SignedStudy) -> ExaminedStudy | Refusal:
         """The study's terms, or why it is none."""
@@ -89,33 +102,31 @@ class Examiner:
             self._studies.remember(key, examined, sum(map(len, key)) + _KEY_BYTES)
         return examined
 
-    def named_study(self, payload: bytes, digest: bytes) -> bytes | Refusal:
-        """Return the digest of the study that `payload` is a request of, or why it is none.
-
-        `digest` is the digest of `payload`.
-        """
-        examined = self._named.get(digest)
-        if examined is None:
+    def known(self, payload: bytes) -> Known:
+        """What is known of a payload: one look-up, if it was examined lately."""
+        known = self._requests.get(payload)
+        if known is None:
             try:
-                examined = study_of(payload)
+                named: bytes | Refusal = study_of(payload)
             except AskanceError as error:
-                examined = Refusal(Reason.MALFORMED, str(error))
-            self._named.remember(digest, examined, _MAX_NAMED_BYTES)
-        return examined
+                named = Refusal(Reason.MALFORMED, str(error))
+            known = Known(digest_of(payload), named)
+            self._requests.remember(payload, known, max(len(payload), _MIN_KNOWN_BYTES))
+        return known
 
-    def request(
-        self, payload: bytes, digest: bytes, study: ExaminedStudy
-    ) -> ExaminedRequest | Refusal:
-        """The request in `payload` (whose digest is `digest`) under `study`, or why it is none."""
-        key = (digest, study.digest)
-        examined = self._requests.get(key)
-        if examined is None:
-            examined = _examine_request(payload, digest, study)
-            table = () if isinstance(examined, Refusal) else examined.request.randomizer.parameters
+    def request(self, payload: bytes, study: ExaminedStudy) -> ExaminedRequest | Refusal:
+        """The request in `payload` under `study`, or why it is none."""
+        known = self.known(payload)
+        if known.asked is not None and known.named == study.digest:
+            return known.asked
+        asked = _examine_request(payload, known.digest, study)
+        if known.named == study.digest:
+            table = () if isinstance(asked, Refusal) else asked.request.randomizer.parameters
             # The size of a message that may take as much as this one with its table.
-            size = len(payload) + len(table) * KEPT_PER_ENTRY // KEPT_PER_BYTE
-            self._requests.remember(key, examined, size)
-        return examined
+            size = len(table) * KEPT_PER_ENTRY // KEPT_PER_BYTE
+            size += max(len(payload), _MIN_KNOWN_BYTES)
+            self._requests.remember(payload, known._replace(asked=asked), size)
+        return asked
 
 
 K = TypeVar("K")

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from askance_client.codec import encode_report
-from askance_client.device.examination import ExaminedRequest, ExaminedStudy, Examiner
+from askance_client.device.examination import ExaminedRequest, ExaminedStudy, Examiner, Known
 from askance_client.device.policy import Policy
 from askance_client.ledger import (
     MAX_ANSWERS,
@@ -40,8 +41,7 @@ OVERRUNS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
+class Due(NamedTuple):
     """An answer that is to be evaluated, charged and sent.
 
     Args:
@@ -95,12 +95,12 @@ class Settling:
         self._due_by_study: dict[bytes, int] = {}
         self._questions: set[bytes] = set()
 
-    def settle(self, payload: bytes, digest: bytes) -> tuple[bytes | None, Settlement]:
+    def settle(self, payload: bytes, known: Known) -> tuple[bytes | None, Settlement]:
         """Decide on a request.
 
         Args:
           payload: the encoded request.
-          digest: the payload's.
+          known: what the examiner knows of it.
 
         Returns:
           The digest of its study, None where it names no accepted one; and the decision.
@@ -108,13 +108,13 @@ class Settling:
         Raises:
           StoreError: the ledger cannot be read.
         """
-        named = self._examiner.named_study(payload, digest)
+        digest, named, asked = known
         study = None if isinstance(named, Refusal) else self._studies.get(named)
         if study is None:
             unknown = Refusal(Reason.UNKNOWN_STUDY, "expected a request of an accepted study")
             refusal = named if isinstance(named, Refusal) else unknown
             return None, self._stored_or(digest, refusal)
-        asked = self._examiner.request(payload, digest, study)
+        asked = asked or self._examiner.request(payload, study)
         if isinstance(asked, Refusal):
             return study.digest, self._stored_or(digest, asked)
         return study.digest, self._decide(payload, asked, study)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from askance_client.errors import InvalidParameter
 
@@ -24,8 +24,7 @@ class Span:
     nano_nats: int
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """The most that may be spent, in nano-nats.
 
     Args:
@@ -43,8 +42,7 @@ class Limits:
     epoch: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(NamedTuple):
     """Sums of charges in nano-nats, and the latest time of a charge.
 
     Args:
@@ -116,8 +114,7 @@ class Entry:
         return self.at_s // SECONDS_PER_DAY
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """All that a ledger knows that bears on one request, from one consistent reading.
 
     Args:

@@ -178,8 +178,8 @@ class Query:
             raise InvalidQuery("a VECTOR query has several values: evaluate_vector gives them")
         # Computed also if a field is missing, so that the time does not tell whether one is.
         value: int = self._run(record)
-        answered = all(record.present[name] for name in self.compiled.names)
-        return min(max(value, self.low), self.high) if answered else self.default
+        absent = [name for name in self.compiled.names if not record.present[name]]
+        return self.default if absent else min(max(value, self.low), self.high)
 
     def evaluate_vector(self, record: EncodedRecord) -> tuple[int, ...]:
         """Compute the components on the grid, each in [low, high].

@@ -15,6 +15,7 @@ stream, and `gateway` runs them; `enrolment` makes devices known, and `credentia
 in the metadata of its calls; `certificates` keeps the certificate that proves it to TLS as well.
 """
 
+from askance_client.garbage_collection import rare_collections
 from askance_client.service.answering import DeviceAnswers
 from askance_client.service.authority import (
     Authority,
@@ -70,7 +71,6 @@ from askance_client.service.exchange import (
     encode_response,
     entries_of,
 )
-from askance_client.service.garbage_collection import rare_collections
 from askance_client.service.gateway import CheckInOutcome, Gateway, Member, Watcher
 from askance_client.service.gateway_exchange import (
     MAX_ACKS,

@@ -73,7 +73,7 @@ def improbable(counts: Counted, n: int, shares: Bounds, alpha: float) -> NDArray
 
     Exact binomial tails, alpha/2 on each side. A share of 0 or 1 allows one count only.
     """
-    from scipy.special import bdtr, bdtrc
+    from askance_aggregator.special_functions import bdtr, bdtrc
 
     certain = (shares <= 0) | (shares >= 1)
     inner = np.where(certain, 0.5, shares)  # stands in where the tails are not needed

@@ -32,6 +32,7 @@ from askance_aggregator.studies.study import Study
 from askance_aggregator.studies.transcript import Header
 from askance_client.device import Policy
 from askance_client.errors import InvalidParameter
+from askance_client.garbage_collection import rare_collections
 from askance_client.printable import value_text
 from askance_simulation.disturbances import PRESENT_AND_HONEST, Behaviour
 from askance_simulation.disturbances.invariants import check_replay
@@ -253,17 +254,19 @@ def _session(
     policy = Policy(analysts=frozenset((signed.public_key,)), life_nano_nats=study.nano_nats)
     coins = SeededCoins(seed / "coins")
     devices = Devices(population, policy, coins, lambda: EPOCH_S, behaviour)
-    with fleet(devices, progress) as opened:
-        yield Session(
-            study=signed,
-            learner=study.learner,
-            fleet=opened.fleet,
-            log=opened.log(signed),
-            cohort_seed=(seed / "cohorts").key,
-            design=study.design,
-            watch=watch,
-            tallies=opened.tallies,
-        )
+    with rare_collections():  # a collection would walk through all devices
+        with fleet(devices, progress) as opened:
+            yield Session(
+                study=signed,
+                learner=study.learner,
+                fleet=opened.fleet,
+                log=opened.log(signed),
+                cohort_seed=(seed / "cohorts").key,
+                design=study.design,
+                watch=watch,
+                tallies=opened.tallies,
+            )
+        devices.forget()
 
 
 def _assessed(

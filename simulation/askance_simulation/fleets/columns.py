@@ -133,7 +133,7 @@ class ColumnFleet:
 
     def _request(self, group: Group, study: ExaminedStudy) -> ExaminedRequest | Refusal:
         """Return the request, or the devices' refusal of it; budgets are not checked here."""
-        asked = self._examiner.request(group.payload, group.digest, study)
+        asked = self._examiner.request(group.payload, study)
         if isinstance(asked, Refusal):
             return asked
         policy, repeat, now_s = self._devices.policy, study.terms.repeat, self._devices.now_s()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -60,20 +60,23 @@ class Devices:
             self._made[ordinal] = device
         return device
 
+    def forget(self) -> None:
+        """Drop the devices that were made, with their ledgers; no fleet asks them any more."""
+        self._made.clear()
+        self._chunk.cache_clear()
+
     def booted(self, ordinal: int, ledger: Ledger) -> Device:
         """Make a user's device as it starts: its state is its ledger's."""
-        parts: dict[str, Any] = {
-            "schema": self.population.schema,
-            "record": self.record(ordinal, 0),
-            "policy": self.policy,
-            "ledger": ledger,
-            "coins": self.coins.at(ordinal),
-            "now_s": self.now_s,
-            "examiner": self._examiner,
-        }
-        if self.population.drift is None and not self._lies(ordinal):
-            return Device(**parts)
-        return _Unsteady(self, ordinal, parts)
+        steady = self.population.drift is None and not self._lies(ordinal)
+        return (Device if steady else partial(_Unsteady, self, ordinal))(
+            schema=self.population.schema,
+            record=self.record(ordinal, 0),
+            policy=self.policy,
+            ledger=ledger,
+            coins=self.coins.at(ordinal),
+            now_s=self.now_s,
+            examiner=self._examiner,
+        )
 
     def record(self, ordinal: int, round_number: int) -> EncodedRecord:
         """Return a user's record as of a round of a study."""
@@ -100,7 +103,7 @@ class _Unsteady(Device):
 
     __slots__ = ("_among", "_lying", "_ordinal")
 
-    def __init__(self, among: Devices, ordinal: int, parts: dict[str, Any]) -> None:
+    def __init__(self, among: Devices, ordinal: int, **parts: Any) -> None:
         super().__init__(**parts)
         self._among = among
         self._ordinal = ordinal

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from askance_client.ledger.contract import (
     MAX_ANSWERS,
+    SECONDS_PER_DAY,
     Charge,
     Compose,
     Entry,
@@ -77,15 +77,17 @@ class MemoryLedger:
         past = overrun(totals, cost, limits)
         if past is not None:
             return past
+        study, at_s = charge.study_digest, charge.at_s
         sequence = len(self._entries) + 1
         report = compose(charge.symbol, cost, totals.spent(limits) + cost, sequence)
         self._reports[charge.request_digest] = report
         self._frozen[charge.question] = charge.symbol
-        self._entries.append((charge.request_digest, charge.study_digest, charge.at_s, cost))
-        self._studies[charge.study_digest] = totals.study + cost
-        self._days[charge.day] = totals.day + cost
+        self._entries.append((charge.request_digest, study, at_s, cost))
+        self._studies[study] = totals.study + cost
+        self._days[at_s // SECONDS_PER_DAY] = totals.day + cost
         self._life += cost
-        self._last_s = max(self._last_s, charge.at_s)
+        if at_s > self._last_s:
+            self._last_s = at_s
         return report
 
     def _totals(self, study_digest: bytes, day: int, limits: Limits | None) -> Totals:
@@ -93,8 +95,7 @@ class MemoryLedger:
         if limits is None or (limits.window is None and limits.epoch is None):
             return totals
         window, epoch = limits.window, limits.epoch
-        return replace(
-            totals,
+        return totals._replace(
             window=0 if window is None else self._since(window.from_s),
             epoch=0 if epoch is None else self._since(epoch.from_s, study_digest),
         )

@@ -90,7 +90,7 @@ class TallyFleet:
         raise InvalidParameter("tally: expected a study from its beginning, got one to continue")
 
     def _tally(self, group: Group, study: ExaminedStudy) -> Tally:
-        asked = self._examiner.request(group.payload, group.digest, study)
+        asked = self._examiner.request(group.payload, study)
         if isinstance(asked, Refusal):
             raise InvalidParameter(f"tally: expected a request that devices accept, got {asked}")
         if (group.cohort, asked.question) in self._asked:

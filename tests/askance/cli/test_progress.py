@@ -34,17 +34,19 @@ def test_later_trials_are_expected_to_take_as_many_reports_as_those_so_far() -> 
         assert shown.tasks[0].description == "trial 3 of 3, round 2"
 
 
-def test_a_whole_simulation_fills_its_bar() -> None:
+def test_a_whole_simulation_fills_its_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = Progress(disable=True)
+    monkeypatch.setattr(bars, "_shown", lambda **_: shown)
     made = named("masked-parity", epsilon=8, users=400, settings={"d": "2"})
     with progress(2) as bar:
         simulate(made.study, made.people, trials=2, progress=bar.advance, watch=bar.round_opened)
-        (task,) = bar._bar.tasks
-        assert task.completed == task.total
+    (task,) = shown.tasks
+    assert task.completed == task.total
 
 
 def test_a_sweep_s_bar_goes_by_the_users_met(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = Progress(disable=True)
-    monkeypatch.setattr(bars, "_shown", lambda *_: shown)
+    monkeypatch.setattr(bars, "_shown", lambda **_: shown)
     with sweep_progress() as show:
         show(Advance(done=3, trials=8, work=0, all_work=500, answers=0))
         show(Advance(done=4, trials=8, work=100, all_work=500, answers=90))

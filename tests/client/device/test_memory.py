@@ -19,7 +19,7 @@ from askance_aggregator.queries import (
     vector,
     where,
 )
-from askance_client.codec import MAX_MESSAGE_BYTES, digest_of
+from askance_client.codec import MAX_MESSAGE_BYTES
 from askance_client.device import ExaminedStudy, Examiner, examination
 from askance_client.device.examination import (
     KEPT_PER_BYTE,
@@ -155,7 +155,7 @@ def measured(data: bytes) -> tuple[int, int]:
     gc.collect()
     tracemalloc.start()
     try:
-        examined = examiner.request(data, digest_of(data), of)
+        examined = examiner.request(data, of)
         kept, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -175,7 +175,7 @@ def test_examining_takes_no_more_than_the_stated_multiple_of_its_size(
 @pytest.mark.parametrize("seed", range(12))
 def test_so_it_does_for_generated_requests(seed: int) -> None:
     data = generated(seed)
-    assert not isinstance(Examiner().request(data, digest_of(data), study()), Refusal)
+    assert not isinstance(Examiner().request(data, study()), Refusal)
     kept, peak = measured(data)
     assert peak <= MEMORY_PER_BYTE * len(data) + FIXED
     assert kept <= KEPT_PER_BYTE * len(data) + FIXED
@@ -197,7 +197,7 @@ def test_a_table_of_runs_takes_no_more_than_the_stated_multiple_of_its_entries(
 ) -> None:
     data, entries = table_of_runs(1 << 40, symbols), SIDE * symbols
     assert len(data) < 200
-    assert not isinstance(Examiner().request(data, digest_of(data), study()), Refusal)
+    assert not isinstance(Examiner().request(data, study()), Refusal)
     kept, peak = measured(data)
     assert peak <= MEMORY_PER_ENTRY * entries + MEMORY_PER_BYTE * len(data) + FIXED
     assert kept <= KEPT_PER_ENTRY * entries + KEPT_PER_BYTE * len(data) + FIXED
@@ -214,7 +214,7 @@ def test_what_is_remembered_of_many_small_requests_with_large_tables_is_bounded(
     try:
         for raised in range(1 << 40, (1 << 40) + 3):
             data = table_of_runs(raised)
-            assert not isinstance(examiner.request(data, digest_of(data), of), Refusal)
+            assert not isinstance(examiner.request(data, of), Refusal)
         kept, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

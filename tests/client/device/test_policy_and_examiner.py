@@ -13,7 +13,6 @@ from askance_client.device import (
     ExaminedStudy,
     Examiner,
     Policy,
-    core,
     examination,
 )
 from askance_client.device.examination import _MAX_BYTES, _Latest
@@ -85,22 +84,19 @@ class TestExaminer:
             monkeypatch.setattr(examination, name, None)
         assert examiner.study(study) is first
 
-    def test_a_known_request_is_answered_with_one_digest_of_its_bytes(
+    def test_a_known_request_is_one_look_up(
         self, setup: DeviceSetup, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        study, computed = setup.study(), []
+        """A device among many answers it without a digest or a message to be computed."""
+        study = setup.study()
         payload = setup.payload(study)
         first, second = (setup.device(studies=[study]) for _ in range(2))
         first.answer(payload)
-
-        def counted(data: bytes) -> bytes:
-            computed.append(data)
-            return digest_of(data)
-
-        for module in (core, examination):
-            monkeypatch.setattr(module, "digest_of", counted)
+        for name in ("digest_of", "study_of", "decode_request"):
+            monkeypatch.setattr(examination, name, None)
+        assert second.ledger.sequence == 0
         second.answer(payload)
-        assert computed == [payload]
+        assert second.ledger.sequence == 1
 
     def test_an_examination_is_of_all_three_parts(self, setup: DeviceSetup) -> None:
         """A forgery beside a good study, wherever bytes are moved from one part to another."""
@@ -118,14 +114,13 @@ class TestExaminer:
         assert isinstance(one, ExaminedStudy)
         assert isinstance(two, ExaminedStudy)
         payload = setup.payload(setup.study(0))
-        digest = digest_of(payload)
-        first = examiner.request(payload, digest, one)
+        first = examiner.request(payload, one)
         assert isinstance(first, ExaminedRequest)
-        assert examiner.request(payload, digest, one) is first
+        assert examiner.request(payload, one) is first
         assert one.digest != two.digest
         for number, study in ((0, two), (1, one)):  # one digest is the greater, whichever
             payload = setup.payload(setup.study(number))
-            anothers = examiner.request(payload, digest_of(payload), study)
+            anothers = examiner.request(payload, study)
             assert isinstance(anothers, Refusal)
             assert anothers.reason is Reason.UNKNOWN_STUDY
 
@@ -140,14 +135,10 @@ class TestExaminer:
     def test_of_large_ones_fewer_are_kept(self, setup: DeviceSetup) -> None:
         """Else a hostile aggregator could fill the memory of what stands for many."""
         examiner = Examiner(capacity=4096)
-        study = examiner.study(setup.study())
-        assert isinstance(study, ExaminedStudy)
         payloads = [bytes([number]) * 256 * 1024 for number in range(9)]
-        first, *_, last = [
-            examiner.request(payload, digest_of(payload), study) for payload in payloads
-        ]
-        assert examiner.request(payloads[-1], digest_of(payloads[-1]), study) is last
-        assert examiner.request(payloads[0], digest_of(payloads[0]), study) is not first
+        first, *_, last = [examiner.known(payload) for payload in payloads]
+        assert examiner.known(payloads[-1]) is last
+        assert examiner.known(payloads[0]) is not first
 
     def test_the_bytes_that_are_kept_are_at_most_their_limit(self) -> None:
         kept, half = _Latest[int, str](capacity=9), _MAX_BYTES // 2

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from askance_aggregator.encoding import encode_request
+from askance_aggregator.families import k_ary_response
 from askance_aggregator.queries import category, predicate
 from askance_client.codec import digest_of
 from askance_client.device import Device, ExaminedRequest, ExaminedStudy, Examiner, settling
@@ -29,18 +30,18 @@ def study(setup: DeviceSetup) -> ExaminedStudy:
     return examined
 
 
-def known(examiner: Examiner, study: ExaminedStudy, payload: bytes) -> bool:
-    """Return True if the examination of a request is remembered."""
-    first = examiner.request(payload, digest_of(payload), study)
-    return examiner.request(payload, digest_of(payload), study) is first
+def known(examiner: Examiner, payload: bytes) -> bool:
+    """Return True if the examination of a payload is remembered."""
+    first = examiner.known(payload)
+    return examiner.known(payload) is first
 
 
 @pytest.mark.parametrize(("size", "kept"), [(-1, True), (0, True), (1, False), (2, False)])
 def test_one_request_that_is_remembered_has_at_most_the_bytes_of_the_bound(
-    study: ExaminedStudy, size: int, kept: bool
+    size: int, kept: bool
 ) -> None:
     """_MAX_BYTES."""
-    assert known(Examiner(MANY), study, bytes(REMEMBERED_BYTES + size)) is kept
+    assert known(Examiner(MANY), bytes(REMEMBERED_BYTES + size)) is kept
 
 
 @pytest.mark.parametrize(("size", "kept"), [(-1, True), (0, True), (1, False), (2, False)])
@@ -57,18 +58,15 @@ def test_a_study_is_remembered_with_its_key_signature_and_three_lengths(
 
 @pytest.mark.parametrize("past", [0, 1, 2])
 def test_the_requests_that_are_remembered_have_at_most_the_bytes_of_the_bound_together(
-    study: ExaminedStudy, past: int
+    past: int,
 ) -> None:
     """The oldest examination is forgotten past the bound, and no other one."""
     examiner = Examiner(MANY)
     payloads = [b"a" * 1_000_000, b"b" * 1_000_000, b"c" * (REMEMBERED_BYTES - 2_000_000 + past)]
-    first, second, third = [
-        examiner.request(payload, digest_of(payload), study) for payload in payloads
-    ]
+    first, second, third = [examiner.known(payload) for payload in payloads]
     for payload, examined in ((payloads[2], third), (payloads[1], second)):
-        assert examiner.request(payload, digest_of(payload), study) is examined
-    again = examiner.request(payloads[0], digest_of(payloads[0]), study)
-    assert (again is first) is (past == 0)
+        assert examiner.known(payload) is examined
+    assert (examiner.known(payloads[0]) is first) is (past == 0)
 
 
 @pytest.mark.parametrize("past", [0, 1])
@@ -91,47 +89,49 @@ def test_a_table_counts_a_byte_for_twelve_and_a_half_of_its_numbers(
     asked = Request(study.digest, 0, 0, category(setup.schema.colour), Channel(table))
     payload = encode_request(asked)
     counted = len(payload) + (2 + 3 * symbols) * 8 // 100
-    assert counted == len(payload) + 120
+    assert counted == len(payload) + 120 > 512 + 120
     examiner = Examiner(MANY)
-    first = examiner.request(payload, digest_of(payload), study)
+    first = examiner.request(payload, study)
     assert isinstance(first, ExaminedRequest)
-    other = bytes(REMEMBERED_BYTES - counted + past)
-    examiner.request(other, digest_of(other), study)
-    assert (examiner.request(payload, digest_of(payload), study) is first) is (past == 0)
+    examiner.known(bytes(REMEMBERED_BYTES - counted + past))
+    assert (examiner.request(payload, study) is first) is (past == 0)
 
 
 @pytest.mark.parametrize("past", [0, 1])
-def test_the_names_of_4_096_requests_are_remembered(past: int) -> None:
-    """_MAX_NAMED_BYTES, 512 for each: a digest and its key, or a refusal of one line."""
+def test_4_096_short_payloads_are_remembered(past: int) -> None:
+    """_MIN_KNOWN_BYTES, 512 for each: two digests, or one and a refusal of one line."""
     examiner = Examiner(MANY)
-    digests = [number.to_bytes(32, "big") for number in range(4_096 + past)]
-    first, *others = [examiner.named_study(b"none", digest) for digest in digests]
+    payloads = [number.to_bytes(32, "big") for number in range(4_096 + past)]
+    first, *others = [examiner.known(payload) for payload in payloads]
     assert all(
-        examiner.named_study(b"none", digest) is named
-        for digest, named in zip(digests[1:], others, strict=True)
+        examiner.known(payload) is before
+        for payload, before in zip(payloads[1:], others, strict=True)
     )
-    assert (examiner.named_study(b"none", digests[0]) is first) is (past == 0)
+    assert (examiner.known(payloads[0]) is first) is (past == 0)
 
 
 @pytest.mark.parametrize("past", [0, 1])
 def test_a_device_of_its_own_remembers_sixteen_examinations_of_each_kind(
-    study: ExaminedStudy, past: int
+    setup: DeviceSetup, study: ExaminedStudy, past: int
 ) -> None:
     examiner = Examiner()
-    payloads = [b"none %d" % number for number in range(16 + past)]
-    named = [examiner.named_study(payload, digest_of(payload)) for payload in payloads]
-    asked = [examiner.request(payload, digest_of(payload), study) for payload in payloads]
+    query = category(setup.schema.colour)
+    randomizer = k_ary_response(query.cells, 10**9)
+    payloads = [
+        encode_request(Request(study.digest, number, 0, query, randomizer))
+        for number in range(16 + past)
+    ]
+    asked = [examiner.request(payload, study) for payload in payloads]
+    assert all(isinstance(one, ExaminedRequest) for one in asked)
     signed = [SignedStudy(payload, bytes(32), bytes(64)) for payload in payloads]
     met = [examiner.study(one) for one in signed]
     for number in range(1, len(payloads)):
         payload = payloads[number]
-        assert examiner.named_study(payload, digest_of(payload)) is named[number]
-        assert examiner.request(payload, digest_of(payload), study) is asked[number]
+        assert examiner.request(payload, study) is asked[number]
         assert examiner.study(signed[number]) is met[number]
     first = payloads[0]
     for again, before in (
-        (examiner.named_study(first, digest_of(first)), named[0]),
-        (examiner.request(first, digest_of(first), study), asked[0]),
+        (examiner.request(first, study), asked[0]),
         (examiner.study(signed[0]), met[0]),
     ):
         assert (again is before) is (past == 0)
@@ -203,3 +203,14 @@ def test_a_ledger_with_more_answers_than_are_given_is_asked_in_vain(
     turn = device.begin([another])
     assert [refusal.reason for refusal in turn.refusals] == [Reason.OVER_LIFE_BUDGET] * (most < 3)
     turn.close()
+
+
+def test_a_request_under_another_study_than_it_names_is_not_remembered(
+    setup: DeviceSetup, study: ExaminedStudy
+) -> None:
+    examiner, query = Examiner(), category(setup.schema.colour)
+    payload = encode_request(Request(bytes(32), 0, 0, query, k_ary_response(query.cells, 10**9)))
+    refusal = examiner.request(payload, study)
+    assert isinstance(refusal, Refusal)
+    assert refusal.reason is Reason.UNKNOWN_STUDY
+    assert examiner.known(payload) == (digest_of(payload), bytes(32), None)

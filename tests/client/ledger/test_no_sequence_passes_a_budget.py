@@ -8,7 +8,6 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +140,7 @@ class Spending(RuleBasedStateMachine):
         """Windows of `days` days, and epochs of two."""
         window = None if self.window is None else Span((day - self.days + 1) * DAY, self.window)
         epoch = None if self.epoch is None else Span(day // 2 * 2 * DAY, self.epoch)
-        return replace(self.limits, window=window, epoch=epoch)
+        return self.limits._replace(window=window, epoch=epoch)
 
     def in_window(self, day: int) -> int:
         if self.window is None:

@@ -106,7 +106,7 @@ def mean_band(values: Sequence[float], confidence: float) -> Band:
     mean = sum(values) / count
     if len(set(values)) == 1:
         return Band(mean, None, None)
-    from scipy.special import stdtrit  # slow to import, and only needed here
+    from askance_aggregator.special_functions import stdtrit
 
     deviation = sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
     half = float(stdtrit(count - 1, (1 + confidence) / 2)) * deviation / sqrt(count)

@@ -153,8 +153,15 @@ class Replicas(Protocol):
         """Return the first and the last line of a transcript."""
         ...
 
-    def position(self) -> int:
-        """Return a position: reports that are durable later than now are stored after it."""
+    def stored(self, request_digests: Sequence[bytes]) -> tuple[list[EqualReports] | None, int]:
+        """Return all stored reports of these requests, and the position of now.
+
+        What becomes durable later is stored after the position.
+
+        Returns:
+          The reports; None: they may be too many to be held at one time, or the store is not
+          shared, and `Store.reports` has them.
+        """
         ...
 
     def stored_since(
@@ -217,9 +224,9 @@ class SoleReplica:
         """Return none."""
         return []
 
-    def position(self) -> int:
-        """Return 0."""
-        return 0
+    def stored(self, request_digests: Sequence[bytes]) -> tuple[list[EqualReports] | None, int]:
+        """Return None and 0."""
+        return None, 0
 
     def stored_since(
         self, request_digests: Sequence[bytes], position: int

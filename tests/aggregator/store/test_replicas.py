@@ -91,7 +91,8 @@ def test_the_one_process_of_a_store_holds_every_lease(kind: str, tmp_path: Path)
         made.replicas.cancel(STUDY)
         made.replicas.release(STUDY)
         made.close_round(STUDY, 0)
-        assert made.replicas.stored_since([REQUEST], made.replicas.position()) == ([], 0)
+        assert made.replicas.stored([REQUEST]) == (None, 0)
+        assert made.replicas.stored_since([REQUEST], 0) == ([], 0)
         never = threading.Event()
         assert list(made.replicas.looks(never)) == list(made.replicas.renewals(never)) == []
         assert made.replicas.listing() == []
@@ -269,13 +270,17 @@ def stored_since(store: Store, position: int) -> tuple[list[tuple[int, bytes]], 
     return [(ordinal, data) for data, ordinals in found for ordinal in ordinals], position
 
 
+def position_of(store: Store) -> int:
+    return store.replicas.stored([REQUEST])[1]
+
+
 def test_reports_of_other_replicas_are_found_from_a_position_on(
     first: Store, second: Store
 ) -> None:
     """Two writers commit in any order; a reader that goes on from its position misses no report."""
     open_round(first)
     second.accept([report(1_000)])
-    position = first.replicas.position()
+    position = position_of(first)
     found: set[int] = set()
     writing = threading.Barrier(3)
     done: list[int] = []
@@ -298,12 +303,12 @@ def test_reports_of_other_replicas_are_found_from_a_position_on(
     for thread in threads:
         thread.join()
     assert found - {1_000} == set(range(200))
-    assert first.replicas.stored_since([REQUEST], first.replicas.position())[0] == []
+    assert stored_since(first, position_of(first))[0] == []
 
 
 def test_equal_reports_are_found_together(first: Store) -> None:
     open_round(first)
-    position = first.replicas.position()
+    position = position_of(first)
     first.accept([report(ordinal, b"no" if ordinal % 3 else b"yes") for ordinal in range(300)])
     reports, _ = first.replicas.stored_since([REQUEST], position)
     assert sorted((data, len(ordinals)) for data, ordinals in reports) == [
@@ -312,13 +317,30 @@ def test_equal_reports_are_found_together(first: Store) -> None:
     ]
 
 
+def test_what_is_stored_is_read_at_once_if_it_is_little(
+    first: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_round(first)
+    assert first.replicas.stored([REQUEST])[0] == []
+    first.accept([report(ordinal) for ordinal in range(3)])
+    monkeypatch.setattr(postgresql_replicas, "_FEW", 3)
+    stored, position = first.replicas.stored([REQUEST])
+    assert stored is not None
+    assert [(data, sorted(ordinals)) for data, ordinals in stored] == [(b"r", [0, 1, 2])]
+    first.accept([report(3)])
+    stored, later = first.replicas.stored([REQUEST])
+    assert stored is None
+    assert later > position
+    assert (3, b"r") in stored_since(first, position)[0]
+
+
 def test_a_look_at_a_large_round_reads_what_is_new(
     first: Store, location: PostgresqlLocation
 ) -> None:
     """The database has no statistics of the study's table yet, and reads no report twice."""
     open_round(first)
     first.accept([report(ordinal) for ordinal in range(5_000)])
-    position = first.replicas.position()
+    position = position_of(first)
     first.accept([report(5_000)])
     assert len(stored_since(first, position)[0]) == 1
     with psycopg.connect(location.url) as connection:
@@ -343,7 +365,7 @@ def test_a_transaction_that_is_under_way_is_found_later(
             " SELECT part, number, 7, 'r' FROM askance.requests WHERE digest = %s",
             (REQUEST,),
         )
-        position = first.replicas.position()
+        position = position_of(first)
         first.accept([report(8)])
         reports, position = stored_since(first, position)
         assert reports == [(8, b"r")]
@@ -378,6 +400,24 @@ def test_a_hint_is_heard_before_the_next_look(
         hint.start()
     next(looks)
     assert time.monotonic() - began < 20
+    for hint in hints:
+        hint.join()
+    looks.close()
+
+
+def test_a_hint_of_its_own_wakes_no_replica(
+    first: Store, second: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgresql_replicas, "LOOK_S", 0.5)
+    looks = first.replicas.looks(threading.Event())
+    assert isinstance(looks, Generator)
+    next(looks)
+    hints = [threading.Timer(0.1 * number, first.replicas.hint) for number in (1, 2)]
+    began = time.monotonic()
+    for hint in hints:
+        hint.start()
+    next(looks)
+    assert time.monotonic() - began >= 0.5
     for hint in hints:
         hint.join()
     looks.close()

@@ -145,6 +145,17 @@ class StoredReports:
         """Tasks that enter reports now, or let other replicas look."""
         return list(self._at_work)
 
+    async def enter_first(self, opened: OpenRound) -> None:
+        """Enter what the store holds of a round that has not begun."""
+        stored, opened.position = await self._run(
+            self._store.replicas.stored, tuple(opened.requests)
+        )
+        if stored is None:
+            await self.enter_all(opened)
+            return
+        for data, ordinals in stored:
+            opened.add_equal(data, ordinals)
+
     async def enter_all(self, opened: OpenRound) -> None:
         """Enter what the store holds of a round, a page at a time."""
         for digest in opened.requests:

@@ -306,8 +306,7 @@ class Hub:
 
     async def _enter_stored(self, opened: OpenRound) -> None:
         """Enter what is stored of a round; the others of its members are to be asked."""
-        opened.position = await self._run(self._store.replicas.position)
-        await self._stored.enter_all(opened)
+        await self._stored.enter_first(opened)
         opened.begin()  # a device that connected meanwhile is asked by this loop, and not twice
 
     def _look_again(self, opened: OpenRound) -> None:

@@ -76,12 +76,13 @@ class PostgresqlDatabase:
         self._hold_lock = threading.Lock()
         self._hold: Connection | None = None
         self._hold_steps: list[Callable[[Connection], None]] = []
+        self._processes: set[int] = set()  # of the server, for connections that were made here
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             kwargs=self._connection_arguments,
             min_size=1,
             max_size=_CONNECTIONS,
             open=False,
-            configure=_configure,
+            configure=self._configure,
             timeout=_WAIT_S,
             reconnect_timeout=_RECONNECT_S,
             name="askance-store",
@@ -344,10 +345,21 @@ class PostgresqlDatabase:
             raise
         return connection
 
+    def has_process(self, number: int) -> bool:
+        """Return whether a process of the server serves a connection of this process.
+
+        True also for one that did and whose number another process has now, which is rare.
+        """
+        return number in self._processes
+
     def _connect(self) -> Connection:
         connection = psycopg.connect(**self._connection_arguments())
-        _configure(connection)
+        self._configure(connection)
         return connection
+
+    def _configure(self, connection: Connection) -> None:
+        _configure(connection)
+        self._processes.add(connection.info.backend_pid)
 
     def _connection_arguments(self) -> dict[str, Any]:
         return {**_DEFAULTS, **self._parameters(), "autocommit": True}

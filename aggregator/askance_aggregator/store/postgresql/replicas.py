@@ -74,11 +74,15 @@ SELECT line FROM transcript_lines WHERE study = %(study)s AND epoch = %(epoch)s
 """
 # Of one partition by its name: for a table that has no statistics yet, the planner would take the
 # primary key, which begins with the partition, and read each report of the round. Symbols are few:
-# equal reports are one row, with the users as big-endian words.
+# equal reports are one row, with the users as big-endian words. The first row is the position of
+# the statement: what its snapshot lacks is stored after it.
 _STORED_SINCE = sql.SQL(
-    "SELECT data, string_agg(int8send(ordinal), ''::bytea) FROM {}"
+    "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, ''::bytea, ''::bytea"
+    " UNION ALL SELECT 0, data, string_agg(int8send(ordinal), ''::bytea) FROM {}"
     " WHERE request = ANY(%s::bigint[]) AND arrived >= %s::text::xid8 GROUP BY request, data"
 )
+_FEW = 1 << 16  # reports that are held at one time, some 10 MB
+_MORE = sql.SQL("SELECT FROM {} WHERE request = ANY(%s::bigint[]) OFFSET %s LIMIT 1")
 
 
 class PostgresqlReplicas:
@@ -166,8 +170,7 @@ class PostgresqlReplicas:
                     if listening is None:
                         listening = self._database.connect()
                         listening.execute(f"LISTEN {_CHANNEL}".encode())
-                    for _ in listening.notifies(timeout=LOOK_S, stop_after=1):
-                        pass
+                    self._await_hint(listening)
                 except (StoreError, psycopg.Error):
                     if listening is not None:
                         listening.close()
@@ -210,29 +213,20 @@ class PostgresqlReplicas:
 
         return self._database.read(read)
 
-    def position(self) -> int:
-        return self._database.read(_position)
+    def stored(self, request_digests: Sequence[bytes]) -> tuple[list[EqualReports] | None, int]:
+        def read(connection: Connection) -> tuple[list[EqualReports] | None, int]:
+            for part, numbers in _parts(connection, request_digests).items():
+                more = _MORE.format(sql.Identifier(f"reports_{part}"))
+                if connection.execute(more, (numbers, _FEW)).fetchone() is not None:
+                    return None, _position(connection)
+            return _stored_since(connection, request_digests, 0)
+
+        return self._database.read(read)
 
     def stored_since(
         self, request_digests: Sequence[bytes], position: int
     ) -> tuple[list[EqualReports], int]:
-        def read(connection: Connection) -> tuple[list[EqualReports], int]:
-            now = _position(connection)  # before the rows: what they lack is stored after it
-            requests: dict[int, list[int]] = {}
-            for part, number in connection.execute(
-                "SELECT part, number FROM requests WHERE digest = ANY(%s::bytea[])",
-                (list(request_digests),),
-            ):
-                requests.setdefault(part, []).append(number)
-            found: list[EqualReports] = []
-            for part, numbers in requests.items():
-                statement = _STORED_SINCE.format(sql.Identifier(f"reports_{part}"))
-                rows = connection.execute(statement, (numbers, str(position)), binary=True)
-                for data, users in rows:
-                    found.append(EqualReports(data, np.frombuffer(users, ">i8").astype(np.int64)))
-            return found, now
-
-        return self._database.read(read)
+        return self._database.read(lambda c: _stored_since(c, request_digests, position))
 
     def check(self, connection: Connection, study: int) -> None:
         """Check in a transaction that this process may drive a study.
@@ -262,6 +256,14 @@ class PostgresqlReplicas:
         with self._lock:  # a lease that is given back meanwhile must not be renewed after it
             kept = self._database.write(step)
             return frozenset(self._forget(study) for study in set(self._held) - kept)
+
+    def _await_hint(self, listening: Connection) -> None:
+        """Wait for a hint of another process, for `LOOK_S` at most."""
+        until = time.monotonic() + LOOK_S
+        while (left := until - time.monotonic()) > 0:
+            for hint in listening.notifies(timeout=left, stop_after=1):
+                if not self._database.has_process(hint.pid):
+                    return
 
     def _forget(self, study: int) -> bytes:
         del self._held[study]
@@ -301,6 +303,34 @@ def _expire(connection: Connection, study: int, token: int) -> None:
         (study, token),
     )
     notify(connection)
+
+
+def _parts(connection: Connection, request_digests: Sequence[bytes]) -> dict[int, list[int]]:
+    """Return the numbers of requests, by the partitions of their reports."""
+    requests: dict[int, list[int]] = {}
+    for part, number in connection.execute(
+        "SELECT part, number FROM requests WHERE digest = ANY(%s::bytea[])",
+        (list(request_digests),),
+    ):
+        requests.setdefault(part, []).append(number)
+    return requests
+
+
+def _stored_since(
+    connection: Connection, request_digests: Sequence[bytes], position: int
+) -> tuple[list[EqualReports], int]:
+    positions: list[int] = []
+    found: list[EqualReports] = []
+    for part, numbers in _parts(connection, request_digests).items():
+        statement = _STORED_SINCE.format(sql.Identifier(f"reports_{part}"))
+        for now, data, users in connection.execute(
+            statement, (numbers, str(position)), binary=True
+        ):
+            if now:
+                positions.append(now)
+            else:
+                found.append(EqualReports(data, np.frombuffer(users, ">i8").astype(np.int64)))
+    return found, min(positions, default=position)
 
 
 def _position(connection: Connection) -> int:

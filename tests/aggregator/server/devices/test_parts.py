@@ -171,6 +171,13 @@ class TestMessagesOfParts:
         sizes = [len(next_message(parts)) // len(part) for _ in range(3)]
         assert sizes == [MAX_REQUESTS, MAX_REQUESTS, 1]
 
+    def test_requests_that_are_one_part_are_counted_each(self) -> None:
+        rounds = [asking(b"%d" % number) * 40 for number in range(3)]
+        parts = deque(rounds)
+        assert [next_message(parts) for _ in rounds] == rounds
+        parts = deque([rounds[0], asking(b"x") * 24, asking(b"y")])
+        assert len(decode_response(next_message(parts)).requests) == MAX_REQUESTS
+
     def test_large_parts_go_one_by_one(self) -> None:
         large, small = asking(bytes(MAX_RESPONSE_BYTES // 2 + 1)), asking(b"small")
         parts = deque([large, large, small])

@@ -1,0 +1,156 @@
+"""Reports that other replicas have stored: no news is lost, and few hints say it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from askance_aggregator.server.devices.followed_rounds import StoredReports
+from askance_aggregator.server.devices.open_round import OpenRound
+from askance_aggregator.store import MemoryStore, SoleReplica
+from askance_aggregator.store.replicas import EqualReports
+from askance_client.codec import encode_report
+from askance_client.messages import Report
+
+USERS = 3
+
+
+class Shared(SoleReplica):
+    """Replicas of which another one stores reports."""
+
+    shared = True
+
+    def __init__(self) -> None:
+        self.stored: list[EqualReports] = []
+        self.hints = 0
+
+    def hint(self) -> None:
+        self.hints += 1
+
+    def stored_since(
+        self, request_digests: Sequence[bytes], position: int
+    ) -> tuple[list[EqualReports], int]:
+        return list(self.stored), position
+
+
+class Scene:
+    """An open round, and a store whose reads take as long as a test likes."""
+
+    def __init__(self, world: Any) -> None:
+        round_ = world.broadcast(USERS)
+        self.answered = 0
+        self.opened = OpenRound(round_, world.accounts(USERS), self.note_answered)
+        self.data = encode_report(Report(round_.groups[0].digest, b"\x01", 1, 1))
+        self.replicas = Shared()
+        store = MemoryStore()
+        store.replicas = self.replicas
+        self.let = asyncio.Event()
+        self.let.set()
+        self.reads = 0
+        self.reports = StoredReports(store, self.run)
+
+    def note_answered(self) -> None:
+        self.answered += 1
+
+    async def run(self, work: Callable[..., Any], *words: Any) -> Any:
+        self.reads += 1
+        found = work(*words)
+        await self.let.wait()
+        return found
+
+    def store(self, *ordinals: int) -> None:
+        self.replicas.stored.append(EqualReports(self.data, np.array(ordinals)))
+
+    def add(self, ordinal: int) -> None:
+        arrival = self.opened.examine(ordinal, self.data)
+        assert not isinstance(arrival, int)
+        self.opened.add(arrival)
+
+
+async def turns() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def test_news_that_comes_during_a_look_is_looked_at(world: Any, run: Callable[[Any], Any]) -> None:
+    async def scenario() -> None:
+        scene = Scene(world)
+        scene.opened.begin()
+        scene.let.clear()
+        scene.reports.look([scene.opened])
+        await turns()
+        scene.store(0, 1, 2)  # after the store was read
+        scene.reports.look([scene.opened])
+        scene.let.set()
+        await scene.opened.closed()
+        assert (scene.opened.outstanding, scene.reads) == (0, 2)
+        await turns()
+        assert scene.reports.tasks == []
+
+    run(scenario())
+
+
+def test_news_that_comes_before_a_round_has_begun_is_kept(
+    world: Any, run: Callable[[Any], Any]
+) -> None:
+    async def scenario() -> None:
+        scene = Scene(world)
+        scene.reports.look([scene.opened])
+        assert (scene.opened.news, scene.reports.tasks) == (True, [])
+        await scene.reports.enter_new(scene.opened)
+        assert not scene.opened.news
+
+    run(scenario())
+
+
+def test_hints_within_a_short_time_are_one(world: Any, run: Callable[[Any], Any]) -> None:
+    async def scenario() -> None:
+        scene = Scene(world)
+        for _ in range(5):
+            scene.reports.hint()
+        await asyncio.wait(scene.reports.tasks)
+        assert scene.replicas.hints == 1
+        scene.reports.hint()
+        await turns()
+        for _ in range(5):
+            scene.reports.hint()  # after one was given: once more
+        await asyncio.wait(scene.reports.tasks)
+        assert scene.replicas.hints == 3
+
+    run(scenario())
+
+
+def test_it_is_said_when_those_that_were_asked_have_answered(
+    world: Any, run: Callable[[Any], Any]
+) -> None:
+    async def scenario() -> None:
+        scene = Scene(world)
+        scene.opened.begin()
+        for ordinal in (0, 0, 1):
+            scene.opened.note_asked(ordinal)
+        scene.add(2)  # asked by another process
+        scene.add(0)
+        assert scene.answered == 0
+        scene.add(1)
+        scene.add(1)
+        assert scene.answered == 1
+
+    run(scenario())
+
+
+def test_an_answer_that_another_process_took_is_awaited_no_more(
+    world: Any, run: Callable[[Any], Any]
+) -> None:
+    async def scenario() -> None:
+        scene = Scene(world)
+        scene.opened.begin()
+        for ordinal in (0, 1):
+            scene.opened.note_asked(ordinal)
+        scene.opened.add_equal(scene.data, np.array([0, *range(10, 20)]))
+        scene.add(1)
+        assert (scene.answered, scene.opened.outstanding) == (1, 1)
+
+    run(scenario())

@@ -72,6 +72,7 @@ def encode_devices(devices: Sequence[DeviceEntry]) -> bytes:
                 gateway=one.gateway,
                 enrolled_day=one.enrolled_day or 0,
                 seen_day=one.seen_day or 0,
+                software=one.software,
             )
             for one in devices
         ]
@@ -90,6 +91,7 @@ def decode_devices(data: bytes) -> list[DeviceEntry]:
             one.gateway,
             one.enrolled_day or None,
             one.seen_day or None,
+            one.software,
         )
         for one in message.devices
     ]

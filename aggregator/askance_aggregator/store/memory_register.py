@@ -65,6 +65,7 @@ class MemoryRegister:
         self._changed: dict[int, tuple[int, DeviceState]] = {}  # ordinal: standing, state
         self._changed_gateways: dict[int, tuple[int, DeviceState]] = {}
         self._seen: dict[int, int] = {}
+        self._software: dict[int, str] = {}
         self._users: dict[tuple[bytes, int], NDArray[np.int64]] = {}
         self._populations: dict[bytes, TaggedPopulation] = {}
         self._tokens: dict[bytes, TokenEntry] = {}
@@ -153,6 +154,7 @@ class MemoryRegister:
                 self._changed[ordinal] = (self._standing, DeviceState.FORGOTTEN)
                 self._tags.pop(ordinal, None)
                 self._seen.pop(ordinal, None)
+                self._software.pop(ordinal, None)
         return Affected(len(selected))
 
     def count(self) -> RegisterCount:
@@ -205,9 +207,10 @@ class MemoryRegister:
                 {of: state for of, (at, state) in self._changed_gateways.items() if at > since},
             )
 
-    def note_seen(self, ordinals: Sequence[int], day: int) -> None:
+    def note_seen(self, ordinals: Sequence[int], day: int, software: str = "") -> None:
         with self._lock:
-            self._seen.update(dict.fromkeys(ordinals, day))
+            self._seen.update({one: max(day, self._seen.get(one, day)) for one in ordinals})
+            self._software.update(dict.fromkeys(ordinals, software))
 
     def keep_token(self, token_id: bytes, limit: int, ends_unix_s: int) -> None:
         with self._lock:
@@ -288,4 +291,5 @@ class MemoryRegister:
             ids.get(device.gateway, b""),
             None,
             self._seen.get(ordinal),
+            self._software.get(ordinal, ""),
         )

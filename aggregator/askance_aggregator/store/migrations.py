@@ -217,6 +217,9 @@ CREATE TABLE tagged_populations (
 # Lists of ended studies by state, newest first; and their costs, without the results beside them.
 _LISTS = "CREATE INDEX ended_studies ON conclusions (state, study, max_asked) WHERE epoch = 0;"
 
+# Name and version of a device's program, as it stated them at its last noted call.
+_SOFTWARE = "ALTER TABLE devices ADD COLUMN software TEXT CHECK (length(software) <= 48);"
+
 KIND = FileKind(
     name="store",
     application=0x61736B73,  # "asks"
@@ -236,6 +239,7 @@ KIND = FileKind(
         _CERTIFICATES,
         _TAGGED_POPULATIONS,
         _LISTS,
+        _SOFTWARE,
     ),
     undone="nothing was stored",
     make="make one with `aggregator init`",

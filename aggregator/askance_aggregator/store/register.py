@@ -52,6 +52,8 @@ class DeviceEntry:
       gateway: id of the gateway that it is a member of; empty: of none.
       enrolled_day: days since 1970, UTC; None: enrolled before the register noted it.
       seen_day: the last day on which it called; None: no call was noted.
+      software: name and version of the program of its last noted call, as it, or its gateway,
+        stated them; empty: it stated none.
     """
 
     device_id: bytes
@@ -61,6 +63,7 @@ class DeviceEntry:
     gateway: bytes = b""
     enrolled_day: int | None = None
     seen_day: int | None = None
+    software: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,8 +263,14 @@ class Register(Protocol):
         """Return the states that changed after a standing number, and the number now."""
         ...
 
-    def note_seen(self, ordinals: Sequence[int], day: int) -> None:
-        """Note that devices called on a day, in days since 1970."""
+    def note_seen(self, ordinals: Sequence[int], day: int, software: str = "") -> None:
+        """Note that devices called; rows that say so already are not written.
+
+        Args:
+          ordinals: of the devices.
+          day: of the call, in days since 1970.
+          software: that they stated, all of them; empty: none.
+        """
         ...
 
     def keep_token(self, token_id: bytes, limit: int, ends_unix_s: int) -> None:

@@ -33,7 +33,8 @@ _SEEN_AT_ONCE = 500  # ordinals of one statement
 _LEVEL = 1  # of compression: a list of users is written once, and mostly gaps of 1
 
 _ENTRY = (
-    "SELECT device_id, ordinal, devices.state, coalesce(gateway_id, ?), enrolled_day, seen_day"
+    "SELECT device_id, ordinal, devices.state, coalesce(gateway_id, ?), enrolled_day, seen_day,"
+    " coalesce(software, '')"
     " FROM devices LEFT JOIN gateways ON gateways.number = devices.gateway"
 )
 _PAGE = " WHERE devices.ordinal > ? ORDER BY devices.ordinal LIMIT ?"
@@ -258,14 +259,16 @@ class RegisterRows:
             {gateway: DeviceState(state) for gateway, state in gateways},
         )
 
-    def note_seen(self, ordinals: Sequence[int], day: int) -> None:
+    def note_seen(self, ordinals: Sequence[int], day: int, software: str = "") -> None:
         def step(execute: Execute) -> None:
             for start in range(0, len(ordinals), _SEEN_AT_ONCE):
                 part = sorted(ordinals[start : start + _SEEN_AT_ONCE])
                 execute(
-                    f"UPDATE devices SET seen_day = ? WHERE ordinal IN ({_marks(part)})"
-                    " AND coalesce(seen_day, -1) < ?",
-                    (day, *part, day),
+                    "UPDATE devices SET software = ?,"
+                    " seen_day = CASE WHEN coalesce(seen_day, -1) < ? THEN ? ELSE seen_day END"
+                    f" WHERE ordinal IN ({_marks(part)})"
+                    " AND (coalesce(seen_day, -1) < ? OR coalesce(software, '') <> ?)",
+                    (software, day, day, *part, day, software),
                 )
 
         self._transactions.write(step)
@@ -343,9 +346,9 @@ def _entries(execute: Execute, statement: str, parameters: Sequence[object]) -> 
             tags.setdefault(ordinal, []).append(tag)
     return [
         DeviceEntry(
-            device_id, ordinal, DeviceState(state), tuple(tags.get(ordinal, ())), gateway, *days
+            device_id, ordinal, DeviceState(state), tuple(tags.get(ordinal, ())), gateway, *calls
         )
-        for device_id, ordinal, state, gateway, *days in rows
+        for device_id, ordinal, state, gateway, *calls in rows
     ]
 
 

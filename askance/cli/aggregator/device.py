@@ -122,7 +122,7 @@ def _list(arguments: argparse.Namespace) -> int:
             }
         )
         return 0
-    heads = ("id", "ordinal", "state", "tags", "gateway", "enrolled", "last seen")
+    heads = ("id", "ordinal", "state", "tags", "gateway", "enrolled", "last seen", "software")
     print_table(heads, [_row(one) for one in found])
     print(f"{counts.active:,} active, {counts.revoked:,} revoked, {counts.forgotten:,} forgotten")
     if more:
@@ -208,6 +208,7 @@ def _entry(entry: DeviceEntry) -> dict[str, Any]:
         "gateway": entry.gateway.hex() or None,
         "enrolled_day": day_text(entry.enrolled_day),
         "seen_day": day_text(entry.seen_day),
+        "software": entry.software or None,
     }
 
 

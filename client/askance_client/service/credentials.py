@@ -6,23 +6,30 @@ it no message. Values under keys that end in "-bin" are bytes; gRPC encodes them
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from askance_client.service.exchange import MAX_ENROLMENT_TOKEN_BYTES, PROTOCOL
 from askance_client.service.identity import MAX_ID_BYTES, MAX_TOKEN_BYTES, Identity
+from askance_client.version import __version__
 
 PROTOCOL_KEY = "askance-protocol"
 DEVICE_KEY = "askance-device-bin"
 GATEWAY_KEY = "askance-gateway-bin"
 TOKEN_KEY = "askance-token-bin"
 ENROLMENT_KEY = "askance-enrolment-bin"
+SOFTWARE_KEY = "askance-software"
+SOFTWARE = f"askance-client/{__version__}"
+"""Name and version of this package, which an operator is shown; the same on every device."""
 RETRY_KEY = "askance-retry-after-ms"
 """In the trailing metadata of a call that was refused: when to call again, in milliseconds."""
 
 _MAX_RETRY_DIGITS = 9  # 11 days; longer text is no delay
 _MAX_PROTOCOL_DIGITS = 4  # longer text is no version
+_SPOKEN = ((PROTOCOL_KEY, str(PROTOCOL)), (SOFTWARE_KEY, SOFTWARE))
+_SOFTWARE_TEXT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+/-]{0,47}")  # other text reads as none
 
 Metadata: TypeAlias = tuple[tuple[str, str | bytes], ...]
 Received: TypeAlias = Iterable[tuple[str, str | bytes]] | None
@@ -33,31 +40,25 @@ Received: TypeAlias = Iterable[tuple[str, str | bytes]] | None
 class Credentials:
     """Protocol version, device id and token of a call; 0 and no bytes where they are missing.
 
-    `gateway_id` is of a gateway that calls for its members, which names no device.
+    `gateway_id` is of a gateway that calls for its members, which names no device. `software` is
+    the name and version of the caller's program; empty: it states none.
     """
 
     protocol: int
     device_id: bytes
     token: bytes = field(repr=False)
     gateway_id: bytes = b""
+    software: str = ""
 
 
 def device_metadata(identity: Identity) -> Metadata:
     """Return the metadata of a device's CheckIn or Participate."""
-    return (
-        (PROTOCOL_KEY, str(PROTOCOL)),
-        (DEVICE_KEY, identity.device_id),
-        (TOKEN_KEY, identity.token),
-    )
+    return (*_SPOKEN, (DEVICE_KEY, identity.device_id), (TOKEN_KEY, identity.token))
 
 
 def gateway_metadata(identity: Identity) -> Metadata:
     """Return the metadata of a gateway's Relay."""
-    return (
-        (PROTOCOL_KEY, str(PROTOCOL)),
-        (GATEWAY_KEY, identity.device_id),
-        (TOKEN_KEY, identity.token),
-    )
+    return (*_SPOKEN, (GATEWAY_KEY, identity.device_id), (TOKEN_KEY, identity.token))
 
 
 def enrolment_metadata(token: bytes) -> Metadata:
@@ -68,11 +69,13 @@ def enrolment_metadata(token: bytes) -> Metadata:
 def read_credentials(metadata: Received) -> Credentials:
     """Read a caller's credentials; values that are too long for an identity read as none."""
     found = dict(metadata or ())
+    software = str(found.get(SOFTWARE_KEY, ""))
     return Credentials(
         protocol_of(metadata),
         _bounded(found.get(DEVICE_KEY), MAX_ID_BYTES),
         _bounded(found.get(TOKEN_KEY), MAX_TOKEN_BYTES),
         _bounded(found.get(GATEWAY_KEY), MAX_ID_BYTES),
+        software if _SOFTWARE_TEXT.fullmatch(software) else "",
     )
 
 

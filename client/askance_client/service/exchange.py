@@ -206,16 +206,6 @@ def decode_response(data: bytes) -> Response:
     )
 
 
-def count_contents(response: bytes) -> tuple[int, int]:
-    """Count a response's requests, and the entries of all tables in them (see `MAX_ENTRIES`).
-
-    Raises:
-      RemoteProtocolError: not a response.
-    """
-    requests = parse(pb.CheckInResponse, response, limit=MAX_RESPONSE_BYTES).requests
-    return len(requests), entries_of(requests)
-
-
 def entries_of(requests: Iterable[bytes]) -> int:
     """Count entries without laying a table out; bytes that are no request have none."""
     total = 0

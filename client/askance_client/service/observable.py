@@ -27,6 +27,7 @@ or retries is a change of this module.
 | wait that an aggregator asked for | bounded, plus as much at random      | `asked_wait_ms`   |
 | pause between check-ins           | as asked for, not below a least      | `pause_ms`        |
 | bytes of a repeated report        | the stored bytes                     | `Outbox`, ledger  |
+| name of the software in a call    | this package and its version         | `SOFTWARE`        |
 
 Privacy: the order is a function of the set of device ids, which the aggregator receives in any
   case. An id is HMAC-SHA-256 of a member's name under the secret of a folder (`Secret.member`), so

@@ -513,6 +513,7 @@ class DeviceEntry(_message.Message):
     GATEWAY_FIELD_NUMBER: _builtins.int
     ENROLLED_DAY_FIELD_NUMBER: _builtins.int
     SEEN_DAY_FIELD_NUMBER: _builtins.int
+    SOFTWARE_FIELD_NUMBER: _builtins.int
     device_id: _builtins.bytes
     ordinal: _builtins.int
     revoked: _builtins.bool
@@ -522,6 +523,8 @@ class DeviceEntry(_message.Message):
     """days since 1970, UTC; 0: not known"""
     seen_day: _builtins.int
     """the last day on which it called; 0: not known"""
+    software: _builtins.str
+    """that it named when it called last; empty: none"""
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     def __init__(
@@ -534,10 +537,11 @@ class DeviceEntry(_message.Message):
         gateway: _builtins.bytes = ...,
         enrolled_day: _builtins.int = ...,
         seen_day: _builtins.int = ...,
+        software: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["device_id", b"device_id", "enrolled_day", b"enrolled_day", "gateway", b"gateway", "ordinal", b"ordinal", "revoked", b"revoked", "seen_day", b"seen_day", "tags", b"tags"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["device_id", b"device_id", "enrolled_day", b"enrolled_day", "gateway", b"gateway", "ordinal", b"ordinal", "revoked", b"revoked", "seen_day", b"seen_day", "software", b"software", "tags", b"tags"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

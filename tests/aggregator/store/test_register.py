@@ -116,6 +116,17 @@ class TestLists:
         register.note_seen([0, 1], 20_001)
         assert [entry.seen_day for entry in register.devices(limit=2)] == [20_001, 20_001]
 
+    def test_the_software_of_the_last_call_is_kept(self, register: Register) -> None:
+        register.note_seen([1, 2], 20_001, "askance-client/0.1.0")
+        register.note_seen([2], 20_001, "askance-client/0.2.0")
+        register.note_seen([1], 20_000, "other/1")  # of a process whose day ends later
+        found = {one.ordinal: (one.seen_day, one.software) for one in register.devices(limit=3)}
+        assert found[0] == (None, "")
+        assert found[1] == (20_001, "other/1")
+        assert found[2] == (20_001, "askance-client/0.2.0")
+        register.note_seen([2], 20_002)  # an older device states none
+        assert register.devices(limit=3)[2].software == ""
+
     def test_an_unknown_id_and_a_page_of_no_size_are_refused(self, register: Register) -> None:
         with pytest.raises(UnknownDevice, match="got 6e6f6e65"):
             register.show(b"none")

@@ -141,7 +141,7 @@ class Admission:
         if not _has_token(device, credentials.token):
             raise Unauthenticated("expected an enrolled device and its token (see `device enroll`)")
         self.standings.check_device(device.ordinal)
-        self.standings.saw(device.ordinal)
+        self.standings.saw(device.ordinal, credentials.software)
         return device.ordinal
 
     async def relay_caller(self, credentials: Credentials, peer: str) -> RelayCaller:
@@ -164,8 +164,12 @@ class Admission:
         self.standings.check_gateway(gateway.number)
         return RelayCaller(gateway.number)
 
-    async def members(self, joins: Sequence[Join]) -> list[EnrolledDevice | None]:
+    async def members(self, joins: Sequence[Join], software: str) -> list[EnrolledDevice | None]:
         """Look up the devices that a gateway proves by their tokens; they are not remembered.
+
+        Args:
+          joins: the devices.
+          software: that the gateway stated.
 
         Returns:
           Per join the device; None if no device has that id and token, or it may not take part.
@@ -189,7 +193,7 @@ class Admission:
         ]
         for device in admitted:
             if device is not None:
-                self.standings.saw(device.ordinal)
+                self.standings.saw(device.ordinal, software)
         return admitted
 
     def forget(self, ordinals: Collection[int]) -> None:

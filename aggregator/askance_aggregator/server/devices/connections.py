@@ -10,7 +10,7 @@ from typing import Protocol
 
 import grpc
 
-from askance_aggregator.server.devices.open_round import OpenRound
+from askance_aggregator.server.devices.open_round import OpenRound, count_contents
 from askance_client.messages import AckStatus
 from askance_client.service import (
     MAX_ENTRIES,
@@ -18,7 +18,6 @@ from askance_client.service import (
     MAX_REQUESTS,
     MAX_RESPONSE_BYTES,
     Response,
-    count_contents,
     encode_response,
 )
 

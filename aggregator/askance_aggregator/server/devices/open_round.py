@@ -21,6 +21,7 @@ from askance_aggregator.studies.intake import Arrival, CheckedMessage, Intake
 from askance_aggregator.studies.rounds import Round
 from askance_aggregator.studies.tallies import Tally
 from askance_aggregator.transitions import next_state
+from askance_client.codec import parse
 from askance_client.errors import AskanceError
 from askance_client.messages import AckStatus, Report, SignedStudy
 from askance_client.service import (
@@ -28,9 +29,10 @@ from askance_client.service import (
     MAX_REQUESTS,
     MAX_RESPONSE_BYTES,
     Response,
-    count_contents,
     encode_response,
+    entries_of,
 )
+from askance_protos.v1 import exchange_pb2
 
 _MESSAGES = 1 << 12  # messages of a round that are kept checked
 _MANY = 8  # equal reports that are counted together: numpy takes as long as for some one by one
@@ -288,3 +290,9 @@ class OpenRound:
                 self._closing.set_result(None)
             else:
                 self._closing.set_exception(error)
+
+
+def count_contents(part: bytes) -> tuple[int, int]:
+    """Count the requests of a part of a response, and the entries of all tables in them."""
+    requests = parse(exchange_pb2.CheckInResponse, part, limit=MAX_RESPONSE_BYTES).requests
+    return len(requests), entries_of(requests)

@@ -15,7 +15,7 @@ from askance_aggregator.server.devices.settings import Settings
 from askance_aggregator.server.devices.standings import LAST_WORDS
 from askance_aggregator.store import EnrolledDevice
 from askance_aggregator.store.register import DeviceState
-from askance_client.service import Absence, Join, MemberReports, decode_batch
+from askance_client.service import Absence, Join, MemberReports, decode_batch, read_credentials
 
 
 class Relay:
@@ -67,6 +67,7 @@ class Relay:
           RemoteProtocolError: the gateway broke the protocol; nothing of that batch was taken.
           StoreError: nothing of the last batch may be acknowledged.
         """
+        software = read_credentials(context.invocation_metadata()).software
         batch = decode_batch(await read_message(context, self._settings.first_message_s))
         connection = GatewayConnection(
             batch.known_studies, context.write, context.abort, caller.most_members
@@ -76,7 +77,7 @@ class Relay:
             while True:
                 self._check(caller)
                 connection.settled(batch.settled)
-                await self._join(caller, connection, batch.joins)
+                await self._join(caller, connection, batch.joins, software)
                 await self._deliver(connection, batch.reports)
                 connection.flush()
                 await connection.flushed()
@@ -98,11 +99,15 @@ class Relay:
             self._standings.check_device(caller.ordinal)
 
     async def _join(
-        self, caller: RelayCaller, connection: GatewayConnection, joins: Sequence[Join]
+        self,
+        caller: RelayCaller,
+        connection: GatewayConnection,
+        joins: Sequence[Join],
+        software: str,
     ) -> None:
         if not joins:
             return
-        devices = await self._admission.members(joins)
+        devices = await self._admission.members(joins, software)
         admitted: list[tuple[int, int]] = []  # numbers and ordinals
         for join, device in zip(joins, devices, strict=True):
             absence = self._absence(caller, device, len(admitted))

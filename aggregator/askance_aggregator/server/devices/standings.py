@@ -20,6 +20,7 @@ _LOGGER = logging.getLogger(__name__)
 _LOOK_S = 0.3  # between two looks: an operator's command is in force within a second
 _SEEN_LOOKS = 20  # looks between two writes of the days on which devices called
 _DAY_S = 86_400
+_OTHERS = 255  # number of all software of a day but the first 254
 
 
 LAST_WORDS = {
@@ -50,8 +51,9 @@ class Standings:
         self._devices: dict[int, DeviceState] = {}  # without those that may take part
         self._gateways: dict[int, DeviceState] = {}
         self._day = 0
-        self._seen = bytearray()  # a bit per ordinal: noted on this day
-        self._calling: list[int] = []  # seen, not noted yet
+        self._seen = bytearray()  # per ordinal: number of its software; 0: no call on this day
+        self._software: dict[str, int] = {}  # numbers of this day
+        self._calling: dict[int, str] = {}  # software of devices that were seen, not noted yet
 
     def bars(self, ordinal: int) -> bool:
         """Return whether a device may not take part."""
@@ -75,17 +77,25 @@ class Standings:
         if number in self._gateways:
             raise Revoked(f"gateway: {LAST_WORDS[self._gateways[number]]}")
 
-    def saw(self, ordinal: int) -> None:
-        """Remember that a device called, to be noted as the day of its last call."""
+    def saw(self, ordinal: int, software: str) -> None:
+        """Remember that a device called, to be noted once a day, and when its software changes.
+
+        Args:
+          ordinal: of the device.
+          software: that it stated; empty: none. Callers may state what they like: changes between
+            others than the first 254 of a day are noted on the next one.
+        """
         day = self._now_s() // _DAY_S
         if day != self._day:
-            self._day, self._seen = day, bytearray()
-        byte, bit = ordinal >> 3, 1 << (ordinal & 7)
-        if byte >= len(self._seen):
-            self._seen.extend(bytes(byte + 1 - len(self._seen) + len(self._seen) // 8))
-        if not self._seen[byte] & bit:
-            self._seen[byte] |= bit
-            self._calling.append(ordinal)
+            self._day, self._seen, self._software = day, bytearray(), {}
+        if ordinal >= len(self._seen):
+            self._seen.extend(bytes(ordinal + 1 - len(self._seen) + len(self._seen) // 8))
+        number = self._software.get(software, _OTHERS)
+        if number == _OTHERS and len(self._software) < _OTHERS - 1:
+            number = self._software[software] = len(self._software) + 1
+        if self._seen[ordinal] != number:
+            self._seen[ordinal] = number
+            self._calling[ordinal] = software
 
     async def load(self) -> None:
         """Read the register as it is.
@@ -130,9 +140,17 @@ class Standings:
     async def _note_seen(self) -> None:
         if not self._calling:
             return
-        calling, self._calling = self._calling, []
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._executor, self._register.note_seen, calling, self._day)
+        calling, self._calling = self._calling, {}
+        by_software: dict[str, list[int]] = {}
+        for ordinal, software in calling.items():
+            by_software.setdefault(software, []).append(ordinal)
+        day, note, loop = self._day, self._register.note_seen, asyncio.get_running_loop()
+
+        def note_all() -> None:
+            for software, ordinals in by_software.items():
+                note(ordinals, day, software)
+
+        await loop.run_in_executor(self._executor, note_all)
 
 
 def _enter(known: dict[int, DeviceState], changed: dict[int, DeviceState]) -> None:

@@ -209,6 +209,11 @@ CREATE INDEX studies_by_key ON studies (public_key, number);
 CREATE INDEX ended_studies ON conclusions (state, study, max_asked) WHERE epoch = 0;
 """
 
+# Name and version of a device's program, as it stated them at its last noted call.
+_SOFTWARE = """
+ALTER TABLE devices ADD COLUMN software text CHECK (octet_length(software) <= 48);
+"""
+
 STEPS = (
     _FIRST,
     _REPLICAS,
@@ -221,6 +226,7 @@ STEPS = (
     _CERTIFICATES,
     _TAGGED_POPULATIONS,
     _LISTS,
+    _SOFTWARE,
 )
 VERSION = len(STEPS)
 

@@ -21,6 +21,7 @@ from grpc import aio
 from askance_aggregator.server.devices import AggregatorServer
 from askance_aggregator.store import MemoryStore
 from askance_client.service import SERVICE, Metadata, Response, decode_response
+from askance_client.service.credentials import SOFTWARE, SOFTWARE_KEY
 
 if TYPE_CHECKING:
     from tests.aggregator.server.devices.conftest import World
@@ -114,7 +115,11 @@ class OldAggregator:
 def test_a_device_says_to_an_older_aggregator_what_an_older_device_said(
     world: World, run: Run, place: int
 ) -> None:
-    """Credentials and messages are the same bytes, the randomized report included."""
+    """Credentials and messages are the same bytes, the randomized report included.
+
+    The one addition is the public name of the software, in metadata: an older aggregator picks its
+    keys among those that gRPC adds to every call, and passes over others.
+    """
     calls = recorded(place)
     old = OldAggregator(calls)
 
@@ -130,4 +135,4 @@ def test_a_device_says_to_an_older_aggregator_what_an_older_device_said(
     run(scenario())
     assert [request for request, _ in old.received] == [call.request for call in calls]
     for (_, given), call in zip(old.received, calls, strict=True):
-        assert sorted(given) == sorted(call.metadata)
+        assert sorted(given) == sorted([*call.metadata, (SOFTWARE_KEY, SOFTWARE)])

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from markupsafe import Markup
 
+from askance_aggregator.reports.texts import counted
 from askance_client.accounting import format_nats
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -97,6 +98,7 @@ def _utc(unix_s: int) -> datetime | None:
 
 FILTERS = {
     "count": count_text,
+    "counted": counted,
     "rate": rate_text,
     "size": size_text,
     "duration": length_text,

@@ -9,6 +9,7 @@ from markupsafe import Markup
 from askance.console.charts.svg import chart, element, nice_ticks
 from askance.console.formats import count_text
 from askance.console.study_record import RoundRecord
+from askance_aggregator.reports.texts import counted
 
 _WIDTH, _HEIGHT = 400, 170
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 8, 12, 34
@@ -45,4 +46,6 @@ def rounds_chart(rounds: Sequence[RoundRecord]) -> Markup:
     parts.append(element("line", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=floor, y2=floor, class_="axis"))
     below = "round; outline: users asked, filled: answers"
     parts.append(element("text", below, x=_LEFT, y=_HEIGHT - 4))
-    return chart(f"Users asked and answers of {len(rounds)} rounds", _WIDTH, _HEIGHT, *parts)
+    return chart(
+        f"Users asked and answers of {counted(len(rounds), 'round')}", _WIDTH, _HEIGHT, *parts
+    )

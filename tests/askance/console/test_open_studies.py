@@ -80,6 +80,16 @@ def test_a_repeated_study_that_was_cancelled_before_its_first_epoch_is_shown(
     assert "No epoch has ended" in page.text
 
 
+def test_a_study_that_asked_nobody_says_so(analyst: Visitor) -> None:
+    """It was said that each of 0 users had answered once."""
+    path = submitted(analyst, start="2027-03-01T08:00Z")
+    assert "A round opens when the study asks its users." in analyst.get(path).text
+    assert analyst.post(f"{path}/cancel").status == 303
+    ended = analyst.get(path).text
+    assert "No user was asked." in ended
+    assert "It ended before it asked any user." in ended
+
+
 def test_a_study_that_expires_after_the_last_year_of_a_calendar_is_shown(
     analyst: Visitor,
 ) -> None:

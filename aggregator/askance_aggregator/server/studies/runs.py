@@ -207,9 +207,12 @@ class Run:
             return kept
         self._await_start()
         repeat = self.submission.terms.repeat
-        if repeat is None:
-            return self._collect(self._service)
-        return self._collect_epochs(repeat)
+        if repeat is not None:
+            return self._collect_epochs(repeat)
+        transcript = Transcript(self._store.log(self.submission.digest))
+        if self._cancelled.is_set() and not has_begun(transcript):
+            return self._conclude_unrun(transcript, CANCELLED)  # before its start: none was asked
+        return self._collect(self._service)
 
     def _await_start(self) -> None:
         """Wait until the study begins, or is cancelled.
@@ -283,7 +286,7 @@ class Run:
         _LOGGER.info("an epoch has ended", extra=extra)
         return ended.state
 
-    def _conclude_unrun(self, transcript: Transcript, end: End, epoch: int) -> Conclusion:
+    def _conclude_unrun(self, transcript: Transcript, end: End, epoch: int = 0) -> Conclusion:
         """Make durable the end of a collection that no session runs."""
         digest, terms = self.submission.digest, self.submission.terms
         ended = unrun(digest, terms, transcript, end, epoch, self.submission.population)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -178,6 +179,10 @@ def test_a_study_can_be_cancelled_before_its_start(run_in: RunIn) -> None:
         await deployment.settle()
         assert deployment.manager.status(digest, PUBLIC).state is StudyState.CANCELLED
         assert charges(deployment) == [[]] * 6
+        ended = deployment.manager.conclusion(digest, PUBLIC)
+        assert ended is not None
+        assert json.loads(ended.result_json)["users_asked"] == 0  # it was all six, and their cost
+        assert deployment.disk.store.nano_nats_asked() == 0
 
     run_in(scenario)
 

@@ -21,7 +21,13 @@ from askance_client.queries.fields import ValueType
 from askance_client.queries.kinds import Kind
 from askance_client.queries.schema import filler
 from askance_client.records import Table
-from askance_simulation.populations.cells import Cell, NumberCells, TextBlock
+from askance_simulation.populations.cells import (
+    SLICE,
+    Cell,
+    NumberBlock,
+    NumberCells,
+    TextBlock,
+)
 from askance_simulation.populations.columns import narrowest
 
 if TYPE_CHECKING:
@@ -231,12 +237,15 @@ def _filled(name: str, field: Field, cells: Sequence[Cell]) -> list[object]:
     return Table("", (name,), (name,), [(cell,) for cell in cells]).column(name, field)
 
 
-def count_numbers(cells: NumberCells, column: pyarrow.ChunkedArray) -> Any:
-    """Summarize a block of a column of numbers (see `NumberCells.block`)."""
+def count_numbers(cells: NumberCells, column: pyarrow.ChunkedArray) -> list[NumberBlock]:
+    """Summarize a block of a column of numbers (see `NumberCells.block`), slice by slice."""
     values, known = numbers_of(column)
-    if known is None:
-        return cells.block(values, 0)
-    return cells.block(values[known], len(values) - int(np.count_nonzero(known)))
+    blocks = []
+    for start in range(0, len(values), SLICE):
+        rows = slice(start, start + SLICE)
+        given = values[rows] if known is None else values[rows][known[rows]]
+        blocks.append(cells.block(given, len(values[rows]) - len(given)))
+    return blocks
 
 
 def joined(parts: Sequence[Encoded]) -> Encoded:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -18,7 +17,7 @@ from askance_aggregator.queries.columns import ColumnValue
 from askance_client.errors import InvalidRecord
 from askance_client.queries import Field, Schema
 from askance_client.records import field_name, is_missing
-from askance_simulation.cores import cores
+from askance_simulation.cores import in_order
 from askance_simulation.populations.arrow_blocks import (
     Blocks,
     FrameBlocks,
@@ -39,7 +38,13 @@ from askance_simulation.populations.arrow_columns import (
     text_block,
     texts_of,
 )
-from askance_simulation.populations.cells import ColumnCells, NumberCells, TextBlock, TextCounts
+from askance_simulation.populations.cells import (
+    ColumnCells,
+    NumberBlock,
+    NumberCells,
+    TextBlock,
+    TextCounts,
+)
 from askance_simulation.populations.outside_values import Outside
 
 if TYPE_CHECKING:
@@ -80,28 +85,26 @@ class ArrowRecords:
     def cells(self, label: str | None) -> dict[str, ColumnCells]:
         """Summarize every column, reading all blocks once; the label's values are all counted."""
         found: dict[str, ColumnCells] = {}
-        with ThreadPoolExecutor(cores()) as threads:
-            for place, name in enumerate(self.names):
-                if is_numeric(_value_type(self._blocks.schema.types[place])):
-                    numbers = NumberCells(texts_of, counted=name == label)
-                    for block in self._each(threads, partial(self._numbers, place, numbers)):
-                        numbers.add(block)
-                    found[name] = numbers
-                else:
-                    texts = TextCounts()
-                    for start, block in self._each(threads, partial(self._texts, place, texts)):
-                        texts.add(block, start)
-                    found[name] = texts.cells()
+        for place, name in enumerate(self.names):
+            if is_numeric(_value_type(self._blocks.schema.types[place])):
+                numbers = NumberCells(texts_of, counted=name == label)
+                for slices in self._each(partial(self._numbers, place, numbers)):
+                    for part in slices:
+                        numbers.add(part)
+                found[name] = numbers
+            else:
+                texts = TextCounts()
+                for start, block in self._each(partial(self._texts, place, texts)):
+                    texts.add(block, start)
+                found[name] = texts.cells()
         return found
 
     def outside(self, schema: Schema) -> dict[str, Outside]:
         """Count the values of each field that a schema does not know or clamps."""
         found = {}
-        with ThreadPoolExecutor(cores()) as threads:
-            for name, field in schema.fields.items():
-                place = self._place(name)
-                parts = self._each(threads, partial(self._outside, place, name, field))
-                found[name] = sum(parts, Outside())
+        for name, field in schema.fields.items():
+            parts = self._each(partial(self._outside, self._place(name), name, field))
+            found[name] = sum(parts, Outside())
         return found
 
     def encoded(self, schema: Schema) -> EncodedColumns | StreamedRows:
@@ -121,18 +124,12 @@ class ArrowRecords:
             f"{self.path}: expected a column {name!r}, got {', '.join(self.written[:_SHOWN])}"
         )
 
-    def _each(self, threads: ThreadPoolExecutor, work: Callable[[int], Any]) -> Iterator[Any]:
+    def _each(self, work: Callable[[int], Any]) -> Iterator[Any]:
         """Generate what `work` makes of each block, in order, with few blocks in memory."""
-        count, ahead = len(self._blocks.starts) - 1, 2 * cores()
-        tasks = [threads.submit(work, block) for block in range(min(ahead, count))]
-        for block in range(count):
-            done = tasks[block].result()
-            tasks[block] = None  # type: ignore[call-overload]  # its result is let go of
-            if block + ahead < count:
-                tasks.append(threads.submit(work, block + ahead))
-            yield done
+        blocks = range(len(self._blocks.starts) - 1)
+        return map(work, blocks) if len(blocks) < 2 else in_order(work, blocks)
 
-    def _numbers(self, place: int, cells: NumberCells, block: int) -> Any:
+    def _numbers(self, place: int, cells: NumberCells, block: int) -> list[NumberBlock]:
         return count_numbers(cells, plain(self._blocks.column(block, place)))
 
     def _texts(self, place: int, counts: TextCounts, block: int) -> tuple[int, TextBlock]:

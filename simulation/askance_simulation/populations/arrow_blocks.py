@@ -173,4 +173,4 @@ def _kinds(schema: pyarrow.Schema) -> Iterator[tuple[str, Any]]:
 def _is_text(kind: Any) -> bool:
     from pyarrow import types
 
-    return types.is_string(kind) or types.is_large_string(kind)
+    return bool(types.is_string(kind) or types.is_large_string(kind))

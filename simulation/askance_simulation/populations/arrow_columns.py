@@ -203,7 +203,9 @@ def _on_grid(field: Field, numbers: NDArray[Any]) -> NDArray[np.signedinteger[An
         numbers = np.minimum(numbers, np.uint64((1 << 63) - 1))
     least, most = -(-kind.low >> kind.frac) - 1, (kind.high >> kind.frac) + 1
     within = np.clip(numbers.astype(np.int64), least, most)
-    return np.clip(within << kind.frac, kind.low, kind.high).astype(width)
+    grid: NDArray[np.signedinteger[Any]]
+    grid = np.clip(within << kind.frac, kind.low, kind.high).astype(width)
+    return grid
 
 
 def _rounded(field: Field, numbers: NDArray[Any]) -> NDArray[np.int64]:
@@ -216,6 +218,7 @@ def _rounded(field: Field, numbers: NDArray[Any]) -> NDArray[np.int64]:
     unsure = np.abs(scaled - np.floor(scaled) - 0.5) <= slack
     unsure |= np.abs(scaled) >= _EXACT
     unsure &= np.abs(scaled) <= edge
+    values: NDArray[np.int64]
     values = np.clip(np.rint(np.clip(scaled, -edge, edge)), kind.low, kind.high).astype(np.int64)
     places = np.flatnonzero(unsure)
     if len(places):

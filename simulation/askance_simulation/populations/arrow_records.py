@@ -50,6 +50,9 @@ from askance_simulation.populations.outside_values import Outside
 if TYPE_CHECKING:
     import pyarrow
 
+Piece = tuple[int, slice | NDArray[Any]]
+"""A block, and rows of it."""
+
 _KEPT_BYTES = 1 << 26  # of columns on the grid that are kept for the next question
 _SHOWN = 20  # column names in an error
 
@@ -189,8 +192,9 @@ class StreamedRows:
             count,
         )
 
-    def _of_slice(self, start: int, stop: int) -> list[tuple[int, slice | NDArray[Any]]]:
-        starts, pieces = self._blocks.starts, []
+    def _of_slice(self, start: int, stop: int) -> list[Piece]:
+        starts = self._blocks.starts
+        pieces: list[Piece] = []
         row = start
         while row < stop:
             block = block_of(starts, row)
@@ -199,8 +203,9 @@ class StreamedRows:
             row = end
         return pieces
 
-    def _of_positions(self, rows: NDArray[Any]) -> list[tuple[int, slice | NDArray[Any]]]:
-        starts, pieces = self._blocks.starts, []
+    def _of_positions(self, rows: NDArray[Any]) -> list[Piece]:
+        starts = self._blocks.starts
+        pieces: list[Piece] = []
         done = 0
         while done < len(rows):
             block = block_of(starts, int(rows[done]))
@@ -209,7 +214,7 @@ class StreamedRows:
             done = end
         return pieces
 
-    def field(self, name: str, pieces: Sequence[tuple[int, slice | NDArray[Any]]]) -> Encoded:
+    def field(self, name: str, pieces: Sequence[Piece]) -> Encoded:
         """Return a field's values, and where they are, at rows of some blocks."""
         parts = [_taken(self._block(block, name), rows) for block, rows in pieces]
         return joined(parts or [_taken(self._block(0, name), slice(0, 0))])
@@ -244,9 +249,7 @@ class _Reading:
       pieces: blocks, and rows of each.
     """
 
-    def __init__(
-        self, rows: StreamedRows, pieces: Sequence[tuple[int, slice | NDArray[Any]]]
-    ) -> None:
+    def __init__(self, rows: StreamedRows, pieces: Sequence[Piece]) -> None:
         self._rows = rows
         self._pieces = pieces
         self._read: dict[str, Encoded] = {}

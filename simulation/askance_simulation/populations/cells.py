@@ -272,7 +272,8 @@ class NumberCells:
         for factor in _MIX:
             mixed = (mixed ^ (mixed >> np.uint64(31))) * factor  # modulo 2^64, as is meant
         mixed ^= mixed >> np.uint64(31)
-        return (mixed & np.uint64((1 << self._level) - 1)) == 0
+        kept: NDArray[np.bool_] = (mixed & np.uint64((1 << self._level) - 1)) == 0
+        return kept
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -219,7 +219,7 @@ class TestRowSets:
         assert np.array_equal(others.every(), np.setdiff1d(np.arange(rows), expected))
         assert (len(drawn), len(others)) == (count, rows - count)
         middle = len(others) // 2
-        assert np.array_equal(others.rows(middle, len(others)), others.every()[middle:])
+        assert np.array_equal(np.asarray(others.rows(middle, len(others))), others.every()[middle:])
         within = Permutation(b"other", len(others))
         places = within.ordinals(0, len(others) // 2)
         again = others.drawn(within, len(others) // 2)

@@ -30,9 +30,9 @@ from askance_aggregator.families import randomized_response
 from askance_aggregator.learners import mean
 from askance_aggregator.queries import EncodedColumns, encode_columns, predicate
 from askance_client.queries import Integer, Schema
+from askance_simulation.cores import cores
 from askance_simulation.experiments import named, simulate
 from askance_simulation.experiments.trials import peak_memory_mb
-from askance_simulation.fleets.threads import cores
 from askance_simulation.populations import Population
 from askance_simulation.randomness.coins import Keystream
 from askance_simulation.randomness.seeds import Seed

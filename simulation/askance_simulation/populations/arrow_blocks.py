@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from askance_client.errors import InvalidParameter, InvalidRecord
 
@@ -78,7 +78,7 @@ class ParquetBlocks:
         self.path = path
         self._stamp: tuple[int, int] | None = None
         self._texts: list[str] = []
-        self._free: list[parquet.ParquetFile] = []
+        self._free: list[tuple[BinaryIO, parquet.ParquetFile]] = []
         self._lock = Lock()
         with self._opened() as file:
             self._metadata = file.metadata
@@ -104,17 +104,21 @@ class ParquetBlocks:
 
     @contextmanager
     def _opened(self) -> Iterator[parquet.ParquetFile]:
-        """Lend an open file to one thread at a time."""
+        """Lend an open file to one thread at a time.
+
+        Raises:
+          InvalidRecord: it cannot be read, or is another one than at first.
+        """
         with self._lock:
-            file = self._free.pop() if self._free else None
+            opened = self._free.pop() if self._free else None
         with _problems(self.path):
-            if file is None:
-                file = self._open()
+            source, file = opened or self._open()
+            self._check(source)
             yield file
         with self._lock:
-            self._free.append(file)
+            self._free.append((source, file))
 
-    def _open(self) -> parquet.ParquetFile:
+    def _open(self) -> tuple[BinaryIO, parquet.ParquetFile]:
         try:
             from pyarrow import parquet
         except ImportError:
@@ -123,13 +127,16 @@ class ParquetBlocks:
                 " (pip install 'askance[frames]')"
             ) from None
         source = self.path.open("rb")
+        self._check(source)
+        return source, parquet.ParquetFile(source, read_dictionary=self._texts)
+
+    def _check(self, source: BinaryIO) -> None:
+        """Compare the file's length and time with those that it had when it was first opened."""
         found = os.fstat(source.fileno())
         stamp = found.st_size, found.st_mtime_ns
         if self._stamp not in (None, stamp):
-            source.close()
             raise InvalidRecord(f"{self.path}: expected the file as it was, got another one")
         self._stamp = stamp
-        return parquet.ParquetFile(source, read_dictionary=self._texts)
 
 
 def block_of(starts: Sequence[int], row: int) -> int:
@@ -166,4 +173,4 @@ def _kinds(schema: pyarrow.Schema) -> Iterator[tuple[str, Any]]:
 def _is_text(kind: Any) -> bool:
     from pyarrow import types
 
-    return types.is_string(kind) or types.is_large_string(kind)
+    return bool(types.is_string(kind) or types.is_large_string(kind))

@@ -21,7 +21,13 @@ from askance_client.queries.fields import ValueType
 from askance_client.queries.kinds import Kind
 from askance_client.queries.schema import filler
 from askance_client.records import Table
-from askance_simulation.populations.cells import Cell, NumberCells, TextBlock
+from askance_simulation.populations.cells import (
+    SLICE,
+    Cell,
+    NumberBlock,
+    NumberCells,
+    TextBlock,
+)
 from askance_simulation.populations.columns import narrowest
 
 if TYPE_CHECKING:
@@ -197,7 +203,9 @@ def _on_grid(field: Field, numbers: NDArray[Any]) -> NDArray[np.signedinteger[An
         numbers = np.minimum(numbers, np.uint64((1 << 63) - 1))
     least, most = -(-kind.low >> kind.frac) - 1, (kind.high >> kind.frac) + 1
     within = np.clip(numbers.astype(np.int64), least, most)
-    return np.clip(within << kind.frac, kind.low, kind.high).astype(width)
+    grid: NDArray[np.signedinteger[Any]]
+    grid = np.clip(within << kind.frac, kind.low, kind.high).astype(width)
+    return grid
 
 
 def _rounded(field: Field, numbers: NDArray[Any]) -> NDArray[np.int64]:
@@ -210,6 +218,7 @@ def _rounded(field: Field, numbers: NDArray[Any]) -> NDArray[np.int64]:
     unsure = np.abs(scaled - np.floor(scaled) - 0.5) <= slack
     unsure |= np.abs(scaled) >= _EXACT
     unsure &= np.abs(scaled) <= edge
+    values: NDArray[np.int64]
     values = np.clip(np.rint(np.clip(scaled, -edge, edge)), kind.low, kind.high).astype(np.int64)
     places = np.flatnonzero(unsure)
     if len(places):
@@ -231,12 +240,15 @@ def _filled(name: str, field: Field, cells: Sequence[Cell]) -> list[object]:
     return Table("", (name,), (name,), [(cell,) for cell in cells]).column(name, field)
 
 
-def count_numbers(cells: NumberCells, column: pyarrow.ChunkedArray) -> Any:
-    """Summarize a block of a column of numbers (see `NumberCells.block`)."""
+def count_numbers(cells: NumberCells, column: pyarrow.ChunkedArray) -> list[NumberBlock]:
+    """Summarize a block of a column of numbers (see `NumberCells.block`), slice by slice."""
     values, known = numbers_of(column)
-    if known is None:
-        return cells.block(values, 0)
-    return cells.block(values[known], len(values) - int(np.count_nonzero(known)))
+    blocks = []
+    for start in range(0, len(values), SLICE):
+        rows = slice(start, start + SLICE)
+        given = values[rows] if known is None else values[rows][known[rows]]
+        blocks.append(cells.block(given, len(values[rows]) - len(given)))
+    return blocks
 
 
 def joined(parts: Sequence[Encoded]) -> Encoded:

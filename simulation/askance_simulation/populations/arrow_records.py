@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -18,7 +17,7 @@ from askance_aggregator.queries.columns import ColumnValue
 from askance_client.errors import InvalidRecord
 from askance_client.queries import Field, Schema
 from askance_client.records import field_name, is_missing
-from askance_simulation.cores import cores
+from askance_simulation.cores import in_order
 from askance_simulation.populations.arrow_blocks import (
     Blocks,
     FrameBlocks,
@@ -39,11 +38,20 @@ from askance_simulation.populations.arrow_columns import (
     text_block,
     texts_of,
 )
-from askance_simulation.populations.cells import ColumnCells, NumberCells, TextBlock, TextCounts
+from askance_simulation.populations.cells import (
+    ColumnCells,
+    NumberBlock,
+    NumberCells,
+    TextBlock,
+    TextCounts,
+)
 from askance_simulation.populations.outside_values import Outside
 
 if TYPE_CHECKING:
     import pyarrow
+
+Piece = tuple[int, slice | NDArray[Any]]
+"""A block, and rows of it."""
 
 _KEPT_BYTES = 1 << 26  # of columns on the grid that are kept for the next question
 _SHOWN = 20  # column names in an error
@@ -80,28 +88,26 @@ class ArrowRecords:
     def cells(self, label: str | None) -> dict[str, ColumnCells]:
         """Summarize every column, reading all blocks once; the label's values are all counted."""
         found: dict[str, ColumnCells] = {}
-        with ThreadPoolExecutor(cores()) as threads:
-            for place, name in enumerate(self.names):
-                if is_numeric(_value_type(self._blocks.schema.types[place])):
-                    numbers = NumberCells(texts_of, counted=name == label)
-                    for block in self._each(threads, partial(self._numbers, place, numbers)):
-                        numbers.add(block)
-                    found[name] = numbers
-                else:
-                    texts = TextCounts()
-                    for start, block in self._each(threads, partial(self._texts, place, texts)):
-                        texts.add(block, start)
-                    found[name] = texts.cells()
+        for place, name in enumerate(self.names):
+            if is_numeric(_value_type(self._blocks.schema.types[place])):
+                numbers = NumberCells(texts_of, counted=name == label)
+                for slices in self._each(partial(self._numbers, place, numbers)):
+                    for part in slices:
+                        numbers.add(part)
+                found[name] = numbers
+            else:
+                texts = TextCounts()
+                for start, block in self._each(partial(self._texts, place, texts)):
+                    texts.add(block, start)
+                found[name] = texts.cells()
         return found
 
     def outside(self, schema: Schema) -> dict[str, Outside]:
         """Count the values of each field that a schema does not know or clamps."""
         found = {}
-        with ThreadPoolExecutor(cores()) as threads:
-            for name, field in schema.fields.items():
-                place = self._place(name)
-                parts = self._each(threads, partial(self._outside, place, name, field))
-                found[name] = sum(parts, Outside())
+        for name, field in schema.fields.items():
+            parts = self._each(partial(self._outside, self._place(name), name, field))
+            found[name] = sum(parts, Outside())
         return found
 
     def encoded(self, schema: Schema) -> EncodedColumns | StreamedRows:
@@ -121,18 +127,12 @@ class ArrowRecords:
             f"{self.path}: expected a column {name!r}, got {', '.join(self.written[:_SHOWN])}"
         )
 
-    def _each(self, threads: ThreadPoolExecutor, work: Callable[[int], Any]) -> Iterator[Any]:
+    def _each(self, work: Callable[[int], Any]) -> Iterator[Any]:
         """Generate what `work` makes of each block, in order, with few blocks in memory."""
-        count, ahead = len(self._blocks.starts) - 1, 2 * cores()
-        tasks = [threads.submit(work, block) for block in range(min(ahead, count))]
-        for block in range(count):
-            done = tasks[block].result()
-            tasks[block] = None  # type: ignore[call-overload]  # its result is let go of
-            if block + ahead < count:
-                tasks.append(threads.submit(work, block + ahead))
-            yield done
+        blocks = range(len(self._blocks.starts) - 1)
+        return map(work, blocks) if len(blocks) < 2 else in_order(work, blocks)
 
-    def _numbers(self, place: int, cells: NumberCells, block: int) -> Any:
+    def _numbers(self, place: int, cells: NumberCells, block: int) -> list[NumberBlock]:
         return count_numbers(cells, plain(self._blocks.column(block, place)))
 
     def _texts(self, place: int, counts: TextCounts, block: int) -> tuple[int, TextBlock]:
@@ -192,8 +192,9 @@ class StreamedRows:
             count,
         )
 
-    def _of_slice(self, start: int, stop: int) -> list[tuple[int, slice | NDArray[Any]]]:
-        starts, pieces = self._blocks.starts, []
+    def _of_slice(self, start: int, stop: int) -> list[Piece]:
+        starts = self._blocks.starts
+        pieces: list[Piece] = []
         row = start
         while row < stop:
             block = block_of(starts, row)
@@ -202,8 +203,9 @@ class StreamedRows:
             row = end
         return pieces
 
-    def _of_positions(self, rows: NDArray[Any]) -> list[tuple[int, slice | NDArray[Any]]]:
-        starts, pieces = self._blocks.starts, []
+    def _of_positions(self, rows: NDArray[Any]) -> list[Piece]:
+        starts = self._blocks.starts
+        pieces: list[Piece] = []
         done = 0
         while done < len(rows):
             block = block_of(starts, int(rows[done]))
@@ -212,7 +214,7 @@ class StreamedRows:
             done = end
         return pieces
 
-    def field(self, name: str, pieces: Sequence[tuple[int, slice | NDArray[Any]]]) -> Encoded:
+    def field(self, name: str, pieces: Sequence[Piece]) -> Encoded:
         """Return a field's values, and where they are, at rows of some blocks."""
         parts = [_taken(self._block(block, name), rows) for block, rows in pieces]
         return joined(parts or [_taken(self._block(0, name), slice(0, 0))])
@@ -247,9 +249,7 @@ class _Reading:
       pieces: blocks, and rows of each.
     """
 
-    def __init__(
-        self, rows: StreamedRows, pieces: Sequence[tuple[int, slice | NDArray[Any]]]
-    ) -> None:
+    def __init__(self, rows: StreamedRows, pieces: Sequence[Piece]) -> None:
         self._rows = rows
         self._pieces = pieces
         self._read: dict[str, Encoded] = {}

@@ -29,6 +29,8 @@ MOST_TEXTS = 1 << 17
 """Different texts of a column that are kept: twice as many as a category may have."""
 MOST_NUMBERS = 1 << 20
 """Different numbers of a column that are kept."""
+SLICE = 1 << 17
+"""Rows that are counted at once: what is computed of them stays small, and in the cache."""
 _UNEVEN = 0.1  # distance from the uniform law: that of a bell is about 0.2
 _BY_CHANCE = 1.4  # over the root of the values: the distance of numbers drawn from that law
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
@@ -270,7 +272,8 @@ class NumberCells:
         for factor in _MIX:
             mixed = (mixed ^ (mixed >> np.uint64(31))) * factor  # modulo 2^64, as is meant
         mixed ^= mixed >> np.uint64(31)
-        return (mixed & np.uint64((1 << self._level) - 1)) == 0
+        kept: NDArray[np.bool_] = (mixed & np.uint64((1 << self._level) - 1)) == 0
+        return kept
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -302,8 +305,10 @@ class TextBlock:
     def counts(self) -> dict[Cell, int]:
         """Number of rows by cell, without cells of no row."""
         found: Counter[Cell] = Counter()
-        rows = np.bincount(self.places, minlength=len(self.cells)).tolist()
-        for cell, count in zip(self.cells, rows, strict=True):
+        rows = np.zeros(len(self.cells), np.int64)
+        for start in range(0, len(self.places), SLICE):
+            rows += np.bincount(self.places[start : start + SLICE], minlength=len(self.cells))
+        for cell, count in zip(self.cells, rows.tolist(), strict=True):
             if count:
                 found[cell] += count
         return found
@@ -367,7 +372,7 @@ def _counted(values: Numbers, low: Any, high: Any) -> tuple[Numbers, NDArray[np.
     """Return the different values, in order, and the rows of each."""
     if values.dtype.kind != "f" and int(high) - int(low) < min(2 * MOST_NUMBERS, 4 * len(values)):
         wide = values if values.itemsize == 8 else values.astype(np.int64)
-        rows = np.bincount((wide - wide.dtype.type(low)).astype(np.int64))
+        rows = np.bincount((wide - wide.dtype.type(low)).astype(np.int64, copy=False))
         found = np.flatnonzero(rows)
         return found.astype(wide.dtype) + wide.dtype.type(low), rows[found]
     distinct, rows = np.unique(values, return_counts=True)

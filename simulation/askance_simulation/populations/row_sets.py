@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.studies import Permutation
-from askance_simulation.cores import cores
+from askance_simulation.cores import in_order
 
 Rows = NDArray[np.int64]
 
 _BLOCK = 1 << 16  # rows of a block, whose first place is known
-_PIECE = 1 << 20  # rows that are added at once
+_PIECE = 1 << 18  # rows that are added at once
 
 
 class RowSet:
@@ -96,11 +95,7 @@ def _positions(permutation: Permutation, count: int) -> Iterator[Rows]:
     def piece(start: int) -> Rows:
         return permutation.ordinals(start, min(start + _PIECE, count))
 
-    if len(starts) < 2:
-        yield from map(piece, starts)
-        return
-    with ThreadPoolExecutor(cores()) as threads:
-        yield from threads.map(piece, starts)
+    yield from map(piece, starts) if len(starts) < 2 else in_order(piece, starts)
 
 
 def _bits(rows: int, parts: Iterable[NDArray[Any]]) -> NDArray[np.uint8]:

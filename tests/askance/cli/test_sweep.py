@@ -11,7 +11,7 @@ import pytest
 
 import askance as ask
 from askance.cli import main
-from askance_simulation.fleets.threads import cores
+from askance_simulation.cores import cores
 
 MEAN = ("sweep", "mean", "--epsilon", "1,2", "--users", "50,80", "--trials", "3")
 

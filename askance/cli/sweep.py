@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from askance_simulation.experiments.sweeps import Summary, Sweep
 
 NAME = "sweep"
-_SPREAD = 1000  # trials from which processes are worth their start and their own plans
 SUMMARY = "run a learner on a grid of settings, with many trials of each"
 DESCRIPTION = (
     "Runs every combination of the values that are given, each trial on a seed of its own. With "
@@ -86,8 +84,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_workers(
         parser,
-        f"trials at a time (default: one per core from {_SPREAD} trials on, else 1); of --fleet"
-        " ray, tasks at a time (default: one per core)",
+        "trials at a time (default: 1, and one per core as soon as the trials that are left are"
+        " worth the start of processes); of --fleet ray, tasks at a time (default: one per core)",
     )
     parser.add_argument(
         "--out",
@@ -134,6 +132,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the missing trials and print one line per cell."""
     import askance as ask
     from askance.operations import check_output
+    from askance_simulation.cores import cores
 
     required(arguments, "epsilon")
     check_output(arguments.plot, (".png", ".svg"))
@@ -149,7 +148,8 @@ def run(arguments: argparse.Namespace) -> int:
             out=arguments.out,
             fleet=arguments.fleet,
             seed=arguments.seed,
-            workers=_workers(arguments, grid),
+            workers=arguments.workers,
+            spread=cores(),
             cluster=arguments.cluster,
             population=arguments.population,
             data=source(arguments),
@@ -189,18 +189,6 @@ def _grid(arguments: argparse.Namespace) -> dict[str, Any]:
             except argparse.ArgumentTypeError as error:
                 raise Failure(2, "usage", f"{option} {name}: {error}") from None
     return grid
-
-
-def _workers(arguments: argparse.Namespace, grid: dict[str, Any]) -> int | None:
-    """Return the number of trials at a time: as given, or all cores where there are many trials."""
-    from askance_simulation.cores import cores
-
-    cells = prod(len(given) for given in grid.values() if isinstance(given, list))
-    many = cells * len(arguments.learner) * arguments.trials >= _SPREAD
-    if arguments.workers is not None or arguments.fleet == "ray" or not many:
-        workers: int | None = arguments.workers
-        return workers
-    return cores()
 
 
 def _check_picture(grid: dict[str, Any], x: str | None) -> None:

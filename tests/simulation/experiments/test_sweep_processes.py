@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from askance_simulation.experiments.sweeps import running, sweep
 from askance_simulation.experiments.sweeps.cells import SweepPopulation, by_name, cells_of
-from askance_simulation.experiments.sweeps.jobs import Job, Planned
+from askance_simulation.experiments.sweeps.jobs import Job, Planned, _asked_for
 from askance_simulation.experiments.sweeps.processes import TrialQueues
+from askance_simulation.experiments.sweeps.row_file import Row
 
 TRIALS = 4
 
@@ -64,10 +65,52 @@ def test_trials_beside_each_other_have_one_thread_each(
 ) -> None:
     asked: list[Job] = []
 
-    def listed(jobs: Sequence[Job], *_: object) -> list[object]:
+    def listed(jobs: Sequence[Job], *_: object) -> Iterator[tuple[Job, Row]]:
         asked.extend(jobs)
-        return []
+        return iter(())
 
-    monkeypatch.setattr(running, "_run", listed)
+    for name in ("_one_by_one", "at_once"):
+        monkeypatch.setattr(running, name, listed)
     sweep("mean", {"epsilon": 8, "users": 300}, fleet=fleet, workers=workers, trials=2)
     assert [job.workers for job in asked] == [threads] * 2
+
+
+def row_of(job: Job) -> Row:
+    """The row of a trial that was not run."""
+    return _asked_for(job)
+
+
+@pytest.mark.parametrize(
+    ("trials", "start_s", "here"),
+    [
+        pytest.param(40, -3_600.0, 2, id="worth it as soon as the time of a trial is known"),
+        pytest.param(40, 3_600.0, 40, id="never worth it"),
+        pytest.param(2, -3_600.0, 2, id="none left"),
+    ],
+)
+def test_the_rest_moves_to_processes_once_they_are_worth_their_start(
+    monkeypatch: pytest.MonkeyPatch, trials: int, start_s: float, here: int
+) -> None:
+    moved: list[Job] = []
+
+    def others(jobs: Sequence[Job], workers: int) -> Iterator[tuple[Job, Row]]:
+        assert workers == 2
+        assert {job.workers for job in jobs} == {1}
+        moved.extend(jobs)
+        return iter([(job, row_of(job)) for job in jobs])
+
+    monkeypatch.setattr(running, "at_once", others)
+    monkeypatch.setattr(running, "run_job", row_of)
+    monkeypatch.setattr(running, "_START_S", start_s)
+    grid = {"epsilon": 1, "users": 2_000}
+    assert len(running.sweep("mean", grid, trials=trials, spread=2).rows) == trials
+    assert len(moved) == trials - here
+
+
+def test_workers_that_are_given_are_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "_START_S", -3_600.0)
+    monkeypatch.setattr(running, "at_once", None)
+    monkeypatch.setattr(running, "run_job", row_of)
+    grid = {"epsilon": 1, "users": 2_000}
+    assert len(running.sweep("mean", grid, trials=9, workers=1, spread=2).rows) == 9
+    assert len(running.sweep("mean", grid, trials=9).rows) == 9

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from askance_aggregator.names import unknown_name
@@ -27,6 +28,9 @@ from askance_simulation.experiments.sweeps.row_file import Row, RowFile, opened
 from askance_simulation.fleets import FLEETS, LAWS, WORKED, kept_ready
 from askance_simulation.populations import DataSource
 from askance_simulation.randomness.seeds import Seed
+
+_START_S = 1.0  # until a new process runs trials: .6 s on an idle core, nearly all of it imports
+_FIRST = 2  # trials before the time of the others is known; the first of all loads what it needs
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,7 @@ def sweep(
     fleet: str = "columns",
     seed: int = 0,
     workers: int | None = None,
+    spread: int = 1,
     cluster: str | None = None,
     population: str | None = None,
     data: DataSource | Path | str | None = None,
@@ -77,6 +82,8 @@ def sweep(
       workers: processes, each with a trial at a time; None: one. A program that is not imported by
         its name has to guard its start (`if __name__ == "__main__":`). On the fleet "ray" trials
         are run one after another, and workers and cluster are as of `simulate`.
+      spread: where workers is None, the processes that take over as soon as the trials that are
+        left, by the time of those before, are worth their start; 1: trials stay in this process.
       cluster: address of a Ray; None: a local one.
       population: the users that all cells ask, as of `named`.
       data: the users that all cells ask, as of `named`.
@@ -95,7 +102,7 @@ def sweep(
     """
     if fleet not in FLEETS | LAWS:
         raise unknown_name("fleet", fleet, FLEETS | LAWS)
-    for name, number in (("trials", trials), ("workers", workers)):
+    for name, number in (("trials", trials), ("workers", workers), ("spread", spread)):
         if number is not None and number < 1:
             raise InvalidParameter(f"{name}: expected 1 or more, found {number}")
     Seed.of(seed)
@@ -110,10 +117,19 @@ def sweep(
         done = {(row["cell"], row["trial"]) for row in rows}
         missing = [(key, cell) for key, cell in expected.items() if key not in done]
         processes, shared = _divided(fleet, workers)
+        began = time.perf_counter()
         jobs = _jobs(missing, makings, fleet, shared, seed)
+        planning_s = time.perf_counter() - began
+        if workers is not None or fleet == "ray":
+            spread = 1
         counted = _Counted(len(expected), len(rows), jobs, progress)
         with kept_ready(fleet, shared, cluster):
-            rows += _run(jobs, processes, file, counted)
+            made = (
+                at_once(jobs, processes)
+                if processes > 1
+                else _one_by_one(jobs, spread, _START_S + planning_s / spread)
+            )
+            rows += _kept(made, file, counted)
     return _written(Sweep(tuple(rows)), out, path)
 
 
@@ -224,9 +240,10 @@ class _Counted:
             self._progress(self._stands)
 
 
-def _run(jobs: Sequence[Job], workers: int, file: RowFile | None, counted: _Counted) -> list[Row]:
+def _kept(made: Iterator[tuple[Job, Row]], file: RowFile | None, counted: _Counted) -> list[Row]:
+    """Keep the rows of trials as they end."""
     rows = []
-    for job, row in _one_by_one(jobs) if workers == 1 else at_once(jobs, workers):
+    for job, row in made:
         if file is not None:
             file.append(row)
         rows.append(row)
@@ -234,6 +251,22 @@ def _run(jobs: Sequence[Job], workers: int, file: RowFile | None, counted: _Coun
     return rows
 
 
-def _one_by_one(jobs: Sequence[Job]) -> Iterator[tuple[Job, Row]]:
-    for job in jobs:
+def _one_by_one(jobs: Sequence[Job], spread: int, start_s: float) -> Iterator[tuple[Job, Row]]:
+    """Run trials in this process, and the rest in `spread` others once they are worth `start_s`."""
+    began, met = time.perf_counter(), 0
+    for number, job in enumerate(jobs):
+        if number == _FIRST - 1:
+            began, met = time.perf_counter(), 0
+        elif number >= _FIRST and spread > 1:
+            left = sum(other.cell.users or 1 for other in jobs[number:])
+            left_s = (time.perf_counter() - began) / met * left
+            if left_s * (1 - 1 / spread) > start_s:
+                yield from at_once([_for_a_worker(other) for other in jobs[number:]], spread)
+                return
+        met += job.cell.users or 1
         yield job, run_job(job)
+
+
+def _for_a_worker(job: Job) -> Job:
+    """Return the trial as one of several processes runs it, each with a thread of the fleet."""
+    return replace(job, workers=1) if job.fleet in WORKED else job

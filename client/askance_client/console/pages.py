@@ -139,7 +139,7 @@ def _code(text: str) -> Markup:
 
 
 def _state(view: OwnersView, found: Entry) -> Markup:
-    text: str = _STATES.get(found["state"], found["state"])
+    text: str = _STATES.get(found["state"]) or found["state"]
     until = joined((" until ", time_of(view, found["until"]))) if "until" in found else ""
     return fill('<span class="state {}">{}</span>{}', found["state"], text, until)
 

@@ -80,8 +80,8 @@ def test_a_repeated_study_that_was_cancelled_before_its_first_epoch_is_shown(
     assert "No epoch has ended" in page.text
 
 
-def test_a_study_that_asked_nobody_says_so(analyst: Visitor) -> None:
-    """It was said that each of 0 users had answered once."""
+def test_a_study_that_asked_no_user_says_so(analyst: Visitor) -> None:
+    """The page said that each of 0 users had answered once."""
     path = submitted(analyst, start="2027-03-01T08:00Z")
     assert "A round opens when the study asks its users." in analyst.get(path).text
     assert analyst.post(f"{path}/cancel").status == 303

@@ -108,7 +108,8 @@ def test_a_study_shows_its_result_its_rounds_and_its_cost(seen: SeenStudies) -> 
     assert "ordinary" in text
     assert "Each of 2,000 users answered once and spent 4.00 of 4.00 nats" in text
     assert "one false report moves it by at most" in text
-    (low, high) = re.findall(r'number">([0-9.]+) %</td><td class="number">([0-9.]+) %</td>', text)[1]
+    ends = re.findall(r'"number">([0-9.]+) %</td><td class="number">([0-9.]+) %</td>', text)
+    low, high = ends[1]
     assert 25 < float(low) < 35 < float(high) < 45  # percent, as the estimate beside it
     assert re.search(r"sha256:[0-9a-f]{64}", text)
     parity = seen.visitors[Role.ANALYST].get(f"/studies/{seen.parity}").text

@@ -295,8 +295,10 @@ class Deliveries:
             if statuses is None:
                 return
             if statuses.count(AckStatus.ACCEPTED) < len(statuses):
-                columns = zip(message.groups, map(decoded, data), data, strict=True)
-                arrivals = [Arrival(group, place, ordinal, *rest) for group, *rest in columns]
+                arrivals = [
+                    Arrival(group, place, ordinal, decoded(report), report)
+                    for group, report in zip(message.groups, data, strict=True)
+                ]
                 self._add_reports([(opened, arrival) for arrival in arrivals], statuses)
                 return
             if message.answers:

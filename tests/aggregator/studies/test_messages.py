@@ -109,7 +109,12 @@ def test_a_message_counts_as_its_reports_do(
             arrival = made.examine(7, report(round_, group, b"\x00"))
             assert isinstance(arrival, Arrival)
             made.add(arrival)
-    for user, outcomes in ((7, (b"\x01", b"\x01")), (8, (b"\x00", NO)), (7, (b"\x00", b"\x00"))):
+    messages: list[tuple[int, tuple[bytes | Refusal, ...]]] = [
+        (7, (b"\x01", b"\x01")),
+        (8, (b"\x00", NO)),
+        (7, (b"\x00", b"\x00")),
+    ]
+    for user, outcomes in messages:
         data = tuple(report(round_, group, outcome) for group, outcome in enumerate(outcomes))
         message = together[0].check_message(data)
         assert message is not None

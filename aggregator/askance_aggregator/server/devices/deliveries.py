@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from functools import partial
-from itertools import repeat
+from itertools import islice, repeat
 from typing import NamedTuple, ParamSpec, TypeVar
 
 from askance_aggregator.server.devices.commits import ReportGroupCommit, Statuses
@@ -60,6 +60,19 @@ class Delivery(NamedTuple):
     sequences: tuple[int, ...]
 
 
+def _rows(delivery: Delivery) -> Iterator[StoredReport]:
+    """Return a message's reports as the store takes them."""
+    return map(
+        _stored,
+        zip(
+            delivery.message.digests,
+            repeat(delivery.ordinal),
+            delivery.data,
+            delivery.sequences,
+        ),
+    )
+
+
 class Deliveries:
     """Reports on their way into open rounds; for use in one event loop.
 
@@ -93,6 +106,8 @@ class Deliveries:
         Returns:
           None: they are to be checked one by one, by `deliver`.
         """
+        if not data:
+            return None
         parts, sequences = zip(*map(without_sequence, data), strict=True)
         try:
             opened = self._requests.get(decoded(parts[0]).request_digest)
@@ -112,10 +127,51 @@ class Deliveries:
         Raises:
           StoreError: nothing may be acknowledged.
         """
-        opened, message, ordinal, _, data, sequences = delivery
-        stored = map(_stored, zip(message.digests, repeat(ordinal), data, sequences))
-        opened.expect()
-        statuses = await self._commits.submit(list(stored), partial(self._enter_message, delivery))
+        delivery.opened.expect()
+        entered = partial(self._enter_message, delivery)
+        return self._acks(delivery, await self._commits.submit(list(_rows(delivery)), entered))
+
+    async def deliver_messages(
+        self, messages: Sequence[tuple[int, tuple[bytes, ...]]]
+    ) -> list[Sequence[Outcome]]:
+        """Accept messages, each with its user's ordinal, together; return when they are durable.
+
+        Returns:
+          The outcomes of each message's reports.
+
+        Raises:
+          RemoteProtocolError: one has what is not a report; nothing was taken.
+          StoreError: nothing may be acknowledged.
+        """
+        tried = [self.checked(ordinal, data) for ordinal, data in messages]
+        one_by_one = [
+            (ordinal, report)
+            for (ordinal, data), delivery in zip(messages, tried, strict=True)
+            if delivery is None
+            for report in data
+        ]
+        for _, report in one_by_one:
+            decoded(report)  # raises, while nothing is taken
+        deliveries = [delivery for delivery in tried if delivery is not None]
+        acks = iter(await self._deliver_all(deliveries) if deliveries else ())
+        others = iter(await self.deliver(one_by_one) if one_by_one else ())
+        return [
+            list(islice(others, len(data))) if delivery is None else next(acks)
+            for (_, data), delivery in zip(messages, tried, strict=True)
+        ]
+
+    async def _deliver_all(self, deliveries: Sequence[Delivery]) -> list[Sequence[Ack]]:
+        """Make checked messages durable together (see `deliver_checked`)."""
+        for delivery in deliveries:
+            delivery.opened.expect()
+        rows = [row for delivery in deliveries for row in _rows(delivery)]
+        statuses = await self._commits.submit(rows, partial(self._enter_messages, deliveries))
+        found = iter(statuses)
+        return [self._acks(one, list(islice(found, len(one.data)))) for one in deliveries]
+
+    def _acks(self, delivery: Delivery, statuses: Statuses) -> Sequence[Ack]:
+        """Return the acknowledgements of a message, and count them."""
+        message = delivery.message
         if statuses.count(AckStatus.ACCEPTED) == len(statuses):
             self._observer.acknowledged(AckStatus.ACCEPTED, len(statuses))
             return message.accepted
@@ -219,6 +275,19 @@ class Deliveries:
             for opened in {id(opened): opened for opened, _ in arrivals}.values():
                 opened.arrived(durable=statuses is not None)
 
+    def _enter_messages(self, deliveries: Sequence[Delivery], statuses: Statuses | None) -> None:
+        """Count messages whose commit has ended; one that cannot be counted keeps no other back."""
+        failures: list[Exception] = []
+        found = iter(statuses or ())
+        for delivery in deliveries:
+            each = None if statuses is None else list(islice(found, len(delivery.data)))
+            try:
+                self._enter_message(delivery, each)
+            except Exception as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+
     def _enter_message(self, delivery: Delivery, statuses: Statuses | None) -> None:
         """Count a message whose commit has ended (see `_enter`)."""
         opened, message, ordinal, place, data, sequences = delivery
@@ -226,8 +295,10 @@ class Deliveries:
             if statuses is None:
                 return
             if statuses.count(AckStatus.ACCEPTED) < len(statuses):
-                columns = zip(message.groups, map(decoded, data), data, strict=True)
-                arrivals = [Arrival(group, place, ordinal, *rest) for group, *rest in columns]
+                arrivals = [
+                    Arrival(group, place, ordinal, decoded(report), report)
+                    for group, report in zip(message.groups, data, strict=True)
+                ]
                 self._add_reports([(opened, arrival) for arrival in arrivals], statuses)
                 return
             if message.answers:

@@ -427,7 +427,7 @@ class Hub:
           RoundNotOpen: a report is of a round that is not over and not asked now; the same.
         """
         self._check_running()
-        delivery = self._deliveries.checked(ordinal, tuple(reports)) if reports else None
+        delivery = self._deliveries.checked(ordinal, tuple(reports))
         if delivery is not None:
             return await self._deliveries.deliver_checked(delivery)
         outcomes = await self._deliveries.deliver([(ordinal, data) for data in reports])
@@ -436,10 +436,12 @@ class Hub:
             raise RoundNotOpen("reports: expected an open round, found one that is not asked yet")
         return acks
 
-    async def deliver_together(self, reports: Sequence[tuple[int, bytes]]) -> list[Outcome]:
-        """Accept reports of many devices, each with its ordinal (see `Deliveries.deliver`)."""
+    async def deliver_messages(
+        self, messages: Sequence[tuple[int, tuple[bytes, ...]]]
+    ) -> list[Sequence[Outcome]]:
+        """Accept reports of many devices together (see `Deliveries.deliver_messages`)."""
         self._check_running()
-        return await self._deliveries.deliver(reports)
+        return await self._deliveries.deliver_messages(messages)
 
     def _check_running(self) -> None:
         if self._stopped:  # rounds that wait for another process take no reports, and are not over

@@ -145,18 +145,21 @@ class Relay:
         The report of a round that is not asked now is not acknowledged: its member is asked again
         when the round is.
         """
-        proven: list[tuple[int, int, bytes]] = []  # numbers, ordinals and reports
+        members: list[int] = []
+        proven: list[tuple[int, tuple[bytes, ...]]] = []  # ordinals and reports
         for one in reports:
             ordinal = connection.proven(one.member, one.token)
             if ordinal is None or self._standings.bars(ordinal):
                 self._hub.disconnect(connection, connection.refuse(one.member, Absence.UNKNOWN))
                 continue
-            proven.extend((one.member, ordinal, data) for data in one.reports)
+            members.append(one.member)
+            proven.append((ordinal, one.reports))
         if not proven:
             return
-        outcomes = await self._hub.deliver_together([(o, data) for _, o, data in proven])
+        outcomes = await self._hub.deliver_messages(proven)
         connection.acknowledge(
             (member, digest, status)
-            for (member, _, _), (digest, status) in zip(proven, outcomes, strict=True)
+            for member, found in zip(members, outcomes, strict=True)
+            for digest, status in found
             if status is not None
         )

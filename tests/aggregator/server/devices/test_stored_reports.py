@@ -24,7 +24,7 @@ class Shared(SoleReplica):
     shared = True
 
     def __init__(self) -> None:
-        self.stored: list[EqualReports] = []
+        self.kept: list[EqualReports] = []
         self.hints = 0
 
     def hint(self) -> None:
@@ -33,7 +33,7 @@ class Shared(SoleReplica):
     def stored_since(
         self, request_digests: Sequence[bytes], position: int
     ) -> tuple[list[EqualReports], int]:
-        return list(self.stored), position
+        return list(self.kept), position
 
 
 class Scene:
@@ -62,7 +62,7 @@ class Scene:
         return found
 
     def store(self, *ordinals: int) -> None:
-        self.replicas.stored.append(EqualReports(self.data, np.array(ordinals)))
+        self.replicas.kept.append(EqualReports(self.data, np.array(ordinals)))
 
     def add(self, ordinal: int) -> None:
         arrival = self.opened.examine(ordinal, self.data)

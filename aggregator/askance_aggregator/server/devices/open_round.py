@@ -34,8 +34,8 @@ from askance_client.service import (
 
 _MESSAGES = 1 << 12  # messages of a round that are kept checked
 _MANY = 8  # equal reports that are counted together: numpy takes as long as for some one by one
-# Bytes of reports of a message that others are likely to send as well, some twelve: of as many coins
-# there are 4,096 messages. It bounds the memory that a device can fill with messages of its own.
+# Bytes of reports of a message that others are likely to send as well, some twelve: of as many
+# coins there are 4,096 messages. It bounds the memory that a device can fill with its own messages.
 _SHORT = 512
 _ROOM = 4096  # bytes of a response that are left for what is not a request: 64 acknowledgements
 

@@ -230,7 +230,12 @@ class Aggregator:
             raise InvalidParameter(
                 f"study: expected one that begins with {name}, got {found.extent.fitting or 'none'}"
             )
-        return StudyHandle(self, found.studies[0].digest)
+        digests = [one.digest for one in found.studies]
+        if len(digests) != 1 or not digests[0].hex().startswith(name):
+            raise RemoteProtocolError(
+                f"study: expected one that begins with {name}, got another list"
+            )
+        return StudyHandle(self, digests[0])
 
     def close(self) -> None:
         """Hang up."""

@@ -268,12 +268,14 @@ class Deliveries:
           arrivals: the reports, each with its round.
           statuses: of each; None: the commit failed.
         """
+        counted = False
         try:
             if statuses is not None:
                 self._add_reports(arrivals, statuses)
+                counted = True
         finally:
             for opened in {id(opened): opened for opened, _ in arrivals}.values():
-                opened.arrived(durable=statuses is not None)
+                opened.arrived(counted=counted)
 
     def _enter_messages(self, deliveries: Sequence[Delivery], statuses: Statuses | None) -> None:
         """Count messages whose commit has ended; one that cannot be counted keeps no other back."""
@@ -290,25 +292,30 @@ class Deliveries:
 
     def _enter_message(self, delivery: Delivery, statuses: Statuses | None) -> None:
         """Count a message whose commit has ended (see `_enter`)."""
-        opened, message, ordinal, place, data, sequences = delivery
+        counted = False
         try:
-            if statuses is None:
-                return
-            if statuses.count(AckStatus.ACCEPTED) < len(statuses):
-                arrivals = [
-                    Arrival(group, place, ordinal, decoded(report), report)
-                    for group, report in zip(message.groups, data, strict=True)
-                ]
-                self._add_reports([(opened, arrival) for arrival in arrivals], statuses)
-                return
-            if message.answers:
-                self._observer.charged(message.charged)
-            for reason in message.refusals:
-                self._observer.refused(reason)
-            self._raise_sequence(ordinal, max(sequences))
-            opened.add_message(message, ordinal, place)
+            if statuses is not None:
+                self._add_message(delivery, statuses)
+                counted = True
         finally:
-            opened.arrived(durable=statuses is not None)
+            delivery.opened.arrived(counted=counted)
+
+    def _add_message(self, delivery: Delivery, statuses: Statuses) -> None:
+        """Count the durable reports of a message (see `_add_reports`)."""
+        opened, message, ordinal, place, data, sequences = delivery
+        if statuses.count(AckStatus.ACCEPTED) < len(statuses):
+            arrivals = [
+                Arrival(group, place, ordinal, decoded(report), report)
+                for group, report in zip(message.groups, data, strict=True)
+            ]
+            self._add_reports([(opened, arrival) for arrival in arrivals], statuses)
+            return
+        if message.answers:
+            self._observer.charged(message.charged)
+        for reason in message.refusals:
+            self._observer.refused(reason)
+        self._raise_sequence(ordinal, max(sequences))
+        opened.add_message(message, ordinal, place)
 
     def _add_reports(
         self, arrivals: Iterable[tuple[OpenRound, Arrival]], statuses: Statuses

@@ -36,7 +36,10 @@ from askance_protos.v1 import exchange_pb2
 
 _MESSAGES = 1 << 12  # messages of a round that are kept checked
 _MANY = 8  # equal reports that are counted together: numpy takes as long as for some one by one
-_SHORT = 1024  # bytes of reports of a message that others are likely to send as well
+# Bytes of reports of a message that others are likely to send as well, some twelve: of as many
+# coins there are 4,096 messages. It bounds the memory that a device can fill with its own messages.
+_SHORT = 512
+_ROOM = 4096  # bytes of a response that are left for what is not a request: 64 acknowledgements
 
 
 class OpenRound:
@@ -150,10 +153,14 @@ class OpenRound:
         self._arriving += 1
         self._idle.clear()
 
-    def arrived(self, *, durable: bool) -> None:
-        """Note that a commit has ended, after what it made durable was counted."""
+    def arrived(self, *, counted: bool) -> None:
+        """Note that a commit has ended.
+
+        Args:
+          counted: whether all that it made durable was counted; False if it failed.
+        """
         self._arriving -= 1
-        self._failed_commits += not durable
+        self._failed_commits += not counted
         if not self._arriving:
             self._idle.set()
 
@@ -172,7 +179,7 @@ class OpenRound:
 
     @property
     def doubtful(self) -> bool:
-        """True if a commit has failed: its reports may be durable all the same."""
+        """True if a commit has failed: its reports may be durable all the same, and not counted."""
         return self._failed_commits > 0
 
     @property
@@ -262,9 +269,13 @@ class OpenRound:
         return iter(connected[asked].tolist())
 
     def _joined(self) -> tuple[bytes, ...]:
-        """Return all requests as one part of a response; none if they need several responses."""
+        """Return all requests as one part of a response; none if they may need several responses.
+
+        A check-in is answered with one response: a part that never fits beside the rest of it would
+        never be sent.
+        """
         joined = b"".join(self._parts.values())
-        if not 0 < len(joined) <= MAX_RESPONSE_BYTES:
+        if not 0 < len(joined) <= MAX_RESPONSE_BYTES - _ROOM:
             return ()
         requests, entries = count_contents(joined)
         return (joined,) if requests <= MAX_REQUESTS and entries <= MAX_ENTRIES else ()

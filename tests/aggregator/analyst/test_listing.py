@@ -1,0 +1,30 @@
+"""Lists of studies as a client reads them."""
+
+from __future__ import annotations
+
+import pytest
+
+from askance_aggregator.analyst import Aggregator, StudySummary
+from askance_aggregator.analyst.listing import StudyExtent, StudyList
+from askance_aggregator.store import StudyQuery, StudyState
+from askance_client.errors import RemoteProtocolError
+
+
+class Answering(Aggregator):
+    """Aggregator that answers each query with the same studies, and says that one fits."""
+
+    def __init__(self, *digests: bytes) -> None:
+        self._digests = digests
+
+    def studies_page(self, query: StudyQuery) -> StudyList[StudySummary]:
+        listed = [StudySummary(digest, "mean", StudyState.OPEN, 0) for digest in self._digests]
+        return StudyList(tuple(listed), StudyExtent(1, 1, more=False))
+
+
+def test_a_study_is_taken_by_the_digits_that_begin_it_alone() -> None:
+    """Else an aggregator could have another study cancelled than the one that was named."""
+    digest = bytes(range(32))
+    assert Answering(digest).study("00010203").id == digest.hex()
+    for lie in ((), (bytes(32),), (digest, bytes(32))):
+        with pytest.raises(RemoteProtocolError, match="begins with 00010203"):
+            Answering(*lie).study("00010203")

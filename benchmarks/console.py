@@ -5,7 +5,7 @@ gateways, and 2,000 studies, of which one has 300 rounds; consoles are processes
 `askance console` starts them, and are called over HTTP on loopback. Measured in one run:
 
 - pages: milliseconds from a request to the end of its answer, for each page, with the devices
-  connected and idle;
+  connected and idle, and while they answer one round after the other as fast as they can;
 - changes: milliseconds from a change at the aggregator to its arrival in the event stream of a live
   page, while other live pages are open: a round that opens, on the overview; a study that is paused
   or resumed, on its page;
@@ -202,6 +202,7 @@ def measure_pages(browser: Browser, facts: dict[str, Any], requests: int) -> dic
         "a study that is open": f"/studies/{facts['open']}",
         "a study of 1 round": f"/studies/{short}",
         f"a study of {facts['rounds']} rounds": f"/studies/{long}",
+        "its plan against what happened": f"/studies/{long}/plan",
         "a new study": "/studies/new",
         "audit log": "/audit",
     }
@@ -210,6 +211,24 @@ def measure_pages(browser: Browser, facts: dict[str, Any], requests: int) -> dic
         browser.get(path)
         found[name] = summary(browser.milliseconds(path, requests))
     return found
+
+
+@contextmanager
+def asking(server: Part) -> Iterator[None]:
+    """Ask rounds of the connected devices, one after the other, for the length of a block."""
+    ending = threading.Event()
+
+    def ask() -> None:
+        while not ending.is_set():
+            server.tell("rounds 1")
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        yield
+    finally:
+        ending.set()
+        thread.join()
 
 
 def measure_changes(
@@ -278,6 +297,9 @@ def measure(load: ConsoleLoad, folder: Path, parts: Sequence[str]) -> dict[str, 
         browsers = [held.enter_context(console(address, folder)) for _ in range(CONSOLES)]
         if "pages" in parts:
             found["pages_ms"] = measure_pages(browsers[0], facts, load.requests)
+            with asking(server):
+                busy = measure_pages(browsers[0], facts, load.requests)
+            found["busy_pages_ms"] = busy
         if "changes" in parts:
             found["changes_ms"] = measure_changes(browsers, server, aggregator, facts, load.changes)
         if "rate" in parts:
@@ -299,7 +321,8 @@ def show(found: dict[str, Any]) -> None:
         f" {GATEWAYS} gateways, {store['studies']:,} studies; {found['cores']} cores, load"
         f" {found['load']:.1f}"
     )
-    for part in ("pages_ms", "changes_ms"):
+    for part in ("pages_ms", "busy_pages_ms", "changes_ms"):
+        print(f"{part}:")
         for name, ms in found.get(part, {}).items():
             print(
                 f"  {name}: median {ms['median']:.0f} ms, p95 {ms['p95']:.0f}, max {ms['max']:.0f}"

@@ -27,6 +27,9 @@ def hostile_store() -> MemoryStore:
     store = MemoryStore()
     for _ in range(3):
         store.audit.append(AuditEvent(NOW_S, HOSTILE, HOSTILE, HOSTILE, HOSTILE, "::1", HOSTILE))
+    store.enrol((b"device %d" % n, bytes([n]) * 32) for n in range(9))
+    store.register.note_seen([3], NOW_S // 86_400, HOSTILE)  # no aggregator would take it
+    store.register.note_seen([4], NOW_S // 86_400, "askance-client/0.1.0")
     return store
 
 
@@ -151,6 +154,10 @@ def test_names_that_are_markup_are_shown_as_text(visitor: Visitor) -> None:
         answer = visitor.get(path)
         assert (answer.status, "<script>" in answer.text) == (400, False)
     assert visitor.get("/devices?start=99999999999999999999").status == 400
+    devices = visitor.get("/devices").text
+    assert "<script>alert" not in devices
+    assert "&lt;script&gt;alert(1)" in devices
+    assert "askance-client/0.1.0" in devices
 
 
 def test_the_way_back_from_a_form_leads_to_no_other_host(visitor: Visitor) -> None:

@@ -9,7 +9,10 @@ start and to stop stands apart. Transcripts are compared: they must be equal.
 - masked parity: d = 64, eps = 1; users are generated.
 - a task: an empty one, there and back; and many at once.
 
-    python benchmarks/cluster.py [--quick] [--json] [--users 100000000]
+With `--whole N` instead two threads beside two workers: a mean of N generated users, judged, and a
+sweep of six settings with five trials of a thousandth of them.
+
+    python benchmarks/cluster.py [--quick] [--json] [--users 100000000] [--whole 1000000000]
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -34,6 +38,7 @@ from askance_simulation.randomness.seeds import Seed
 
 USERS, QUICK_USERS = 100_000_000, 5_000_000
 REPEATS = 2
+TWO = 2
 TASKS = 1000
 FLEETS = ("columns", "ray")
 
@@ -121,6 +126,29 @@ def measured(users: int) -> dict[str, Any]:
     }
 
 
+def whole(users: int) -> dict[str, Any]:
+    """Measure the seconds of a judged study and of a sweep, on two threads and on two workers."""
+    grid = {"epsilon": ["0.25", "0.5", 1, 2, 4, 8], "users": max(users // 1000, 2000)}
+    told: dict[str, Any] = {"users": users}
+    for fleet in FLEETS:
+        with joined(TWO) if fleet == "ray" else nullcontext():
+            for name, size in (("first", max(users // 1000, 2000)), ("study", users)):
+                made = ask.named("mean", epsilon=1, users=size)
+                began = time.perf_counter()
+                found = ask.simulate(made.study, made.people, fleet=fleet, workers=TWO)
+                told[f"{fleet}_{name}_s"] = time.perf_counter() - began
+            told.setdefault("transcripts", set()).add(found.transcript.digest)
+            began = time.perf_counter()
+            rows = ask.sweep("mean", grid, trials=5, fleet=fleet, workers=TWO).rows
+            told[f"{fleet}_sweep_s"] = time.perf_counter() - began
+            told.setdefault("swept", set()).add(tuple(row["transcript"] for row in rows))
+    (_,), (_,) = told.pop("transcripts"), told.pop("swept")
+    return told | {
+        "ratio": told["ray_study_s"] / told["columns_study_s"],
+        "sweep_ratio": told["ray_sweep_s"] / told["columns_sweep_s"],
+    }
+
+
 def _show(told: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
@@ -163,7 +191,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_USERS:,} users")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     parser.add_argument("--users", type=int, metavar="N", help=f"default {USERS:,}")
+    parser.add_argument("--whole", type=int, metavar="N", help="two workers, N users, in JSON")
     given = parser.parse_args(arguments)
+    if given.whole:
+        print(json.dumps(whole(given.whole)))
+        return 0
     told = measured(given.users or (QUICK_USERS if given.quick else USERS))
     if given.json:
         print(json.dumps(told))

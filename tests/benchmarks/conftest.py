@@ -115,3 +115,8 @@ def trend() -> ModuleType:
 @pytest.fixture(scope="session")
 def kernels() -> ModuleType:
     return _load("kernels")
+
+
+@pytest.fixture(scope="session")
+def parquet_rows() -> ModuleType:
+    return _load("parquet_rows")

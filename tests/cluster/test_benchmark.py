@@ -32,6 +32,14 @@ def test_both_fleets_compute_the_same(program: ModuleType) -> None:
     assert told["ray_s"] <= told["ray_first_s"]
 
 
+@pytest.mark.usefixtures("ray_of_three")
+def test_a_study_and_a_sweep_on_workers_are_those_on_threads(program: ModuleType) -> None:
+    told = program.whole(200_000)
+    assert told["users"] == 200_000
+    assert told["ratio"] == pytest.approx(told["ray_study_s"] / told["columns_study_s"])
+    assert told["ray_sweep_s"] > 0
+
+
 @pytest.mark.slow
 def test_it_runs(program: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     assert program.main(["--quick", "--json"]) == 0

@@ -96,7 +96,11 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
             "column {}: expected one of {} stated labels, found another at row {}",
             "column {}: expected values in {} .. {}, found another in {} rows, row {} the fir",
         },
-        "simulation/askance_simulation/populations/arrow_tables.py": {
+        "simulation/askance_simulation/populations/arrow_blocks.py": {
+            "{}: expected a Parquet file, got another format",
+            "{}: expected the file as it was, got another one",
+        },
+        "simulation/askance_simulation/populations/arrow_columns.py": {
             "{}: expected text, numbers or times that can be read in {}, found others",
         },
         "simulation/askance_simulation/populations/files.py": {

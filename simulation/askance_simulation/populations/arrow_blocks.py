@@ -24,22 +24,22 @@ _SLICE = 1 << 20  # rows of a block of a table in memory
 
 
 class Blocks(Protocol):
-    """Rows of Arrow data in blocks.
-
-    Args:
-      path: names the source in messages; its stem is the schema's name.
-      schema: Arrow's, with a name and a type by column.
-      starts: first row of each block, and the number of all rows at the end.
-    """
+    """Rows of Arrow data in blocks."""
 
     @property
-    def path(self) -> Path: ...
+    def path(self) -> Path:
+        """Name of the source in messages; its stem is the schema's name."""
+        ...
 
     @property
-    def schema(self) -> pyarrow.Schema: ...
+    def schema(self) -> pyarrow.Schema:
+        """Arrow's schema: a name and a type by column."""
+        ...
 
     @property
-    def starts(self) -> Sequence[int]: ...
+    def starts(self) -> Sequence[int]:
+        """First row of each block, and the number of all rows at the end."""
+        ...
 
     def column(self, block: int, place: int) -> pyarrow.ChunkedArray:
         """Read one column of a block."""

@@ -55,7 +55,7 @@ class ColumnCells(Protocol):
 
     @property
     def some_missing(self) -> bool:
-        """Whether a row has none."""
+        """True if a row has none."""
         ...
 
     @property
@@ -70,12 +70,12 @@ class ColumnCells(Protocol):
 
     @property
     def evenly(self) -> bool:
-        """Whether the different values, all of them numbers, lie evenly between their ends."""
+        """True if the different values, all of them numbers, lie evenly between their ends."""
         ...
 
     @property
     def truths(self) -> bool:
-        """Whether there are values, and all are truth values."""
+        """True if there are values, and all are truth values."""
         ...
 
     def texts(self) -> list[str]:

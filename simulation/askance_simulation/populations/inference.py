@@ -60,12 +60,18 @@ class Summarized(Protocol):
     """Columns of a source, by their cells (see `tables.Records`)."""
 
     @property
-    def path(self) -> Path | str: ...
+    def path(self) -> Path | str:
+        """Path or name of the source."""
+        ...
 
     @property
-    def names(self) -> tuple[str, ...]: ...
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns, as those of fields."""
+        ...
 
-    def cells(self, label: str | None) -> Mapping[str, ColumnCells]: ...
+    def cells(self, label: str | None) -> Mapping[str, ColumnCells]:
+        """Summarize every column."""
+        ...
 
 
 def infer(people: Summarized, label: str | None, keep: Collection[str]) -> InferredSchema:

@@ -40,22 +40,22 @@ class RecordRows(Protocol):
 
 
 class Records(Protocol):
-    """Columns of a source.
-
-    Args:
-      path: where they are: a file, or the name of another source.
-      written: the columns' names as the source has them.
-      names: the same as fields' names, distinct.
-    """
+    """Columns of a source."""
 
     @property
-    def path(self) -> Path | str: ...
+    def path(self) -> Path | str:
+        """Path of the file, or name of another source."""
+        ...
 
     @property
-    def written(self) -> tuple[str, ...]: ...
+    def written(self) -> tuple[str, ...]:
+        """Names of the columns as the source has them."""
+        ...
 
     @property
-    def names(self) -> tuple[str, ...]: ...
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns as those of fields, distinct."""
+        ...
 
     def __len__(self) -> int: ...
 

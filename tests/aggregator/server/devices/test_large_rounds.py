@@ -89,7 +89,7 @@ def test_a_stored_report_whose_counting_failed_is_in_the_tally(
         opening = asyncio.ensure_future(hub.open(round_, world.accounts(2)))
         while hub.progress(round_.study_digest) == (0, 0):
             await asyncio.sleep(0.001)
-        delivered = hub.deliver_together([(0, data)]) if together else hub.deliver(0, (data,))
+        delivered = hub.deliver_messages([(0, (data,))]) if together else hub.deliver(0, (data,))
         with pytest.raises(StoreError, match="not counted"):
             await delivered
         assert store.report(group.digest, 0) == data

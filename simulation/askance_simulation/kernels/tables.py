@@ -47,7 +47,9 @@ def symbols_of(edges: NDArray[np.uint64]) -> SymbolEdges:
             padded = np.pad(edges - np.uint64(1), ((0, 0), (0, 1)))
             ends = np.take_along_axis(padded, first, axis=1)
             ends[first == last] = (1 << 64) - 1
-            return SymbolEdges(edges, first.astype(np.uint32).ravel(), ends.ravel(), np.uint64(bits))
+            return SymbolEdges(
+                edges, first.astype(np.uint32).ravel(), ends.ravel(), np.uint64(bits)
+            )
     bits = max(1, min(8, (_ALL_ENTRIES // levels).bit_length() - 1))
     first, _ = _first_and_last(edges, bits)
     none = np.zeros(0, np.uint64)

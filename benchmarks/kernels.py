@@ -213,7 +213,7 @@ def draw_seconds(case: Case) -> float:
     levels = 2 if of_many else randomizer.levels
 
     def draw() -> None:
-        found = values
+        found: Any = values
         if rounding_coins(query, randomizer):
             found = round_(values, query.low, query.high, levels, words)
         ours.draw(found, words)

@@ -98,7 +98,7 @@ def _bits_of_two(levels: Any, coins: Any, bits: Any, edges: Any) -> int:
         edge = one if levels[row] else zero
         bit = np.uint8(coins[row] >= edge)
         bits[row] = bit
-        ones += bit
+        ones += int(bit)
     return ones
 
 
@@ -108,7 +108,7 @@ def _bits_of_many(levels: Any, coins: Any, bits: Any, edges: Any) -> int:
     for row in range(len(coins)):
         bit = np.uint8(coins[row] >= edges[np.uint64(levels[row])])
         bits[row] = bit
-        ones += bit
+        ones += int(bit)
     return ones
 
 

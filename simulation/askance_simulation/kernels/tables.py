@@ -92,23 +92,24 @@ def draw_bits(levels: Any, coins: Any, reports: Any, sums: Any, edges: Any) -> N
 
 
 @compiled
-def _bits_of_two(levels: Any, coins: Any, bits: Any, edges: Any) -> int:
-    zero, one, ones = edges[0], edges[1], 0
+def _bits_of_two(levels: Any, coins: Any, bits: Any, edges: Any) -> Any:
+    zero, one = edges[0], edges[1]
+    ones: Any = 0
     for row in range(len(coins)):
         edge = one if levels[row] else zero
         bit = np.uint8(coins[row] >= edge)
         bits[row] = bit
-        ones += int(bit)
+        ones += bit
     return ones
 
 
 @compiled
-def _bits_of_many(levels: Any, coins: Any, bits: Any, edges: Any) -> int:
-    ones = 0
+def _bits_of_many(levels: Any, coins: Any, bits: Any, edges: Any) -> Any:
+    ones: Any = 0
     for row in range(len(coins)):
         bit = np.uint8(coins[row] >= edges[np.uint64(levels[row])])
         bits[row] = bit
-        ones += int(bit)
+        ones += bit
     return ones
 
 

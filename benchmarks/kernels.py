@@ -2,8 +2,11 @@
 
 All users answer one question about a column in memory; a whole round is timed: levels, coins,
 reports, tally and the Merkle root. Beside it the ceiling: as many coins generated in blocks that
-stay in the cache, by as many threads, and nothing else. Both in turn, the best of each. Every case
-runs in a process of its own, with numba and with its import refused; `numpy` is the latter.
+stay in the cache, by as many threads, and nothing else. Both in turn, the best of each. Two parts
+are timed apart as well: rounding, drawing and counting with coins that are there already, and the
+hash of the Merkle leaves. What is left of the round is the query, and the interpreter's work per
+block. Every case runs in a process of its own, with numba and with its import refused; `numpy` is
+the latter.
 
     python benchmarks/kernels.py [--quick] [--json] [--workers W] [--only CASE ...] [--memory]
 
@@ -44,10 +47,13 @@ from askance_aggregator.queries import (
     signed,
     vector,
 )
+from askance_aggregator.studies.tallies import leaf, packed_what, packed_who
 from askance_client.messages import rounding_coins
 from askance_client.queries import Category, Integer, Query, QueryKind, Real, Schema
 from askance_client.randomizers import COIN_SPACE, Channel, Randomizer, SubsetSelection
 from askance_simulation.experiments.trials import peak_memory_mb
+from askance_simulation.families.fused import LEAST_USERS, counter
+from askance_simulation.families.rounding import rounding
 from askance_simulation.populations import Population
 from askance_simulation.populations.columns import narrowed
 from askance_simulation.randomness.coins import Keystream
@@ -57,6 +63,7 @@ EPSILON = 10**9
 CHUNK = 1 << 16
 TOGETHER = 16  # chunks of a column that repeats itself: more than are looked at at once
 BLOCK = 1 << 14  # words of the ceiling's blocks
+DRAWN = 1 << 16  # words of a round's blocks
 WORDS = {"full": 4 * 10**8, "quick": 2 * 10**7}  # coins per measurement
 
 
@@ -182,6 +189,47 @@ def ceiling(words: int, workers: int) -> Took:
         return timed(lambda: list(threads.map(coins, range(workers))))
 
 
+def _best(work: Callable[[], object], prepare: Callable[[], object], times: int) -> float:
+    """Return the processor's seconds of some work, the best of several rows of it."""
+    best = float("inf")
+    for _ in range(REPEATS):
+        took = 0.0
+        for _ in range(times):
+            prepare()
+            took += timed(work)[1]
+        best = min(best, took / times)
+    return best
+
+
+def draw_seconds(case: Case) -> float:
+    """Measure rounding, drawing and counting per user, with coins that are in the cache."""
+    query, randomizer = case.query, case.randomizer
+    users = max(1 << 12, DRAWN // case.words)
+    words, stream = np.empty((users, case.words), np.uint64), Keystream(bytes(16), 0)
+    of_many = query.kind is QueryKind.VECTOR
+    shape = (users, len(case.schema.fields)) if of_many else (users,)
+    values = np.random.default_rng(2).integers(query.low, query.high + 1, shape).astype(np.int16)
+    ours, round_ = counter(randomizer, LEAST_USERS), rounding(LEAST_USERS)
+    levels = 2 if of_many else randomizer.levels
+
+    def draw() -> None:
+        found: Any = values
+        if rounding_coins(query, randomizer):
+            found = round_(values, query.low, query.high, levels, words)
+        ours.draw(found, words)
+
+    return _best(draw, lambda: stream.fill(words), 20) / users
+
+
+def hash_seconds(randomizer: Randomizer) -> float:
+    """Measure the hash of a leaf per user."""
+    shape = (CHUNK, randomizer.width)
+    symbols = np.random.default_rng(3).integers(0, 2, shape, dtype=np.uint8)
+    who = packed_who(np.ones(CHUNK, np.bool_))
+    what = packed_what(randomizer, symbols)
+    return _best(lambda: leaf(0, who, what), lambda: None, 20) / CHUNK
+
+
 def measure(name: str, words: int, workers: int) -> dict[str, Any]:
     """Measure answers and coins per second of one case, in turn; the best of each."""
     case = CASES[name]()
@@ -196,6 +244,9 @@ def measure(name: str, words: int, workers: int) -> dict[str, Any]:
     for clock, unit in enumerate(("wall", "processor")):
         ours, most = (users / min(took[clock] for took in those) for those in (answers, coins))
         row[unit] = {"answers_per_s": ours, "ceiling_per_s": most, "ratio": ours / most}
+    hashed, total = hash_seconds(case.randomizer), 1 / row["processor"]["answers_per_s"]
+    row["processor"]["ratio_without_hash"] = row["processor"]["ratio"] * total / (total - hashed)
+    row["draw_s"], row["hash_s"] = draw_seconds(case), hashed
     return row
 
 
@@ -218,23 +269,26 @@ def _show(rows: dict[str, dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title="Answers per second of the processor, over the coins alone")
-    names = ("case", "words", "coins/s", "numpy/s", "ratio", "numba/s", "ratio", "times")
-    for column in names:
+    table = Table(title="Whole rounds: nanoseconds of the processor per user, and their parts")
+    names = ("case", "words", "numpy", "numba", "coins", "draw", "hash", "rest", "ratio")
+    for column in (*names, "no hash", "times"):
         table.add_column(column, justify="left" if column == "case" else "right")
     for name, row in rows.items():
         plain, fast = row["numpy"]["processor"], row["numba"]["processor"]
+        whole, coins = 1e9 / fast["answers_per_s"], 1e9 / fast["ceiling_per_s"]
+        drawn, hashed = 1e9 * row["numba"]["draw_s"], 1e9 * row["numba"]["hash_s"]
+        parts = (coins, drawn, hashed, whole - coins - drawn - hashed)
         table.add_row(
             name,
             str(row["numba"]["words"]),
-            f"{fast['ceiling_per_s'] / 1e6:,.0f} M",
-            f"{plain['answers_per_s'] / 1e6:,.1f} M",
-            f"{plain['ratio']:.2f}",
-            f"{fast['answers_per_s'] / 1e6:,.1f} M",
+            f"{1e9 / plain['answers_per_s']:.2f}",
+            f"{whole:.2f}",
+            *(f"{part:.2f}" for part in parts),
             f"{fast['ratio']:.2f}",
+            f"{fast['ratio_without_hash']:.2f}",
             f"{fast['answers_per_s'] / plain['answers_per_s']:.1f}",
         )
-    Console(width=100).print(table)
+    Console(width=110).print(table)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -9,7 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from askance_simulation.kernels.blocks import AT_ONCE, column_of, store_numbers, store_pairs, users_at_once
+from askance_simulation.kernels.blocks import (
+    AT_ONCE,
+    column_of,
+    store_numbers,
+    store_pairs,
+    users_at_once,
+)
 from askance_simulation.kernels.byte_counts import add_bits
 from askance_simulation.kernels.compiling import compiled, inlined, scaled
 

@@ -84,26 +84,41 @@ def store_numbers(octets: Any, numbers: Any, width: int) -> None:
         numbers: shape (n,), uint64.
         width: bytes of a report.
     """
-    users, wide = np.uint64(len(numbers)), np.uint64(width)
     if width == 1:
-        for row in range(users):
+        for row in range(len(numbers)):
             octets[row] = numbers[row]
     elif width == 2:
-        for row in range(users):
-            octets[_TWO * row] = numbers[row] >> _BYTE
-            octets[_TWO * row + _ONE] = numbers[row]
+        _store_pairs_of_bytes(octets, numbers)
     elif width == 4:
-        for row in range(users):
-            for byte in range(4):
-                octets[_FOUR * row + np.uint64(byte)] = numbers[row] >> np.uint64(24 - 8 * byte)
+        _store_halves(octets, numbers)
     elif width == 8:
-        for row in range(users):
-            for byte in range(8):
-                octets[_BYTE * row + np.uint64(byte)] = numbers[row] >> np.uint64(56 - 8 * byte)
+        _store_whole(octets, numbers)
     else:
+        users, wide = np.uint64(len(numbers)), np.uint64(width)
         for row in range(users):
             for byte in range(wide):
                 octets[wide * row + byte] = numbers[row] >> (_BYTE * (wide - _ONE - byte))
+
+
+@compiled
+def _store_pairs_of_bytes(octets: Any, numbers: Any) -> None:
+    for row in range(np.uint64(len(numbers))):
+        octets[_TWO * row] = numbers[row] >> _BYTE
+        octets[_TWO * row + _ONE] = numbers[row]
+
+
+@compiled
+def _store_halves(octets: Any, numbers: Any) -> None:
+    for row in range(np.uint64(len(numbers))):
+        for byte in range(4):
+            octets[_FOUR * row + np.uint64(byte)] = numbers[row] >> np.uint64(24 - 8 * byte)
+
+
+@compiled
+def _store_whole(octets: Any, numbers: Any) -> None:
+    for row in range(np.uint64(len(numbers))):
+        for byte in range(8):
+            octets[_BYTE * row + np.uint64(byte)] = numbers[row] >> np.uint64(56 - 8 * byte)
 
 
 @compiled

@@ -47,7 +47,9 @@ def symbols_of(edges: NDArray[np.uint64]) -> SymbolEdges:
             padded = np.pad(edges - np.uint64(1), ((0, 0), (0, 1)))
             ends = np.take_along_axis(padded, first, axis=1)
             ends[first == last] = (1 << 64) - 1
-            return SymbolEdges(edges, first.astype(np.uint32).ravel(), ends.ravel(), np.uint64(bits))
+            return SymbolEdges(
+                edges, first.astype(np.uint32).ravel(), ends.ravel(), np.uint64(bits)
+            )
     bits = max(1, min(8, (_ALL_ENTRIES // levels).bit_length() - 1))
     first, _ = _first_and_last(edges, bits)
     none = np.zeros(0, np.uint64)
@@ -90,8 +92,9 @@ def draw_bits(levels: Any, coins: Any, reports: Any, sums: Any, edges: Any) -> N
 
 
 @compiled
-def _bits_of_two(levels: Any, coins: Any, bits: Any, edges: Any) -> int:
-    zero, one, ones = edges[0], edges[1], 0
+def _bits_of_two(levels: Any, coins: Any, bits: Any, edges: Any) -> Any:
+    zero, one = edges[0], edges[1]
+    ones: Any = 0
     for row in range(len(coins)):
         edge = one if levels[row] else zero
         bit = np.uint8(coins[row] >= edge)
@@ -101,8 +104,8 @@ def _bits_of_two(levels: Any, coins: Any, bits: Any, edges: Any) -> int:
 
 
 @compiled
-def _bits_of_many(levels: Any, coins: Any, bits: Any, edges: Any) -> int:
-    ones = 0
+def _bits_of_many(levels: Any, coins: Any, bits: Any, edges: Any) -> Any:
+    ones: Any = 0
     for row in range(len(coins)):
         bit = np.uint8(coins[row] >= edges[np.uint64(levels[row])])
         bits[row] = bit

@@ -21,6 +21,8 @@ from askance_simulation.populations.record_types import RecordTypes, drawn_types
 from askance_simulation.populations.registry import catalogued
 from askance_simulation.randomness.seeds import Seed
 
+_AT_ONCE = 1 << 16  # users drawn together: what they are drawn from stays near the processor
+
 
 @catalogued(
     "categories", "one category a user, by Zipf's law, which may turn by cells from round to round"
@@ -75,6 +77,10 @@ def zipf(people: Seed, cells: int) -> Callable[[int, int], NDArray[np.signedinte
     )
 
     def ranks(start: int, stop: int) -> NDArray[np.signedinteger[Any]]:
-        return edges.places(draws(people, start, stop, 1)[:, 0])
+        parts = [
+            edges.places(draws(people, first, min(first + _AT_ONCE, stop), 1)[:, 0])
+            for first in range(start, max(stop, start + 1), _AT_ONCE)
+        ]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     return ranks

@@ -14,7 +14,7 @@ from askance_simulation.populations.registry import catalogued
 from askance_simulation.randomness.seeds import Seed
 
 _BITS = 16
-_AT_ONCE = 1 << 14  # users whose words are drawn together: an even number; they stay in the cache
+_AT_ONCE = 1 << 16  # users whose words are drawn together: they stay near the processor
 
 
 @catalogued("numbers", "a bell-shaped number in [0, 1]")

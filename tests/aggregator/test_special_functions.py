@@ -14,7 +14,7 @@ NAMES = (
 
 
 def printed(code: str) -> list[str]:
-    """What a new process prints."""
+    """Return what a new process prints, word by word."""
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )

@@ -38,6 +38,18 @@ def test_a_study_is_made_without_grpc_and_plots() -> None:
     assert loaded & {"grpc", "sklearn", "matplotlib", "pyarrow", "pandas"} == set()
 
 
+@pytest.mark.parametrize("learner", ["mean", "frequency"])
+def test_a_small_study_from_the_command_line_loads_no_solver_and_no_bar(learner: str) -> None:
+    loaded = loaded_after(
+        "import contextlib; from askance.cli import main\n"
+        f"words = ['simulate', {learner!r}, '--users', '5000', '--epsilon', '2', '--json']\n"
+        "with contextlib.redirect_stdout(None): main([*words, '--fleet', 'columns'])"
+    )
+    heavy = {"grpc", "numba", "rich", "scipy.optimize", "scipy.special", "scipy.sparse"}
+    assert "askance_aggregator.special_functions" in loaded
+    assert loaded & heavy == set()
+
+
 @pytest.mark.parametrize("name", askance.__all__)
 def test_a_public_name_is_there(name: str) -> None:
     assert getattr(askance, name) is not None

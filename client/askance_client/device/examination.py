@@ -69,7 +69,7 @@ class ExaminedRequest:
 
 
 class Known(NamedTuple):
-    """What is known of a payload.
+    """Examination of a payload.
 
     Args:
       digest: of the payload.
@@ -103,7 +103,7 @@ class Examiner:
         return examined
 
     def known(self, payload: bytes) -> Known:
-        """What is known of a payload: one look-up, if it was examined lately."""
+        """Examine a payload; if that was done lately, it is one look-up."""
         known = self._requests.get(payload)
         if known is None:
             try:

@@ -53,6 +53,7 @@ from askance_simulation.experiments.records import (
 from askance_simulation.experiments.sample_assessments import assess_sample
 from askance_simulation.experiments.simulations import Simulation, Trial
 from askance_simulation.fleets import (
+    WORKED,
     Devices,
     FleetMaker,
     Progress,
@@ -81,6 +82,7 @@ def simulate(
     faults: MakeFates | None = None,
     progress: Progress | None = None,
     watch: Callable[[int, RoundPlan], None] | None = None,
+    expected: int = 0,
 ) -> Simulation:
     """Run a study on simulated users.
 
@@ -102,6 +104,8 @@ def simulate(
         it changes no transcript. None: nothing.
       progress: called with the number of new reports.
       watch: called with each round's plan as it opens.
+      expected: users of all trials that this process is to run; those of these trials at least.
+        From 10^7 on the fleet "columns" loads its compiled loops for small populations, too.
 
     Raises:
       PlanRefused: too few users or too little epsilon; no user was asked.
@@ -113,14 +117,13 @@ def simulate(
       >>> ask.simulate(made.study, made.people, fleet="columns").epsilon_spent.max
       1.0
     """
-    maker = fleet_by(fleet, workers)
+    fleet_by(fleet, workers)
     if trials < 1:
         raise InvalidParameter(f"trials: expected 1 or more, found {trials}")
     check_disturbed(fleet, faults)
     began = time.perf_counter()
     run = partial(
         run_trial,
-        fleet=fleet if workers is None else maker,
         behaviour=behaviour,
         faults=faults,
         progress=progress,
@@ -132,7 +135,9 @@ def simulate(
             root = Seed.of(seed) / "trial" / number
             population = people if isinstance(people, Population) else people(root / "population")
             chosen = study if isinstance(study, Study) else study(population)
-            done.append(run(chosen, population, seed=root))
+            met = max(expected, trials * population.size)
+            by = fleet_by(fleet, workers, met) if fleet in WORKED else fleet
+            done.append(run(chosen, population, fleet=by, seed=root))
     seconds = time.perf_counter() - began
     return Simulation(chosen, fleet, tuple(done), seconds, peak_memory_mb())
 

@@ -25,6 +25,10 @@ from askance_simulation.families.dispatch import Coins, Levels, Reports, TallyCo
 LEAST_USERS = 10**6
 """Users of a population from which kernels are imported: importing numba takes half a second."""
 
+LEAST_EXPECTED = 10**7
+"""Users of many small populations from which kernels are imported: the cells of a sweep may take
+several of them."""
+
 _PER_LEVEL = 64  # reports for each level that are tallied together, so that most time is theirs ...
 _HELD = 1 << 22  # ... unless they have this many bytes
 
@@ -156,6 +160,16 @@ class FusedCounter:
         return np.concatenate((self._sums, self._changes))
 
 
+def most_met(users: int, expected: int) -> int:
+    """Return a number of users that decides on kernels (see `has_kernels`).
+
+    Args:
+        users: size of a population.
+        expected: users of all populations that the process will meet.
+    """
+    return max(users, expected if expected >= LEAST_EXPECTED else 0)
+
+
 def has_kernels(users: int) -> bool:
     """Return whether a population of this size is drawn by kernels, where numba is installed."""
     return users >= LEAST_USERS
@@ -166,7 +180,7 @@ def counter(randomizer: Randomizer, users: int) -> Counter:
 
     Args:
         randomizer: randomizer of the reports.
-        users: size of the population that the group is of; kernels are used from 10^6 on.
+        users: as of `most_met`; kernels are used from 10^6 on.
     """
     run = _loaded(randomizer) if has_kernels(users) else None
     found = kernel(randomizer) if run is not None else None

@@ -22,7 +22,7 @@ from askance_aggregator.studies.tallies import CHUNK, Packed, leaf, packed_what,
 from askance_client.messages import rounding_coins
 from askance_client.randomizers import Randomizer
 from askance_simulation.disturbances import Behaviour
-from askance_simulation.families.fused import Sums, counter
+from askance_simulation.families.fused import Sums, counter, most_met
 from askance_simulation.families.rounding import rounding
 from askance_simulation.fleets.classes import Classes, ClassResponse, UserClass
 from askance_simulation.fleets.histories import AnsweredAsk, Ask, Outcome
@@ -104,12 +104,14 @@ class ChunkWork:
       behaviour: lying users, and their lies.
       randomizers: one per group.
       classes: partition of the users by their actions.
+      expected: users that the process will meet in all, in many trials (see `fused.most_met`).
     """
 
     population: Population
     behaviour: Behaviour
     randomizers: tuple[Randomizer, ...]
     classes: Classes
+    expected: int = 0
 
     @property
     def chunks(self) -> int:
@@ -125,9 +127,8 @@ class ChunkWork:
             One stays in a core's cache; of threads that wait for each other's turn at the
             interpreter, those with more to do in between wait less.
         """
-        groups = [
-            _GroupOfShard(randomizer, self.population.size) for randomizer in self.randomizers
-        ]
+        met = most_met(self.population.size, self.expected)
+        groups = [_GroupOfShard(randomizer, met) for randomizer in self.randomizers]
         users: Counter[tuple[ClassResponse, ...]] = Counter()
         coins = max((randomizer.coins for randomizer in self.randomizers), default=0)
         step = self.population.stretch(coins)
@@ -168,7 +169,7 @@ class _GroupOfShard:
 
     Args:
       randomizer: of the group's reports.
-      users: size of the population.
+      users: as of `most_met`.
     """
 
     def __init__(self, randomizer: Randomizer, users: int) -> None:

@@ -40,14 +40,20 @@ class ColumnFleet:
         from each other in record, coins and history only.
       progress: called with the number of new reports.
       runner: computes the chunks; None: the threads of this process, one per core.
+      expected: users of all trials that this process will run; 0: of this one only.
     """
 
     def __init__(
-        self, devices: Devices, progress: Progress | None = None, runner: Runner | None = None
+        self,
+        devices: Devices,
+        progress: Progress | None = None,
+        runner: Runner | None = None,
+        expected: int = 0,
     ) -> None:
         self._devices = devices
         self._progress = progress
         self._runner = Threads() if runner is None else runner
+        self._expected = expected
         self._examiner = Examiner(capacity=4096)
         self._asks: list[Ask] = []
         self._users: dict[tuple[bytes, ...], _Users] = {}  # a round's latest responses
@@ -89,6 +95,7 @@ class ColumnFleet:
             self._devices.behaviour,
             tuple(group.randomizer for group in round_.groups),
             Classes((*matter, *now), groups, self._devices.behaviour),
+            self._expected,
         )
 
     def _ask(self, round_: Round, group: Group, study: ExaminedStudy | Refusal) -> Ask:

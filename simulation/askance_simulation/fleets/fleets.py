@@ -39,8 +39,10 @@ def _grpc_streams(devices: Devices, progress: Progress | None) -> Iterator[Opene
         yield opened
 
 
-def columns_by(workers: int | None) -> FleetMaker:
+def columns_by(workers: int | None, expected: int = 0) -> FleetMaker:
     """Make the columns fleet with that many threads; None: one per core.
+
+    `expected` is the number of users of all trials that are to come (see `ColumnFleet`).
 
     Raises:
       InvalidParameter: less than one.
@@ -49,7 +51,8 @@ def columns_by(workers: int | None) -> FleetMaker:
 
     @contextmanager
     def opened(devices: Devices, progress: Progress | None) -> Iterator[OpenedFleet]:
-        yield OpenedFleet(ColumnFleet(devices, progress, threads), lambda study: MemoryLog())
+        fleet = ColumnFleet(devices, progress, threads, expected)
+        yield OpenedFleet(fleet, lambda study: MemoryLog())
 
     return opened
 
@@ -105,8 +108,8 @@ def prepared(fleet: object, population: Population, seed: Seed) -> Population:
     return population.by_types(seed) if fleet in LAWS else population
 
 
-def fleet_by(name: str, workers: int | None) -> FleetMaker:
-    """Return a fleet by its name; `workers` changes its speed, and nothing else.
+def fleet_by(name: str, workers: int | None, expected: int = 0) -> FleetMaker:
+    """Return a fleet by its name; `workers` and `expected` change its speed, and nothing else.
 
     Raises:
       InvalidParameter: there is no fleet of this name, or it has no workers to be counted.
@@ -114,6 +117,8 @@ def fleet_by(name: str, workers: int | None) -> FleetMaker:
     known = FLEETS | LAWS
     if name not in known:
         raise unknown_name("fleet", name, known)
+    if name == "columns":
+        return columns_by(workers, expected)
     if workers is None:
         return known[name]
     if name not in WORKED:

@@ -70,7 +70,7 @@ class Folder:
                 set(),
                 self.setup.now_s,
             )
-            _, settled = settling.settle(self.payload, digest_of(self.payload))
+            _, settled = settling.settle(self.payload, examiner.known(self.payload))
             assert isinstance(settled, Due) is answer
             if isinstance(settled, Due):
                 asked = settled.asked

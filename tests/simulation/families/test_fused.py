@@ -151,3 +151,10 @@ def test_small_populations_and_those_without_numba_are_drawn_without_kernels(
 def test_kernels_are_used_where_numba_is_installed() -> None:
     counter = fused.counter(RANDOMIZERS["17 cells at 10"], fused.LEAST_USERS)
     assert isinstance(counter, fused.FusedCounter)
+
+
+def test_many_small_populations_are_drawn_by_kernels_too() -> None:
+    assert fused.most_met(10**5, fused.LEAST_EXPECTED - 1) == 10**5
+    assert not fused.has_kernels(fused.most_met(10**5, fused.LEAST_EXPECTED - 1))
+    assert fused.has_kernels(fused.most_met(10**5, fused.LEAST_EXPECTED))
+    assert fused.has_kernels(fused.most_met(fused.LEAST_USERS, 0))

@@ -41,7 +41,9 @@ class Planned:
 class Job:
     """Trial of a cell that has not been run.
 
-    `workers` are the fleet's own, as of `simulate`.
+    Args:
+      workers: the fleet's own, as of `simulate`.
+      expected: users of all trials that the same process runs.
     """
 
     cell: Cell
@@ -51,6 +53,7 @@ class Job:
     workers: int | None
     making: Making
     planned: Planned
+    expected: int = 0
 
 
 def planned(cell: Cell, making: Making) -> Planned:
@@ -80,7 +83,12 @@ def run_job(job: Job) -> Row:
     row = _asked_for(job)
     try:
         done = simulate(
-            made.study, made.people, fleet=job.fleet, workers=job.workers, seed=job.seed
+            made.study,
+            made.people,
+            fleet=job.fleet,
+            workers=job.workers,
+            seed=job.seed,
+            expected=job.expected,
         )
     except (PlanRefused, PlanExceeded) as refused:
         return row | {"refused": str(refused), "seconds": time.perf_counter() - began}

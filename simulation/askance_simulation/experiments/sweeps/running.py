@@ -80,10 +80,9 @@ def sweep(
       fleet: how devices are reached; rows say the same but for their seconds.
       seed: of the whole sweep.
       workers: processes, each with a trial at a time; None: one. A program that is not imported by
-        its name has to guard its start (`if __name__ == "__main__":`). On the fleet "ray" trials
-        are run one after another, and workers and cluster are as of `simulate`.
-      spread: where workers is None, the processes that take over as soon as the trials that are
-        left, by the time of those before, are worth their start; 1: trials stay in this process.
+        its name has to guard its start (`if __name__ == "__main__":`). The fleet "ray" runs one
+        trial after another; workers and cluster are as of `simulate`.
+      spread: without workers, processes that take over once the trials left are worth their start.
       cluster: address of a Ray; None: a local one.
       population: the users that all cells ask, as of `named`.
       data: the users that all cells ask, as of `named`.
@@ -92,19 +91,14 @@ def sweep(
       progress: called after each trial.
 
     Raises:
-      InvalidParameter: a name or value that there is none of, or a file with rows of another
-        sweep; nothing was run.
-      InvalidRecord: a file of data that is not there or cannot be read; nothing was run.
+      InvalidParameter: a wrong name or value, or a file with rows of another sweep.
+      InvalidRecord: a file of data that is not there or cannot be read. Nothing was run.
 
     Example:
       >>> len(ask.sweep("frequency", {"epsilon": [1, 4], "users": 3_000}, trials=2).rows)
       4
     """
-    if fleet not in FLEETS | LAWS:
-        raise unknown_name("fleet", fleet, FLEETS | LAWS)
-    for name, number in (("trials", trials), ("workers", workers), ("spread", spread)):
-        if number is not None and number < 1:
-            raise InvalidParameter(f"{name}: expected 1 or more, found {number}")
+    _check(fleet, trials=trials, workers=workers, spread=spread)
     Seed.of(seed)
     people = SweepPopulation.of(population, data, _path(schema), label)
     makings = _makings(learner)
@@ -117,20 +111,23 @@ def sweep(
         done = {(row["cell"], row["trial"]) for row in rows}
         missing = [(key, cell) for key, cell in expected.items() if key not in done]
         processes, shared = _divided(fleet, workers)
+        later = spread if workers is None and fleet != "ray" else 1
         began = time.perf_counter()
-        jobs = _jobs(missing, makings, fleet, shared, seed)
-        planning_s = time.perf_counter() - began
-        if workers is not None or fleet == "ray":
-            spread = 1
+        jobs = _jobs(missing, makings, fleet, shared, max(processes, later), seed)
+        start_s = _START_S + (time.perf_counter() - began) / later  # which plans its cells anew
         counted = _Counted(len(expected), len(rows), jobs, progress)
         with kept_ready(fleet, shared, cluster):
-            made = (
-                at_once(jobs, processes)
-                if processes > 1
-                else _one_by_one(jobs, spread, _START_S + planning_s / spread)
-            )
-            rows += _kept(made, file, counted)
+            rows += _kept(_made(jobs, processes, later, start_s), file, counted)
     return _written(Sweep(tuple(rows)), out, path)
+
+
+def _check(fleet: str, **numbers: int | None) -> None:
+    """Refuse a fleet that there is none of, and numbers below 1."""
+    if fleet not in FLEETS | LAWS:
+        raise unknown_name("fleet", fleet, FLEETS | LAWS)
+    for name, number in numbers.items():
+        if number is not None and number < 1:
+            raise InvalidParameter(f"{name}: expected 1 or more, found {number}")
 
 
 def _divided(fleet: str, workers: int | None) -> tuple[int, int | None]:
@@ -196,6 +193,7 @@ def _jobs(
     makings: dict[str, Making],
     fleet: str,
     workers: int | None,
+    processes: int,
     seed: int,
 ) -> list[Job]:
     """List the trials to be run, after planning every cell, so that bad input is found at once."""
@@ -206,7 +204,8 @@ def _jobs(
         if cell not in needed:
             needed[cell] = planned(cell, making)
         jobs.append(Job(cell, trial, cell.seed(seed, trial), fleet, workers, making, needed[cell]))
-    return jobs
+    everybody = sum(job.planned.users for job in jobs)
+    return [replace(job, expected=everybody // processes) for job in jobs]
 
 
 class _Counted:
@@ -249,6 +248,13 @@ def _kept(made: Iterator[tuple[Job, Row]], file: RowFile | None, counted: _Count
         rows.append(row)
         counted.row(job, row)
     return rows
+
+
+def _made(
+    jobs: Sequence[Job], processes: int, later: int, start_s: float
+) -> Iterator[tuple[Job, Row]]:
+    """Run trials in several processes at once, or first in this one and `later` in several."""
+    return at_once(jobs, processes) if processes > 1 else _one_by_one(jobs, later, start_s)
 
 
 def _one_by_one(jobs: Sequence[Job], spread: int, start_s: float) -> Iterator[tuple[Job, Row]]:

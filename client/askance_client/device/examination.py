@@ -69,7 +69,7 @@ class ExaminedRequest:
 
 
 class Known(NamedTuple):
-    """What is known of a payload.
+    """Knowledge of a payload.
 
     Args:
       digest: of the payload.
@@ -103,7 +103,7 @@ class Examiner:
         return examined
 
     def known(self, payload: bytes) -> Known:
-        """What is known of a payload: one look-up, if it was examined lately."""
+        """Return the knowledge of a payload: one look-up, if it was examined lately."""
         known = self._requests.get(payload)
         if known is None:
             try:

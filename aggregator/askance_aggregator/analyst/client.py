@@ -232,9 +232,8 @@ class Aggregator:
             )
         digests = [one.digest for one in found.studies]
         if len(digests) != 1 or not digests[0].hex().startswith(name):
-            raise RemoteProtocolError(
-                f"study: expected one that begins with {name}, got another list"
-            )
+            listed = ", ".join(digest.hex() for digest in digests[:2]) or "none"
+            raise RemoteProtocolError(f"study: expected one that begins with {name}, got {listed}")
         return StudyHandle(self, digests[0])
 
     def close(self) -> None:

@@ -43,7 +43,7 @@ _FIRST = Response(
 def test_a_check_in_is_answered_with_requests_however_many_bytes_a_round_has(
     world: World, run: Run, room: int
 ) -> None:
-    """One message answers a check-in: a part that did not fit was never sent."""
+    """A check-in is answered with one message: a part that did not fit was never sent."""
 
     async def scenario() -> None:
         round_ = world.broadcast(1)
@@ -80,7 +80,7 @@ class FailingOnce(Observer):
 def test_a_stored_report_whose_counting_failed_is_in_the_tally(
     world: World, store: MemoryStore, run: Run, together: bool
 ) -> None:
-    """It was not acknowledged, and its device may be away until the round has closed."""
+    """The report is not acknowledged, and its device may be away until the round has closed."""
 
     async def scenario(executor: ThreadPoolExecutor) -> None:
         hub, round_ = Hub(store, executor, FailingOnce()), world.broadcast(2)

@@ -76,7 +76,7 @@ class ConsoleLoad:
 
 
 FULL = ConsoleLoad(1_000_000, 10_000, 2_000, 300, 40, 20, 18, 2)
-QUICK = ConsoleLoad(2_000, 200, 120, 4, 3, 2, 1, 2)
+QUICK = ConsoleLoad(2_000, 200, 60, 4, 2, 1, 1, 1)
 
 
 class Browser:

@@ -67,7 +67,7 @@ from askance_simulation.randomness.coins import SeededCoins
 from askance_simulation.randomness.seeds import Seed
 
 GATEWAYS = 4
-ENTRIES = 1_000  # of the audit log
+ENTRIES = 1_000  # of the audit log at most: one per ten devices
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 PUBLIC = KEY.public_key().public_bytes_raw()
 SITES = 10  # tags; each tenth device has one
@@ -89,7 +89,7 @@ def fill(folder: Path, devices: int, connected: int, studies: int, rounds: int) 
             store.enrol([(b"other %d" % n, _digest(n)) for n in ordinals])
         long, short, waiting = add_studies(store, studies, rounds)
         event = AuditEvent(1, "ann", "operator", "Operators/TagDevices", "", "::1", "done")
-        for _ in range(ENTRIES):
+        for _ in range(min(ENTRIES, devices // 10)):
             store.audit.append(event)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(

@@ -113,16 +113,19 @@ def every_study(
 
     Raises:
       InvalidParameter: a limit below 1.
+      RemoteProtocolError: the parts do not end after as many as there are by the first one.
     """
     if limit is not None and limit < 1:
         raise InvalidParameter(f"limit: expected 1 study or more, got {limit}")
     found: list[T] = []
-    left, more = limit, True
-    while more and left != 0:
-        most = MAX_STUDIES if left is None else min(left, MAX_STUDIES)
+    more, total = True, 0
+    while more and (limit is None or len(found) < limit):
+        most = MAX_STUDIES if limit is None else min(limit - len(found), MAX_STUDIES)
         cursor = found[-1].digest if found else b""
         part = fetch(replace(query, cursor=cursor, newer=False, limit=most))
+        total = total if found else part.extent.total
         found += part.studies
-        left = None if left is None else left - len(part.studies)
         more = part.extent.more and bool(part.studies)
-    return found[::-1]
+        if more and len(found) > total:
+            raise RemoteProtocolError(f"studies: expected {total} in all, got {len(found)} or more")
+    return found[:limit][::-1]

@@ -13,12 +13,12 @@ from askance_client.errors import RemoteProtocolError
 class Answering(Aggregator):
     """Aggregator that answers each query with the same studies, and says that one fits."""
 
-    def __init__(self, *digests: bytes) -> None:
-        self._digests = digests
+    def __init__(self, *digests: bytes, more: bool = False) -> None:
+        self._digests, self._more = digests, more
 
     def studies_page(self, query: StudyQuery) -> StudyList[StudySummary]:
         listed = [StudySummary(digest, "mean", StudyState.OPEN, 0) for digest in self._digests]
-        return StudyList(tuple(listed), StudyExtent(1, 1, more=False))
+        return StudyList(tuple(listed), StudyExtent(1, 1, more=self._more))
 
 
 def test_a_study_is_taken_by_the_digits_that_begin_it_alone() -> None:
@@ -28,3 +28,11 @@ def test_a_study_is_taken_by_the_digits_that_begin_it_alone() -> None:
     for lie in ((), (bytes(32),), (digest, bytes(32))):
         with pytest.raises(RemoteProtocolError, match="begins with 00010203"):
             Answering(*lie).study("00010203")
+
+
+def test_a_list_that_never_ends_is_an_error_and_a_long_part_is_cut() -> None:
+    digests = tuple(bytes([number]) * 32 for number in range(4))
+    with pytest.raises(RemoteProtocolError, match="expected 1 in all, got 2 or more"):
+        Answering(*digests[:2], more=True).studies()
+    listed = Answering(*digests).studies(limit=3)
+    assert [study.digest for study in listed] == list(digests[2::-1])

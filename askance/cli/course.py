@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from askance.cli.arguments import count
+from askance.cli.arguments import count, days_of
 
 if TYPE_CHECKING:
     from askance_aggregator.planning import StudyPlan
@@ -45,7 +45,6 @@ def course_of(arguments: argparse.Namespace, plan: StudyPlan) -> Course | None:
     from askance_aggregator.studies import Course, OwnerBudgets
     from askance_client.accounting import parse_epsilon
     from askance_client.errors import InvalidParameter
-    from askance_client.toml_tables import a_number_of_days
 
     if arguments.epochs is None:
         if arguments.every is not None:
@@ -57,7 +56,7 @@ def course_of(arguments: argparse.Namespace, plan: StudyPlan) -> Course | None:
     )
     return Course(
         plan,
-        a_number_of_days(arguments.every or "7d"),
+        days_of(arguments.every),
         arguments.epochs,
         OwnerBudgets(life, study, window, arguments.window_days),
         None if arguments.delta is None else rational(arguments.delta, "delta"),

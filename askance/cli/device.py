@@ -9,8 +9,8 @@ from typing import Any
 NAME = "device"
 SUMMARY = "run a device or a gateway of your own: init, enroll, run, approve, history"
 DESCRIPTION = (
-    "The commands of a device's owner; `python -m askance_client` has them alone. Here `explain`"
-    " takes the .toml file of a study as well."
+    "The commands of a device's owner; `python -m askance_client` has them alone. Here `explain"
+    " FILE.toml` explains the file of a study, too, without a folder."
 )
 
 

@@ -7,6 +7,7 @@ import csv
 import sys
 from typing import TYPE_CHECKING, Any
 
+from askance.cli.arguments import days_of
 from askance.cli.output import Failure, fail, plotted, print_json
 from askance.cli.report import print_report
 
@@ -79,7 +80,6 @@ def simulated_series(arguments: argparse.Namespace, named: Named) -> EpochSeries
     """
     from dataclasses import replace
 
-    from askance_client.toml_tables import a_number_of_days
     from askance_simulation.experiments import simulate_epochs
     from askance_simulation.populations import Population
     from askance_simulation.randomness.seeds import Seed
@@ -95,7 +95,7 @@ def simulated_series(arguments: argparse.Namespace, named: Named) -> EpochSeries
     def people(epoch: int) -> Population:
         return replace(first.in_round(epoch), drift=None)
 
-    days = a_number_of_days(arguments.every or "7d")
+    days = days_of(arguments.every)
     study = named.study(first)
     return simulate_epochs(study, people, every_days=days, epochs=arguments.epochs, seed=root)
 

@@ -45,6 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
     import askance as ask
 
     if arguments.deployment is not None:
+        if arguments.learner is not None:
+            raise Failure(2, "usage", "expected a learner or --deployment, got both")
         return print_deployment(arguments.deployment, as_json=arguments.json)
     if arguments.learner is None:
         raise Failure(2, "usage", "expected a learner or --deployment, got neither")

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from askance_simulation.plots import Picture
 
 NAME = "study"
-SUMMARY = "studies on a served aggregator: submit, watch, result, cancel, delete, verify"
+SUMMARY = "studies on a served aggregator: submit, watch, result, pause, cancel, verify"
 DESCRIPTION = "The commands of an analyst. An ID is a study's digest, or 8 or more digits of it."
 
 _BAD_INPUT = ("malformed", "unknown-learner", "unknown-study", "unknown-epoch", "missing-fields")

@@ -62,7 +62,9 @@ def _state(text: str) -> ListedState | None:
       InvalidParameter: no such state.
     """
     if text and text not in STATES:
-        raise InvalidParameter(f"state: expected {', '.join(STATES)}, got {value_text(text)}")
+        raise InvalidParameter(
+            f"state: expected one of {', '.join(STATES)}, got {value_text(text)}"
+        )
     return ListedState(text) if text else None
 
 

@@ -383,6 +383,12 @@ def _home_and_configuration(arguments: argparse.Namespace) -> tuple[DeviceHome, 
         return home, home.configuration
     if configuration is not None and folder is None:
         return DeviceHome(configuration.parent), configuration
+    if folder is None and getattr(arguments, "study", None) is not None:
+        from askance_client.printable import value_text
+
+        raise InvalidParameter(
+            f"expected a folder and a study, got {value_text(arguments.study)} alone"
+        )
     found = "neither" if folder is None else "both"
     raise InvalidParameter(f"expected a device's folder or --config FILE, found {found}")
 

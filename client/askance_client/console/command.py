@@ -15,7 +15,7 @@ from askance_client.console.server import OwnerServer
 from askance_client.console.session import LINK_S, OwnerSession
 from askance_client.console.site import Ask, OwnerSite, refusal
 
-_TEXT = f"Open {{}}\nIt works once, within {LINK_S // 60} minutes. Ctrl+C ends the page."
+_TEXT = f"Open {{}}\nIt works once, within {LINK_S // 60} minutes. Ctrl-C ends the page."
 
 
 def run_console(

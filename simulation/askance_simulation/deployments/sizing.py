@@ -93,9 +93,12 @@ def parse_load(text: str) -> DeploymentLoad:
     given: dict[str, float] = {}
     for part in text.split(","):
         name, equals, value = part.partition("=")
-        if not equals or name not in known or name in given:
-            expected = unknown_text(name, known)
-            raise InvalidParameter(f"--deployment: NAME=NUMBER, each name once: {expected}")
+        if not equals:
+            raise InvalidParameter(f"--deployment: expected NAME=NUMBER, got {value_text(part)}")
+        if name not in known:
+            raise InvalidParameter(f"--deployment: {unknown_text(name, known)}")
+        if name in given:
+            raise InvalidParameter(f"--deployment: expected each name once, got {name} twice")
         try:
             given[name] = float(value)
         except ValueError:

@@ -59,6 +59,7 @@ BAD = [
     "simulate mean --users 100 --epsilon 1 --epochs 2 --absent 0.1",
     "plan masked-parity",
     "plan mean --tau 0.1 --epsilon 1 --every 7d",
+    "plan mean --deployment devices=10",
     "plan nobody --epsilon 1",
     "plan frequency --epsilon 1 --set cells=1",
     "verify --epsilon 0",
@@ -105,6 +106,14 @@ def test_under_json_the_failure_is_the_one_object(
     failure = json.loads(said.out)["failure"]
     assert failure.keys() == {"reason", "message"}
     assert failure["message"] in said.err
+
+
+@pytest.mark.parametrize("command", ["simulate mean --users 9", "plan mean --tau 0.1"])
+def test_days_without_their_letter_name_the_option(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(f"{command} --epsilon 1 --epochs 2 --every 7".split()) == 2
+    assert capsys.readouterr().err == "askance: --every: expected days as \"7d\", got '7'\n"
 
 
 def test_missing_values_are_no_error(files: Path, capsys: pytest.CaptureFixture[str]) -> None:

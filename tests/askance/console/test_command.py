@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from askance_aggregator.analyst import create_key
 from askance_client.addresses import Address
 from tests.askance.console.consoles import Visitor
@@ -38,12 +40,16 @@ def test_a_console_starts_without_its_aggregator_and_ends_in_order(tmp_path: Pat
     assert (process.returncode, rest, errors) == (0, "", "")
 
 
-def test_other_machines_are_refused_without_tls(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("listen", "complaint"),
+    [("0.0.0.0:0", "--certificate"), ("nowhere", "--listen: expected HOST:PORT, got 'nowhere'")],
+)
+def test_an_address_that_cannot_be_is_refused(listen: str, complaint: str, tmp_path: Path) -> None:
     create_key(tmp_path / "ops.pem")
     command = [sys.executable, "-m", "askance", "console", "--key", "ops.pem"]
     done = subprocess.run(
-        [*command, "--listen", "0.0.0.0:0"], cwd=tmp_path, capture_output=True, text=True
+        [*command, "--listen", listen], cwd=tmp_path, capture_output=True, text=True
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
-    assert "--certificate" in done.stderr
+    assert complaint in done.stderr

@@ -29,6 +29,7 @@ from askance_aggregator.queries import (
     real,
     vector,
 )
+from askance_aggregator.server.devices.enrolment import decode_enrol
 from askance_client import KeptHistory, codec
 from askance_client.accounting import check_nano_nats, parse_epsilon
 from askance_client.addresses import Address
@@ -68,7 +69,7 @@ from askance_client.service.credentials import (
     read_enrolment,
     read_retry_ms,
 )
-from askance_client.service.exchange import Enrol, Response, decode_enrol, encode_enrol
+from askance_client.service.exchange import Enrol, Response, encode_enrol
 from askance_client.service.identity import Identity
 from askance_client.service.outbox import Outbox
 from askance_client.service.runtime import DeviceRunner

@@ -17,7 +17,6 @@ from askance_client.codec.exchange import DIGEST_BYTES
 from askance_client.errors import RemoteProtocolError
 from askance_client.messages import AckStatus, SignedStudy
 from askance_client.randomizers import MAX_LEVELS, MAX_SYMBOLS
-from askance_client.service.identity import MAX_ID_BYTES
 from askance_protos.v1 import exchange_pb2 as pb
 from askance_protos.v1 import study_pb2
 
@@ -122,36 +121,6 @@ def encode_enrol(message: Enrol) -> bytes:
             else pb.Enrolment(device_id=message.gateway[0], token_digest=message.gateway[1])
         ),
     ).SerializeToString(deterministic=True)
-
-
-def decode_enrol(data: bytes) -> Enrol:
-    """Decode an enrolment request.
-
-    Raises:
-      ExchangeTooLarge: more than an exchange may have. RemoteProtocolError: not an enrolment.
-    """
-    check_size("EnrolRequest", data, MAX_REQUEST_MESSAGE_BYTES)
-    message = parse(pb.EnrolRequest, data, limit=MAX_REQUEST_MESSAGE_BYTES)
-    check_count("devices", len(message.devices), MAX_ENROLMENTS)
-    gateway = message.gateway if message.HasField("gateway") else None
-    for device in (*message.devices, *([] if gateway is None else [gateway])):
-        check_digest("a device's token", device.token_digest)
-        if not 1 <= len(device.device_id) <= MAX_ID_BYTES:
-            raise RemoteProtocolError(
-                f"exchange: expected a device id of 1 to {MAX_ID_BYTES} bytes,"
-                f" found {len(device.device_id)}"
-            )
-    if len({device.device_id for device in message.devices}) < len(message.devices):
-        raise RemoteProtocolError("exchange: expected each device once, found one twice")
-    return Enrol(
-        tuple((device.device_id, device.token_digest) for device in message.devices),
-        None if gateway is None else (gateway.device_id, gateway.token_digest),
-    )
-
-
-def encode_enrolled(new: int, known: int) -> bytes:
-    """The bytes of what became of an enrolment."""
-    return pb.EnrolResponse(enrolled=new, known=known).SerializeToString(deterministic=True)
 
 
 def decode_enrolled(data: bytes) -> tuple[int, int]:

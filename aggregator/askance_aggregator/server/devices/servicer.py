@@ -28,6 +28,7 @@ from askance_aggregator.server.devices.certification import (
     Proof,
 )
 from askance_aggregator.server.devices.connections import Ack, Connection, next_message
+from askance_aggregator.server.devices.enrolment import decode_enrol, encode_enrolled
 from askance_aggregator.server.devices.hub import Hub
 from askance_aggregator.server.devices.observer import SILENT, Observer
 from askance_aggregator.server.devices.peers import Overloaded
@@ -45,8 +46,6 @@ from askance_client.service import (
     Response,
     accepted_metadata,
     decode_check_in,
-    decode_enrol,
-    encode_enrolled,
     encode_response,
     protocol_of,
     read_credentials,

@@ -17,6 +17,7 @@ import grpc
 import numpy as np
 import pytest
 
+from askance_aggregator.server.devices.enrolment import decode_enrol, encode_enrolled
 from askance_client.device import Policy
 from askance_client.service import (
     MAX_ENROLMENTS,
@@ -27,8 +28,6 @@ from askance_client.service import (
     Secret,
     accepted_metadata,
     decode_batch,
-    decode_enrol,
-    encode_enrolled,
     encode_response,
     enrol,
     read_credentials,

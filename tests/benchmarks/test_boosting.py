@@ -12,6 +12,7 @@ def test_it_runs(
     boosting: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(boosting, "QUICK", (boosting.Case(5, 2, 2, None),))
+    monkeypatch.setattr(boosting, "ALLOWED_MIB", 2**20)  # this process holds what tests have left
     assert boosting.main(["--quick", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     (row,) = told["rows"]

@@ -7,7 +7,9 @@ from types import ModuleType
 
 
 def test_parts_have_figures(whole_studies: ModuleType, tmp_path: Path) -> None:
-    assert whole_studies.objects("mean", 200) > 0
+    told = whole_studies.objects("mean", 200)
+    assert list(told) == [f"objects mean, {kind}, answers/s" for kind in ("first", "steady")]
+    assert min(told.values()) > 0
     told = whole_studies.columns("mean", 70_000)
     assert list(told) == ["columns mean, s", "another pass, mean, s"]
     assert 0 < told["another pass, mean, s"] < told["columns mean, s"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cache, partial
@@ -24,7 +24,7 @@ from askance_aggregator.store import SqliteStore
 from askance_aggregator.studies import Outcome, Session, Tally
 from askance_client.codec import digest_of
 from askance_client.errors import AskanceError, InvalidParameter
-from askance_client.ledger import Charge, Entry, Limits
+from askance_client.ledger import Charge, Entry, Ledger, Limits
 from askance_client.ledger.contract import Compose, Overrun
 from askance_client.messages import Reason
 from askance_client.service import Identity
@@ -225,16 +225,16 @@ def test_an_overdrawn_budget_and_a_second_charge_are_found_out() -> None:
 
 
 def test_what_the_store_has_lost_or_changed_is_found_out(tmp_path: Path) -> None:
-    path, made = tmp_path / "store", []
+    path, ledgers = tmp_path / "store", dict[int, Ledger]()
 
     @contextmanager
     def kept(devices: Devices, progress: Progress | None) -> Iterator[OpenedFleet]:
-        made.append(devices)
         with grpc_fleet(devices, progress, store=path) as opened:
             yield opened
+        ledgers.update({ordinal: devices[ordinal].ledger for ordinal in range(len(devices))})
 
     trial("masked-parity", kept)
-    check_after(path, made[0])
+    check_after(path, ledgers)
     for change, message in (
         ("DELETE FROM reports WHERE ordinal = (SELECT min(ordinal) FROM reports)", "counted"),
         ("UPDATE reports SET data = (SELECT max(data) FROM reports)", "expected"),
@@ -242,7 +242,7 @@ def test_what_the_store_has_lost_or_changed_is_found_out(tmp_path: Path) -> None
         with closing(sqlite3.connect(path)) as disk, disk:
             disk.execute(change)
         with pytest.raises(AskanceError, match=message):
-            check_after(path, made[0])
+            check_after(path, ledgers)
 
 
 Change = Callable[[Tally], Tally]
@@ -286,11 +286,11 @@ def test_a_tally_that_is_not_that_of_the_stored_reports_is_found_out(
         store.close()
 
 
-def check_after(path: Path, devices: Devices) -> None:
+def check_after(path: Path, ledgers: Mapping[int, Ledger]) -> None:
     """Check the files of a study that has ended."""
     store = SqliteStore.open(path)
     try:
-        check_store(store, lambda ordinal: devices[ordinal].ledger, {})
+        check_store(store, ledgers.__getitem__, {})
     finally:
         store.close()
 

@@ -38,6 +38,7 @@ from askance_client.printable import printable
 
 if TYPE_CHECKING:
     from askance_aggregator.analyst import StudyEvent, StudyHandle, StudyResult
+    from askance_aggregator.store import StudyState
     from askance_aggregator.studies.series import EpochStatus
     from askance_simulation.plots import Picture
 
@@ -234,7 +235,8 @@ def _show(arguments: argparse.Namespace) -> int:
         stands = f"after {counted(event.round, 'round')}"
     if event.epochs is not None:
         stands = _epoch_stands(event, event.epochs, stands)
-    print(f"study {handle.id} is {event.state.name.lower()}: {stands}")
+    is_paused = event.state.name == "OPEN" and event.reason == "paused"
+    print(f"study {handle.id} is {'paused' if is_paused else event.state.name.lower()}: {stands}")
     if event.population is not None:
         print(f"population: {population_text(event.population.to_json())}")
     if event.message:
@@ -323,14 +325,21 @@ def _cancel(arguments: argparse.Namespace) -> int:
 def _pause(arguments: argparse.Namespace) -> int:
     with connected(arguments) as aggregator:
         handle = aggregator.study(arguments.id)
-        state = handle.pause().name.lower()
-        return _print_state(handle, "paused" if state == "open" else state, arguments)
+        return _print_state(handle, _still_open(handle.pause(), "paused"), arguments)
 
 
 def _resume(arguments: argparse.Namespace) -> int:
     with connected(arguments) as aggregator:
         handle = aggregator.study(arguments.id)
-        return _print_state(handle, handle.resume().name.lower(), arguments)
+        return _print_state(handle, _still_open(handle.resume(), "open"), arguments)
+
+
+def _still_open(state: StudyState, word: str) -> str:
+    """Return the word for a study that was open, else raise Failure."""
+    if state.name != "OPEN":
+        ended = state.name.lower()
+        raise Failure(1, "ended", f"study: expected one that is open, got one that is {ended}")
+    return word
 
 
 def _print_state(handle: StudyHandle, state: str, arguments: argparse.Namespace) -> int:

@@ -184,6 +184,10 @@ def test_a_study_that_is_open_and_then_cancelled(run: Run, where: list[str], fil
         assert (code, shown["reason"]) == (0, "paused" if state == "paused" else "")
     code, cancelled, _ = run("cancel", name, *where)
     assert (code, cancelled["state"]) == (0, "cancelled")
+    for call in ("pause", "resume"):
+        code, failure, message = run(call, name, *where)
+        assert (code, failure["failure"]["reason"]) == (1, "ended")
+        assert "expected one that is open, got one that is cancelled" in message
     code, result, _ = run("result", name, *where)
     assert (code, result["failure"]["reason"]) == (1, "cancelled")
 

@@ -31,10 +31,8 @@ async def _studies(visit: Visit) -> Response:
     )
     found = await visit.call(visit.link.aggregator.studies_page, query)
     if query.newer and not found.extent.more:  # less than a page may be newer than the cursor
-        found = await visit.call(
-            visit.link.aggregator.studies_page, replace(query, cursor=b"", newer=False)
-        )
         query = replace(query, cursor=b"", newer=False)
+        found = await visit.call(visit.link.aggregator.studies_page, query)
     return await visit.page(
         "studies.html",
         studies=[(one, state_word(one)) for one in found.studies],

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.queries import DeferredColumns, EncodedColumns
-from askance_aggregator.queries.columns import ColumnValue
+from askance_aggregator.queries.columns import ColumnValue, rows_of
 from askance_client.errors import InvalidRecord
 from askance_client.queries import Field, Schema
 from askance_client.records import field_name, is_missing
@@ -299,9 +299,7 @@ def _value_type(kind: Any) -> Any:
 
 def _taken(column: Encoded, rows: slice | NDArray[Any]) -> Encoded:
     values, present = column
-    if isinstance(values, tuple):
-        return tuple(word[rows] for word in values), present[rows]
-    return values[rows], present[rows]
+    return rows_of(values, rows), present[rows]
 
 
 def _size(column: Encoded) -> int:

@@ -122,11 +122,11 @@ class OpenRound:
 
     def add(self, arrival: Arrival) -> None:
         """Count a durable report; entering it again changes nothing."""
-        self._answered(arrival.ordinal, int(self._intake.add(arrival)))
+        self._note_answers_of(arrival.ordinal, int(self._intake.add(arrival)))
 
     def add_message(self, message: CheckedMessage, ordinal: int, place: int) -> None:
         """Count the durable reports of a message; entering them again changes nothing."""
-        self._answered(ordinal, self._intake.add_message(message, place))
+        self._note_answers_of(ordinal, self._intake.add_message(message, place))
 
     def add_equal(self, data: bytes, ordinals: NDArray[np.int64]) -> None:
         """Count a stored report of many users (see `Intake.add_equal`)."""
@@ -137,9 +137,7 @@ class OpenRound:
                     self.add(arrival)
             return
         added = self._intake.add_equal(data, ordinals)
-        if self._asked:
-            self._awaited -= len(self._asked.intersection(added.tolist()))
-        self._end_if_complete()
+        self._note_answers(len(self._asked.intersection(added.tolist())) if self._asked else 0)
 
     def note_asked(self, ordinal: int) -> None:
         """Note that this process asks a user what it owes."""
@@ -280,12 +278,15 @@ class OpenRound:
         requests, entries = count_contents(joined)
         return (joined,) if requests <= MAX_REQUESTS and entries <= MAX_ENTRIES else ()
 
-    def _answered(self, ordinal: int, answers: int) -> None:
+    def _note_answers_of(self, ordinal: int, answers: int) -> None:
         """Note the answers of a user that have been counted."""
-        if answers and ordinal in self._asked:
-            self._awaited -= answers
-            if not self._awaited and self.on_answered is not None:
-                self.on_answered()
+        self._note_answers(answers if ordinal in self._asked else 0)
+
+    def _note_answers(self, awaited: int) -> None:
+        """Note that answers have been counted, of which so many were awaited."""
+        self._awaited -= awaited
+        if awaited and not self._awaited and self.on_answered is not None:
+            self.on_answered()
         self._end_if_complete()
 
     def _end_if_complete(self) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 from askance_aggregator.store.listing import (
     ListedState,
     StudyEntry,
-    StudyPage,
+    StudyExtent,
+    StudyList,
     StudyQuery,
     StudyState,
     key_range,
@@ -38,7 +39,7 @@ class StudyRows:
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
 
-    def page(self, query: StudyQuery, owner: bytes | None = None) -> StudyPage:
+    def page(self, query: StudyQuery, owner: bytes | None = None) -> StudyList[StudyEntry]:
         return self._transactions.read(lambda execute: _page(execute, query, owner))
 
     def entry(self, digest: bytes) -> StudyEntry | None:
@@ -49,7 +50,7 @@ class StudyRows:
         return _entry(rows[0]) if rows else None
 
 
-def _page(execute: Execute, query: StudyQuery, owner: bytes | None) -> StudyPage:
+def _page(execute: Execute, query: StudyQuery, owner: bytes | None) -> StudyList[StudyEntry]:
     tables, counted, number, wheres, parameters = _chosen(query)
     owned: tuple[object, ...] = ()
     if owner is not None:
@@ -73,7 +74,7 @@ def _page(execute: Execute, query: StudyQuery, owner: bytes | None) -> StudyPage
     found = [_entry(row) for row in rows[: query.limit]]
     if query.newer:
         found.reverse()
-    return StudyPage(tuple(found), fitting, total, more=len(rows) > len(found))
+    return StudyList(tuple(found), StudyExtent(fitting, total, more=len(rows) > len(found)))
 
 
 def _chosen(query: StudyQuery) -> tuple[str, str, str, list[str], list[object]]:

@@ -13,7 +13,6 @@ from typing import ParamSpec, TypeVar
 import grpc
 
 from askance_aggregator.analyst.calls import NO_SUBJECT, Call, CallRefused
-from askance_aggregator.analyst.listing import StudyExtent
 from askance_aggregator.analyst.wire import (
     SERVICE,
     Ending,
@@ -168,12 +167,11 @@ class AnalystsServicer:
         query = asked.query
         page = await self._call_manager(self._manager.page, query or StudyQuery(), owner)
         if query is None:  # an older caller
-            summaries = [_summary(one, asked) for one in reversed(page.statuses)]
+            summaries = [_summary(one, asked) for one in reversed(page.studies)]
             await context.write(encode_summaries(summaries))
             return
-        summaries = [_summary(one, asked) for one in page.statuses]
-        extent = StudyExtent(page.fitting, page.total, page.more)
-        await context.write(encode_summaries(summaries, extent))
+        summaries = [_summary(one, asked) for one in page.studies]
+        await context.write(encode_summaries(summaries, page.extent))
 
     async def _watch(self, context: Context, admitted: Admitted) -> None:
         digest, key = admitted.subject, await self._owner(admitted)

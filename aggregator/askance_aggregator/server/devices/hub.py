@@ -310,7 +310,7 @@ class Hub:
         opened.begin()  # a device that connected meanwhile is asked by this loop, and not twice
 
     def _look_again(self, opened: OpenRound) -> None:
-        """Enter what has come to be stored while a round was being begun."""
+        """Enter what was stored while a round was being prepared."""
         if opened.news:
             self._stored.look([opened])
 

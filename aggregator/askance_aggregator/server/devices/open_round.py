@@ -35,9 +35,10 @@ from askance_client.service import (
 from askance_protos.v1 import exchange_pb2
 
 _MESSAGES = 1 << 12  # messages of a round that are kept checked
-_MANY = 8  # equal reports that are counted together: numpy takes as long as for some one by one
-# Bytes of reports of a message that others are likely to send as well, some twelve: of as many
-# coins there are 4,096 messages. It bounds the memory that a device can fill with its own messages.
+_MANY = 8  # equal reports from which numpy counts them together: fewer are faster one by one
+# Bytes of a message's reports up to which other users are likely to send the same: about twelve
+# reports, and twelve bits make 4,096 messages. It bounds the memory that a device can fill with its
+# own messages.
 _SHORT = 512
 _ROOM = 4096  # bytes of a response that are left for what is not a request: 64 acknowledgements
 

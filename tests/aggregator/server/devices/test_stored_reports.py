@@ -151,7 +151,7 @@ def test_an_answer_that_another_process_took_is_awaited_no_more(
         scene.opened.begin()
         for ordinal in (0, 1):
             scene.opened.note_asked(ordinal)
-        steps = [
+        steps: list[Callable[[], None]] = [
             lambda: scene.opened.add_equal(scene.data, np.array([0, *range(10, 20)])),
             lambda: scene.add(1),
         ]

@@ -106,7 +106,7 @@ class ArrowRecords:
         """Count the values of each field that a schema does not know or clamps."""
         found = {}
         for name, field in schema.fields.items():
-            parts = self._each(partial(self._outside, self._place(name), name, field))
+            parts = self._each(partial(self._outside, self._place(name), field))
             found[name] = sum(parts, Outside())
         return found
 
@@ -141,7 +141,7 @@ class ArrowRecords:
         counts.prepare(found)
         return self._blocks.starts[block], found
 
-    def _outside(self, place: int, name: str, field: Field, block: int) -> Outside:
+    def _outside(self, place: int, field: Field, block: int) -> Outside:
         column = plain(self._blocks.column(block, place))
         if is_numeric(column.type) and takes_numbers(field):
             numbers, known = numbers_of(column)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -48,7 +47,6 @@ from askance_aggregator.studies.population import population_facts
 from askance_client.codec import digest_of
 from askance_client.messages import SignedStudy
 
-_LOGGER = logging.getLogger(__name__)
 _LOOK_EVERY_S = 0.2
 _CANCEL_S = 30.0  # an analyst waits at most so long for a study that is ending
 MAX_WATCHERS = 256

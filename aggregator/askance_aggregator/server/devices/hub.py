@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
@@ -31,7 +30,6 @@ from askance_aggregator.studies.tallies import Tally
 from askance_client.errors import AskanceError, LocalProtocolError, StoreError
 from askance_client.service import Sleep, sleep_ms
 
-_LOGGER = logging.getLogger(__name__)
 _ACK_S = 1.0  # how long an acknowledgement waits for a request to ride on
 
 

@@ -156,7 +156,7 @@ def working(description: str) -> Iterator[Callable[[str], None]]:
 
 
 def _prepare() -> None:
-    """Load what planning needs and what loads quickly only before a bar has its thread."""
+    """Load special functions, which takes longer once a bar has its thread."""
     from askance_aggregator import special_functions
 
     special_functions.load()

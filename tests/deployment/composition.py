@@ -124,7 +124,7 @@ class Composition:
             self._start(service)
 
     def finish(self, service: str) -> str:
-        """Run a service of one command to its end, which has to be a good one; return its log."""
+        """Run a service of one command until it succeeds, and return its log."""
         self.up(service)
         self._await_end(service)
         return self.log_of(service)

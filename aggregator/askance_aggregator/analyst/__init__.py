@@ -21,7 +21,6 @@ from askance_aggregator.analyst.definitions import (
 )
 from askance_aggregator.analyst.export import SeriesExport, StudyExport
 from askance_aggregator.analyst.keys import AnalystKey, create_key, load_key, public_hex
-from askance_aggregator.analyst.listing import StudyExtent, StudyList
 from askance_aggregator.analyst.results import StudyResult
 from askance_aggregator.analyst.series_verification import verify_export, verify_series
 from askance_aggregator.analyst.submission import sign_submission
@@ -36,9 +35,7 @@ __all__ = [
     "StudyDefinition",
     "StudyEvent",
     "StudyExport",
-    "StudyExtent",
     "StudyHandle",
-    "StudyList",
     "StudyResult",
     "StudySummary",
     "Verification",

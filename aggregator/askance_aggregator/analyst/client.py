@@ -32,7 +32,7 @@ from askance_aggregator.analyst.epoch_numbers import (
 )
 from askance_aggregator.analyst.export import SeriesExport, StudyExport, result_of
 from askance_aggregator.analyst.keys import AnalystKey
-from askance_aggregator.analyst.listing import StudyList, every_study
+from askance_aggregator.analyst.listing import every_study
 from askance_aggregator.analyst.proofs import CallProof, call_proof
 from askance_aggregator.analyst.results import StudyResult
 from askance_aggregator.analyst.submission import (
@@ -46,7 +46,13 @@ from askance_aggregator.clock import system_now_s
 from askance_aggregator.encoding import encode_study
 from askance_aggregator.reports.html import html_of, line_of
 from askance_aggregator.reports.report import CommandReport, Grid
-from askance_aggregator.store import ListedState, StudyQuery, StudyState, TaggedPopulation
+from askance_aggregator.store import (
+    ListedState,
+    StudyList,
+    StudyQuery,
+    StudyState,
+    TaggedPopulation,
+)
 from askance_aggregator.studies.keep import UNLIMITED, Keep
 from askance_aggregator.studies.series import StudySeries
 from askance_aggregator.studies.study import Study

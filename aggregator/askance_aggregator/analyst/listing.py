@@ -3,54 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Generic, Protocol, TypeVar
+from dataclasses import replace
+from typing import TypeVar
 
-from askance_aggregator.store import MAX_STUDIES, ListedState, StudyQuery
+from askance_aggregator.store import (
+    MAX_STUDIES,
+    ListedState,
+    StudyExtent,
+    StudyList,
+    StudyQuery,
+)
+from askance_aggregator.store.listing import ListedStudy
 from askance_client.errors import InvalidParameter, RemoteProtocolError
 from askance_protos.v1 import analyst_pb2 as pb
 
 _STATES = {state: pb.ListedState.Value(f"LISTED_STATE_{state.name}") for state in ListedState}
 
 
-class ListedStudy(Protocol):
-    """Study in a list."""
-
-    @property
-    def digest(self) -> bytes:
-        """SHA-256 of the study."""
-        ...
-
-
 T = TypeVar("T", bound=ListedStudy)
-
-
-@dataclass(frozen=True, slots=True)
-class StudyExtent:
-    """List of which a query was answered with a part.
-
-    Args:
-      fitting: number of studies that fit the query, on all its parts.
-      total: number of studies that the caller may list.
-      more: whether there is another part in the query's direction.
-    """
-
-    fitting: int
-    total: int
-    more: bool
-
-
-@dataclass(frozen=True, slots=True)
-class StudyList(Generic[T]):
-    """Part of a list of studies.
-
-    Args:
-      studies: the newest first.
-      extent: of the list.
-    """
-
-    studies: tuple[T, ...]
-    extent: StudyExtent
 
 
 def encode_query(query: StudyQuery) -> pb.StudyQuery:

@@ -11,14 +11,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from askance_aggregator.analyst.listing import (
-    StudyExtent,
-    StudyList,
     decode_extent,
     decode_query,
     encode_extent,
     encode_query,
 )
-from askance_aggregator.store import StudyQuery, StudyState, TaggedPopulation
+from askance_aggregator.store import (
+    StudyExtent,
+    StudyList,
+    StudyQuery,
+    StudyState,
+    TaggedPopulation,
+)
 from askance_aggregator.studies.series import EpochStatus
 from askance_client.codec import MAX_MESSAGE_BYTES, parse
 from askance_client.errors import InvalidParameter, RemoteProtocolError

@@ -282,7 +282,7 @@ class Step:
         moves: of the centres that are known, shape (k, d).
         reach: bound of the error of a component.
         settled: whether the answer shows every cluster, and no centre off the mean of its cluster
-            beyond the error; never by an answer of zeros, so that a rehearsal takes all steps.
+            beyond the error; False for an answer of zeros, so that a rehearsal takes all steps.
     """
 
     shares: NDArray[np.float64]

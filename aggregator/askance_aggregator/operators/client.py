@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from askance_aggregator.analyst import Aggregator, CallRefused
-from askance_aggregator.analyst.listing import StudyList, every_study
+from askance_aggregator.analyst.listing import every_study
 from askance_aggregator.operators import device_wire, fleet_wire, wire
 from askance_aggregator.operators.calls import OperatorCall
 from askance_aggregator.operators.device_wire import DevicesChange, DevicesPage
 from askance_aggregator.operators.fleet_wire import FleetFigures
 from askance_aggregator.operators.wire import AuditPage, CallerIdentity, StudyProgress
-from askance_aggregator.store import ListedState, StudyQuery
+from askance_aggregator.store import ListedState, StudyList, StudyQuery
 from askance_aggregator.store.audit import MAX_PAGE
 from askance_aggregator.store.register import Affected, DeviceEntry, DeviceSelection
 

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from askance_aggregator.analyst.listing import (
-    StudyExtent,
-    StudyList,
     decode_extent,
     decode_query,
     encode_extent,
     encode_query,
 )
 from askance_aggregator.analyst.wire import MAX_ANSWER_BYTES
-from askance_aggregator.store import AuditEntry, StudyQuery, StudyState
+from askance_aggregator.store import AuditEntry, StudyExtent, StudyList, StudyQuery, StudyState
 from askance_aggregator.store.audit import MAX_PAGE
 from askance_client.codec import parse
 from askance_client.errors import RemoteProtocolError

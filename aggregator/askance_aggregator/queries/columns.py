@@ -80,7 +80,7 @@ class EncodedColumns:
 
     def take(self, rows: slice | NDArray[Any]) -> EncodedColumns:
         """Select the records at a slice (without copying) or at an array of positions."""
-        values = _mapped(self.values, lambda column: _rows_of(column, rows))
+        values = _mapped(self.values, lambda column: rows_of(column, rows))
         present = _mapped(self.present, lambda column: column[rows])
         count = (
             len(range(*rows.indices(self.rows)))
@@ -108,7 +108,8 @@ def _mapped(columns: Mapping[str, T], change: Callable[[T], T]) -> Mapping[str, 
     return {name: change(column) for name, column in columns.items()}
 
 
-def _rows_of(column: ColumnValue, rows: slice | NDArray[Any]) -> ColumnValue:
+def rows_of(column: ColumnValue, rows: slice | NDArray[Any]) -> ColumnValue:
+    """Select the values at a slice or at an array of positions."""
     if isinstance(column, tuple):
         return tuple(word[rows] for word in column)
     return column[rows]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from askance_client.errors import InvalidParameter
 from askance_client.messages import SignedStudy
@@ -89,27 +89,50 @@ class StudyQuery:
                 )
 
 
+class ListedStudy(Protocol):
+    """Study in a list."""
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of the study."""
+        ...
+
+
+T_co = TypeVar("T_co", bound=ListedStudy, covariant=True)
+
+
 @dataclass(frozen=True, slots=True)
-class StudyPage:
-    """Studies of a part of a list, newest first.
+class StudyExtent:
+    """List of which a query was answered with a part.
 
     Args:
-      entries: the studies.
       fitting: number of studies that fit the query, on all its parts.
       total: number of studies of the list, whatever the query says.
       more: whether there is another part in the query's direction.
     """
 
-    entries: tuple[StudyEntry, ...]
     fitting: int
     total: int
     more: bool
 
 
+@dataclass(frozen=True, slots=True)
+class StudyList(Generic[T_co]):
+    """Part of a list of studies: of stored entries, of statuses, or of what a caller receives.
+
+    Args:
+      studies: the newest first.
+      extent: of the list.
+    """
+
+    studies: tuple[T_co, ...]
+    extent: StudyExtent
+
+
 class Listing(Protocol):
     """Lists of the studies of a store."""
 
-    def page(self, query: StudyQuery, owner: bytes | None = None) -> StudyPage:
+    def page(self, query: StudyQuery, owner: bytes | None = None) -> StudyList[StudyEntry]:
         """Return a part of the list of studies.
 
         Args:
@@ -123,7 +146,7 @@ class Listing(Protocol):
 
 
 def unknown_cursor(cursor: bytes) -> InvalidParameter:
-    """The refusal of a cursor that is no study of the list."""
+    """Return the refusal of a cursor that is no study of the list."""
     return InvalidParameter(
         f"cursor: expected the digest of a listed study, got {value_text(cursor.hex()[:64])}"
     )

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from askance_aggregator.store.listing import (
     ListedState,
     StudyEntry,
-    StudyPage,
+    StudyExtent,
+    StudyList,
     StudyQuery,
     StudyState,
     key_range,
@@ -35,7 +36,7 @@ class MemoryListing:
         self._entry = entry
         self._paused = paused
 
-    def page(self, query: StudyQuery, owner: bytes | None = None) -> StudyPage:
+    def page(self, query: StudyQuery, owner: bytes | None = None) -> StudyList[StudyEntry]:
         listed = {
             digest: signed
             for digest, signed in self._studies().items()
@@ -64,7 +65,8 @@ class MemoryListing:
         part = found[: query.limit]
         if query.newer:
             part.reverse()
-        return StudyPage(tuple(part), len(fitting), len(listed), more=len(found) > len(part))
+        extent = StudyExtent(len(fitting), len(listed), more=len(found) > len(part))
+        return StudyList(tuple(part), extent)
 
 
 def _begins(value: bytes, digits: str) -> bool:

@@ -41,7 +41,7 @@ from askance_aggregator.store.sqlite_retention import SqliteRetention
 from askance_aggregator.store.sqlite_rows import note_request, request_number, study_number
 from askance_aggregator.store.sqlite_sharing import ServingLock, open_shared
 from askance_aggregator.store.sqlite_transactions import SqliteTransactions
-from askance_aggregator.store.study_rows import StudyRows
+from askance_aggregator.store.study_rows import ENDS, StudyRows
 from askance_aggregator.store.watch import UNWATCHED, StoreWatch
 from askance_client.errors import StoreError, StoreFailed
 from askance_client.messages import AckStatus, SignedStudy
@@ -53,8 +53,6 @@ Row = tuple[Any, ...]  # what SQLite gives back is typed by its STRICT tables, n
 
 
 _ROUND = "WHERE study = ? AND epoch = ? AND number = ?"
-# Ends of whole studies; those of epochs stand under their indices.
-_ENDS = "LEFT JOIN conclusions ON conclusions.study = studies.number AND conclusions.epoch = 0"
 
 
 class SqliteStore:
@@ -192,7 +190,7 @@ class SqliteStore:
         with self._reading() as connection:
             rows = connection.execute(
                 "SELECT digest, studies.study, public_key, signature FROM studies"
-                f" {_ENDS} WHERE state IS NULL ORDER BY number"
+                f"{ENDS} WHERE state IS NULL ORDER BY number"
             ).fetchall()
         return {digest: SignedStudy(*columns) for digest, *columns in rows}
 
@@ -202,7 +200,7 @@ class SqliteStore:
     def count_studies(self) -> dict[StudyState, int]:
         with self._reading() as connection:
             rows = connection.execute(
-                f"SELECT coalesce(state, 1), count(*) FROM studies {_ENDS} GROUP BY 1"
+                f"SELECT coalesce(state, 1), count(*) FROM studies{ENDS} GROUP BY 1"
             ).fetchall()
         counts = {StudyState(state): int(count) for state, count in rows}
         return {state: counts.get(state, 0) for state in StudyState}

@@ -7,7 +7,8 @@ from typing import Any
 from askance_aggregator.store.listing import (
     ListedState,
     StudyEntry,
-    StudyPage,
+    StudyExtent,
+    StudyList,
     StudyQuery,
     StudyState,
     key_range,
@@ -22,8 +23,8 @@ _ENTRY = (
     " (SELECT count(*) FROM rounds WHERE rounds.study = studies.number AND closed AND epoch ="
     "  (SELECT max(epoch) FROM rounds WHERE rounds.study = studies.number))"
 )
-# Ends of whole studies; those of epochs stand under their indices.
-_ENDS = " LEFT JOIN conclusions ON conclusions.study = studies.number AND conclusions.epoch = 0"
+ENDS = " LEFT JOIN conclusions ON conclusions.study = studies.number AND conclusions.epoch = 0"
+"""Join of studies with the ends of whole ones; those of epochs stand under their indices."""
 _ALL = " FROM studies"
 # The table that is read in its order leads: ended studies by their index, paused ones by their
 # notes.
@@ -38,18 +39,18 @@ class StudyRows:
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
 
-    def page(self, query: StudyQuery, owner: bytes | None = None) -> StudyPage:
+    def page(self, query: StudyQuery, owner: bytes | None = None) -> StudyList[StudyEntry]:
         return self._transactions.read(lambda execute: _page(execute, query, owner))
 
     def entry(self, digest: bytes) -> StudyEntry | None:
         """Return one study; None if there is none of that digest."""
         rows = self._transactions.read(
-            lambda execute: execute(f"{_ENTRY}{_ALL}{_ENDS} WHERE digest = ?", (digest,)).fetchall()
+            lambda execute: execute(f"{_ENTRY}{_ALL}{ENDS} WHERE digest = ?", (digest,)).fetchall()
         )
         return _entry(rows[0]) if rows else None
 
 
-def _page(execute: Execute, query: StudyQuery, owner: bytes | None) -> StudyPage:
+def _page(execute: Execute, query: StudyQuery, owner: bytes | None) -> StudyList[StudyEntry]:
     tables, counted, number, wheres, parameters = _chosen(query)
     owned: tuple[object, ...] = ()
     if owner is not None:
@@ -73,7 +74,7 @@ def _page(execute: Execute, query: StudyQuery, owner: bytes | None) -> StudyPage
     found = [_entry(row) for row in rows[: query.limit]]
     if query.newer:
         found.reverse()
-    return StudyPage(tuple(found), fitting, total, more=len(rows) > len(found))
+    return StudyList(tuple(found), StudyExtent(fitting, total, more=len(rows) > len(found)))
 
 
 def _chosen(query: StudyQuery) -> tuple[str, str, str, list[str], list[object]]:
@@ -85,12 +86,12 @@ def _chosen(query: StudyQuery) -> tuple[str, str, str, list[str], list[object]]:
     """
     wheres: list[str] = []
     parameters: list[object] = []
-    tables, counted, number = f"{_ALL}{_ENDS}", _ALL, "studies.number"
+    tables, counted, number = f"{_ALL}{ENDS}", _ALL, "studies.number"
     if query.state is ListedState.OPEN:
         counted = tables
         wheres += ["state IS NULL", f"NOT {_IS_PAUSED}"]
     elif query.state is ListedState.PAUSED:
-        tables, number = f"{_PAUSED}{_ENDS}", "paused_studies.study"
+        tables, number = f"{_PAUSED}{ENDS}", "paused_studies.study"
         counted = tables
         wheres.append("state IS NULL")
     elif query.state is not None:

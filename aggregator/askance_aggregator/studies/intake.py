@@ -130,14 +130,9 @@ class Intake:
         """Number of answers still missing."""
         return self._open
 
-    @property
-    def one_cohort(self) -> bool:
-        """True if the members of all groups are the same."""
-        return len(self._cohort_places) == 1
-
     def owes_all(self, ordinal: int) -> bool:
         """Return whether this user is a member of every group and was not heard yet."""
-        if not self.one_cohort:
+        if len(self._cohort_places) != 1:  # members of one group are not all in the others
             return False
         place = self._cohort_places[0].of(ordinal)
         return place is not None and not self._heard[0][place]

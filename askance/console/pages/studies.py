@@ -22,19 +22,19 @@ _PROGRESS = ("Operators/Studies",)
 async def _studies(visit: Visit) -> Response:
     identity = await visit.link.identity()
     state, analyst = visit.query("state"), visit.query("analyst").lower()
+    cursor = _cursor(visit.query("cursor"))
     query = StudyQuery(
         state=_state(state),
         analyst=analyst,
-        cursor=_cursor(visit.query("cursor")),
-        newer=visit.query("newer") == "1",
+        cursor=cursor,
+        newer=bool(cursor) and visit.query("newer") == "1",
         limit=PAGE,
     )
     found = await visit.call(visit.link.aggregator.studies_page, query)
-    if query.newer and not found.extent.more:  # less than a page may be newer than the cursor
-        found = await visit.call(
-            visit.link.aggregator.studies_page, replace(query, cursor=b"", newer=False)
-        )
+    fills_page = bool(found.studies) and (found.extent.more or not query.newer)
+    if query.cursor and not fills_page:  # nothing beside the cursor, or less than a page newer
         query = replace(query, cursor=b"", newer=False)
+        found = await visit.call(visit.link.aggregator.studies_page, query)
     return await visit.page(
         "studies.html",
         studies=[(one, state_word(one)) for one in found.studies],

@@ -259,8 +259,8 @@ class CheckInRequest(_message.Message):
     a message: "askance-protocol" (decimal digits), and for CheckIn and Participate
     "askance-device-bin" and "askance-token-bin", for Enrol "askance-enrolment-bin". Those of Relay
     stand with its messages. A caller may add "askance-software", the name and version of its program,
-    1 to 48 of the characters A-Z a-z 0-9 . _ + / -, which the register shows; neither version of the
-    protocol nor anything else depends on it. An aggregator answers an accepted stream with the caller's
+    1 to 48 of the characters A-Z a-z 0-9 . _ + / -, which the register shows; no version of the
+    protocol depends on it. An aggregator answers an accepted stream with the caller's
     "askance-protocol", which it then keeps to. Each side refuses a version, a field and a status that
     it does not know.
     """

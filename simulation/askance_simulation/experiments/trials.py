@@ -118,7 +118,7 @@ def simulate(
       >>> ask.simulate(made.study, made.people, fleet="columns").epsilon_spent.max
       1.0
     """
-    fleet_by(fleet, workers)
+    fleet_by(fleet, workers)  # refuses a wrong name or number, before any user is made
     if trials < 1:
         raise InvalidParameter(f"trials: expected 1 or more, found {trials}")
     check_disturbed(fleet, faults)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.queries.columns import ColumnValue, encode_column
+from askance_aggregator.queries.columns import ColumnValue, encode_column, rows_of
 from askance_client.errors import InvalidRecord
 from askance_client.queries import Bits, Field
 from askance_client.queries.fields import ValueType
@@ -163,9 +163,9 @@ def encoded(name: str, field: Field, column: TextBlock | tuple[Any, Any]) -> Enc
         if not known.all():
             taken = known[column.places]
             present = present if taken.all() else taken
-        if isinstance(found, tuple):
-            return tuple(word[column.places] for word in found), present
-        return found.astype(narrowest(field.type))[column.places], present
+        if not isinstance(found, tuple):
+            found = found.astype(narrowest(field.type))
+        return rows_of(found, column.places), present
     numbers, known = column
     values = _on_grid(field, numbers)
     if known is None:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.queries import DeferredColumns, EncodedColumns
-from askance_aggregator.queries.columns import ColumnValue
+from askance_aggregator.queries.columns import ColumnValue, rows_of
 from askance_client.errors import InvalidRecord
 from askance_client.queries import Field, Schema
 from askance_client.records import field_name, is_missing
@@ -106,7 +106,7 @@ class ArrowRecords:
         """Count the values of each field that a schema does not know or clamps."""
         found = {}
         for name, field in schema.fields.items():
-            parts = self._each(partial(self._outside, self._place(name), name, field))
+            parts = self._each(partial(self._outside, self._place(name), field))
             found[name] = sum(parts, Outside())
         return found
 
@@ -141,7 +141,7 @@ class ArrowRecords:
         counts.prepare(found)
         return self._blocks.starts[block], found
 
-    def _outside(self, place: int, name: str, field: Field, block: int) -> Outside:
+    def _outside(self, place: int, field: Field, block: int) -> Outside:
         column = plain(self._blocks.column(block, place))
         if is_numeric(column.type) and takes_numbers(field):
             numbers, known = numbers_of(column)
@@ -299,9 +299,7 @@ def _value_type(kind: Any) -> Any:
 
 def _taken(column: Encoded, rows: slice | NDArray[Any]) -> Encoded:
     values, present = column
-    if isinstance(values, tuple):
-        return tuple(word[rows] for word in values), present[rows]
-    return values[rows], present[rows]
+    return rows_of(values, rows), present[rows]
 
 
 def _size(column: Encoded) -> int:

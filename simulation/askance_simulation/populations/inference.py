@@ -57,20 +57,20 @@ class InferredSchema:
 
 
 class Summarized(Protocol):
-    """Columns of a source, by their cells (see `tables.Records`)."""
+    """Columns of a source that a schema is inferred from (see `tables.Records`)."""
 
     @property
     def path(self) -> Path | str:
-        """Path or name of the source."""
+        """Path of the file, or name of another source."""
         ...
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the columns, as those of fields."""
+        """Names of the columns as those of fields, distinct."""
         ...
 
     def cells(self, label: str | None) -> Mapping[str, ColumnCells]:
-        """Summarize every column."""
+        """Summarize every column; of the label to be predicted all values are counted."""
         ...
 
 

@@ -50,12 +50,6 @@ class RowSet:
         begin = int(self._firsts[first])
         return found[start - begin : stop - begin]
 
-    def every(self) -> Rows:
-        """Return all rows."""
-        if self._bits is None:
-            return np.arange(self._rows, dtype=np.int64)
-        return self._of_blocks(0, len(self._firsts) - 1)
-
     def drawn(self, permutation: Permutation, count: int) -> RowSet:
         """Return those at the first `count` positions of a permutation of the places."""
         parts = map(self._at, _positions(permutation, count))

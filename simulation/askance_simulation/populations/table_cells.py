@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.queries import EncodedColumns
-from askance_aggregator.queries.columns import ColumnValue, encode_column
+from askance_aggregator.queries.columns import ColumnValue, encode_column, rows_of
 from askance_client.queries import Schema
 from askance_client.records import Table, is_missing
 from askance_simulation.populations.cells import ColumnCells, TextCells
@@ -55,7 +55,5 @@ class RecordsOfTable:
             chosen = np.fromiter(map(places.__getitem__, column), np.int64, len(column))
             found, known = encode_column(name, kind, list(places))
             present[name] = known[chosen]
-            values[name] = (
-                tuple(word[chosen] for word in found) if isinstance(found, tuple) else found[chosen]
-            )
+            values[name] = rows_of(found, chosen)
         return narrowed(schema, EncodedColumns(values, present, len(self)))

@@ -16,9 +16,8 @@ from askance_aggregator.studies import Permutation
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Schema
 from askance_client.records import Table, field_name
-from askance_simulation.populations.cells import ColumnCells
 from askance_simulation.populations.columns import draws
-from askance_simulation.populations.inference import infer
+from askance_simulation.populations.inference import Summarized, infer
 from askance_simulation.populations.outside_values import Outside, outside_warnings
 from askance_simulation.populations.record_types import RecordTypes, drawn_types
 from askance_simulation.populations.row_sets import RowSet
@@ -39,29 +38,15 @@ class RecordRows(Protocol):
         ...
 
 
-class Records(Protocol):
+class Records(Summarized, Protocol):
     """Columns of a source."""
-
-    @property
-    def path(self) -> Path | str:
-        """Path of the file, or name of another source."""
-        ...
 
     @property
     def written(self) -> tuple[str, ...]:
         """Names of the columns as the source has them."""
         ...
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the columns as those of fields, distinct."""
-        ...
-
     def __len__(self) -> int: ...
-
-    def cells(self, label: str | None) -> Mapping[str, ColumnCells]:
-        """Summarize every column; of the label to be predicted all values are counted."""
-        ...
 
     def outside(self, schema: Schema) -> Mapping[str, Outside]:
         """Count the values of each field that a schema does not know or clamps.

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from askance_aggregator.analyst import Aggregator, StudySummary
-from askance_aggregator.analyst.listing import StudyExtent, StudyList
-from askance_aggregator.store import StudyQuery, StudyState
+from askance_aggregator.store import StudyExtent, StudyList, StudyQuery, StudyState
 from askance_client.errors import RemoteProtocolError
 
 

@@ -12,8 +12,14 @@ from hypothesis import strategies as st
 
 from askance_aggregator.analyst import wire
 from askance_aggregator.analyst.calls import CALL_KEY, read_call
-from askance_aggregator.analyst.listing import StudyExtent, StudyList
-from askance_aggregator.store import MAX_STUDIES, ListedState, StudyQuery, StudyState
+from askance_aggregator.store import (
+    MAX_STUDIES,
+    ListedState,
+    StudyExtent,
+    StudyList,
+    StudyQuery,
+    StudyState,
+)
 from askance_client.errors import RemoteProtocolError
 from askance_client.messages import SignedStudy
 

@@ -395,7 +395,7 @@ class TestLifeOfAStudy:
         store.close_round(SECOND, 0)
         entry = StudyEntry(SECOND, STUDY, StudyState.OPEN, "", "", 1)
         assert store.study(SECOND) == STUDY
-        assert store.listing.page(StudyQuery(), STUDY.public_key).entries == (entry,)
+        assert store.listing.page(StudyQuery(), STUDY.public_key).studies == (entry,)
         assert store.summary(SECOND) == entry
         assert (store.conclusion(SECOND), store.nano_nats_asked()) == (None, 0)
         done = Conclusion(StudyState.DONE, "done", "a line", "{}", 7)

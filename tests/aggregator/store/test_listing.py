@@ -16,6 +16,7 @@ from askance_aggregator.store import (
     ListedState,
     SqliteStore,
     Store,
+    StudyExtent,
     StudyQuery,
     StudyState,
 )
@@ -71,8 +72,8 @@ def test_every_filter_is_read_in_parts_in_both_directions(store: Store) -> None:
             wanted = expected(query, owner)
             total = len(expected(StudyQuery(), owner))
             whole = store.listing.page(query, owner)
-            assert [one.digest for one in whole.entries] == [digest(n) for n in wanted]
-            assert (whole.fitting, whole.total, whole.more) == (len(wanted), total, False)
+            assert [one.digest for one in whole.studies] == [digest(n) for n in wanted]
+            assert whole.extent == StudyExtent(len(wanted), total, more=False)
             assert read(store, query, owner, newer=False) == wanted
             assert read(store, query, owner, newer=True) == wanted
 
@@ -85,10 +86,10 @@ def read(store: Store, query: StudyQuery, owner: bytes | None, *, newer: bool) -
         part = store.listing.page(
             StudyQuery(query.state, query.analyst, query.study, cursor, newer, 2), owner
         )
-        numbers = [one.digest[1] for one in part.entries]
+        numbers = [one.digest[1] for one in part.studies]
         assert len(numbers) <= 2
         found = numbers + found if newer else found + numbers
-        more = part.more
+        more = part.extent.more
         cursor = digest(found[0 if newer else -1]) if found else b""
     return found
 
@@ -100,7 +101,7 @@ def test_a_cursor_of_no_list_is_refused(store: Store) -> None:
         page(StudyQuery(cursor=bytes(32)))
     with pytest.raises(InvalidParameter, match="cursor: expected"):
         page(StudyQuery(cursor=digest(1)), KEYS[0])  # another analyst's
-    assert page(StudyQuery(ListedState.DONE, cursor=digest(1), newer=True)).fitting == 4
+    assert page(StudyQuery(ListedState.DONE, cursor=digest(1), newer=True)).extent.fitting == 4
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
@@ -77,6 +77,18 @@ class Visitor:
         assert self.get("/login?token=" + self.links[-1].partition("token=")[2]).status == 200
         self.get("/")
 
+    def open_live(self, held: ExitStack) -> http.client.HTTPResponse:
+        """Open the stream of the overview, until `held` ends."""
+        connection = http.client.HTTPConnection(
+            self.address.host, self.address.port, timeout=_PATIENCE_S
+        )
+        held.callback(connection.close)
+        headers = {"Host": str(self.address), "Cookie": self.cookie}
+        connection.request("GET", "/live/overview", headers=headers)
+        response = connection.getresponse()
+        held.callback(response.close)
+        return response
+
 
 @contextmanager
 def console_of(
@@ -94,7 +106,7 @@ def console_of(
       now_s: the time of the calls.
     """
     if not aggregator:
-        with served(store) as (address, _), console_of(role, store, address) as visitor:
+        with served(store) as (address, _), console_of(role, store, address, now_s) as visitor:
             yield visitor
         return
     server = ConsoleServer(ConsoleSettings(Address("127.0.0.1", 0)))

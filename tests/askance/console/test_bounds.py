@@ -7,7 +7,6 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from http.client import HTTPConnection, HTTPResponse
 
 import pytest
 from starlette.responses import PlainTextResponse
@@ -30,15 +29,6 @@ def visitor() -> Iterator[Visitor]:
         yield found
 
 
-def opened(visitor: Visitor, held: ExitStack) -> HTTPResponse:
-    """Open a live page's stream, which is closed with the block."""
-    connection = HTTPConnection(visitor.address.host, visitor.address.port, timeout=_PATIENCE_S)
-    held.callback(connection.close)
-    headers = {"Host": str(visitor.address), "Cookie": visitor.cookie}
-    connection.request("GET", "/live/overview", headers=headers)
-    return connection.getresponse()
-
-
 def test_an_answer_that_is_not_read_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(security, "WRITE_S", 0.05)
     scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", b"own")]}
@@ -59,14 +49,14 @@ def test_live_pages_are_bounded_and_each_leaves_its_place(
 ) -> None:
     monkeypatch.setattr(live, "MAX_STREAMS", 2)
     with ExitStack() as held:
-        streams = [opened(visitor, held) for _ in range(2)]
+        streams = [visitor.open_live(held) for _ in range(2)]
         assert [one.read(5) for one in streams] == [b"data:"] * 2
-        refused = opened(visitor, held)
+        refused = visitor.open_live(held)
         assert (refused.status, b"at most 2 pages" in refused.read()) == (503, True)
 
     def is_served() -> bool:
         with ExitStack() as held:
-            return opened(visitor, held).status == 200
+            return visitor.open_live(held).status == 200
 
     until(is_served)
 
@@ -74,7 +64,7 @@ def test_live_pages_are_bounded_and_each_leaves_its_place(
 def test_a_live_page_ends_with_its_session() -> None:
     with console_of() as visitor, ExitStack() as held:
         visitor.log_in()
-        stream = opened(visitor, held)
+        stream = visitor.open_live(held)
         assert stream.read(5) == b"data:"
         assert visitor.post("/logout").status == 303
         began = time.monotonic()

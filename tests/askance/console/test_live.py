@@ -14,24 +14,10 @@ import pytest
 from askance.console.live import EVERY_S
 from askance_aggregator.operators import FleetFigures, OperatorClient
 from tests.aggregator.server.callers.role_server import FIGURES
-from tests.askance.console.consoles import Visitor, console_of
+from tests.askance.console.consoles import console_of
 
 _SPAN_S = 2.4
 _PATIENCE_S = 20.0
-
-
-def opened(visitor: Visitor, held: ExitStack) -> http.client.HTTPResponse:
-    """Open the stream of the overview until `held` ends."""
-    connection = http.client.HTTPConnection(
-        visitor.address.host, visitor.address.port, timeout=_PATIENCE_S
-    )
-    held.callback(connection.close)
-    headers = {"Host": str(visitor.address), "Cookie": visitor.cookie}
-    connection.request("GET", "/live/overview", headers=headers)
-    response = connection.getresponse()
-    assert response.status == 200
-    held.callback(response.close)
-    return response
 
 
 def read_event(response: http.client.HTTPResponse) -> dict[str, str]:
@@ -55,7 +41,7 @@ def test_pages_that_are_opened_at_different_times_share_each_reading(
     with console_of() as visitor, ExitStack() as held:
         visitor.log_in()
         for _ in range(3):
-            read_event(opened(visitor, held))
+            read_event(visitor.open_live(held))
             threading.Event().wait(EVERY_S / 3)
         begun = time.monotonic()
         threading.Event().wait(_SPAN_S)
@@ -69,7 +55,7 @@ def test_a_change_is_in_the_stream_after_a_period(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(OperatorClient, "fleet", lambda _: figures[0])
     with console_of() as visitor, ExitStack() as held:
         visitor.log_in()
-        stream = opened(visitor, held)
+        stream = visitor.open_live(held)
         assert "fleet" in read_event(stream)
         figures[0] = replace(FIGURES, connected=7_654_321)
         changed = time.monotonic()

@@ -100,6 +100,7 @@ def test_many_studies_are_listed_by_pages() -> None:
         back = visitor.get(link_of(visitor.get(paths[2]).text, "prev")).text
         assert list(dict.fromkeys(re.findall("/studies/([0-9a-f]{64})", back))) == found[1]
         assert 'rel="prev"' not in visitor.get(link_of(back, "prev")).text
+        assert found[0][0] in visitor.get(f"/studies?cursor={found[2][0]}").text  # none is older
 
 
 def test_a_study_shows_its_result_its_rounds_and_its_cost(seen: SeenStudies) -> None:

@@ -9,7 +9,6 @@ from typing import ParamSpec, TypeVar
 
 import grpc
 
-from askance_aggregator.analyst.listing import StudyExtent
 from askance_aggregator.operators.calls import OperatorCall
 from askance_aggregator.operators.device_wire import (
     DevicesChange,
@@ -136,12 +135,11 @@ class OperatorsServicer:
         admitted.check_body(data)
         query = decode_studies_request(data)
         page = await self._run(self._manager.page, query or StudyQuery(), None)
-        counts = [_counts(one) for one in page.statuses]
+        counts = [_counts(one) for one in page.studies]
         if query is None:  # an older caller
             await context.write(encode_studies(counts[::-1]))
             return
-        extent = StudyExtent(page.fitting, page.total, page.more)
-        await context.write(encode_studies(counts, extent))
+        await context.write(encode_studies(counts, page.extent))
 
     async def _audit(self, context: Context, admitted: Admitted) -> None:
         data = await read_message(context, _MESSAGE_S)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -13,7 +12,6 @@ from typing import ParamSpec, TypeVar
 import grpc
 
 from askance_aggregator.analyst.calls import NO_SUBJECT, Call, CallRefused
-from askance_aggregator.analyst.listing import StudyExtent
 from askance_aggregator.analyst.wire import (
     SERVICE,
     Ending,
@@ -49,7 +47,6 @@ from askance_aggregator.studies.population import population_facts
 from askance_client.codec import digest_of
 from askance_client.messages import SignedStudy
 
-_LOGGER = logging.getLogger(__name__)
 _LOOK_EVERY_S = 0.2
 _CANCEL_S = 30.0  # an analyst waits at most so long for a study that is ending
 MAX_WATCHERS = 256
@@ -168,12 +165,11 @@ class AnalystsServicer:
         query = asked.query
         page = await self._call_manager(self._manager.page, query or StudyQuery(), owner)
         if query is None:  # an older caller
-            summaries = [_summary(one, asked) for one in reversed(page.statuses)]
+            summaries = [_summary(one, asked) for one in reversed(page.studies)]
             await context.write(encode_summaries(summaries))
             return
-        summaries = [_summary(one, asked) for one in page.statuses]
-        extent = StudyExtent(page.fitting, page.total, page.more)
-        await context.write(encode_summaries(summaries, extent))
+        summaries = [_summary(one, asked) for one in page.studies]
+        await context.write(encode_summaries(summaries, page.extent))
 
     async def _watch(self, context: Context, admitted: Admitted) -> None:
         digest, key = admitted.subject, await self._owner(admitted)

@@ -54,8 +54,8 @@ class ReportGroupCommit:
 
         Args:
           reports: the message's.
-          entered: is called once when the commit has ended, before any waiting caller goes on; also
-            for a caller that waits no more.
+          entered: is called once when the commit has ended, before any waiting caller goes on, and
+            also if the caller has left.
 
         Returns:
           What became of each, known only after the commit; or the store's StoreError, in which

@@ -223,7 +223,7 @@ class Connection:
         return next_message(self._parts) if self._parts else None
 
 
-@lru_cache(maxsize=512)  # of 64 requests that a device made up each is 11 KB
+@lru_cache(maxsize=512)  # one of 64 requests that a device made up has 11 KB
 def _acks_part(acks: tuple[Ack, ...]) -> bytes:
     """Serialise acknowledgements once for all devices with the same requests and outcomes."""
     return encode_response(Response(acks=acks))

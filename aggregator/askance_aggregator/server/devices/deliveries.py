@@ -37,7 +37,7 @@ round is not over and is not asked now, so that nothing may be acknowledged."""
 
 Ack = tuple[bytes, AckStatus]
 
-_stored = partial(tuple.__new__, StoredReport)  # of its columns: `StoredReport` takes twice as long
+_stored = partial(tuple.__new__, StoredReport)  # of a tuple: a call takes twice as long
 
 
 class Delivery(NamedTuple):

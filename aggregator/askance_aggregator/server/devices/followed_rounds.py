@@ -186,7 +186,7 @@ class StoredReports:
             if opened.asking and not opened.catching_up.locked():
                 self._start(self._catch_up(opened))
             else:
-                opened.news = True  # once more: what is being read may lack what this is about
+                opened.news = True  # to look once more: the read under way may lack it
 
     def hint(self) -> None:
         """Let other replicas look soon; many hints within a short time are one."""

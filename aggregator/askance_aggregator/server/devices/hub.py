@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
@@ -31,7 +30,6 @@ from askance_aggregator.studies.tallies import Tally
 from askance_client.errors import AskanceError, LocalProtocolError, StoreError
 from askance_client.service import Sleep, sleep_ms
 
-_LOGGER = logging.getLogger(__name__)
 _ACK_S = 1.0  # how long an acknowledgement waits for a request to ride on
 
 
@@ -310,7 +308,7 @@ class Hub:
         opened.begin()  # a device that connected meanwhile is asked by this loop, and not twice
 
     def _look_again(self, opened: OpenRound) -> None:
-        """Enter what has come to be stored while a round was being begun."""
+        """Enter what was stored while a round was being prepared."""
         if opened.news:
             self._stored.look([opened])
 

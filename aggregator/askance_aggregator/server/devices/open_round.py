@@ -35,9 +35,10 @@ from askance_client.service import (
 from askance_protos.v1 import exchange_pb2
 
 _MESSAGES = 1 << 12  # messages of a round that are kept checked
-_MANY = 8  # equal reports that are counted together: numpy takes as long as for some one by one
-# Bytes of reports of a message that others are likely to send as well, some twelve: of as many
-# coins there are 4,096 messages. It bounds the memory that a device can fill with its own messages.
+_MANY = 8  # equal reports from which numpy counts them together: fewer are faster one by one
+# Bytes of a message's reports up to which other users are likely to send the same: about twelve
+# reports, and twelve bits make 4,096 messages. It bounds the memory that a device can fill with its
+# own messages.
 _SHORT = 512
 _ROOM = 4096  # bytes of a response that are left for what is not a request: 64 acknowledgements
 
@@ -122,11 +123,11 @@ class OpenRound:
 
     def add(self, arrival: Arrival) -> None:
         """Count a durable report; entering it again changes nothing."""
-        self._answered(arrival.ordinal, int(self._intake.add(arrival)))
+        self._note_answers_of(arrival.ordinal, int(self._intake.add(arrival)))
 
     def add_message(self, message: CheckedMessage, ordinal: int, place: int) -> None:
         """Count the durable reports of a message; entering them again changes nothing."""
-        self._answered(ordinal, self._intake.add_message(message, place))
+        self._note_answers_of(ordinal, self._intake.add_message(message, place))
 
     def add_equal(self, data: bytes, ordinals: NDArray[np.int64]) -> None:
         """Count a stored report of many users (see `Intake.add_equal`)."""
@@ -137,9 +138,7 @@ class OpenRound:
                     self.add(arrival)
             return
         added = self._intake.add_equal(data, ordinals)
-        if self._asked:
-            self._awaited -= len(self._asked.intersection(added.tolist()))
-        self._end_if_complete()
+        self._note_answers(len(self._asked.intersection(added.tolist())) if self._asked else 0)
 
     def note_asked(self, ordinal: int) -> None:
         """Note that this process asks a user what it owes."""
@@ -280,12 +279,15 @@ class OpenRound:
         requests, entries = count_contents(joined)
         return (joined,) if requests <= MAX_REQUESTS and entries <= MAX_ENTRIES else ()
 
-    def _answered(self, ordinal: int, answers: int) -> None:
+    def _note_answers_of(self, ordinal: int, answers: int) -> None:
         """Note the answers of a user that have been counted."""
-        if answers and ordinal in self._asked:
-            self._awaited -= answers
-            if not self._awaited and self.on_answered is not None:
-                self.on_answered()
+        self._note_answers(answers if ordinal in self._asked else 0)
+
+    def _note_answers(self, awaited: int) -> None:
+        """Note that answers have been counted, of which so many were awaited."""
+        self._awaited -= awaited
+        if awaited and not self._awaited and self.on_answered is not None:
+            self.on_answered()
         self._end_if_complete()
 
     def _end_if_complete(self) -> None:

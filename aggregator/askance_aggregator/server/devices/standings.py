@@ -20,7 +20,7 @@ _LOGGER = logging.getLogger(__name__)
 _LOOK_S = 0.3  # between two looks: an operator's command is in force within a second
 _SEEN_LOOKS = 20  # looks between two writes of the days on which devices called
 _DAY_S = 86_400
-_OTHERS = 255  # number of all software of a day but the first 254
+_OTHERS = 255  # number of all software of a day after the first 254
 
 
 LAST_WORDS = {
@@ -82,8 +82,8 @@ class Standings:
 
         Args:
           ordinal: of the device.
-          software: that it stated; empty: none. Callers may state what they like: changes between
-            others than the first 254 of a day are noted on the next one.
+          software: that it stated; empty: none. A caller may state a new one at each call, so the
+            first 254 of a day have numbers, and all others of that day count as one.
         """
         day = self._now_s() // _DAY_S
         if day != self._day:

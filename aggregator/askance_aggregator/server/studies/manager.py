@@ -16,7 +16,7 @@ from askance_aggregator.server.devices.observer import SILENT, Observer
 from askance_aggregator.server.studies.epochs import cancel_epochs, epoch_results
 from askance_aggregator.server.studies.replication import Replication
 from askance_aggregator.server.studies.runs import LOOK_S, Run
-from askance_aggregator.server.studies.statuses import StatusPage, StudyStatus, StudyStatuses
+from askance_aggregator.server.studies.statuses import StudyStatus, StudyStatuses
 from askance_aggregator.server.studies.submissions import (
     Submission,
     SubmissionLimits,
@@ -33,6 +33,7 @@ from askance_aggregator.store import (
     Conclusion,
     KeptStudy,
     Store,
+    StudyList,
     StudyQuery,
     StudyState,
     TaggedPopulation,
@@ -208,7 +209,7 @@ class StudyManager:
             raise _unknown()
         return signed.public_key
 
-    def page(self, query: StudyQuery, owner: bytes | None) -> StatusPage:
+    def page(self, query: StudyQuery, owner: bytes | None) -> StudyList[StudyStatus]:
         """Return statuses of a part of the list of studies; see `StudyStatuses.page`."""
         return self._statuses.page(query, owner)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from askance_aggregator.server.devices.fleet import ServiceFleet
 from askance_aggregator.server.studies.epochs import EpochClock
-from askance_aggregator.store import Store, StudyEntry, StudyQuery, StudyState
+from askance_aggregator.store import Store, StudyEntry, StudyList, StudyQuery, StudyState
 from askance_aggregator.store.register import Register
 from askance_aggregator.studies.schedule import start_of, time_text
 from askance_aggregator.studies.series import EpochStatus
@@ -40,16 +40,6 @@ class StudyStatus:
     reason: str
     message: str
     epochs: EpochStatus | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StatusPage:
-    """Statuses of a part of a list of studies, newest first; the rest is as in `StudyPage`."""
-
-    statuses: tuple[StudyStatus, ...]
-    fitting: int
-    total: int
-    more: bool
 
 
 class StudyStatuses:
@@ -99,15 +89,14 @@ class StudyStatuses:
             epochs=epochs,
         )
 
-    def page(self, query: StudyQuery, owner: bytes | None) -> StatusPage:
+    def page(self, query: StudyQuery, owner: bytes | None) -> StudyList[StudyStatus]:
         """Return the statuses of a part of the list of an analyst's studies, or of all (None).
 
         Raises:
           InvalidParameter: the cursor is no study of the list.
         """
         found, paused = self._store.listing.page(query, owner), self._store.management.paused()
-        statuses = tuple(self.of(one, paused) for one in found.entries)
-        return StatusPage(statuses, found.fitting, found.total, found.more)
+        return StudyList(tuple(self.of(one, paused) for one in found.studies), found.extent)
 
     def _epochs(self, summary: StudyEntry, terms: StudyTerms) -> EpochStatus | None:
         if terms.repeat is None:

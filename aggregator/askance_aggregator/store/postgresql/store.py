@@ -45,7 +45,7 @@ from askance_aggregator.store.postgresql.report_rows import ReportRows
 from askance_aggregator.store.postgresql.retention import PostgresqlRetention
 from askance_aggregator.store.postgresql.schema import SCHEMA
 from askance_aggregator.store.register_rows import Execute, RegisterRows, StatementAnswer
-from askance_aggregator.store.study_rows import StudyRows
+from askance_aggregator.store.study_rows import ENDS, StudyRows
 from askance_aggregator.store.watch import StoreWatch
 from askance_client.errors import StoreError
 from askance_client.messages import AckStatus, SignedStudy
@@ -57,8 +57,6 @@ _PAGE = (
 _PROBE_BYTES = 64 * 1024  # some commits of reports
 
 _ROUND = "WHERE study = %s AND epoch = %s AND number = %s"
-# Ends of whole studies; those of epochs stand under their indices.
-_ENDS = "LEFT JOIN conclusions ON conclusions.study = studies.number AND conclusions.epoch = 0"
 _CONCLUSION = (
     "SELECT digest, state, reason, message, result_json, max_asked FROM conclusions"
     " JOIN studies ON studies.number = conclusions.study"
@@ -171,7 +169,7 @@ class PostgresqlStore:
     def open_studies(self) -> dict[bytes, SignedStudy]:
         rows = self._database.rows(
             "SELECT digest, studies.study, public_key, signature FROM studies"
-            f" {_ENDS} WHERE state IS NULL ORDER BY number"
+            f"{ENDS} WHERE state IS NULL ORDER BY number"
         )
         return {digest: SignedStudy(*columns) for digest, *columns in rows}
 
@@ -180,7 +178,7 @@ class PostgresqlStore:
 
     def count_studies(self) -> dict[StudyState, int]:
         rows = self._database.rows(
-            f"SELECT coalesce(state, 1), count(*) FROM studies {_ENDS} GROUP BY 1"
+            f"SELECT coalesce(state, 1), count(*) FROM studies{ENDS} GROUP BY 1"
         )
         counts = {StudyState(state): int(count) for state, count in rows}
         return {state: counts.get(state, 0) for state in StudyState}

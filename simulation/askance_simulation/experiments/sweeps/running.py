@@ -204,8 +204,8 @@ def _jobs(
         if cell not in needed:
             needed[cell] = planned(cell, making)
         jobs.append(Job(cell, trial, cell.seed(seed, trial), fleet, workers, making, needed[cell]))
-    everybody = sum(job.planned.users for job in jobs)
-    return [replace(job, expected=everybody // processes) for job in jobs]
+    users = sum(job.planned.users for job in jobs)
+    return [replace(job, expected=users // processes) for job in jobs]
 
 
 class _Counted:

@@ -6,13 +6,14 @@ from contextlib import ExitStack
 
 import pytest
 
-from askance_aggregator.analyst import Aggregator, CallRefused, StudyExtent, connect
+from askance_aggregator.analyst import Aggregator, CallRefused, connect
 from askance_aggregator.operators import CallerIdentity, FleetFigures, OperatorClient, wire
 from askance_aggregator.server.callers import Role
 from askance_aggregator.store import (
     AuditEvent,
     ListedState,
     MemoryStore,
+    StudyExtent,
     StudyQuery,
     StudyState,
     verify_entries,

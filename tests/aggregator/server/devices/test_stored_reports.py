@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 from askance_aggregator.server.devices.followed_rounds import StoredReports
 from askance_aggregator.server.devices.open_round import OpenRound
@@ -141,16 +142,22 @@ def test_it_is_said_when_those_that_were_asked_have_answered(
     run(scenario())
 
 
+@pytest.mark.parametrize("own_first", [False, True])
 def test_an_answer_that_another_process_took_is_awaited_no_more(
-    world: Any, run: Callable[[Any], Any]
+    world: Any, run: Callable[[Any], Any], own_first: bool
 ) -> None:
     async def scenario() -> None:
         scene = Scene(world)
         scene.opened.begin()
         for ordinal in (0, 1):
             scene.opened.note_asked(ordinal)
-        scene.opened.add_equal(scene.data, np.array([0, *range(10, 20)]))
-        scene.add(1)
+        steps: list[Callable[[], None]] = [
+            lambda: scene.opened.add_equal(scene.data, np.array([0, *range(10, 20)])),
+            lambda: scene.add(1),
+        ]
+        for step in reversed(steps) if own_first else steps:
+            assert scene.answered == 0
+            step()
         assert (scene.answered, scene.opened.outstanding) == (1, 1)
 
     run(scenario())

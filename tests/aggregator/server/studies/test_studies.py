@@ -79,10 +79,10 @@ class TestStatus:
             await everybody(deployment)
             end = StudyStatus(digest, PUBLIC, "frequency", StudyState.DONE, 1, 0, 0, 1, "done", "")
             assert manager.status(digest, PUBLIC) == end
-            assert manager.page(StudyQuery(), PUBLIC).statuses == (end,)
+            assert manager.page(StudyQuery(), PUBLIC).studies == (end,)
             await deployment.restart()  # now it is read from the store
             assert deployment.manager.status(digest, PUBLIC) == end
-            assert deployment.manager.page(StudyQuery(), PUBLIC).statuses == (end,)
+            assert deployment.manager.page(StudyQuery(), PUBLIC).studies == (end,)
 
         run_in(scenario)
 
@@ -92,7 +92,7 @@ class TestStatus:
             digest = deployment.digest(0)
             for ended in (False, True):
                 manager = deployment.manager
-                assert manager.page(StudyQuery(), OTHER).statuses == ()
+                assert manager.page(StudyQuery(), OTHER).studies == ()
                 for call in (manager.status, manager.conclusion, manager.export, manager.cancel):
                     for asked, key in ((digest, OTHER), (bytes(32), PUBLIC)):
                         with pytest.raises(UnknownStudy, match="one of this analyst's"):
@@ -243,7 +243,7 @@ class TestCancelling:
                 ]
                 listing = loop.run_in_executor(threads, manager.page, StudyQuery(), PUBLIC)
                 async with asyncio.timeout(10):
-                    assert [one.digest for one in (await listing).statuses] == [digest]
+                    assert [one.digest for one in (await listing).studies] == [digest]
                     assert await asyncio.gather(*cancels) == [StudyState.OPEN] * 4
             cancel(digest)
             await everybody(deployment)
@@ -279,7 +279,7 @@ class TestBounds:
             await deployment.submit(0)
             digest, manager = deployment.digest(0), deployment.manager
             assert manager.status(digest, PUBLIC).state is StudyState.OPEN
-            assert [one.digest for one in manager.page(StudyQuery(), PUBLIC).statuses] == [digest]
+            assert [one.digest for one in manager.page(StudyQuery(), PUBLIC).studies] == [digest]
             assert manager.conclusion(digest, PUBLIC) is None
             assert manager.export(digest, PUBLIC)[2] == ""
             await deployment.restart()
@@ -365,7 +365,7 @@ class TestFailingDisks:
         async def scenario(deployment: Deployment) -> None:
             deployment.life.fail_at("add_study", kept=False)
             await deployment.submit(0)
-            assert deployment.manager.page(StudyQuery(), PUBLIC).statuses == ()
+            assert deployment.manager.page(StudyQuery(), PUBLIC).studies == ()
             await deployment.submit(0)
             await everybody(deployment)
             assert result(deployment)["state"] == "done"

@@ -138,7 +138,7 @@ def test_the_same_study_again_is_one_study(run_in: RunIn) -> None:
         assert deployment.manager.submit(study()) == first
         assert list(deployment.disk.store.studies()) == [first]
         assert [
-            status.digest for status in deployment.manager.page(StudyQuery(), PUBLIC).statuses
+            status.digest for status in deployment.manager.page(StudyQuery(), PUBLIC).studies
         ] == [first]
 
     run_in(scenario)

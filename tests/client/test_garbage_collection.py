@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 
-from askance_client.service import rare_collections
+from askance_client.garbage_collection import rare_collections
 
 
 class _Call:

@@ -205,7 +205,7 @@ def counter(randomizer: Randomizer, users: int) -> Counter:
 
 def counts_of(randomizer: Randomizer, sums: Sums) -> TallyCounts:
     """Compute a tally from the sums of counters of either kind, which may be added up before."""
-    tallied = len(_no_reports(randomizer))
+    tallied = _tallied(randomizer)
     if len(sums) == tallied:
         return sums
     found = kernel(randomizer)
@@ -244,5 +244,10 @@ def _wide(levels: AnyLevels) -> Levels | Truths:
 
 
 def _no_reports(randomizer: Randomizer) -> TallyCounts:
-    counts: TallyCounts = family_of(randomizer).tally(np.zeros((0, randomizer.width), np.uint8))
-    return counts
+    return np.zeros(_tallied(randomizer), np.int64)
+
+
+@lru_cache(maxsize=64)
+def _tallied(randomizer: Randomizer) -> int:
+    """Return the length of a tally."""
+    return len(family_of(randomizer).tally(np.zeros((0, randomizer.width), np.uint8)))

@@ -6,12 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from askance_simulation.kernels.blocks import AT_ONCE, columns_of, count_numbers, store_numbers
-from askance_simulation.kernels.compiling import compiled, narrow_quotient, scaled
+from askance_simulation.kernels.blocks import AT_ONCE, column_of, count_numbers, store_numbers
+from askance_simulation.kernels.compiling import compiled, narrow_quotient, product, scaled
 from askance_simulation.kernels.responses import ResponseConstants, respond, response_of
 
 _WORD = 16  # bits of the words that digits are computed in
 _HALF = np.uint64(32)
+_ONE = np.uint64(1)
+_TWO = np.uint64(2)
 
 
 class Hashing(NamedTuple):
@@ -80,10 +82,17 @@ def hashing_of(modulus: int, digits: int, own: int, other: int) -> Hashing:
 
 
 @compiled
-def _choose(coins: Any, hashes: Any, chosen: Any) -> None:
-    """Compute hashes from their coins."""
+def _choose(words: Any, each: int, hashes: Any, chosen: Any, coins: Any) -> None:
+    """Compute hashes from the first coins of users, and copy the second ones."""
+    if each == 2:
+        for row in range(np.uint64(len(chosen))):
+            chosen[row] = scaled(words[_TWO * row], hashes) + _ONE
+            coins[row] = words[_TWO * row + _ONE]
+        return
+    column_of(words, each, 0, chosen)
     for row in range(len(chosen)):
-        chosen[row] = scaled(coins[row], hashes) + np.uint64(1)
+        chosen[row] = scaled(chosen[row], hashes) + _ONE
+    column_of(words, each, 1, coins)
 
 
 @compiled
@@ -132,9 +141,9 @@ def _respond(totals: Any, coins: Any, chosen: Any, codes: Any, hashing: Any) -> 
     own, other, shift, factor, down = hashing.response
     for row in range(len(codes)):
         total = np.uint64(totals[row])
-        value = total - ((total * inverse) >> _HALF) * modulus
+        value = total - product(product(total, inverse) >> _HALF, modulus)
         drawn = respond(coins[row], value, own, other, shift, factor, down)
-        codes[row] = chosen[row] * modulus + drawn
+        codes[row] = product(chosen[row], modulus) + drawn
 
 
 @compiled
@@ -142,7 +151,7 @@ def draw(levels: Any, coins: Any, reports: Any, sums: Any, hashing: Any) -> None
     """Draw reports and, where there are sums, count the reports of each number."""
     users, each = coins.shape
     width, words, octets = reports.shape[1], coins.reshape(-1), reports.reshape(-1)
-    first, second = np.empty(AT_ONCE, np.uint64), np.empty(AT_ONCE, np.uint64)
+    responding = np.empty(AT_ONCE, np.uint64)
     hashes, codes = np.empty(AT_ONCE, np.uint64), np.empty(AT_ONCE, np.uint64)
     left, cells = np.empty(AT_ONCE, np.uint64), np.empty(AT_ONCE, np.uint64)
     ones, others = np.empty(AT_ONCE, np.uint16), np.empty(AT_ONCE, np.uint16)
@@ -154,9 +163,8 @@ def draw(levels: Any, coins: Any, reports: Any, sums: Any, hashing: Any) -> None
         ours, mine = words[start * each : stop * each], levels[start:stop]
         chosen, total, drawn = hashes[:count], totals[:count], codes[:count]
         one, other = ones[:count], others[:count]
-        hash_coins, coin = first[:count], second[:count]
-        columns_of(ours, each, hash_coins, coin)
-        _choose(hash_coins, hashing.hashes, chosen)
+        coin = responding[:count]
+        _choose(ours, each, hashing.hashes, chosen, coin)
         total[:] = 0
         if hashing.parts > 1:
             _copy(chosen, left[:count])

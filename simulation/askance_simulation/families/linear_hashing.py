@@ -36,7 +36,7 @@ from askance_simulation.families.fused import Kernel, Loaded, kernel
 from askance_simulation.families.linear_hashes import hash_values
 from askance_simulation.families.tallies import tally_by_users
 
-_MULTIPLIED = 128  # greatest modulus of a kernel, which has a table of products
+_SUMS = 1 << 16  # sums of products of digits that a kernel has 16 bits for
 _COUNTED = 1 << 18  # numbers of reports up to which each is counted where it is drawn
 
 
@@ -52,15 +52,15 @@ def _(randomizer: LinearHashing, levels: Levels, coins: Coins) -> Reports:
 @kernel.register
 def _(randomizer: LinearHashing) -> Kernel | None:
     cells, modulus = randomizer.cells, randomizer.modulus
-    if modulus > _MULTIPLIED:
+    digits = digits_of(cells, modulus)
+    if digits * (modulus - 1) ** 2 >= _SUMS:
         return None
 
     def load() -> Loaded:
         from askance_simulation.kernels import hashing  # numba is imported when it is used
 
-        digits = digits_of(cells, modulus)
         own, other = randomizer.own, randomizer.other
-        return hashing.draw, (hashing.hashing_of(cells, modulus, digits, own, other),)
+        return hashing.draw, (hashing.hashing_of(modulus, digits, own, other),)
 
     reports = randomizer.vectors * modulus
     counted = reports if reports <= _COUNTED else 0

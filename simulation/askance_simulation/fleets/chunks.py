@@ -38,7 +38,8 @@ Answerers = Which | int
 """Mask of the asked users who answered; a number: all of that many users."""
 Part = tuple[UserClass, Outcome | None]
 
-_BLOCK = 1 << 16  # words of coins that are drawn from together: they stay in the cache
+_BLOCK = 1 << 16  # words of coins that are drawn from at once, per chunk
+_TOGETHER = 4  # chunks that are drawn at once: what they hold stays in the third cache
 _FEWEST = 1 << 12  # users of a block, however many words each takes
 _SPARSE = 8  # one user in this many or fewer: their coins are computed one by one
 
@@ -118,14 +119,14 @@ class ChunkWork:
         """Number of chunks; they are numbered from 0."""
         return -(-self.population.size // CHUNK)
 
-    def shard(self, chunks: range, together: int = 1) -> ShardResult:
+    def shard(self, chunks: range, together: int = _TOGETHER) -> ShardResult:
         """Compute the result of consecutive chunks: users 2^16 number and on, for each number.
 
         Args:
           chunks: consecutive chunk numbers.
           together: how many chunks are drawn at once; it changes how fast that is, nothing else.
-            One stays in a core's cache; of threads that wait for each other's turn at the
-            interpreter, those with more to do in between wait less.
+            The more, the less of the time is the interpreter's, and the less do threads wait for
+            each other's turn at it; the coins of more than a few are read from far away.
         """
         met = most_met(self.population.size, self.expected)
         groups = [_GroupOfShard(randomizer, met) for randomizer in self.randomizers]

@@ -68,6 +68,19 @@ def product_high(typing_context: Any, one: Any, other: Any) -> Any:
     return numba.uint64(numba.uint64, numba.uint64), build
 
 
+@intrinsic  # type: ignore[untyped-decorator]  # numba ships no types
+def narrow_quotient(typing_context: Any, number: Any, factor: Any, shift: Any) -> Any:
+    """Compute floor(number * factor / 2^(16 + shift)) of uint16, 32 at once in wide registers."""
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        wide, narrow = ir.IntType(32), ir.IntType(16)
+        left, right = (builder.zext(argument, wide) for argument in arguments[:2])
+        high = builder.lshr(builder.mul(left, right), ir.Constant(wide, 16))
+        return builder.lshr(builder.trunc(high, narrow), arguments[2])
+
+    return numba.uint16(numba.uint16, numba.uint16, numba.uint16), build
+
+
 @inlined
 def product(one: Any, other: Any) -> Any:
     """Compute the product of two numbers below 2^32, as a processor does of several at once."""

@@ -132,6 +132,22 @@ def test_reports_that_are_replaced_are_counted_as_the_others(name: str, users: i
     )
 
 
+@pytest.mark.usefixtures("numba")
+def test_sums_of_more_users_than_narrow_ones_are_for() -> None:
+    randomizer, rng = RANDOMIZERS["k-ary, a byte"], np.random.default_rng(10)
+    counter = fused.counter(randomizer, fused.LEAST_USERS)
+    assert isinstance(counter, fused.FusedCounter)
+    counter._latest += np.uint32(fused._MOST - 100)
+    counter._users = fused._MOST - 100
+    reports = []
+    for users in (100, 70):
+        levels = rng.integers(0, randomizer.levels, users)
+        reports.append(counter.draw(levels, coins_of(randomizer, users, rng)))
+    assert counter._users == 70
+    tally = family_of(randomizer).tally(np.concatenate(reports)) + fused._MOST - 100
+    assert np.array_equal(fused.counts_of(randomizer, counter.sums()), tally)
+
+
 def test_small_populations_and_those_without_numba_are_drawn_without_kernels(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

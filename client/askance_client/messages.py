@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import IntEnum
 from fractions import Fraction
+from typing import NamedTuple
 
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -202,8 +203,7 @@ def rounding_coins(query: Query, randomizer: Randomizer) -> int:
     return 1 if query.kind is QueryKind.REAL else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """A device's answer to one request.
 
     `outcome` is the randomized symbol's bytes or a refusal; `charged_nano_nats` what this answer

@@ -130,7 +130,8 @@ class Device:
                 f" found {study.terms.schema.name!r} version {study.terms.schema.version}",
             )
         known = self._studies.get(study.digest, study)
-        if study.public_key not in {one.public_key for one in (known, *known.copies)}:
+        copies = (known, *known.copies)
+        if known is not study and all(study.public_key != one.public_key for one in copies):
             known = replace(known, copies=(*known.copies, study))
         self._studies[study.digest] = known
         while len(self._studies) > _MAX_STUDIES:  # the oldest; its aggregator may send it again
@@ -387,6 +388,6 @@ def _checked(query: Query, value: Value) -> Value:
     """
     parts = value if isinstance(value, tuple) else (value,)
     expected = query.components if query.kind is QueryKind.VECTOR else 1
-    if len(parts) != expected or not all(query.low <= part <= query.high for part in parts):
+    if len(parts) != expected or not query.low <= min(parts) <= max(parts) <= query.high:
         raise InvalidRecord("value: expected one in the query's range, got another")
     return value

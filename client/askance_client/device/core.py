@@ -97,7 +97,7 @@ class Device:
         self._now_s = now_s
         self._examiner = examiner
         self._studies: dict[bytes, ExaminedStudy] = {}
-        self._full: set[bytes] = set()  # studies whose payloads the ledger has no more room for
+        self._full: frozenset[bytes] = frozenset()  # studies that the ledger has no room for
         self._refusals = RefusalCounts()
         self._lock = Lock()
 
@@ -137,7 +137,7 @@ class Device:
         while len(self._studies) > _MAX_STUDIES:  # the oldest; its aggregator may send it again
             oldest = next(iter(self._studies))
             del self._studies[oldest]
-            self._full.discard(oldest)
+            self._full -= {oldest}
         return None
 
     def answer(self, payload: bytes) -> bytes:
@@ -238,7 +238,7 @@ class Device:
         if not isinstance(outcome, Overrun):
             return outcome
         if outcome is Overrun.SPACE:
-            self._full.add(due.study.digest)
+            self._full |= {due.study.digest}
         return refused(asked.digest, over(outcome, asked.nano_nats, due.limits))
 
     def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:

@@ -69,13 +69,14 @@ class Devices:
 
     def booted(self, ordinal: int, ledger: Ledger) -> Device:
         """Make a user's device as it starts: its state is its ledger's."""
+        user = _User(self, ordinal)
         steady = self._honest or (self.population.drift is None and not self._lies(ordinal))
         return (Device if steady else partial(_Unsteady, self, ordinal))(
             schema=self.population.schema,
-            record=self.record(ordinal, 0),
+            record=user,
             policy=self.policy,
             ledger=ledger,
-            coins=self.coins.at(ordinal),
+            coins=user,
             now_s=self.now_s,
             examiner=self._examiner,
         )
@@ -98,6 +99,24 @@ class Devices:
         if not self.behaviour.lies:
             return False
         return bool(self.behaviour.lying(np.array([ordinal], np.int64))[0])
+
+
+class _User:
+    """One user's record and coins, made when the device uses them: a device keeps neither."""
+
+    __slots__ = ("_among", "_ordinal")
+
+    def __init__(self, among: Devices, ordinal: int) -> None:
+        self._among = among
+        self._ordinal = ordinal
+
+    def load(self) -> EncodedRecord:
+        """Return the record, as of a study's first round."""
+        return self._among.record(self._ordinal, 0)
+
+    def words(self, request: bytes, count: int) -> tuple[int, ...]:
+        """Return `count` 64-bit words, the same for the same request every time."""
+        return self._among.coins.words(request, self._ordinal, count)
 
 
 class _Records:

@@ -149,7 +149,7 @@ class _Records:
             values[name] = tuple([word[row] for word in words])
         if self._whole[row]:
             return EncodedRecord(values, self._all_present)
-        return EncodedRecord(values, {name: column[row] for name, column in self._present})
+        return EncodedRecord(values, {n: bool(column[row]) for n, column in self._present})
 
 
 def _buffer(column: NDArray[Any]) -> memoryview:

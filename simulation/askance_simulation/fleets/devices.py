@@ -17,7 +17,7 @@ from askance_client.queries import EncodedRecord
 from askance_simulation.disturbances import PRESENT_AND_HONEST, Behaviour
 from askance_simulation.fleets.memory_ledger import MemoryLedger
 from askance_simulation.populations import Population
-from askance_simulation.randomness.coins import SeededCoins
+from askance_simulation.randomness.coins import DeviceCoins, SeededCoins
 
 _CHUNK = 1 << 14  # records encoded at a time while devices are made
 _CHUNKS = 16  # that are kept, for devices that are asked in any order
@@ -101,22 +101,18 @@ class Devices:
         return bool(self.behaviour.lying(np.array([ordinal], np.int64))[0])
 
 
-class _User:
+class _User(DeviceCoins):
     """One user's record and coins, made when the device uses them: a device keeps neither."""
 
-    __slots__ = ("_among", "_ordinal")
+    __slots__ = ("_among",)
 
     def __init__(self, among: Devices, ordinal: int) -> None:
+        super().__init__(among.coins, ordinal)
         self._among = among
-        self._ordinal = ordinal
 
     def load(self) -> EncodedRecord:
         """Return the record, as of a study's first round."""
         return self._among.record(self._ordinal, 0)
-
-    def words(self, request: bytes, count: int) -> tuple[int, ...]:
-        """Return `count` 64-bit words, the same for the same request every time."""
-        return self._among.coins.words(request, self._ordinal, count)
 
 
 class _Records:

@@ -102,7 +102,7 @@ class Devices:
 
 
 class _User(DeviceCoins):
-    """One user's record and coins, made when the device uses them: a device keeps neither."""
+    """Record and coins of one user, made anew each time the device uses them."""
 
     __slots__ = ("_among",)
 

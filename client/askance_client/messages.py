@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import IntEnum
 from fractions import Fraction
+from typing import NamedTuple
 
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -175,7 +176,8 @@ class StudyTerms:
 class Request:
     """Question to one device: the query to evaluate and the randomizer of its answer.
 
-    `epoch` is the index of the epoch; 0: the study collects once.
+    `epoch` is the index of the epoch; 0: the study collects once. `coins` is the number of 64-bit
+    coins that an answer takes, whatever the record.
     """
 
     study_digest: bytes
@@ -184,11 +186,11 @@ class Request:
     query: Query
     randomizer: Randomizer
     epoch: int = 0
+    coins: int = field(init=False, repr=False)
 
-    @property
-    def coins(self) -> int:
-        """Number of 64-bit coins that an answer takes, whatever the record."""
-        return self.randomizer.coins + rounding_coins(self.query, self.randomizer)
+    def __post_init__(self) -> None:
+        coins = self.randomizer.coins + rounding_coins(self.query, self.randomizer)
+        object.__setattr__(self, "coins", coins)
 
 
 def rounding_coins(query: Query, randomizer: Randomizer) -> int:
@@ -202,8 +204,7 @@ def rounding_coins(query: Query, randomizer: Randomizer) -> int:
     return 1 if query.kind is QueryKind.REAL else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """A device's answer to one request.
 
     `outcome` is the randomized symbol's bytes or a refusal; `charged_nano_nats` what this answer

@@ -93,9 +93,8 @@ class CohortAccount:
         for (charged, spent), users in self._alike.items():
             yield charged, spent, users
         if self._spent:
-            each = np.column_stack([np.frombuffer(self._confirmed, np.int64), self._spent])
-            pairs, users_each = np.unique(each, axis=0, return_counts=True)
-            for (charged, spent), users in zip(pairs.tolist(), users_each.tolist(), strict=True):
+            pairs = Counter(zip(self._confirmed, self._spent, strict=True))
+            for (charged, spent), users in sorted(pairs.items()):
                 yield charged, spent, users
 
 

@@ -97,7 +97,7 @@ class Device:
         self._now_s = now_s
         self._examiner = examiner
         self._studies: dict[bytes, ExaminedStudy] = {}
-        self._full: set[bytes] = set()  # studies whose payloads the ledger has no more room for
+        self._full: frozenset[bytes] = frozenset()  # studies that the ledger has no room for
         self._refusals = RefusalCounts()
         self._lock = Lock()
 
@@ -130,13 +130,14 @@ class Device:
                 f" found {study.terms.schema.name!r} version {study.terms.schema.version}",
             )
         known = self._studies.get(study.digest, study)
-        if study.public_key not in {one.public_key for one in (known, *known.copies)}:
+        copies = (known, *known.copies)
+        if known is not study and all(study.public_key != one.public_key for one in copies):
             known = replace(known, copies=(*known.copies, study))
         self._studies[study.digest] = known
         while len(self._studies) > _MAX_STUDIES:  # the oldest; its aggregator may send it again
             oldest = next(iter(self._studies))
             del self._studies[oldest]
-            self._full.discard(oldest)
+            self._full -= {oldest}
         return None
 
     def answer(self, payload: bytes) -> bytes:
@@ -237,7 +238,7 @@ class Device:
         if not isinstance(outcome, Overrun):
             return outcome
         if outcome is Overrun.SPACE:
-            self._full.add(due.study.digest)
+            self._full |= {due.study.digest}
         return refused(asked.digest, over(outcome, asked.nano_nats, due.limits))
 
     def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
@@ -387,6 +388,6 @@ def _checked(query: Query, value: Value) -> Value:
     """
     parts = value if isinstance(value, tuple) else (value,)
     expected = query.components if query.kind is QueryKind.VECTOR else 1
-    if len(parts) != expected or not all(query.low <= part <= query.high for part in parts):
+    if len(parts) != expected or not query.low <= min(parts) <= max(parts) <= query.high:
         raise InvalidRecord("value: expected one in the query's range, got another")
     return value

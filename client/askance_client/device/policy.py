@@ -75,13 +75,9 @@ class Policy:
         if (repeat := terms.repeat) is not None:
             from_s = repeat.index(day) * repeat.every_days * SECONDS_PER_DAY
             epoch = Span(from_s, terms.budget_nano_nats)
-        return Limits(
-            study=min(study, terms.budget_nano_nats * (1 if repeat is None else repeat.epochs)),
-            day=life if self.day_nano_nats is None else self.day_nano_nats,
-            life=life,
-            window=window,
-            epoch=epoch,
-        )
+        promise = terms.budget_nano_nats * (1 if repeat is None else repeat.epochs)
+        day_nano_nats = life if self.day_nano_nats is None else self.day_nano_nats
+        return Limits(min(study, promise), day_nano_nats, life, window, epoch)
 
     def too_early(self, repeat: Repeat | None) -> Refusal | None:
         """A refusal when a study would refresh answers more often than the owner allows."""

@@ -67,8 +67,7 @@ class Totals(NamedTuple):
         return self.study if limits.epoch is None else self.epoch
 
 
-@dataclass(frozen=True, slots=True)
-class Charge:
+class Charge(NamedTuple):
     """Charge of one answer that is about to be given.
 
     Args:

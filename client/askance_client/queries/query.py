@@ -46,6 +46,8 @@ class Query:
         high: the greatest value.
         default: the value (of VECTOR: the component) where a field that it uses is not present.
 
+    `fields_used` are the names of the fields that the value depends on.
+
     Raises:
         InvalidQuery: the parts do not fit together.
 
@@ -64,6 +66,7 @@ class Query:
     program: Program = field(init=False, repr=False)
     canonical: bytes = field(init=False, repr=False)
     compiled: Compiled = field(init=False, repr=False)
+    fields_used: frozenset[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         _check_query(self)
@@ -76,6 +79,7 @@ class Query:
         object.__setattr__(self, "program", program)
         object.__setattr__(self, "canonical", canonical)
         object.__setattr__(self, "compiled", compiled)
+        object.__setattr__(self, "fields_used", frozenset(compiled.names))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Query) and self.canonical == other.canonical
@@ -154,11 +158,6 @@ class Query:
         if self.kind == QueryKind.CATEGORY and self.expression.labels is not None:
             return self.expression.labels
         return tuple(map(str, range(self.cells)))
-
-    @property
-    def fields_used(self) -> frozenset[str]:
-        """The names of the fields that the value depends on."""
-        return frozenset(self.compiled.names)
 
     def digest(self, schema: Schema) -> bytes:
         """Return the digest of this question over this schema: SHA-256, 32 bytes."""

@@ -7,6 +7,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from askance_aggregator.queries import EncodedColumns
 from askance_client.device import Device, Examiner, Policy, Value
@@ -16,7 +17,7 @@ from askance_client.queries import EncodedRecord
 from askance_simulation.disturbances import PRESENT_AND_HONEST, Behaviour
 from askance_simulation.fleets.memory_ledger import MemoryLedger
 from askance_simulation.populations import Population
-from askance_simulation.randomness.coins import SeededCoins
+from askance_simulation.randomness.coins import DeviceCoins, SeededCoins
 
 _CHUNK = 1 << 14  # records encoded at a time while devices are made
 _CHUNKS = 16  # that are kept, for devices that are asked in any order
@@ -49,6 +50,7 @@ class Devices:
         self._examiner = Examiner(capacity=4096)  # a round's requests, for the whole fleet
         self._made: dict[int, Device] = {}
         self._chunk = lru_cache(maxsize=_CHUNKS)(self._encoded)
+        self._honest = population.drift is None and not behaviour.lies
 
     def __len__(self) -> int:
         return self.population.size
@@ -67,13 +69,14 @@ class Devices:
 
     def booted(self, ordinal: int, ledger: Ledger) -> Device:
         """Make a user's device as it starts: its state is its ledger's."""
-        steady = self.population.drift is None and not self._lies(ordinal)
+        user = _User(self, ordinal)
+        steady = self._honest or (self.population.drift is None and not self._lies(ordinal))
         return (Device if steady else partial(_Unsteady, self, ordinal))(
             schema=self.population.schema,
-            record=self.record(ordinal, 0),
+            record=user,
             policy=self.policy,
             ledger=ledger,
-            coins=self.coins.at(ordinal),
+            coins=user,
             now_s=self.now_s,
             examiner=self._examiner,
         )
@@ -83,10 +86,10 @@ class Devices:
         number = 0 if self.population.drift is None else round_number
         return self._chunk(number, ordinal // _CHUNK).record(ordinal % _CHUNK)
 
-    def _encoded(self, number: int, chunk: int) -> EncodedColumns:
+    def _encoded(self, number: int, chunk: int) -> _Records:
         start = chunk * _CHUNK
         people = self.population.in_round(number)
-        return people.columns(start, min(start + _CHUNK, self.population.size))
+        return _Records(people.columns(start, min(start + _CHUNK, self.population.size)))
 
     def _lies(self, ordinal: int) -> bool:
         """Return whether the device lies.
@@ -96,6 +99,58 @@ class Devices:
         if not self.behaviour.lies:
             return False
         return bool(self.behaviour.lying(np.array([ordinal], np.int64))[0])
+
+
+class _User(DeviceCoins):
+    """Record and coins of one user, made anew each time the device uses them."""
+
+    __slots__ = ("_among",)
+
+    def __init__(self, among: Devices, ordinal: int) -> None:
+        super().__init__(among.coins, ordinal)
+        self._among = among
+
+    def load(self) -> EncodedRecord:
+        """Return the record, as of a study's first round."""
+        return self._among.record(self._ordinal, 0)
+
+
+class _Records:
+    """Reader of single records of a chunk.
+
+    Columns are read as buffers, since numpy's own indexing takes three times as long. Records with
+    all fields share the mapping that says so.
+
+    Args:
+      columns: the chunk's records.
+    """
+
+    def __init__(self, columns: EncodedColumns) -> None:
+        values = dict(columns.values)
+        self._numbers = [(n, _buffer(c)) for n, c in values.items() if not isinstance(c, tuple)]
+        self._words = [
+            (name, [_buffer(word) for word in column])
+            for name, column in values.items()
+            if isinstance(column, tuple)
+        ]
+        present = {name: np.asarray(column) for name, column in columns.present.items()}
+        self._whole = np.logical_and.reduce(list(present.values())).data
+        self._present = [(name, column.data) for name, column in present.items()]
+        self._all_present = dict.fromkeys(present, True)
+
+    def record(self, row: int) -> EncodedRecord:
+        """Return one record as its own device would have encoded it."""
+        values: dict[str, int | tuple[int, ...]] = {n: column[row] for n, column in self._numbers}
+        for name, words in self._words:
+            values[name] = tuple([word[row] for word in words])
+        if self._whole[row]:
+            return EncodedRecord(values, self._all_present)
+        return EncodedRecord(values, {n: bool(column[row]) for n, column in self._present})
+
+
+def _buffer(column: NDArray[Any]) -> memoryview:
+    """Return a column's integers; of a bool column 0 and 1."""
+    return (column.view(np.uint8) if column.dtype == np.bool_ else column).data
 
 
 class _Unsteady(Device):

@@ -18,21 +18,38 @@ from askance_client.ledger.contract import (
     overrun,
 )
 
+_NOTHING = Totals(0, 0, 0, 0)
+_FRESH = Standing(None, None, _NOTHING, 0)  # of every ledger without a charge
+
 
 class MemoryLedger:
-    """The ledger's contract on dictionaries (see `Ledger`); one thread at a time.
+    """The ledger's contract in memory (see `Ledger`); one thread at a time.
 
-    Payloads and studies are not kept.
+    Payloads and studies are not kept. The sums of the latest charge's study and day are; those of
+    others are added up when they are asked for. So a ledger of one charge is small and quick to
+    make, which most ledgers of a simulation are.
     """
 
-    __slots__ = ("_days", "_entries", "_frozen", "_last_s", "_life", "_reports", "_studies")
+    __slots__ = (
+        "_day",
+        "_day_spent",
+        "_entries",
+        "_frozen",
+        "_last_s",
+        "_life",
+        "_reports",
+        "_study",
+        "_study_spent",
+    )
 
     def __init__(self) -> None:
         self._reports: dict[bytes, bytes] = {}
         self._frozen: dict[bytes, bytes] = {}
         self._entries: list[tuple[bytes, bytes, int, int]] = []  # of `Entry`, all but its number
-        self._studies: dict[bytes, int] = {}
-        self._days: dict[int, int] = {}
+        self._study = b""  # of the latest charge
+        self._study_spent = 0
+        self._day = 0  # of the latest charge
+        self._day_spent = 0
         self._life = 0
         self._last_s = 0
 
@@ -44,8 +61,15 @@ class MemoryLedger:
         return self._reports.get(request_digest)
 
     def totals(self, study_digest: bytes, day: int) -> Totals:
-        study = self._studies.get(study_digest, 0)
-        return Totals(study, self._days.get(day, 0), self._life, self._last_s)
+        if not self._entries:
+            return _NOTHING
+        study, on_day = self._study_spent, self._day_spent
+        if study_digest != self._study:
+            study = sum(cost for _, other, _, cost in self._entries if other == study_digest)
+        if day != self._day:
+            times = ((at_s, cost) for _, _, at_s, cost in self._entries)
+            on_day = sum(cost for at_s, cost in times if at_s // SECONDS_PER_DAY == day)
+        return Totals(study, on_day, self._life, self._last_s)
 
     def standing(
         self,
@@ -55,6 +79,8 @@ class MemoryLedger:
         day: int,
         limits: Limits | None = None,
     ) -> Standing:
+        if not self._entries:
+            return _FRESH
         return Standing(
             self._reports.get(request_digest),
             self._frozen.get(question),
@@ -64,27 +90,29 @@ class MemoryLedger:
 
     def commit(self, charge: Charge, limits: Limits, compose: Compose) -> bytes | Overrun:
         check_charge(charge)
-        stored = self._reports.get(charge.request_digest)
+        request, study, question, at_s, cost, symbol, *_ = charge
+        stored = self._reports.get(request)
         if stored is not None:
             return stored
-        frozen = self._frozen.get(charge.question)
+        frozen = self._frozen.get(question)
         if frozen is not None:
             return compose(frozen, 0, 0, 0)
-        if len(self._entries) >= MAX_ANSWERS:
+        sequence = len(self._entries) + 1
+        if sequence > MAX_ANSWERS:
             return Overrun.ANSWERS
-        cost = charge.nano_nats
-        totals = self._totals(charge.study_digest, charge.day, limits)
+        day = at_s // SECONDS_PER_DAY
+        totals = self._totals(study, day, limits)
         past = overrun(totals, cost, limits)
         if past is not None:
             return past
-        study, at_s = charge.study_digest, charge.at_s
-        sequence = len(self._entries) + 1
-        report = compose(charge.symbol, cost, totals.spent(limits) + cost, sequence)
-        self._reports[charge.request_digest] = report
-        self._frozen[charge.question] = charge.symbol
-        self._entries.append((charge.request_digest, study, at_s, cost))
-        self._studies[study] = totals.study + cost
-        self._days[at_s // SECONDS_PER_DAY] = totals.day + cost
+        report = compose(symbol, cost, totals.spent(limits) + cost, sequence)
+        self._reports[request] = report
+        self._frozen[question] = symbol
+        self._entries.append((request, study, at_s, cost))
+        self._study = study
+        self._study_spent = totals.study + cost
+        self._day = day
+        self._day_spent = totals.day + cost
         self._life += cost
         if at_s > self._last_s:
             self._last_s = at_s
@@ -92,7 +120,7 @@ class MemoryLedger:
 
     def _totals(self, study_digest: bytes, day: int, limits: Limits | None) -> Totals:
         totals = self.totals(study_digest, day)
-        if limits is None or (limits.window is None and limits.epoch is None):
+        if not totals.life or limits is None or (limits.window is None and limits.epoch is None):
             return totals
         window, epoch = limits.window, limits.epoch
         return totals._replace(

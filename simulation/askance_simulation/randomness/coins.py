@@ -1,8 +1,8 @@
 """Seeded coins with random access by (request, ordinal): for simulation only, never on a device.
 
 Word j of an answer that takes c words is word `ordinal * c + j` of the AES-128-CTR keystream under
-a key derived from the seed and the request's digest. One device computes its block or two; a column
-of devices is one contiguous run of the same keystream.
+a key derived from the seed and the request's digest. Devices take theirs from runs that neighbours
+share; a column of devices is one contiguous run of the same keystream.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ import struct
 from functools import lru_cache
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from askance_simulation.randomness.seeds import Seed
 
 _BLOCK = 16
 _WORD = 8
+_TOGETHER = 512  # words of a run, 4 KB: computing them takes as long as a few single answers
+_RUNS = 64  # that are kept, for devices that are asked in any order
 _ZEROS = memoryview(bytes(1 << 17))  # bytes that the cipher turns into a keystream at a time
 
 
@@ -27,7 +29,7 @@ class SeededCoins:
 
     def __init__(self, seed: Seed) -> None:
         self._seed = seed
-        self._blocks = lru_cache(maxsize=4096)(self._block_cipher)
+        self._run = lru_cache(maxsize=_RUNS)(self._computed_run)
 
     def at(self, ordinal: int) -> DeviceCoins:
         """Return the coins of the device with this ordinal."""
@@ -35,11 +37,10 @@ class SeededCoins:
 
     def words(self, request: bytes, ordinal: int, count: int) -> tuple[int, ...]:
         """Return the `count` words of one device's answer."""
-        first = ordinal * count
-        start, stop = first // 2, (first + count + 1) // 2
-        counters = b"".join([block.to_bytes(_BLOCK, "big") for block in range(start, stop)])
-        stream = self._blocks(request).update(counters)
-        return struct.unpack_from(f"<{count}Q", stream, (first - 2 * start) * _WORD)
+        devices = _TOGETHER // count if 0 < count <= _TOGETHER else 1
+        number, place = divmod(ordinal, devices)
+        run = self._run(request, number, devices, count)
+        return struct.unpack_from(f"<{count}Q", run, place * count * _WORD)
 
     def columns(self, request: bytes, start: int, stop: int, count: int) -> NDArray[np.uint64]:
         """Return the words of ordinals start .. stop-1, shape (stop - start, count)."""
@@ -51,9 +52,9 @@ class SeededCoins:
         """Derive the key of the keystream that all answers to a request take their words from."""
         return hashlib.sha256(b"askance coins v1\0" + self._seed.key + request).digest()[:16]
 
-    def _block_cipher(self, request: bytes) -> CipherContext:
-        # Counter mode's block b is the block cipher applied to b: random access without a stream.
-        return Cipher(algorithms.AES128(self.key(request)), modes.ECB()).encryptor()
+    def _computed_run(self, request: bytes, number: int, devices: int, count: int) -> bytes:
+        start = number * devices
+        return self.columns(request, start, start + devices, count).astype("<u8").tobytes()
 
 
 class DeviceCoins:

@@ -81,14 +81,14 @@ def test_a_report_without_its_sequence_number_is_the_same_report(made: Report, e
     if part == data:
         assert number == 0
     elif (first := decoded(part)) is not None:
-        assert decoded(data) == replace(first, sequence=number)
+        assert decoded(data) == first._replace(sequence=number)
 
 
 @given(REPORTS.filter(lambda made: made.sequence > 0))
 def test_the_sequence_number_of_a_short_report_is_split_off(made: Report) -> None:
     data = encode_report(made)
     part, number = without_sequence(data)
-    expected = (replace(made, sequence=0), made.sequence) if len(data) <= 128 else (made, 0)
+    expected = (made._replace(sequence=0), made.sequence) if len(data) <= 128 else (made, 0)
     assert (decode_report(part), number) == expected
 
 

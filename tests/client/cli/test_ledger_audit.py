@@ -25,7 +25,7 @@ def answer(number: int, cost: int, spent: int, member: str = "a", **changed: Any
     digest = number.to_bytes(32, "big")
     charge = Charge(digest, b"s" * 32, digest, number * DAY, cost, b"y")
     report = encode_report(Report(digest, b"y", cost, spent))
-    return Posting(0, member, b"", 0, PostingKind.ANSWER, replace(charge, **changed), report, b"")
+    return Posting(0, member, b"", 0, PostingKind.ANSWER, charge._replace(**changed), report, b"")
 
 
 SOUND = (answer(1, 60, 60), answer(2, 20, 80), answer(1, 70, 70, "b"))
@@ -85,5 +85,5 @@ def test_a_hash_that_was_changed_is_found(stored: bytes) -> None:
 
 def test_a_row_that_was_changed_is_found() -> None:
     rows = list(chained(*SOUND))
-    rows[0] = replace(rows[0], charge=replace(rows[0].charge, at_s=DAY + 1))
+    rows[0] = replace(rows[0], charge=rows[0].charge._replace(at_s=DAY + 1))
     assert "expected the hash of this row and those before it, found another" in findings(*rows)

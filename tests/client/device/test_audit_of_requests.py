@@ -39,7 +39,7 @@ def chained(rows: Sequence[Posting]) -> list[Posting]:
 
 def recharged(row: Posting, *, number: int | None = None, **changed: Any) -> Posting:
     """The row with a changed charge, and the report that belongs to it."""
-    charge = replace(row.charge, **changed)
+    charge = row.charge._replace(**changed)
     spent = row.sequence * HALF + charge.nano_nats - row.charge.nano_nats
     sequence = row.sequence if number is None else number
     report = Report(charge.request_digest, charge.symbol, charge.nano_nats, spent, sequence)
@@ -155,7 +155,7 @@ def test_what_was_not_kept_is_counted_and_no_violation(
     absent: dict[str, Any], rows: list[Posting]
 ) -> None:
     kept = LedgerAudit(POLICY)
-    changed = [replace(row, charge=replace(row.charge, **absent)) for row in rows[:2]]
+    changed = [replace(row, charge=row.charge._replace(**absent)) for row in rows[:2]]
     assert [line for row in [*changed, rows[2]] for line in kept.take(row)] == []
     assert kept.unverifiable == 2
 

@@ -102,7 +102,7 @@ class TestRows:
         changes += [{"sequence": 1}, {"kind": PostingKind.LOSS}, {"report": b""}]
         charges: list[dict[str, Any]] = [{"at_s": NOW + 1}, {"nano_nats": 4}, {"symbol": b"n"}]
         charges += [{name: b"x" * 32} for name in ("request_digest", "study_digest", "question")]
-        changes += [{"charge": replace(self.ROW.charge, **change)} for change in charges]
+        changes += [{"charge": self.ROW.charge._replace(**change)} for change in charges]
         hashes = {replace(self.ROW, **change).hash(NO_HASH) for change in changes}
         assert len(hashes | {self.ROW.hash(NO_HASH), self.ROW.hash(b"x" * 32)}) == 14
 
@@ -186,7 +186,7 @@ class TestPayloads:
         assert [row.charge.study for row in file.postings()] == [b"study"] * 2
 
     def test_what_is_empty_is_not_kept(self, file: LedgerFile) -> None:
-        spend(file, replace(charge(1), study=b""))
+        spend(file, charge(1)._replace(study=b""))
         (row,) = file.postings()
         assert (row.charge.payload, row.charge.study) == (b"", b"")
 

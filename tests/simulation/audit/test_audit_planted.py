@@ -5,7 +5,6 @@ All by seeds, at alpha = 10^-6 for each audit. n is the number of reports of eac
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -183,7 +182,7 @@ class Thawing(MemoryLedger):
     """Keeps reports by request, and freezes no question."""
 
     def commit(self, charge: Charge, limits: Limits, compose: Compose) -> bytes | Overrun:
-        return super().commit(replace(charge, question=charge.request_digest), limits, compose)
+        return super().commit(charge._replace(question=charge.request_digest), limits, compose)
 
 
 def test_a_question_that_is_answered_anew_in_another_study_is_found() -> None:
@@ -335,7 +334,7 @@ class ChargesByRecord(Device):
         less = self._record.load().values["answer"]
         assert isinstance(less, int)
         charged = max(0, report.charged_nano_nats - less)
-        return encode_report(replace(report, charged_nano_nats=charged))
+        return encode_report(report._replace(charged_nano_nats=charged))
 
 
 class SaysMore(Device):
@@ -354,7 +353,7 @@ class RefusesOne(Device):
         if self._record.load().values["answer"] == 0:
             return super().answer(payload)
         report = decode_report(super().answer(payload))
-        return encode_report(replace(report, outcome=Refusal(1, "no")))  # type: ignore[arg-type]
+        return encode_report(report._replace(outcome=Refusal(1, "no")))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("make", [ChargesByRecord, SaysMore, RefusesOne])

@@ -79,20 +79,19 @@ class Planted:
         )
 
 
-def acknowledges_before_the_commit(patch: pytest.MonkeyPatch, _: Database) -> None:
-    """The acknowledgement does not wait for the disk, and a disk that fails is not heard of."""
+def acknowledges_without_a_commit(patch: pytest.MonkeyPatch, _: Database) -> None:
+    """A disk that fails is not heard of."""
     commit = commits.ReportGroupCommit._commit
 
-    async def early(self: Any, batch: list[commits.Waiting]) -> None:
-        silent: list[commits.Waiting] = []
-        for message, entered, future in batch:
-            future.set_result([AckStatus.ACCEPTED] * len(message))
-            silent.append((message, entered, asyncio.get_running_loop().create_future()))
-        await commit(self, silent)
-        for _, _, future in silent:
-            future.exception()
+    async def careless(self: Any, batch: list[commits.Waiting]) -> None:
+        loop = asyncio.get_running_loop()
+        heard = [(message, entered, loop.create_future()) for message, entered, _ in batch]
+        await commit(self, heard)
+        for (message, _, future), (_, _, ended) in zip(batch, heard, strict=True):
+            accepted = [AckStatus.ACCEPTED] * len(message)
+            future.set_result(accepted if ended.exception() else ended.result())
 
-    patch.setattr(commits.ReportGroupCommit, "_commit", early)
+    patch.setattr(commits.ReportGroupCommit, "_commit", careless)
 
 
 def accepts_a_report_again(patch: pytest.MonkeyPatch, _: Database) -> None:
@@ -146,7 +145,7 @@ def count_own_reports_alone(patch: pytest.MonkeyPatch, _: Database) -> None:
 
 
 PLANTED = {
-    "acknowledged before the commit": Planted(acknowledges_before_the_commit, [FailDisk(False)]),
+    "acknowledged without a commit": Planted(acknowledges_without_a_commit, [FailDisk(False)]),
     "a stored report accepted again": Planted(accepts_a_report_again, [CheckIn(0, LOST)]),
     "an open study collected": Planted(collects_an_open_study, [Collect(0)]),
     "a revoked device admitted": Planted(admits_revoked_devices, [Revoke(0), CheckIn(0)]),

@@ -43,6 +43,6 @@ def test_a_history_of_replicas_shows_the_defect_and_nothing_without_it(
 
 @pytest.mark.slow
 def test_a_search_finds_and_shrinks_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
-    planted = PLANTED["acknowledged before the commit"]
+    planted = PLANTED["acknowledged without a commit"]
     planted.plant(monkeypatch, None)
     assert planted.find(None) == planted.shrunk

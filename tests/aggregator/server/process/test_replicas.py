@@ -116,7 +116,8 @@ def answer(served: Served, people: People, which: slice) -> None:
 def speaking(version: int, patch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let devices name another version of the exchange."""
     with patch.context() as during:
-        during.setattr(credentials, "PROTOCOL", version)
+        spoken = (credentials.PROTOCOL_KEY, str(version))
+        during.setattr(credentials, "_SPOKEN", (spoken, *credentials._SPOKEN[1:]))
         yield
 
 

@@ -116,7 +116,7 @@ class Ammunition:
         )
         digest = st.sampled_from([digest_of(self._payload), self._study, bytes(32)])
         number = st.sampled_from([0, 1, 2**63, 2**64 - 1])
-        return st.builds(Report, digest, outcome, number, number).map(encode_report)
+        return st.builds(Report, digest, outcome, number, number, number).map(encode_report)
 
     def _resigned(self, damages: Sequence[Damage]) -> bytes:
         """A damaged study under the analyst's own, valid signature."""

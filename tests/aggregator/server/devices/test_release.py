@@ -90,10 +90,12 @@ class Source:
     def __init__(self, record: EncodedRecord, trouble: str = "") -> None:
         self.record, self.trouble = record, trouble
         self.goes_on = threading.Event()
+        self.began = threading.Event()
         self.loads = 0
 
     def load(self) -> EncodedRecord:
         self.loads += 1
+        self.began.set()
         if self.trouble == "raises":
             raise ValueError("smoker=1")
         if self.trouble == "hangs":
@@ -310,6 +312,7 @@ def test_a_late_result_is_discarded(scenes: Callable[..., Scene], run: Run) -> N
     scene.source.goes_on.set()
     ((_, again),) = scene.delivered(scene.requests(0), run, evaluated=False)
     assert again == sent
+    assert scene.source.began.wait(30)  # its thread may start after the hand-made clock's time
     assert scene.source.loads == 1
 
 

@@ -161,5 +161,10 @@ class People:
 
     async def _until_answered(self, runner: DeviceRunner, ledger: MemoryLedger) -> None:
         while not list(ledger.history()) or runner.unacknowledged:
-            await runner.check_in_once()
+            try:
+                await runner.check_in_once()
+            except aio.AioRpcError as error:
+                # A replica whose lease has just passed asks devices to deliver again later.
+                if error.code() is not grpc.StatusCode.UNAVAILABLE:
+                    raise
             await asyncio.sleep(0.05)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import atexit
+import gc
 import os
 import signal
 import sys
@@ -28,6 +30,7 @@ from askance.cli import (
 )
 from askance.cli.output import Failure, fail
 from askance.cli.standard_output import named_output
+from askance_client.garbage_collection import rare_collections
 from askance_client.version import __version__
 
 COMMANDS = (
@@ -51,6 +54,9 @@ _OF_LEARNERS = (simulate, sweep, plan, curate, study)
 _NO_COMMAND = "required: COMMAND"  # the end of argparse's message
 
 _EPILOG = "Every command has its own --help. Start with: askance demo"
+
+# What is alive at the end goes with the process: a search for garbage in it would find nothing.
+atexit.register(gc.freeze)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -118,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     as_json, debug = "--json" in words, "--debug" in words
     try:
-        with _ended_in_order(), named_output():
+        with _ended_in_order(), named_output(), rare_collections():
             arguments = _parsed(words)
             code: int = arguments.run(arguments)
     except SystemExit as error:

@@ -1,4 +1,4 @@
-"""A garbage collector that looks at old objects less often, for thousands of devices."""
+"""A garbage collector that looks at old objects less often."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _before: list[tuple[int, int, int]] = []  # thresholds before each block that is
 def rare_collections() -> Iterator[None]:
     """Let the garbage collector look at old objects less often for the length of a block.
 
-    Devices and streams stay for hours, and at its usual pace the collector walks through all of
+    Devices, streams and modules stay, and at its usual pace the collector walks through all of
     them again and again: about half of the time that ten thousand devices take to connect and to
-    answer. New objects are looked at often, because gRPC leaves a cycle with the metadata of every
-    call: a few hundred calls wait for the collector, not tens of thousands. Blocks may overlap, in
-    several threads.
+    answer, and a tenth of a command's start. New objects are looked at often, because gRPC leaves a
+    cycle with the metadata of every call: a few hundred calls wait for the collector, not tens of
+    thousands. Blocks may overlap, in several threads.
     """
     _before.append(gc.get_threshold())
     gc.set_threshold(_YOUNG, _YOUNG_LOOKS, _MIDDLE_LOOKS)

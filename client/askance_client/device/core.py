@@ -130,9 +130,10 @@ class Device:
                 f" found {study.terms.schema.name!r} version {study.terms.schema.version}",
             )
         known = self._studies.get(study.digest, study)
-        copies = (known, *known.copies)
-        if known is not study and all(study.public_key != one.public_key for one in copies):
-            known = replace(known, copies=(*known.copies, study))
+        if known is not study:
+            keys = {copy.public_key for copy in (known, *known.copies)}
+            if study.public_key not in keys:
+                known = replace(known, copies=(*known.copies, study))
         self._studies[study.digest] = known
         while len(self._studies) > _MAX_STUDIES:  # the oldest; its aggregator may send it again
             oldest = next(iter(self._studies))

@@ -90,18 +90,18 @@ class MemoryLedger:
 
     def commit(self, charge: Charge, limits: Limits, compose: Compose) -> bytes | Overrun:
         check_charge(charge)
-        request, study, question, at_s, cost, symbol, *_ = charge
-        stored = self._reports.get(request)
-        if stored is not None:
-            return stored
-        frozen = self._frozen.get(question)
-        if frozen is not None:
-            return compose(frozen, 0, 0, 0)
-        sequence = len(self._entries) + 1
-        if sequence > MAX_ANSWERS:
-            return Overrun.ANSWERS
-        day = at_s // SECONDS_PER_DAY
-        totals = self._totals(study, day, limits)
+        request, study, question, at_s, cost, symbol, _, _ = charge
+        day, sequence, totals = at_s // SECONDS_PER_DAY, len(self._entries) + 1, _NOTHING
+        if self._entries:
+            stored = self._reports.get(request)
+            if stored is not None:
+                return stored
+            frozen = self._frozen.get(question)
+            if frozen is not None:
+                return compose(frozen, 0, 0, 0)
+            if sequence > MAX_ANSWERS:
+                return Overrun.ANSWERS
+            totals = self._totals(study, day, limits)
         past = overrun(totals, cost, limits)
         if past is not None:
             return past

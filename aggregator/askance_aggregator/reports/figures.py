@@ -18,17 +18,30 @@ _SLACK = 1e-9  # of a half width's last place, lost by floats
 
 @dataclass(frozen=True, slots=True)
 class EstimateText:
-    """Estimate, half width and truth as text; the truth is empty where it is not known."""
+    """Estimate, half width, truth and ends as text.
+
+    Args:
+        estimate: value that is shown.
+        half_width: of an interval around that value, without a unit.
+        truth: empty where it is not known.
+        low: lower end of the row's interval.
+        high: upper end of it.
+    """
 
     estimate: str
     half_width: str
     truth: str
+    low: str
+    high: str
 
 
 def estimate_texts(
     rows: Sequence[EstimateRow], truth: Sequence[float], *, shares: bool
 ) -> list[EstimateText]:
     """Format rows, such that every interval that is shown contains the row's interval.
+
+    A half width has two digits, and all figures of a row have the same decimals. Ends are rounded
+    outwards.
 
     Args:
         rows: the estimates.
@@ -52,10 +65,13 @@ def _estimate_text(
     places = _places(size * scale)
     value = round(row.shown * scale, places)
     half = _ceiling(max(row.high * scale - value, value - row.low * scale, 0.0), places)
+    low, high = -_ceiling(-row.low * scale, places), _ceiling(row.high * scale, places)
     return EstimateText(
         f"{value:,.{places}f}{unit}",
         f"{half:,.{places}f}",
         "" if true is None else f"{true * scale:,.{places}f}{unit}",
+        f"{low + 0.0:,.{places}f}{unit}",  # + 0.0: no minus before a zero
+        f"{high + 0.0:,.{places}f}{unit}",
     )
 
 

@@ -78,6 +78,7 @@ def test_status_without_a_process_is_what_the_store_says(
         assert said.splitlines()[0] == "127.0.0.1:1: not serving"
         assert "  devices: 0" in said
         assert "  studies: none" in said
+        assert "  oldest round: none" in said
 
 
 @pytest.mark.parametrize(

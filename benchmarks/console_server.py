@@ -59,8 +59,8 @@ from askance_aggregator.studies.results import End, cohort_seed, conclusion
 from askance_aggregator.studies.study import Study
 from askance_client.codec import decode_study, digest_of
 from askance_client.device import Policy
+from askance_client.garbage_collection import rare_collections
 from askance_client.queries import Category, Integer, Schema
-from askance_client.service import rare_collections
 from askance_simulation.fleets import ColumnFleet, Devices
 from askance_simulation.populations import Population
 from askance_simulation.randomness.coins import SeededCoins

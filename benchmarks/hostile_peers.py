@@ -45,12 +45,12 @@ from askance_aggregator.server.devices import AggregatorServer, ServerParts, Ser
 from askance_aggregator.server.process.health import Health
 from askance_aggregator.server.studies import StudyManager
 from askance_aggregator.store import SqliteStore
+from askance_client.garbage_collection import rare_collections
 from askance_client.service import (
     SERVICE,
     CheckIn,
     channel_options,
     encode_check_in,
-    rare_collections,
     token_digest,
 )
 

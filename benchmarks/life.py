@@ -5,7 +5,7 @@ its restoration, then of the deletion of the reports, and meanwhile the latency 
 reports to another study, which a writer stores one after the other. PostgreSQL shares the cores of
 the machine with the writer.
 
-    python benchmarks/life.py [--quick] [--reports 1000000] [--bytes 40] [--json]
+    python benchmarks/life.py [--quick] [--reports 1000000] [--bytes 40] [--only sqlite] [--json]
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
 from tests.postgresql import PostgresqlServer  # noqa: E402 - a script is not run from the root
 
+STORES = ("sqlite", "postgresql")
 _ENDED, _OPEN = bytes([1]) * 32, bytes([2]) * 32
 _AT_ONCE = 10_000
 _BATCH = 100
@@ -140,15 +141,18 @@ def measure_store(
     }
 
 
-def measure(reports: int, size: int) -> dict[str, Any]:
-    """Measure both stores."""
+def measure(reports: int, size: int, stores: Sequence[str] = STORES) -> dict[str, Any]:
+    """Measure stores by their names."""
     found: dict[str, Any] = {"cores": os.cpu_count(), "load": os.getloadavg()[0]}
     found |= {"reports": reports, "report_bytes": size}
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        SqliteStore.create(place / "store").close()
-        ours, other = SqliteLocation(place / "store"), SqliteLocation(place / "other")
-        found["sqlite"] = measure_store(ours, other, place, reports, size)
+    if "sqlite" in stores:
+        with tempfile.TemporaryDirectory() as folder:
+            place = Path(folder)
+            SqliteStore.create(place / "store").close()
+            ours, other = SqliteLocation(place / "store"), SqliteLocation(place / "other")
+            found["sqlite"] = measure_store(ours, other, place, reports, size)
+    if "postgresql" not in stores:
+        return found
     with (
         tempfile.TemporaryDirectory() as folder,
         PostgresqlServer.running({"shared_buffers": "256MB"}) as server,
@@ -166,14 +170,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--reports", type=int, default=1_000_000, metavar="N")
     parser.add_argument("--bytes", type=int, default=40, metavar="R", help="of a report")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--only", choices=STORES, help="measure this store alone")
     arguments = parser.parse_args(argv)
-    told = measure(20_000 if arguments.quick else arguments.reports, arguments.bytes)
+    reports = 20_000 if arguments.quick else arguments.reports
+    stores = STORES if arguments.only is None else (arguments.only,)
+    told = measure(reports, arguments.bytes, stores)
     if arguments.json:
         print(json.dumps(told))
         return 0
     print(f"{told['reports']:,} reports of {told['report_bytes']} bytes, {told['cores']} cores,")
     print(f"load {told['load']:.1f}")
-    for kind in ("sqlite", "postgresql"):
+    for kind in stores:
         one = told[kind]
         print(
             f"{kind:>10}: store {one['store_bytes'] / 1e6:.0f} MB; backup {one['backup_s']:.1f} s,"

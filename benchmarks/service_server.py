@@ -45,13 +45,13 @@ from askance_aggregator.server.devices import AggregatorServer, PeerLimits, Sett
 from askance_aggregator.store import SqliteStore, Store, store_location
 from askance_aggregator.studies import Accounts, Cohort, Group, Permutation, Round
 from askance_client.codec import digest_of
+from askance_client.garbage_collection import rare_collections
 from askance_client.messages import AckStatus, Request, SignedStudy, StudyTerms
 from askance_client.queries import Bits, Schema
 from askance_client.service import (
     SERVICE,
     Response,
     encode_response,
-    rare_collections,
     token_digest,
 )
 

@@ -51,8 +51,12 @@ def course_of(arguments: argparse.Namespace, plan: StudyPlan) -> Course | None:
             raise InvalidParameter("--every: expected --epochs with it, got none")
         return None
     life, study, window = (
-        None if text is None else parse_epsilon(text)
-        for text in (arguments.life_epsilon, arguments.study_epsilon, arguments.window_epsilon)
+        None if text is None else parse_epsilon(text, f"--{name}-epsilon")
+        for name, text in (
+            ("life", arguments.life_epsilon),
+            ("study", arguments.study_epsilon),
+            ("window", arguments.window_epsilon),
+        )
     )
     return Course(
         plan,

@@ -18,7 +18,7 @@ from askance.cli.arguments import (
     seed,
     setting,
 )
-from askance.cli.output import print_json
+from askance.cli.output import print_json, print_written
 from askance.cli.parameters import add_options, first_positional
 from askance.cli.progress import working
 from askance.cli.report import print_report
@@ -111,6 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.out is not None:
         write_whole(arguments.out, (json.dumps(told.to_json(), indent=2) + "\n").encode())
+        print_written(arguments.out)
     if arguments.json:
         print_json(told.to_json())
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from askance.cli.output import print_json
 
+_FEWEST_CORES = 0.1  # that are shown as a number
 _SEED = 0  # of the arrivals that are drawn: the same command prints the same figures
 
 
@@ -15,6 +16,7 @@ def print_deployment(text: str, *, as_json: bool) -> int:
     """
     import numpy as np
 
+    from askance_aggregator.reports.figures import bytes_text, rate_text
     from askance_simulation.deployments import parse_load, report_of
 
     report = report_of(parse_load(text), np.random.default_rng(_SEED))
@@ -26,17 +28,17 @@ def print_deployment(text: str, *, as_json: bool) -> int:
     rows = [
         (
             "check-ins",
-            f"{content['check_ins']:,.0f} per second,"
-            f" {content['busiest_check_ins']:,.0f} in the busiest hour",
+            f"{rate_text(content['check_ins'])},"
+            f" {rate_text(content['busiest_check_ins'])} in the busiest hour",
         ),
         (
             "replicas",
-            f"{content['replicas']:,} ({content['busy_cores']:.1f} cores busy in the"
+            f"{content['replicas']:,} ({_cores_text(content['busy_cores'])} cores busy in the"
             " busiest hour; one may be down)",
         ),
-        ("database", f"{content['database_bytes'] / 1e9:,.1f} GB"),
-        ("write-ahead log", f"{content['wal_bytes'] / 1e6:,.2f} MB per second"),
-        ("bandwidth", f"{content['wire_bytes'] / 1e6:,.2f} MB per second"),
+        ("database", bytes_text(content["database_bytes"])),
+        ("write-ahead log", rate_text(content["wal_bytes"], bytes_text)),
+        ("bandwidth", rate_text(content["wire_bytes"], bytes_text)),
         ("cost", f"{content['cost_per_month']:,.0f} per month"),
         (
             "busiest hour",
@@ -51,3 +53,7 @@ def print_deployment(text: str, *, as_json: bool) -> int:
     for name, value in rows:
         print(f"{name:<17} {value}")
     return 0
+
+
+def _cores_text(number: float) -> str:
+    return f"{number:.1f}" if number >= _FEWEST_CORES else f"less than {_FEWEST_CORES}"

@@ -19,7 +19,7 @@ from askance.cli.arguments import (
 )
 from askance.cli.disturbances import add_disturbances, behaviour_of, faults_of
 from askance.cli.epochs import add_csv, check_series_options, print_series, simulated_series
-from askance.cli.output import Failure, fail, plotted, print_json
+from askance.cli.output import Failure, fail, plotted, print_json, print_written
 from askance.cli.parameters import add_learner_parameters
 from askance.cli.progress import progress
 from askance.cli.report import print_report
@@ -135,6 +135,7 @@ def run(arguments: argparse.Namespace) -> int:
         told = result.to_json()
     if arguments.out is not None:
         result.write(arguments.out)
+        print_written(arguments.out)
     refused = plotted(arguments.plot, lambda: result.picture(arguments.picture))
     if arguments.json:
         print_json(told)

@@ -18,7 +18,7 @@ from askance.cli.epochs import (
     epochs_json,
     print_series,
 )
-from askance.cli.output import Failure, fail, plotted, print_json
+from askance.cli.output import Failure, fail, plotted, print_json, print_written
 from askance.cli.parameters import first_positional
 from askance.cli.progress import progress
 from askance.cli.report import print_report
@@ -276,6 +276,7 @@ def _result(arguments: argparse.Namespace) -> int:
             result = _followed(handle, epoch)
         if arguments.out is not None:
             handle.export(arguments.out, epoch=epoch)
+    print_written(arguments.out)
     if arguments.epochs:
         return print_series(series, arguments)
     return _ended(result, arguments, arguments.plot)

@@ -16,7 +16,7 @@ from askance.cli.arguments import (
     setting,
     source,
 )
-from askance.cli.output import Failure, print_json
+from askance.cli.output import Failure, print_json, print_written
 from askance.cli.parameters import add_learner_parameters
 from askance.cli.progress import sweep_progress
 from askance.cli.report import print_report
@@ -157,6 +157,7 @@ def run(arguments: argparse.Namespace) -> int:
             label=arguments.label,
             progress=progress,
         )
+    print_written(arguments.out)
     summary = found.summary()
     if arguments.plot is not None:
         found.plot(arguments.plot, arguments.x, arguments.y)

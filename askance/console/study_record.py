@@ -126,24 +126,35 @@ def record_of(
     )
 
 
-def ended_content(
-    handle: StudyHandle, event: StudyEvent, number: int | None
-) -> Mapping[str, Any] | None:
-    """Return the result of a study or of an epoch that has ended; None: there is none.
+def shown_export(
+    handle: StudyHandle, event: StudyEvent, own: StudyExport, number: int | None
+) -> tuple[StudyExport, Mapping[str, Any] | None]:
+    """Return the export whose rounds are shown, and its result; None: there is none yet.
+
+    The result of a study that collects once is that of its export, so that no call is made for it.
 
     Args:
       handle: the study.
       event: its present state.
+      own: export of the study itself, fetched at about the same time.
       number: of an epoch, from 1; None: the latest that has ended.
     """
-    if event.epochs is None:
-        return None if event.state is StudyState.OPEN else handle.result().content
-    if event.state is StudyState.OPEN:
-        number = number or event.epochs.ended
-        if not 1 <= number <= event.epochs.ended:  # `result` would wait for it, for days
-            return None
+    epochs, is_open = event.epochs, event.state is StudyState.OPEN
+    if epochs is None:
+        if is_open:
+            return own, None
+        found = own if own.result is not None else handle.fetch()  # it ended after the export
+        return found, found.result
+    if is_open:
+        number = number or epochs.ended
+        if not 1 <= number <= epochs.ended:
+            return handle.fetch(epochs.epoch), None
+        found = handle.fetch(epochs.repeat.first + number - 1)
+        return found, found.result
     content = handle.result(epoch=number).content
-    return None if "epochs_signed" in content else content  # it ended before its first epoch did
+    found = handle.fetch(int(content.get("epoch", 0)) or epochs.epoch)
+    # A summary: the study ended before its first epoch did.
+    return found, None if "epochs_signed" in content else content
 
 
 def _transcript(lines: Sequence[str]) -> Transcript:

@@ -41,6 +41,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
+from askance_aggregator.analyst.file_kinds import read_study_table
 from askance_aggregator.analyst.submission import DEFAULT_DAYS, Every, terms_of_submission
 from askance_aggregator.learners import Learner, find
 from askance_aggregator.store import TaggedPopulation
@@ -104,7 +105,7 @@ def read_definition(path: Path) -> StudyDefinition:
     Raises:
       InvalidParameter, InvalidRecord: no such file, not TOML, or not a study; the place is named.
     """
-    return _definition(TomlTable.of_file(path), path)
+    return _definition(read_study_table(path), path)
 
 
 def definition_of_table(content: Mapping[str, Any]) -> StudyDefinition:

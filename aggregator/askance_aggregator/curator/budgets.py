@@ -22,10 +22,8 @@ def read_epsilon(value: Rational, name: str = "epsilon") -> Fraction:
     value = _plain(value)
     if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal | Fraction):
         raise InvalidParameter(f"{name}: expected a number of nats, got {value_text(value)}")
-    try:
-        nano = parse_epsilon(Decimal(repr(float(value))) if isinstance(value, float) else value)
-    except InvalidParameter as error:
-        raise InvalidParameter(str(error).replace("epsilon", name, 1)) from None
+    exact = Decimal(repr(float(value))) if isinstance(value, float) else value
+    nano = parse_epsilon(exact, name)
     return Fraction(nano, NANO_NATS_PER_NAT)
 
 

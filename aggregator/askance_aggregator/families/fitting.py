@@ -31,7 +31,7 @@ def least(low: int, high: int, holds: Callable[[int], bool]) -> int | None:
 def check_positive(nano: int) -> None:
     """Refuse an epsilon that is not a positive number of nano-nats."""
     if check_nano_nats(nano) == 0:
-        raise InvalidParameter("epsilon must be positive, found 0 nano-nats")
+        raise InvalidParameter("epsilon: expected a positive number of nano-nats, got 0")
 
 
 def check_expressible(loss: PrivacyLoss, nano: int, extreme: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING
@@ -13,22 +13,38 @@ if TYPE_CHECKING:
 _DIGITS = 2  # of a half width; its value is shown to the same place
 _MAX_DECIMALS = 9
 _PERCENT = 100.0
+_KILO = 1e3
+_BYTE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+_PERIODS = ((1, "second"), (60, "minute"), (3_600, "hour"))
 _SLACK = 1e-9  # of a half width's last place, lost by floats
 
 
 @dataclass(frozen=True, slots=True)
 class EstimateText:
-    """Estimate, half width and truth as text; the truth is empty where it is not known."""
+    """Estimate, half width, truth and ends as text.
+
+    Args:
+        estimate: value that is shown.
+        half_width: of an interval around that value, without a unit.
+        truth: empty where it is not known.
+        low: lower end of the row's interval.
+        high: upper end of it.
+    """
 
     estimate: str
     half_width: str
     truth: str
+    low: str
+    high: str
 
 
 def estimate_texts(
     rows: Sequence[EstimateRow], truth: Sequence[float], *, shares: bool
 ) -> list[EstimateText]:
     """Format rows, such that every interval that is shown contains the row's interval.
+
+    A half width has two digits, and all figures of a row have the same decimals. Ends are rounded
+    outwards.
 
     Args:
         rows: the estimates.
@@ -52,10 +68,13 @@ def _estimate_text(
     places = _places(size * scale)
     value = round(row.shown * scale, places)
     half = _ceiling(max(row.high * scale - value, value - row.low * scale, 0.0), places)
+    low, high = -_ceiling(-row.low * scale, places), _ceiling(row.high * scale, places)
     return EstimateText(
         f"{value:,.{places}f}{unit}",
         f"{half:,.{places}f}",
         "" if true is None else f"{true * scale:,.{places}f}{unit}",
+        f"{low + 0.0:,.{places}f}{unit}",  # + 0.0: no minus before a zero
+        f"{high + 0.0:,.{places}f}{unit}",
     )
 
 
@@ -80,7 +99,29 @@ def number_text(number: float, *, share: bool) -> str:
     """Format a figure with three digits, a large one whole; a share as a percentage."""
     if share:
         return f"{number * _PERCENT:.2g} %"
-    return f"{number:,.0f}" if abs(number) >= 1e3 else f"{number:.3g}"
+    return f"{number:,.0f}" if abs(number) >= _KILO - 0.5 else f"{number:.3g}"
+
+
+def bytes_text(number: float) -> str:
+    """Format a number of bytes with three digits and a decimal unit: "711 kB"."""
+    place = 0
+    while abs(number) >= _KILO - 0.5 and place < len(_BYTE_UNITS) - 1:
+        number, place = number / _KILO, place + 1
+    return f"{number:.3g} {_BYTE_UNITS[place]}"
+
+
+def rate_text(per_s: float, amount: Callable[[float], str] | None = None) -> str:
+    """Format a rate with three digits, per second, or per minute or hour where that is below 1.
+
+    Args:
+        per_s: amount per second.
+        amount: formats an amount, as `bytes_text` does; None: a number without a unit.
+    """
+    periods = ((seconds, name) for seconds, name in _PERIODS if per_s * seconds >= 1)
+    seconds, name = next(periods, _PERIODS[-1])
+    of_period = per_s * seconds
+    shown = number_text(of_period, share=False) if amount is None else amount(of_period)
+    return f"{shown} per {name}"
 
 
 def share_text(share: float) -> str:

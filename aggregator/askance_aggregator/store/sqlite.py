@@ -41,7 +41,7 @@ from askance_aggregator.store.sqlite_retention import SqliteRetention
 from askance_aggregator.store.sqlite_rows import note_request, request_number, study_number
 from askance_aggregator.store.sqlite_sharing import ServingLock, open_shared
 from askance_aggregator.store.sqlite_transactions import SqliteTransactions
-from askance_aggregator.store.study_rows import ENDS, StudyRows
+from askance_aggregator.store.study_rows import StudyRows
 from askance_aggregator.store.watch import UNWATCHED, StoreWatch
 from askance_client.errors import StoreError, StoreFailed
 from askance_client.messages import AckStatus, SignedStudy
@@ -187,23 +187,13 @@ class SqliteStore:
         return None if row is None else SignedStudy(*row)
 
     def open_studies(self) -> dict[bytes, SignedStudy]:
-        with self._reading() as connection:
-            rows = connection.execute(
-                "SELECT digest, studies.study, public_key, signature FROM studies"
-                f"{ENDS} WHERE state IS NULL ORDER BY number"
-            ).fetchall()
-        return {digest: SignedStudy(*columns) for digest, *columns in rows}
+        return self.listing.open_studies()
 
     def summary(self, digest: bytes) -> StudyEntry | None:
         return self.listing.entry(digest)
 
     def count_studies(self) -> dict[StudyState, int]:
-        with self._reading() as connection:
-            rows = connection.execute(
-                f"SELECT coalesce(state, 1), count(*) FROM studies{ENDS} GROUP BY 1"
-            ).fetchall()
-        counts = {StudyState(state): int(count) for state, count in rows}
-        return {state: counts.get(state, 0) for state in StudyState}
+        return self.listing.count()
 
     def log(self, study_digest: bytes, epoch: int = 0) -> _SqliteStudyLog:
         with self._reading() as connection:

@@ -23,7 +23,7 @@ _ENTRY = (
     " (SELECT count(*) FROM rounds WHERE rounds.study = studies.number AND closed AND epoch ="
     "  (SELECT max(epoch) FROM rounds WHERE rounds.study = studies.number))"
 )
-ENDS = " LEFT JOIN conclusions ON conclusions.study = studies.number AND conclusions.epoch = 0"
+_ENDS = " LEFT JOIN conclusions ON conclusions.study = studies.number AND conclusions.epoch = 0"
 """Join of studies with the ends of whole ones; those of epochs stand under their indices."""
 _ALL = " FROM studies"
 # The table that is read in its order leads: ended studies by their index, paused ones by their
@@ -45,9 +45,30 @@ class StudyRows:
     def entry(self, digest: bytes) -> StudyEntry | None:
         """Return one study; None if there is none of that digest."""
         rows = self._transactions.read(
-            lambda execute: execute(f"{_ENTRY}{_ALL}{ENDS} WHERE digest = ?", (digest,)).fetchall()
+            lambda execute: execute(f"{_ENTRY}{_ALL}{_ENDS} WHERE digest = ?", (digest,)).fetchall()
         )
         return _entry(rows[0]) if rows else None
+
+    def open_studies(self) -> dict[bytes, SignedStudy]:
+        """Return the studies that have not ended (see `Store.open_studies`)."""
+        rows = self._transactions.read(
+            lambda execute: execute(
+                "SELECT digest, studies.study, public_key, signature"
+                f"{_ALL}{_ENDS} WHERE state IS NULL ORDER BY number",
+                (),
+            ).fetchall()
+        )
+        return {digest: SignedStudy(*columns) for digest, *columns in rows}
+
+    def count(self) -> dict[StudyState, int]:
+        """Return the number of studies of each state (see `Store.count_studies`)."""
+        rows = self._transactions.read(
+            lambda execute: execute(
+                f"SELECT coalesce(state, 1), count(*){_ALL}{_ENDS} GROUP BY 1", ()
+            ).fetchall()
+        )
+        counts = {StudyState(state): int(number) for state, number in rows}
+        return {state: counts.get(state, 0) for state in StudyState}
 
 
 def _page(execute: Execute, query: StudyQuery, owner: bytes | None) -> StudyList[StudyEntry]:
@@ -86,12 +107,12 @@ def _chosen(query: StudyQuery) -> tuple[str, str, str, list[str], list[object]]:
     """
     wheres: list[str] = []
     parameters: list[object] = []
-    tables, counted, number = f"{_ALL}{ENDS}", _ALL, "studies.number"
+    tables, counted, number = f"{_ALL}{_ENDS}", _ALL, "studies.number"
     if query.state is ListedState.OPEN:
         counted = tables
         wheres += ["state IS NULL", f"NOT {_IS_PAUSED}"]
     elif query.state is ListedState.PAUSED:
-        tables, number = f"{_PAUSED}{ENDS}", "paused_studies.study"
+        tables, number = f"{_PAUSED}{_ENDS}", "paused_studies.study"
         counted = tables
         wheres.append("state IS NULL")
     elif query.state is not None:

@@ -49,6 +49,8 @@ def _status(arguments: argparse.Namespace) -> int:
     for name, value in found.to_json().items():
         if name not in ("serving", "address", "replicas") and value is not None:
             print(f"  {status_line(name, value)}")
+        elif name == "oldest_round_s" and found.open_rounds == 0:
+            print("  oldest round: none")
     for replica in found.replicas:
         print(f"  {replica_line(replica)}")
     return 0

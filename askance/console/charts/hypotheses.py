@@ -39,6 +39,7 @@ from askance_aggregator.learners.shapes import (
     TimeSeries,
     Tree,
 )
+from askance_aggregator.reports.figures import estimate_texts
 from askance_aggregator.reports.report import Grid
 
 _MAX_TABLES = 4
@@ -129,9 +130,14 @@ def _distribution(shape: DistributionFunction, presentation: Presentation) -> Hy
     quantiles = any(point.value_low < point.value_high for point in shape.points)
     kind = "value of each quantile" if quantiles else "share of users up to each value"
     grid = Grid(["Value from", "To", "Share of users", "From", "To"])
-    for point in shape.points:
-        ends = (point.value_low, point.value_high, point.share, point.low, point.high)
-        grid.add_row(*(f"{end:.5g}" for end in ends))
+    texts = estimate_texts(
+        [EstimateRow("", point.share, point.low, point.high) for point in shape.points],
+        (),
+        shares=True,
+    )
+    for point, text in zip(shape.points, texts, strict=True):
+        ends = f"{point.value_low:.5g}", f"{point.value_high:.5g}"
+        grid.add_row(*ends, text.estimate, text.low, text.high)
     drawn = interval_chart(f"{shape.column}: {kind}", rows, shares=False)
     return HypothesisPicture((drawn,), grid)
 

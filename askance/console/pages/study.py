@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -15,17 +16,18 @@ from askance.console.charts.rounds import rounds_chart
 from askance.console.formats import nats_text
 from askance.console.link import permitted
 from askance.console.live import Regions, live_response
-from askance.console.routes import ConsoleRoute, Visit
-from askance.console.study_record import RoundRecord, StudyRecord, ended_content, record_of
+from askance.console.routes import ConsoleRoute, Endpoint, Visit
+from askance.console.study_record import RoundRecord, StudyRecord, record_of, shown_export
 from askance_aggregator.analyst import (
     CallRefused,
     StudyEvent,
+    StudyExport,
     StudyHandle,
     Verification,
     VerificationFailed,
     verify_export,
 )
-from askance_aggregator.learners import EstimateRow, presentation_of_json
+from askance_aggregator.learners import presentation_of_json
 from askance_aggregator.reports.bounds import bounds_lines, influence_lines
 from askance_aggregator.reports.figures import estimate_texts, share_text
 from askance_aggregator.reports.outcomes import study_report
@@ -131,7 +133,7 @@ class StudyView:
 async def _study(visit: Visit) -> Response:
     role = await _role(visit)
     shown = ShownPart.of(visit)
-    view = await visit.call(_view, _handle(visit), shown, _sees_result(role))
+    view = await _view(visit, _handle(visit), shown, _sees_result(role))
     return await visit.page(
         "study.html",
         view=view,
@@ -160,7 +162,7 @@ def _following(
         nonlocal view, drawn
         event = await visit.call(handle.status)
         if view is None or _stage(view.event) != _stage(event):
-            view = await visit.call(_view, handle, shown, sees_result)
+            view = await _view(visit, handle, shown, sees_result)
             drawn = await visit.call(_regions, visit, view, role)
         elif event != view.event:
             view = replace(view, event=event)
@@ -175,25 +177,37 @@ def _stage(event: StudyEvent) -> tuple[object, ...]:
     return event.state, event.round, event.asked > 0, event.reason, event.epochs
 
 
-def _view(handle: StudyHandle, shown: ShownPart, sees_result: bool) -> StudyView:
-    """Call the aggregator for a study."""
-    event = handle.status()
+async def _view(
+    visit: Visit, handle: StudyHandle, shown: ShownPart, sees_result: bool
+) -> StudyView:
+    """Call the aggregator for a study: for its state and its export at the same time."""
     if not sees_result:
-        return StudyView(handle.id, event)
-    content, is_deleted = None, False
+        return StudyView(handle.id, await visit.call(handle.status))
+    event, own = await asyncio.gather(visit.call(handle.status), visit.call(_kept, handle))
+    if own is None:
+        return StudyView(handle.id, event, is_deleted=True, shown=shown)
+    return await visit.call(_view_of, handle, event, own, shown)
+
+
+def _view_of(
+    handle: StudyHandle, event: StudyEvent, own: StudyExport, shown: ShownPart
+) -> StudyView:
+    """Return what the page shows; the epochs of a repeated study are fetched."""
+    export, content = _as_sent(lambda: shown_export(handle, event, own, shown.epoch))
+    record = _as_sent(lambda: record_of(export, event, content))
+    epochs = event.epochs
+    number = 0 if epochs is None else export.epoch - epochs.repeat.first + 1
+    return StudyView(handle.id, event, number, record, content, shown=shown)
+
+
+def _kept(handle: StudyHandle) -> StudyExport | None:
+    """Fetch the export of a study; None: its result was deleted."""
     try:
-        content = ended_content(handle, event, shown.epoch)
+        return handle.fetch()
     except CallRefused as error:
         if error.reason != "results-deleted":
             raise
-        is_deleted = True
-    epochs = event.epochs
-    index = int((content or {}).get("epoch", 0)) or (0 if epochs is None else epochs.epoch)
-    record = None
-    if not is_deleted:
-        record = _as_sent(lambda: record_of(handle.fetch(index), event, content))
-    number = 0 if epochs is None else index - epochs.repeat.first + 1
-    return StudyView(handle.id, event, number, record, content, is_deleted, shown)
+        return None
 
 
 def _counts(visit: Visit, view: StudyView) -> Mapping[str, str]:
@@ -239,8 +253,7 @@ def _result(content: Mapping[str, Any] | None) -> dict[str, Any]:
     if shown is not None:
         picture = picture_of(shown.shape, shown) or picture_of_json(content["learner"], found)
         texts = estimate_texts(shown.rows, (), shares=shown.shares)
-        ends = [end_texts(row, shares=shown.shares) for row in shown.rows]
-        rows = list(zip(shown.rows, texts, ends, strict=True))
+        rows = list(zip(shown.rows, texts, strict=True))
         if shown.ranked:
             rows.sort(key=lambda row: (row[0].group, -row[0].shown))
         lines = shown.lines
@@ -259,15 +272,9 @@ def _result(content: Mapping[str, Any] | None) -> dict[str, Any]:
     }
 
 
-def end_texts(row: EstimateRow, *, shares: bool) -> tuple[str, str]:
-    """Format the ends of an interval with five digits; of shares, as percentages."""
-    low, high = (f"{100 * end:.4f} %" if shares else f"{end:.5g}" for end in (row.low, row.high))
-    return low, high
-
-
 async def _plan(visit: Visit) -> Response:
     """Return the plan of a study for the users that it began with, against what happened."""
-    view = await visit.call(_view, _handle(visit), ShownPart.of(visit), True)
+    view = await _view(visit, _handle(visit), ShownPart.of(visit), True)
     record = view.record
     if record is None:
         raise CallRefused("results-deleted", "study: expected its record, got it deleted")
@@ -338,14 +345,39 @@ def _handle(visit: Visit) -> StudyHandle:
     """Return the study that the address names.
 
     Raises:
-      InvalidParameter: no digits of a digest.
+      CallRefused: no digest; in the address of a page its first digits were looked up before.
     """
     text = visit.request.path_params["digest"]
     if len(text) != _DIGEST_DIGITS:  # a shorter one would be looked up in a call that blocks
-        raise InvalidParameter(
-            f"study: expected {_DIGEST_DIGITS} hexadecimal digits, got {value_text(text[:80])}"
+        raise _no_study(
+            f"study: expected {_DIGEST_DIGITS} hexadecimal digits, got {value_text(text)}"
         )
-    return visit.link.aggregator.study(text)
+    try:
+        return visit.link.aggregator.study(text)
+    except InvalidParameter as error:
+        raise _no_study(str(error)) from None
+
+
+def _by_prefix(endpoint: Endpoint) -> Endpoint:
+    """Return the endpoint of a page whose address may have the first digits of a digest alone."""
+
+    async def found(visit: Visit) -> Response:
+        text = visit.request.path_params["digest"]
+        if len(text) == _DIGEST_DIGITS:
+            return await endpoint(visit)
+        try:
+            handle = await visit.call(visit.link.aggregator.study, text)
+        except InvalidParameter as error:
+            raise _no_study(str(error)) from None
+        query = visit.request.url.query
+        path = visit.route.path.format(digest=handle.id)
+        return visit.redirect(f"{path}?{query}" if query else path)
+
+    return found
+
+
+def _no_study(message: str) -> CallRefused:
+    return CallRefused("unknown-study", message)
 
 
 async def _role(visit: Visit) -> str | None:
@@ -374,10 +406,12 @@ def _as_sent(make: Callable[[], Any]) -> Any:
 
 
 ROUTES = (
-    ConsoleRoute("/studies/{digest}", _study, WATCH, "Study"),
+    ConsoleRoute("/studies/{digest}", _by_prefix(_study), WATCH, "Study"),
     ConsoleRoute("/live/studies/{digest}", _live, WATCH, "Study"),
-    ConsoleRoute("/studies/{digest}/plan", _plan, _RESULT, "Plan against what happened"),
-    ConsoleRoute("/studies/{digest}/export.json", _export, _RESULT, "Export"),
+    ConsoleRoute(
+        "/studies/{digest}/plan", _by_prefix(_plan), _RESULT, "Plan against what happened"
+    ),
+    ConsoleRoute("/studies/{digest}/export.json", _by_prefix(_export), _RESULT, "Export"),
     ConsoleRoute("/studies/{digest}/verify", _verify, _RESULT, "Verification", "POST"),
     *(
         ConsoleRoute(

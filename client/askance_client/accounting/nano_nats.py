@@ -22,14 +22,14 @@ def check_nano_nats(nano: int) -> int:
     """
     if isinstance(nano, bool) or not isinstance(nano, int):
         raise InvalidParameter(
-            f"a budget is an integer number of nano-nats, found {type(nano).__name__}"
+            f"budget: expected an integer number of nano-nats, got {type(nano).__name__}"
         )
     if not 0 <= nano <= MAX_NANO_NATS:
-        raise InvalidParameter(f"a budget lies in 0..10^15 nano-nats, found {_short(nano)}")
+        raise InvalidParameter(f"budget: expected 0..10^15 nano-nats, got {_short(nano)}")
     return nano
 
 
-def parse_epsilon(epsilon: str | int | Decimal | Fraction) -> int:
+def parse_epsilon(epsilon: str | int | Decimal | Fraction, field: str = "epsilon") -> int:
     """Read an epsilon in nats as nano-nats, exactly, rounded down.
 
     Privacy: rounding down never grants more than was written.
@@ -37,6 +37,7 @@ def parse_epsilon(epsilon: str | int | Decimal | Fraction) -> int:
     Args:
         epsilon: > 0 and at most 10^6 nats. Text is a decimal ("0.5", "1e-3"). A float is refused,
             for what it holds is not what was written; its owner may pass `Decimal(repr(x))`.
+        field: name of the value in errors; empty: the caller names it.
 
     Returns:
         The budget in nano-nats, at least 1.
@@ -44,14 +45,14 @@ def parse_epsilon(epsilon: str | int | Decimal | Fraction) -> int:
     Raises:
         InvalidParameter: not a number, not positive, below one nano-nat, or above 10^6 nats.
     """
-    number = _number(epsilon)
+    number = _number(epsilon, field)
     # Compared before it is expanded: "1e999999999" must not become an integer of that many digits.
     if number <= 0:
-        raise InvalidParameter(f"epsilon must be positive, got {value_text(epsilon)}")
+        raise _refusal(field, "a positive number of nats", epsilon)
     if number > MAX_NANO_NATS // NANO_NATS_PER_NAT:
-        raise InvalidParameter(f"epsilon must be at most 10^6 nats, got {value_text(epsilon)}")
+        raise _refusal(field, "at most 10^6 nats", epsilon)
     if number < Decimal("1e-9"):
-        raise InvalidParameter(f"epsilon must be at least 10^-9 nats, got {value_text(epsilon)}")
+        raise _refusal(field, "at least 10^-9 nats", epsilon)
     exact = Fraction(number) * NANO_NATS_PER_NAT
     return exact.numerator // exact.denominator
 
@@ -64,28 +65,26 @@ def format_nats(nano: int) -> str:
     return f"{sign}{whole}.{decimals}" if decimals else f"{sign}{whole}"
 
 
-def _number(epsilon: object) -> int | Decimal | Fraction:
+def _number(epsilon: object, field: str) -> int | Decimal | Fraction:
     if isinstance(epsilon, str):
         if len(epsilon) > _MAX_TEXT:
-            raise InvalidParameter(
-                f"epsilon must be a decimal of at most {_MAX_TEXT} characters,"
-                f" got {value_text(epsilon)}"
-            )
+            raise _refusal(field, f"a decimal of at most {_MAX_TEXT} characters", epsilon)
         try:
             epsilon = Decimal(epsilon)
         except InvalidOperation:
-            raise InvalidParameter(
-                f"epsilon must be a decimal number of nats, got {value_text(epsilon)}"
-            ) from None
+            raise _refusal(field, "a decimal number of nats", epsilon) from None
     if isinstance(epsilon, Decimal):
         if not epsilon.is_finite():
-            raise InvalidParameter(f"epsilon must be finite, got {epsilon}")
+            raise _refusal(field, "a finite number of nats", epsilon)
         return epsilon
     if isinstance(epsilon, int | Fraction) and not isinstance(epsilon, bool):
         return epsilon
-    raise InvalidParameter(
-        f"epsilon must be text, int, Decimal or Fraction, got {value_text(epsilon)}"
-    )
+    raise _refusal(field, "text, int, Decimal or Fraction", epsilon)
+
+
+def _refusal(field: str, expected: str, epsilon: object) -> InvalidParameter:
+    named = f"{field}: " if field else ""
+    return InvalidParameter(f"{named}expected {expected}, got {value_text(epsilon)}")
 
 
 def _short(number: int) -> str:

@@ -142,9 +142,9 @@ def a_budget(value: object) -> int:
       InvalidParameter: neither, or not a budget.
     """
     if isinstance(value, int) and not isinstance(value, bool):
-        return parse_epsilon(value)
+        return parse_epsilon(value, field="")
     if isinstance(value, str):
-        return parse_epsilon(value)
+        return parse_epsilon(value, field="")
     raise InvalidParameter(
         'expected nats as a text ("0.5") or a whole number,'
         f" got {value_text(value)} (write it in quotation marks)"

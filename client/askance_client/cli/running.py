@@ -22,6 +22,7 @@ from askance_client.cli.folder import OpenFolder
 from askance_client.cli.home import DeviceHome
 from askance_client.cli.members import gateway_identity, identities_of, read_people
 from askance_client.errors import AskanceError, InvalidParameter, RemoteProtocolError
+from askance_client.garbage_collection import rare_collections
 from askance_client.owner import Consents, ControlServer
 from askance_client.randomizers import SystemCoins
 from askance_client.service import (
@@ -33,7 +34,6 @@ from askance_client.service import (
     describe,
     enrol,
     open_channel,
-    rare_collections,
     read_authority,
     system_now_s,
 )

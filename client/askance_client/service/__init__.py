@@ -15,7 +15,6 @@ stream, and `gateway` runs them; `enrolment` makes devices known, and `credentia
 in the metadata of its calls; `certificates` keeps the certificate that proves it to TLS as well.
 """
 
-from askance_client.garbage_collection import rare_collections
 from askance_client.service.answering import DeviceAnswers
 from askance_client.service.authority import (
     Authority,
@@ -175,7 +174,6 @@ __all__ = [
     "local_hour",
     "open_channel",
     "protocol_of",
-    "rare_collections",
     "read_authority",
     "read_credentials",
     "read_enrolment",

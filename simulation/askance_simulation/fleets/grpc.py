@@ -16,8 +16,8 @@ from askance_aggregator.server.devices import AggregatorServer, PeerLimits, Serv
 from askance_aggregator.store import SqliteStore
 from askance_aggregator.studies import Accounts, Round, Tally, TranscriptLog
 from askance_client.codec import digest_of
+from askance_client.garbage_collection import rare_collections
 from askance_client.messages import SignedStudy
-from askance_client.service import rare_collections
 from askance_simulation.disturbances import Fates, FaultRecorder
 from askance_simulation.disturbances.invariants import check_store
 from askance_simulation.fleets.attendance import Attendance

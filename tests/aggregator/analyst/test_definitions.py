@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance_aggregator.analyst import read_definition, sign_submission
 from askance_aggregator.analyst.submission import Every
+from askance_client.cli.template import Given, device_toml
 from askance_client.codec import decode_study
 from askance_client.errors import AskanceError, InvalidParameter
 from askance_client.messages import Repeat
@@ -87,14 +88,15 @@ def test_a_schema_may_stand_in_it(file: Path) -> None:
     ("content", "message"),
     [
         ("learner", "study.toml: expected TOML"),
-        ("", "study.toml: schema: expected a value, got none"),
+        ("", "study.toml: expected a study (TOML with learner, schema and epsilon), got an empty"),
+        ('epsilon = "1"', "study.toml: schema: expected a value, got none"),
         (LEAST.replace('learner = "frequency"', ""), "study.toml: learner: expected a value"),
         (LEAST.replace('epsilon = "1"', ""), "study.toml: epsilon: expected a value"),
         (LEAST.replace('"frequency"', '"nobody"'), "study.toml: learner: no learner 'nobody'"),
         (LEAST.replace('"frequency"', "3"), "study.toml: learner: expected a text"),
         (LEAST.replace('"1"', "true"), "study.toml: epsilon: expected a number or its text"),
-        (LEAST.replace('"1"', '"much"'), "study.toml: epsilon must be a decimal number"),
-        (LEAST.replace('"1"', "0"), "study.toml: epsilon must be"),
+        (LEAST.replace('"1"', '"much"'), "study.toml: epsilon: expected a decimal number"),
+        (LEAST.replace('"1"', "0"), "study.toml: epsilon: expected a positive number"),
         (LEAST.replace("people.toml", "none.toml"), "none.toml: cannot be read"),
         (LEAST.replace('"people.toml"', "5"), "study.toml: schema: expected a path or a table"),
         (
@@ -128,6 +130,27 @@ def test_a_mistake_is_named_by_its_place(file: Path, content: str, message: str)
         read_definition(file)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (SCHEMA, "a schema of records, which a study names by its key schema"),
+        (device_toml(Given()), "a device's configuration"),
+        ('listen = "127.0.0.1:7443"\nstore = "sqlite:///s"', "an aggregator's configuration"),
+        ("[project]\n[tool]\n[a]\n[b]\n[c]", "a file of project, tool, a, b, ..."),
+        ('{"format": "askance export v1"}', "a study's export (study verify reads it)"),
+        ('{"learner": "mean"}', "JSON"),
+        ("[1, 2]", "JSON"),
+        ("-----BEGIN PRIVATE KEY-----\nAAAA", "PEM text"),
+    ],
+)
+def test_a_file_of_another_kind_is_named(file: Path, content: str, kind: str) -> None:
+    file.write_text(content)
+    with pytest.raises(InvalidParameter) as caught:
+        read_definition(file)
+    wanted = "expected a study (TOML with learner, schema and epsilon)"
+    assert str(caught.value) == f"{file}: {wanted}, got {kind}"
 
 
 def test_there_may_be_no_file(tmp_path: Path) -> None:

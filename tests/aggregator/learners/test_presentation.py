@@ -63,8 +63,13 @@ def test_the_shown_interval_contains_the_row_s_interval() -> None:
     first, second = estimate_texts(rows, (), shares=True)
     assert (first.estimate, first.half_width, first.truth) == ("12.3 %", "2.7", "")
     assert (second.estimate, second.half_width) == ("0.0 %", "2.7")
+    assert (first.low, first.high) == ("10.0 %", "15.0 %")  # outwards from 10.01 and 14.99
+    assert (second.low, second.high) == ("0.0 %", "2.7 %")
     (wide,) = estimate_texts([EstimateRow("c", 1077.6, 540.1, 1700.0)], (1000.0,), shares=False)
     assert (wide.estimate, wide.half_width, wide.truth) == ("1,078", "622", "1,000")
+    assert (wide.low, wide.high) == ("540", "1,700")
+    (below,) = estimate_texts([EstimateRow("e", -0.26, -0.5, -0.02)], (), shares=False)
+    assert (below.low, below.high) == ("-0.50", "-0.02")
     (exact,) = estimate_texts([EstimateRow("d", 0.25, 0.25, 0.25)], (0.25,), shares=True)
     assert (exact.estimate, exact.half_width, exact.truth) == ("25.00 %", "0.00", "25.00 %")
 

@@ -116,6 +116,16 @@ def test_days_without_their_letter_name_the_option(
     assert capsys.readouterr().err == "askance: --every: expected days as \"7d\", got '7'\n"
 
 
+@pytest.mark.parametrize("name", ["life", "study", "window"])
+def test_a_budget_that_is_none_names_its_option(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    course = "plan mean --epsilon 1 --users 1000 --epochs 3 --every 7d"
+    assert main([*course.split(), f"--{name}-epsilon", "-2"]) == 2
+    wanted = f"askance: --{name}-epsilon: expected a positive number of nats, got '-2'\n"
+    assert capsys.readouterr().err == wanted
+
+
 def test_missing_values_are_no_error(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A third of the users have no education: that is a cell of its own."""
     words = "simulate frequency --epsilon 1 --data people.csv --set column=education --json"

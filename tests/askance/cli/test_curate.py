@@ -183,8 +183,9 @@ class TestWhatIsPromised:
 
     def test_the_result_is_written_too(self, run: Run, tmp_path: Path) -> None:
         out = tmp_path / "result.json"
-        _, told, _ = run("mean", *sets(BOUNDS, "columns=age"), "--out", str(out))
+        _, told, err = run("mean", *sets(BOUNDS, "columns=age"), "--out", str(out))
         assert json.loads(out.read_text()) == told
+        assert err == f"wrote {out}: {out.stat().st_size:,} bytes\n"
 
     def test_people_read_lines(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         data = ["--data", str(folder / "people.csv"), "--epsilon", "2"]

@@ -95,11 +95,15 @@ def test_out_replaces_no_file_unless_forced(
     assert path.read_text() == "kept\n"
 
 
-def test_force_replaces_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_force_replaces_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("rows.jsonl").write_text("old\n")
     assert main([*MEAN.split(), "--out", "rows.jsonl", "--force"]) == 0
     assert json.loads(Path("rows.jsonl").read_text())["learner"] == "mean"
+    size = Path("rows.jsonl").stat().st_size
+    assert capsys.readouterr().err == f"wrote rows.jsonl: {size:,} bytes\n"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")

@@ -102,7 +102,8 @@ def test_a_study_by_its_commands(run: Run, where: list[str], file: Path, key: An
     code, result, err = run(
         "result", name, "--wait", "--out", str(out), "--plot", str(picture), *where
     )
-    assert (code, err, result["state"]) == (0, "", "done")
+    wrote = f"wrote {out}: {out.stat().st_size:,} bytes\n"
+    assert (code, err, result["state"]) == (0, wrote, "done")
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert set(result["hypothesis"]) == {"yes", "no"}
     assert run("watch", name, *where)[1] == result

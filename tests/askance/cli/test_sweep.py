@@ -20,7 +20,11 @@ def parsed(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> di
     """Return a command's one JSON object; stderr is no terminal."""
     assert main([*words, "--json"]) == code
     said = capsys.readouterr()
-    assert (said.err == "") == (code == 0)
+    if code == 0:
+        out = Path(words[words.index("--out") + 1]) if "--out" in words else None
+        assert said.err == (f"wrote {out}: {out.stat().st_size:,} bytes\n" if out else "")
+    else:
+        assert said.err != ""
     assert said.out.count("\n") == 1
     found: dict[str, Any] = json.loads(said.out)
     return found

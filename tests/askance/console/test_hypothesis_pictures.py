@@ -82,6 +82,16 @@ def test_a_picture_is_well_formed_and_named(
     assert found.grid.heads or found.grid.rows == []
 
 
+def test_shares_of_a_distribution_have_the_digits_that_their_intervals_support() -> None:
+    points = (DistributionPoint(3, 3, 0.2512345, 0.2211, 0.2799), DistributionPoint(9, 9, 1, 1, 1))
+    found = picture_of(DistributionFunction("n", points), Presentation())
+    assert found is not None
+    assert found.grid.rows == [
+        ("3", "3", "25.1 %", "22.1 %", "28.0 %"),
+        ("9", "9", "100.0 %", "100.0 %", "100.0 %"),
+    ]
+
+
 def sides(one: Any) -> list[str]:
     return [one.get(name) for name in ("x", "x1", "x2", "cx", "y", "y1", "cy") if one.get(name)]
 

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from askance.console.pages import study as study_page
 from askance.console.pages.studies import PAGE
 from askance.console.study_record import record_of
-from askance_aggregator.analyst import StudyEvent, connect, sign_submission, verify_export
+from askance_aggregator.analyst import (
+    Aggregator,
+    StudyEvent,
+    StudyHandle,
+    StudySummary,
+    connect,
+    sign_submission,
+    verify_export,
+)
 from askance_aggregator.server.callers import Role
-from askance_aggregator.store import MemoryStore, StudyState
+from askance_aggregator.store import MemoryStore, StudyList, StudyQuery, StudyState
 from askance_aggregator.studies.study import Study
 from askance_client.codec import digest_of
 from tests.aggregator.server.callers.role_server import (
@@ -112,6 +122,10 @@ def test_a_study_shows_its_result_its_rounds_and_its_cost(seen: SeenStudies) -> 
     ends = re.findall(r'"number">([0-9.]+) %</td><td class="number">([0-9.]+) %</td>', text)
     low, high = ends[1]
     assert 25 < float(low) < 35 < float(high) < 45  # percent, as the estimate beside it
+    (decimals,) = {len(end.partition(".")[2]) for pair in ends for end in pair}
+    halves = re.findall(r'"number">± ([0-9.]+)<', text)
+    assert {len(half.partition(".")[2]) for half in halves} == {decimals}
+    assert len(max(halves, key=float).replace(".", "").lstrip("0")) == 2  # digits of the widest
     assert re.search(r"sha256:[0-9a-f]{64}", text)
     parity = seen.visitors[Role.ANALYST].get(f"/studies/{seen.parity}").text
     assert "Mask r of the parity, 4 bits" in parity
@@ -236,9 +250,77 @@ def test_an_id_that_is_none_is_refused(digest: str, seen: SeenStudies) -> None:
     visitor = seen.visitors[Role.ADMIN]
     for part in ("", "/plan", "/export.json"):
         answer = visitor.get(f"/studies/{digest}{part}")
-        assert answer.status in (400, 404)
+        assert answer.status == 404
         assert "<script>" not in answer.text
         assert "root:" not in answer.text
+
+
+def test_the_first_digits_of_a_digest_lead_to_the_study(seen: SeenStudies) -> None:
+    visitor = seen.visitors[Role.ANALYST]
+    for first in (seen.parity[:8], seen.parity[:9].upper(), seen.parity[:63]):
+        for part in ("", "/plan", "/export.json", "?from=1&epoch=2"):
+            answer = visitor.get(f"/studies/{first}{part}")
+            assert (answer.status, answer.headers["location"]) == (
+                303,
+                f"/studies/{seen.parity}{part}",
+            )
+    assert visitor.post(f"/studies/{seen.parity[:8]}/verify").status == 404  # of forms: whole
+
+
+@pytest.mark.parametrize(
+    ("digits", "said"),
+    [
+        ("01234567", "expected one that begins with 01234567, got none"),
+        ("0123456", "expected 8 to 64 hexadecimal digits, got &#39;0123456&#39;"),
+        ("0" * 65, "expected 8 to 64 hexadecimal digits, got &#39;0000"),
+        ("g" * 64, "expected 8 to 64 hexadecimal digits, got &#39;gggg"),
+    ],
+)
+def test_an_address_of_no_study_shows_what_it_had(
+    digits: str, said: str, seen: SeenStudies
+) -> None:
+    answer = seen.visitors[Role.ADMIN].get(f"/studies/{digits}")
+    assert answer.status == 404
+    assert "No study at this address" in answer.text
+    assert said in answer.text
+
+
+def test_digits_of_two_studies_name_none_of_them(
+    seen: SeenStudies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two digests with eight digits in common are not to be had: the aggregator's count is set."""
+    listed = Aggregator.studies_page
+
+    def two(aggregator: Aggregator, query: StudyQuery) -> StudyList[StudySummary]:
+        page = listed(aggregator, query)
+        return replace(page, extent=replace(page.extent, fitting=2))
+
+    monkeypatch.setattr(Aggregator, "studies_page", two)
+    answer = seen.visitors[Role.ADMIN].get(f"/studies/{seen.parity[:8]}")
+    assert answer.status == 404
+    assert f"expected one that begins with {seen.parity[:8]}, got 2" in answer.text
+
+
+def test_the_state_and_the_record_of_a_study_are_fetched_at_the_same_time(
+    seen: SeenStudies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together, calls = threading.Barrier(2, timeout=10), []
+
+    def meeting(call: Callable[[StudyHandle], Any]) -> Callable[[StudyHandle], Any]:
+        def called(handle: StudyHandle) -> Any:
+            calls.append(call)
+            together.wait()
+            return call(handle)
+
+        return called
+
+    for name in ("status", "fetch"):
+        monkeypatch.setattr(StudyHandle, name, meeting(getattr(StudyHandle, name)))
+    monkeypatch.setattr(StudyHandle, "result", lambda *_: pytest.fail("the export has the result"))
+    for path in (f"/studies/{seen.shares}", f"/studies/{seen.shares}/plan"):
+        calls.clear()
+        assert seen.visitors[Role.ANALYST].get(path).status == 200
+        assert len(calls) == 2
 
 
 def test_a_study_is_paused_resumed_and_cancelled() -> None:

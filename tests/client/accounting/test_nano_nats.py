@@ -57,12 +57,15 @@ def test_anything_else_is_refused(written: Any) -> None:
     ("written", "message"),
     [
         *(
-            (written, "epsilon must be positive, got")
+            (written, "epsilon: expected a positive number of nats, got")
             for written in ("0", "-0", 0, "-1e-9", -1, -2)
         ),
         *((written, "at least 10^-9 nats, got") for written in ("1e-10", "9.99e-10", "1e-64")),
         *((written, "at most 10^6 nats, got") for written in (10**6 + 1, 10**6 + 2, "1000000.1")),
-        *((written, "must be finite, got") for written in ("nan", "inf", "-inf", Decimal("sNaN"))),
+        *(
+            (written, "a finite number of nats, got")
+            for written in ("nan", "inf", "-inf", Decimal("sNaN"))
+        ),
         *((written, "a decimal number of nats, got") for written in ("", "half", "1/3")),
         *((written, "at most 64 characters") for written in ("1" * 65, "1" * 66)),
         *((written, "text, int, Decimal or Fraction") for written in (True, 0.5, None, b"1")),
@@ -89,7 +92,7 @@ def test_a_budget_is_given_back(nano: int) -> None:
 
 @pytest.mark.parametrize("nano", [-2, -1, MAX_NANO_NATS + 1, MAX_NANO_NATS + 2, 10**40])
 def test_what_is_past_the_ends_is_no_budget(nano: int) -> None:
-    with pytest.raises(InvalidParameter, match=r"a budget lies in 0\.\.10\^15 nano-nats"):
+    with pytest.raises(InvalidParameter, match=r"budget: expected 0\.\.10\^15 nano-nats"):
         check_nano_nats(nano)
 
 

@@ -175,8 +175,14 @@ ERRORS = {
     "day_epsilon": ("daily_epsilon", "device.toml: policy.daily_epsilon: expected one of"),
     'life_epsilon = "8"': ("life_epsilon = 0.5", "policy.life_epsilon: .* got 0.5"),
     'life_epsilon = "8"\n': ("", "device.toml: policy.life_epsilon: expected a value, got none"),
-    "day_epsilon = 2": ("day_epsilon = 0", "policy.day_epsilon: epsilon must be positive"),
-    'study_epsilon = "0.5"': ('study_epsilon = "x"', "policy.study_epsilon: epsilon must be"),
+    "day_epsilon = 2": (
+        "day_epsilon = 0",
+        "policy.day_epsilon: expected a positive number of nats, got 0",
+    ),
+    'study_epsilon = "0.5"': (
+        'study_epsilon = "x"',
+        "policy.study_epsilon: expected a decimal number of nats",
+    ),
     KEY: ("ab", "policy.analysts: expected a public key of 64 hexadecimal digits"),
     f'"{KEY}"': ("", "policy.analysts: expected the public key of one analyst or more"),
     'fields = ["age"]': ("fields = [1]", "policy.fields: expected a text"),

@@ -148,7 +148,7 @@ class TestBadInput:
             ({"population": "nowhere"}, "population: expected one of"),
             ({"grid": {"users": 10}}, "grid: expected values of epsilon, got none"),
             ({"grid": {**GRID, "epsilon": []}}, "grid: expected values of epsilon, got none"),
-            ({"grid": {**GRID, "epsilon": [1, 0]}}, "epsilon must be positive"),
+            ({"grid": {**GRID, "epsilon": [1, 0]}}, "epsilon: expected a positive number"),
             ({"grid": {**GRID, "users": [1, 1.5]}}, "users: expected a whole number of 1 or more"),
             ({"grid": {**GRID, "beta": 1}}, "beta: expected a number between 0 and 1"),
             ({"grid": {**GRID, "colour": "red"}}, "at epsilon 2, 100 users, colour=red.*'colour'"),

@@ -354,8 +354,8 @@ def _network(text: str) -> Network:
 
 def _epsilon(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
-        return parse_epsilon(value)
-    return parse_epsilon(a_text(value))
+        return parse_epsilon(value, field="")
+    return parse_epsilon(a_text(value), field="")
 
 
 def _replica_name(value: object) -> str:

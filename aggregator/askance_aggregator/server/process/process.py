@@ -51,7 +51,7 @@ from askance_aggregator.server.process.reloading import (
 )
 from askance_aggregator.server.studies import Collector, StudyManager, SubmissionLimits
 from askance_aggregator.store import Store
-from askance_client.service import rare_collections
+from askance_client.garbage_collection import rare_collections
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _PATIENCE_S = 60.0  # how long a busy event loop may take to change what the health service says

@@ -55,8 +55,8 @@ def _quota(table: TomlTable) -> Quota:
 
 def _epsilon(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
-        return parse_epsilon(value)
-    return parse_epsilon(a_text(value))
+        return parse_epsilon(value, field="")
+    return parse_epsilon(a_text(value), field="")
 
 
 def _tables(value: object) -> list[Mapping[str, Any]]:

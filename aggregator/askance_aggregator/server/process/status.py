@@ -40,7 +40,8 @@ class Status:
       failures_in_a_row: of its machine since the last success, by kind; None likewise.
       commit_failures: of the store since it started; None likewise.
       store_bytes: size of the store; None where a running one has no page of metrics.
-      oldest_round_s: age of the oldest open round, in seconds; None as for reports.
+      oldest_round_s: age of the oldest open round, in seconds; None if no round is open, and as for
+        reports.
       certificate_ends_unix_s: end of the server's certificate; None without TLS.
       replicas: the processes that share its store, and the studies that each drives; empty for a
         store that serves one process.
@@ -92,18 +93,19 @@ def status(configuration: Configuration) -> Status:
             replicas=replicas,
             audit_digest=digest,
         )
+    open_rounds = _sum(found, "askance_open_rounds")
     return Status(
         serving=serving,
         address=str(address),
         devices=_sum(found, "askance_devices"),
         connected=_sum(found, "askance_connected"),
-        open_rounds=_sum(found, "askance_open_rounds"),
+        open_rounds=open_rounds,
         studies=_by_label(found, "askance_studies", "state"),
         reports=_by_label(found, "askance_reports_total", "status"),
         failures_in_a_row=_by_label(found, "askance_failures_in_a_row", "kind"),
         commit_failures=_sum(found, "askance_commit_failures_total"),
         store_bytes=_sum(found, "askance_store_bytes"),
-        oldest_round_s=_sum(found, "askance_oldest_round_age_seconds"),
+        oldest_round_s=_sum(found, "askance_oldest_round_age_seconds") if open_rounds else None,
         certificate_ends_unix_s=_certificate_ends(configuration),
         replicas=replicas,
         audit_digest=digest,

@@ -45,7 +45,7 @@ from askance_aggregator.store.postgresql.report_rows import ReportRows
 from askance_aggregator.store.postgresql.retention import PostgresqlRetention
 from askance_aggregator.store.postgresql.schema import SCHEMA
 from askance_aggregator.store.register_rows import Execute, RegisterRows, StatementAnswer
-from askance_aggregator.store.study_rows import ENDS, StudyRows
+from askance_aggregator.store.study_rows import StudyRows
 from askance_aggregator.store.watch import StoreWatch
 from askance_client.errors import StoreError
 from askance_client.messages import AckStatus, SignedStudy
@@ -167,21 +167,13 @@ class PostgresqlStore:
         return None if row is None else SignedStudy(*row)
 
     def open_studies(self) -> dict[bytes, SignedStudy]:
-        rows = self._database.rows(
-            "SELECT digest, studies.study, public_key, signature FROM studies"
-            f"{ENDS} WHERE state IS NULL ORDER BY number"
-        )
-        return {digest: SignedStudy(*columns) for digest, *columns in rows}
+        return self.listing.open_studies()
 
     def summary(self, digest: bytes) -> StudyEntry | None:
         return self.listing.entry(digest)
 
     def count_studies(self) -> dict[StudyState, int]:
-        rows = self._database.rows(
-            f"SELECT coalesce(state, 1), count(*) FROM studies{ENDS} GROUP BY 1"
-        )
-        counts = {StudyState(state): int(count) for state, count in rows}
-        return {state: counts.get(state, 0) for state in StudyState}
+        return self.listing.count()
 
     def log(self, study_digest: bytes, epoch: int = 0) -> _PostgresqlStudyLog:
         number = self._database.read(lambda connection: study_number(connection, study_digest))

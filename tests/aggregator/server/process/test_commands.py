@@ -7,9 +7,11 @@ import re
 from pathlib import Path
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from askance.cli import main
 from askance_aggregator.clock import system_now_s
+from askance_aggregator.server.process import status as process_status
 from askance_aggregator.server.process.configuration import read_configuration
 from askance_aggregator.server.process.home import AggregatorHome
 from askance_aggregator.server.process.tokens import read_tokens
@@ -78,6 +80,31 @@ def test_status_without_a_process_is_what_the_store_says(
         assert said.splitlines()[0] == "127.0.0.1:1: not serving"
         assert "  devices: 0" in said
         assert "  studies: none" in said
+        assert "  oldest round: none" in said
+
+
+@pytest.mark.parametrize(
+    ("rounds", "shown", "age_s"),
+    [(0, "oldest round: none", None), (2, "oldest round: 61 s", 61), (1, "oldest round: 0 s", 0)],
+)
+def test_the_age_of_the_oldest_round_is_shown_where_one_is_open(
+    rounds: int,
+    shown: str,
+    age_s: int | None,
+    home: AggregatorHome,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page = f"askance_open_rounds {rounds}\naskance_oldest_round_age_seconds {age_s or 0}.5\n"
+    found = list(text_string_to_metric_families(page))
+    monkeypatch.setattr(process_status, "ask_health", lambda *_: True)
+    monkeypatch.setattr(process_status, "read_page", lambda _: found)
+    command = ["aggregator", "status", "--config", str(home.configuration)]
+    command += ["--listen", "127.0.0.1:1"]
+    assert main(command) == 0
+    assert f"  {shown}\n" in capsys.readouterr().out
+    assert main([*command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["oldest_round_s"] == age_s
 
 
 @pytest.mark.parametrize(

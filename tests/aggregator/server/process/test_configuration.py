@@ -115,7 +115,7 @@ BAD = {
     LEAST + '[limits]\ncheck_ins = "5"': "limits.check_ins: expected a whole number",
     LEAST + "[limits]\nopen_studies = true": "limits.open_studies: expected a whole number",
     LEAST + "[limits]\nepsilon_per_user = 0.5": "limits.epsilon_per_user: expected a text",
-    LEAST + '[limits]\nepsilon_per_user = "-1"': "limits.epsilon_per_user: epsilon must be",
+    LEAST + '[limits]\nepsilon_per_user = "-1"': "limits.epsilon_per_user: expected a positive",
     LEAST + "limits = 3": "limits: expected a table, got 3",
     LEAST + "[tls]\ncertificate = 'server.pem'": "tls.key: expected a value, got none",
     LEAST + "plaintext = true\n[tls]\ncertificate='a'\nkey='b'": "plaintext: expected no such key",

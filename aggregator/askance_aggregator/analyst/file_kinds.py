@@ -1,0 +1,74 @@
+"""Kinds of files that are given in place of a study's definition, for a message that names them."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from askance_client.errors import InvalidParameter
+from askance_client.printable import printable
+from askance_client.toml_tables import TomlTable
+
+_STUDY = "a study (TOML with learner, schema and epsilon)"
+_OWN_KEYS = ("learner", "epsilon", "parameters")  # no other file has one of them
+_SHOWN_KEYS = 4
+
+_TABLES: Mapping[str, Callable[[Mapping[str, Any]], bool]] = {
+    "a schema of records, which a study names by its key schema": (
+        lambda table: isinstance(table.get("fields"), dict)
+    ),
+    "a device's configuration": lambda table: {"policy", "records"} <= set(table),
+    "an aggregator's configuration": lambda table: {"listen", "store"} <= set(table),
+}
+"""Tests of a TOML file that is no study, by what it is."""
+
+_EXPORT = "askance export"  # begins the format that an export states
+
+
+def read_study_table(path: Path) -> TomlTable:
+    """Read the TOML file of a study.
+
+    Raises:
+      InvalidParameter: it cannot be read, or is of another kind, which is named.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InvalidParameter(f"{path}: cannot be read: {error.strerror}") from None
+    try:
+        content = tomllib.loads(data.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        kind = _kind_of_other(data)
+        if kind is None:
+            raise InvalidParameter(f"{path}: expected TOML, got other text: {error}") from None
+        raise InvalidParameter(f"{path}: expected {_STUDY}, got {kind}") from None
+    if not any(key in content for key in _OWN_KEYS):
+        raise InvalidParameter(f"{path}: expected {_STUDY}, got {_kind_of_table(content)}")
+    return TomlTable(content, str(path))
+
+
+def _kind_of_table(content: Mapping[str, Any]) -> str:
+    """Name a TOML file that is no study."""
+    for kind, fits in _TABLES.items():
+        if fits(content):
+            return kind
+    if not content:
+        return "an empty file"
+    shown = [printable(key) for key in list(content)[:_SHOWN_KEYS]]
+    return f"a file of {', '.join(shown)}{', ...' if len(content) > len(shown) else ''}"
+
+
+def _kind_of_other(data: bytes) -> str | None:
+    """Name a file that is no TOML; None: it may be a TOML file with a mistake."""
+    if data.lstrip().startswith(b"-----BEGIN"):
+        return "PEM text"
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(content, dict) and str(content.get("format", "")).startswith(_EXPORT):
+        return "a study's export (study verify reads it)"
+    return "JSON"

@@ -1,0 +1,45 @@
+"""Rates and sizes as text: three digits, whatever the size."""
+
+from __future__ import annotations
+
+import pytest
+
+from askance_aggregator.reports.figures import bytes_text, rate_text
+
+
+@pytest.mark.parametrize(
+    ("per_s", "text"),
+    [
+        (13_888.9, "13,889 per second"),
+        (999.6, "1,000 per second"),
+        (27.78, "27.8 per second"),
+        (1.0, "1 per second"),
+        (0.999, "59.9 per minute"),
+        (1 / 60, "1 per minute"),
+        (0.0046, "16.6 per hour"),
+        (4 / 86_400, "0.167 per hour"),
+        (0.0, "0 per hour"),
+    ],
+)
+def test_a_rate_has_three_digits(per_s: float, text: str) -> None:
+    assert rate_text(per_s) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0, "0 B"),
+        (999.4, "999 B"),
+        (999.6, "1 kB"),
+        (9_880, "9.88 kB"),
+        (98_800_000, "98.8 MB"),
+        (988e9, "988 GB"),
+    ],
+)
+def test_a_size_has_three_digits(number: float, text: str) -> None:
+    assert bytes_text(number) == text
+
+
+def test_a_rate_of_bytes_has_both_units() -> None:
+    assert rate_text(709_000, bytes_text) == "709 kB per second"
+    assert rate_text(0.5, bytes_text) == "30 B per minute"

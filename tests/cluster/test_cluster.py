@@ -110,6 +110,22 @@ class TestWorkers:
             digest(numbers(fails), "ray")
         assert str(caught.value) == str(error)
 
+    def test_the_judge_reads_no_record(self) -> None:
+        """Workers return the truth of the users whose records they read."""
+        people, here = numbers(), os.getpid()
+        plain = people.columns
+
+        def columns(start: int, stop: int) -> EncodedColumns:
+            if os.getpid() == here:
+                raise AssertionError(f"the caller reads {start} to {stop}")
+            return plain(start, stop)
+
+        told = ask.simulate(study_of(people), replace(people, columns=columns), fleet="ray")
+        near = ask.simulate(study_of(people), people, fleet="columns")
+        assert told.trials[0].assessment == near.trials[0].assessment
+        assert told.trials[0].whole == near.trials[0].whole == {"number"}
+        assert told.notes == near.notes
+
     def test_progress_adds_up_to_the_answers(self) -> None:
         steps: list[int] = []
         digest(numbers(), "ray", progress=steps.append)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import fields
 from functools import lru_cache
 from importlib import import_module
 from types import ModuleType
@@ -149,7 +150,8 @@ def _people(population: Remote) -> Population:
 
 def _rest(work: ChunkWork) -> tuple[object, ...]:
     """Return all of a round's work but the population, in the order of its fields."""
-    return work.behaviour, work.randomizers, work.classes
+    _, *rest = (getattr(work, field.name) for field in fields(work))
+    return tuple(rest)
 
 
 def _next_size(chunks: int, seconds: float) -> int:

@@ -130,8 +130,10 @@ def fleet_by(name: str, workers: int | None, expected: int = 0) -> FleetMaker:
 
 def kept_ready(
     name: str, workers: int | None, cluster: str | None
-) -> AbstractContextManager[object]:
+) -> AbstractContextManager[int | None]:
     """Keep a fleet's machines ready for the length of a block, which may open the fleet many times.
+
+    The block is given the number of tasks at a time of a fleet on a cluster; None: of another.
 
     Args:
       name: the fleet's name.

@@ -23,6 +23,7 @@ from askance_simulation.experiments.sweeps.cells import (
 )
 from askance_simulation.experiments.sweeps.jobs import Job, Planned, planned, run_job
 from askance_simulation.experiments.sweeps.processes import at_once
+from askance_simulation.experiments.sweeps.ray_tasks import in_tasks
 from askance_simulation.experiments.sweeps.results import Sweep
 from askance_simulation.experiments.sweeps.row_file import Row, RowFile, opened
 from askance_simulation.fleets import FLEETS, LAWS, WORKED, kept_ready
@@ -80,8 +81,9 @@ def sweep(
       fleet: how devices are reached; rows say the same but for their seconds.
       seed: of the whole sweep.
       workers: processes, each with a trial at a time; None: one. A program that is not imported by
-        its name has to guard its start (`if __name__ == "__main__":`). The fleet "ray" runs one
-        trial after another; workers and cluster are as of `simulate`.
+        its name has to guard its start (`if __name__ == "__main__":`). On the fleet "ray", tasks at
+        a time, each a trial; None: two per core. Where there are fewer trials than that, they run
+        one after another, and a task is a part of a trial's users.
       spread: without workers, processes that take over once the trials left are worth their start.
       cluster: address of a Ray; None: a local one.
       population: the users that all cells ask, as of `named`.
@@ -116,8 +118,12 @@ def sweep(
         jobs = _jobs(missing, makings, fleet, shared, max(processes, later), seed)
         start_s = _START_S + (time.perf_counter() - began) / later  # which plans its cells anew
         counted = _Counted(len(expected), len(rows), jobs, progress)
-        with kept_ready(fleet, shared, cluster):
-            rows += _kept(_made(jobs, processes, later, start_s), file, counted)
+        with kept_ready(fleet, shared, cluster) as tasks:
+            if tasks is None or len(jobs) < tasks:
+                made = _made(jobs, processes, later, start_s)
+            else:
+                made = in_tasks(jobs, tasks)
+            rows += _kept(made, file, counted)
     return _written(Sweep(tuple(rows)), out, path)
 
 

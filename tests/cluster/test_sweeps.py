@@ -10,9 +10,11 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+import numpy as np
 import pytest
 
 import askance as ask
+from askance_aggregator.studies.tallies import CHUNK
 from askance_client.errors import InvalidParameter
 from askance_simulation.experiments import Named, named
 from askance_simulation.experiments.sweeps import Cell, running
@@ -26,6 +28,8 @@ pytestmark = pytest.mark.usefixtures("ray_of_three")
 GRID = {"epsilon": [1, 2], "users": 500}
 MANY, FEW = 4, 2
 """Trials per cell: more than the six tasks of Ray's at a time in all, and fewer."""
+LARGE = 6 * CHUNK
+"""Users of whom each of these tasks has a part."""
 
 Happens = Callable[[], None]
 
@@ -61,9 +65,9 @@ def people(tmp_path: Path) -> Path:
 
 
 class TestRows:
-    @pytest.mark.parametrize("trials", [FEW, MANY])
-    def test_they_are_those_of_columns(self, trials: int) -> None:
-        grid = {"epsilon": [".5", 8], "users": 400, "d": "2"}
+    @pytest.mark.parametrize(("trials", "users"), [(MANY, 400), (FEW, 400), (FEW, LARGE)])
+    def test_they_are_those_of_columns(self, trials: int, users: int) -> None:
+        grid = {"epsilon": [".02", 8], "users": users, "d": "2"}
         rows = [
             ask.sweep("masked-parity", grid, trials=trials, fleet=fleet).rows
             for fleet in ("columns", "ray")
@@ -89,12 +93,17 @@ class TestRows:
         ]
         assert text(rows[0]) == text(rows[1])
 
-    def test_as_many_tasks_as_there_are_trials_are_trials(
-        self, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize(
+        ("trials", "users", "by_parts"),
+        [(FEW, LARGE, True), (FEW, LARGE - 1, False), (MANY, LARGE, False)],
+    )
+    def test_few_and_large_trials_have_all_workers_each(
+        self, monkeypatch: pytest.MonkeyPatch, trials: int, users: int, by_parts: bool
     ) -> None:
         monkeypatch.setattr(running, "in_tasks", lambda jobs, tasks: iter(()))
-        assert ask.sweep("mean", GRID, trials=FEW, fleet="ray").rows
-        assert not ask.sweep("mean", GRID, trials=MANY, fleet="ray").rows
+        grid = {"epsilon": [1, 2], "users": users}
+        rows = ask.sweep("mean", grid, trials=trials, fleet="ray").rows
+        assert len(rows) == (2 * trials if by_parts else 0)
 
 
 class TestWorkers:
@@ -145,7 +154,7 @@ class TestWorkers:
             ask.sweep(making(holds), GRID, trials=MANY, fleet="ray")
 
     def test_several_trials_run_at_once(self, tmp_path: Path) -> None:
-        """Each waits until another one has begun."""
+        """A trial waits until another one has begun."""
 
         def waits() -> None:
             (tmp_path / str(os.getpid())).touch()
@@ -167,10 +176,8 @@ class TestFiles:
         there = import_ray().cloudpickle.loads(sent)
         found = there.people(Seed.of(1))
         assert (found.schema.digest, found.size) == (here.schema.digest, here.size)
-        assert (
-            found.columns(0, 99).values["town"].tolist()
-            == here.columns(0, 99).values["town"].tolist()
-        )
+        one, other = (np.asarray(users.columns(0, 99).values["town"]) for users in (found, here))
+        assert one.tolist() == other.tolist()
 
     def test_the_records_of_many_cells_are_sent_once(self, people: Path) -> None:
         dumps = import_ray().cloudpickle.dumps

@@ -96,19 +96,8 @@ def named(
     if data is not None and population is not None:
         raise InvalidParameter("expected a population or a data file, got both")
     if data is not None:
-        source = DataSource.of(data)
-        people: Callable[[Seed], Population] = FileUsers(
-            read=partial(
-                _READER.read,
-                source,
-                None if schema is None else schema_from_toml(schema),
-                label,
-                _named_in(given),
-            ),
-            size=users,
-            held_out=_HELD_OUT if chosen.held_out else Fraction(0),
-            changes=changes,
-        )
+        source, keep = DataSource.of(data), _named_in(given)
+        people = _of_file(chosen, source, schema, label, users, changes, keep)
     else:
         people = _changing(_generated(chosen, population, users, given), changes)
 
@@ -154,6 +143,21 @@ class FileUsers:
 
     def __reduce__(self) -> tuple[object, ...]:
         return _with_records, (self.read(), self.size, self.held_out, self.changes)
+
+
+def _of_file(
+    learner: LearnerEntry,
+    source: DataSource,
+    schema: Path | None,
+    label: str | None,
+    users: int | None,
+    changes: Mapping[str, str],
+    keep: frozenset[str],
+) -> Callable[[Seed], Population]:
+    """Return the maker of the users in a data file."""
+    known = None if schema is None else schema_from_toml(schema)
+    aside = _HELD_OUT if learner.held_out else Fraction(0)
+    return FileUsers(partial(_READER.read, source, known, label, keep), users, aside, changes)
 
 
 def _with_records(

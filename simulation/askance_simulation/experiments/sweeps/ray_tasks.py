@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pickle import PicklingError
 
+from askance_aggregator.studies.tallies import CHUNK
 from askance_client import __version__
 from askance_client.errors import InvalidParameter
 from askance_simulation.experiments.catalogue import Named
@@ -22,6 +23,16 @@ from askance_simulation.fleets.shards import (
     import_ray,
     raising_known_errors,
 )
+
+
+def fill_by_parts(jobs: Sequence[Job], tasks: int) -> bool:
+    """Return whether trials are so few that each is to have all workers, and so large that it can.
+
+    Args:
+      jobs: the trials.
+      tasks: how many tasks may be out at a time.
+    """
+    return len(jobs) < tasks and all(job.planned.users >= tasks * CHUNK for job in jobs)
 
 
 def in_tasks(jobs: Sequence[Job], tasks: int) -> Iterator[tuple[Job, Row]]:

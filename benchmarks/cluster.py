@@ -10,7 +10,8 @@ start and to stop stands apart. Transcripts are compared: they must be equal.
 - a task: an empty one, there and back; and many at once.
 
 With `--whole N` instead two threads beside two workers: a mean of N generated users, judged, and a
-sweep of six settings with five trials of a thousandth of them.
+sweep of six settings with five trials of a thousandth of them. Memory is the peak of the study's
+own process, from its start on, and that of Ray's workers, added up; without Ray's own processes.
 
     python benchmarks/cluster.py [--quick] [--json] [--users 100000000] [--whole 1000000000]
 """
@@ -22,7 +23,8 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -126,6 +128,25 @@ def measured(users: int) -> dict[str, Any]:
     }
 
 
+def _peak_mb(process: Path) -> float:
+    """Return the peak memory of a process by its folder in /proc; 0 of one that has ended."""
+    try:
+        lines = (process / "status").read_text("ascii").splitlines()
+    except OSError:
+        return 0.0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1024
+
+
+def _workers_mb() -> float:
+    """Return the peak memory of the processes of Ray's workers on this machine."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (process / "cmdline").read_bytes().startswith(b"ray::"):
+                found.append(process)
+    return sum(map(_peak_mb, found))
+
+
 def whole(users: int) -> dict[str, Any]:
     """Measure the seconds of a judged study and of a sweep, on two threads and on two workers."""
     grid = {"epsilon": ["0.25", "0.5", 1, 2, 4, 8], "users": max(users // 1000, 2000)}
@@ -134,9 +155,12 @@ def whole(users: int) -> dict[str, Any]:
         with joined(TWO) if fleet == "ray" else nullcontext():
             for name, size in (("first", max(users // 1000, 2000)), ("study", users)):
                 made = ask.named("mean", epsilon=1, users=size)
+                Path("/proc/self/clear_refs").write_text("5")  # begins the peak anew
                 began = time.perf_counter()
                 found = ask.simulate(made.study, made.people, fleet=fleet, workers=TWO)
                 told[f"{fleet}_{name}_s"] = time.perf_counter() - began
+            told[f"{fleet}_caller_mb"] = _peak_mb(Path("/proc/self"))
+            told[f"{fleet}_workers_mb"] = _workers_mb() if fleet == "ray" else 0.0
             told.setdefault("transcripts", set()).add(found.transcript.digest)
             began = time.perf_counter()
             rows = ask.sweep("mean", grid, trials=5, fleet=fleet, workers=TWO).rows

@@ -85,7 +85,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_workers(
         parser,
         "trials at a time (default: 1, and one per core as soon as the trials that are left are"
-        " worth the start of processes); of --fleet ray, tasks at a time (default: one per core)",
+        " worth the start of processes); of --fleet ray, trials at a time (default: one per"
+        " core), or parts of one where trials are few and large",
     )
     parser.add_argument(
         "--out",

@@ -17,14 +17,27 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """Generate the results of items in order, computed by a thread per core, few of them ahead."""
+def in_order(
+    work: Callable[[Item], Result],
+    items: Iterable[Item],
+    threads: int | None = None,
+    ahead: int = 1,
+) -> Iterator[Result]:
+    """Generate the results of items in order, computed by threads, few of them ahead.
+
+    Args:
+      work: computes an item's result.
+      items: the items.
+      threads: how many; None: one per core.
+      ahead: items per thread that may be computed beyond the one that is waited for.
+    """
+    count = cores() if threads is None else threads
     out: deque[Future[Result]] = deque()
-    with ThreadPoolExecutor(cores()) as threads:
+    with ThreadPoolExecutor(count) as pool:
         try:
             for item in items:
-                out.append(threads.submit(work, item))
-                if len(out) > cores():
+                out.append(pool.submit(work, item))
+                if len(out) > count * ahead:
                     yield out.popleft().result()
             while out:
                 yield out.popleft().result()

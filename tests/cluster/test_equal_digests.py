@@ -55,7 +55,9 @@ def assert_same(one: Trial, other: Trial) -> None:
 def test_every_learner_on_any_number_of_workers(learner: str, troubled: bool) -> None:
     here = trial(learner, MANY, 0, troubled, "columns", 2)
     for workers in (1, 2, 3):
-        assert_same(trial(learner, MANY, 0, troubled, "ray", workers), here)
+        there = trial(learner, MANY, 0, troubled, "ray", workers)
+        assert_same(there, here)
+        assert there.assessment == here.assessment
 
 
 @pytest.mark.parametrize(("seed", "troubled"), [(1, False), (2**70, True)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 from askance_aggregator.learners import LearnerEntry, find
@@ -22,6 +23,7 @@ from askance_simulation.populations import (
     population_of,
 )
 from askance_simulation.populations.registry import build, entry
+from askance_simulation.populations.tables import TableRecords
 from askance_simulation.randomness.seeds import Seed
 
 _EXPLAINED = 5  # columns in an error
@@ -94,8 +96,8 @@ def named(
     if data is not None and population is not None:
         raise InvalidParameter("expected a population or a data file, got both")
     if data is not None:
-        source = DataSource.of(data)
-        people = _of_file(chosen, source, schema, label, users, changes, _named_in(given))
+        source, keep = DataSource.of(data), _named_in(given)
+        people = _of_file(chosen, source, schema, label, users, changes, keep)
     else:
         people = _changing(_generated(chosen, population, users, given), changes)
 
@@ -117,6 +119,32 @@ def named(
     return Named(study, people)
 
 
+@dataclass(frozen=True, slots=True)
+class FileUsers:
+    """Maker of the users in a data file.
+
+    It is pickled with the records that it has read: another machine may not have the file.
+
+    Args:
+      read: returns the records.
+      size: how many users; None: one per row.
+      held_out: part of the rows that belong to no user.
+      changes: rates by the names of `CHANGES`.
+    """
+
+    read: Callable[[], TableRecords]
+    size: int | None
+    held_out: Fraction
+    changes: Mapping[str, str]
+
+    def __call__(self, seed: Seed) -> Population:
+        found = population_of(self.read(), seed, size=self.size, held_out=self.held_out)
+        return changed(found, self.changes, seed, None)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _with_records, (self.read(), self.size, self.held_out, self.changes)
+
+
 def _of_file(
     learner: LearnerEntry,
     source: DataSource,
@@ -129,13 +157,13 @@ def _of_file(
     """Return the maker of the users in a data file."""
     known = None if schema is None else schema_from_toml(schema)
     aside = _HELD_OUT if learner.held_out else Fraction(0)
+    return FileUsers(partial(_READER.read, source, known, label, keep), users, aside, changes)
 
-    def people(seed: Seed) -> Population:
-        records = _READER.read(source, known, label, keep)
-        found = population_of(records, seed, size=users, held_out=aside)
-        return changed(found, changes, seed, None)
 
-    return people
+def _with_records(
+    records: TableRecords, size: int | None, held_out: Fraction, changes: Mapping[str, str]
+) -> FileUsers:
+    return FileUsers(lambda: records, size, held_out, changes)
 
 
 def _named_in(settings: Mapping[str, str]) -> frozenset[str]:

@@ -183,7 +183,7 @@ def run_trial(
     users = ObservedUsers(population, queries_judged(study.learner), study.fields)
     with _session(
         study,
-        users.population,
+        users,
         fleet=maker,
         seed=seed,
         behaviour=manners,
@@ -237,14 +237,15 @@ def local_oracle(
     """
     maker = fleet_by(fleet, None) if isinstance(fleet, str) else fleet
     population = prepared(fleet, population, seed / "population")
-    with _session(study, population, fleet=maker, seed=seed) as session:
+    users = ObservedUsers(population, fields=())
+    with _session(study, users, fleet=maker, seed=seed) as session:
         yield session.oracle()
 
 
 @contextmanager
 def _session(
     study: Study,
-    population: Population,
+    users: ObservedUsers,
     *,
     fleet: FleetMaker,
     seed: Seed,
@@ -253,6 +254,7 @@ def _session(
     watch: Callable[[int, RoundPlan], None] | None = None,
 ) -> Iterator[Session[Any]]:
     """Open a session with its fleet."""
+    population = users.population
     if study.schema.digest != population.schema.digest:
         raise InvalidParameter(
             f"study: expected the schema of the population, {population.schema.name!r},"
@@ -262,7 +264,7 @@ def _session(
     signed = study.sign(key, nonce=(seed / "nonce").key[:16], expires_unix_s=EPOCH_S + _LIFETIME_S)
     policy = Policy(analysts=frozenset((signed.public_key,)), life_nano_nats=study.nano_nats)
     coins = SeededCoins(seed / "coins")
-    devices = Devices(population, policy, coins, lambda: EPOCH_S, behaviour)
+    devices = Devices(population, policy, coins, lambda: EPOCH_S, behaviour, users)
     with rare_collections():  # a collection would walk through all devices
         with fleet(devices, progress) as opened:
             yield Session(

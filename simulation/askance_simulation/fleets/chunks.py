@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import pairwise
+from operator import add
 from threading import local
 
 import numpy as np
@@ -27,7 +28,7 @@ from askance_simulation.families.rounding import rounding
 from askance_simulation.fleets.classes import Classes, ClassResponse, UserClass
 from askance_simulation.fleets.histories import AnsweredAsk, Ask, Outcome
 from askance_simulation.fleets.levels import DrawnLevels
-from askance_simulation.populations import Population
+from askance_simulation.populations import Observation, Population, ReadingSums
 from askance_simulation.randomness.coins import Keystream, keystream, keystream_at
 
 Symbols = NDArray[np.uint8]
@@ -81,11 +82,14 @@ class ShardResult:
       leaves: a group's leaves of the Merkle tree, one per chunk.
       users: number of users by their responses to all that they were asked in the round; an absent
         user has none.
+      read: sums over the users whose records were read (see `ChunkWork.observation`); None: there
+        are none.
     """
 
     sums: tuple[Sums | None, ...]
     leaves: tuple[tuple[bytes, ...], ...]
     users: Counter[tuple[ClassResponse, ...]]
+    read: ReadingSums | None = None
 
     @property
     def reports(self) -> int:
@@ -106,6 +110,8 @@ class ChunkWork:
       randomizers: one per group.
       classes: partition of the users by their actions.
       expected: users that the process will meet in all, in many trials (see `fused.most_met`).
+      observation: sums that are taken of the records where they are read; None: of a population
+        that changes, or no more.
     """
 
     population: Population
@@ -113,6 +119,7 @@ class ChunkWork:
     randomizers: tuple[Randomizer, ...]
     classes: Classes
     expected: int = 0
+    observation: Observation | None = None
 
     @property
     def chunks(self) -> int:
@@ -136,13 +143,16 @@ class ChunkWork:
         if step == CHUNK:
             step *= together
         end = min(chunks.stop * CHUNK, self.population.size)
+        read: list[ReadingSums] = []
         for start in range(chunks.start * CHUNK, end, step):
             range_ = _UserRange(self, start, min(start + step, end), _BLOCK * together)
             self._add(range_, groups, users)
+            read += range_.read
         return ShardResult(
             tuple(group.sums() for group in groups),
             tuple(tuple(group.leaves) for group in groups),
             users,
+            reduce(add, read) if read else None,
         )
 
     def _add(
@@ -226,6 +236,8 @@ class _UserRange:
         ends = [min((number + 1) * CHUNK, work.population.size) for number in numbers]
         self.pieces = [(number, end <= stop) for number, end in zip(numbers, ends, strict=True)]
         """The chunks that it has a part of, and whether that is the last of it."""
+        self.read: list[ReadingSums] = []
+        """Sums over its users, once their records were read."""
         self._cuts = np.array([min(end, stop) - start for end in ends])
         self._people: dict[int, EncodedColumns] = {}
         self._taken: dict[tuple[int, int, str], EncodedColumns] = {}
@@ -344,4 +356,6 @@ class _UserRange:
         if people is None:
             population = self._work.population.in_round(number)
             people = self._people[number] = population.columns(self.start, self.stop)
+            if self._work.observation is not None:
+                self.read.append(self._work.observation.sums(self.start, people))
         return people

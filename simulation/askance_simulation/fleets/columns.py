@@ -71,6 +71,8 @@ class ColumnFleet:
             for place, one in enumerate(folded):
                 one.add(result, place)
             users.update(result.users)
+            if result.read is not None:
+                self._devices.observed.add(result.read)
             if self._progress is not None:
                 self._progress(result.reports)
         self._users[_digests(round_)] = users
@@ -96,6 +98,7 @@ class ColumnFleet:
             tuple(group.randomizer for group in round_.groups),
             Classes((*matter, *now), groups, self._devices.behaviour),
             self._expected,
+            self._devices.observed.observation,
         )
 
     def _ask(self, round_: Round, group: Group, study: ExaminedStudy | Refusal) -> Ask:

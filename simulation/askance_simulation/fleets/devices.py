@@ -16,7 +16,7 @@ from askance_client.messages import Request
 from askance_client.queries import EncodedRecord
 from askance_simulation.disturbances import PRESENT_AND_HONEST, Behaviour
 from askance_simulation.fleets.memory_ledger import MemoryLedger
-from askance_simulation.populations import Population
+from askance_simulation.populations import ObservedUsers, Population
 from askance_simulation.randomness.coins import DeviceCoins, SeededCoins
 
 _CHUNK = 1 << 14  # records encoded at a time while devices are made
@@ -32,6 +32,7 @@ class Devices:
       coins: the fleet's seeded coins.
       now_s: the injected clock, whole seconds.
       behaviour: the users who stay away and those who lie.
+      observed: these users, as a judge reads them; None: nothing is summed for a judge.
     """
 
     def __init__(
@@ -41,8 +42,10 @@ class Devices:
         coins: SeededCoins,
         now_s: Callable[[], int],
         behaviour: Behaviour = PRESENT_AND_HONEST,
+        observed: ObservedUsers | None = None,
     ) -> None:
         self.population = population
+        self.observed = ObservedUsers(population, fields=()) if observed is None else observed
         self.policy = policy
         self.coins = coins
         self.now_s = now_s
@@ -89,7 +92,9 @@ class Devices:
     def _encoded(self, number: int, chunk: int) -> _Records:
         start = chunk * _CHUNK
         people = self.population.in_round(number)
-        return _Records(people.columns(start, min(start + _CHUNK, self.population.size)))
+        columns = people.columns(start, min(start + _CHUNK, self.population.size))
+        self.observed.read(start, columns)
+        return _Records(columns)
 
     def _lies(self, ordinal: int) -> bool:
         """Return whether the device lies.

@@ -57,8 +57,10 @@ def columns_by(workers: int | None, expected: int = 0) -> FleetMaker:
     return opened
 
 
-def ray_by(workers: int | None) -> FleetMaker:
+def ray_by(workers: int | None, expected: int = 0) -> FleetMaker:
     """Make the columns fleet with that many concurrent tasks of Ray; None: one per core.
+
+    `expected` is as of `columns_by`; each worker meets its part of these users.
 
     Raises:
       InvalidParameter: less than one.
@@ -71,20 +73,20 @@ def ray_by(workers: int | None) -> FleetMaker:
         from askance_simulation.fleets.shards import Shards
 
         with joined(workers) as at_once:
-            fleet = ColumnFleet(devices, progress, Shards(at_once))
+            fleet = ColumnFleet(devices, progress, Shards(at_once), expected // at_once)
             yield OpenedFleet(fleet, lambda study: MemoryLog())
 
     return opened
 
 
-WORKED: dict[str, Callable[[int | None], FleetMaker]] = {"columns": columns_by, "ray": ray_by}
-"""Fleets whose work is shared out, by the number of workers."""
+WORKED: dict[str, Callable[[int | None, int], FleetMaker]] = {"columns": columns_by, "ray": ray_by}
+"""Fleets whose work is shared out, by the number of workers and of users to come."""
 
 FLEETS: dict[str, FleetMaker] = {
     "objects": _objects,
     "grpc": _grpc,
     "grpc-streams": _grpc_streams,
-    **{name: by(None) for name, by in WORKED.items()},
+    **{name: by(None, 0) for name, by in WORKED.items()},
 }
 
 
@@ -117,21 +119,21 @@ def fleet_by(name: str, workers: int | None, expected: int = 0) -> FleetMaker:
     known = FLEETS | LAWS
     if name not in known:
         raise unknown_name("fleet", name, known)
-    if name == "columns":
-        return columns_by(workers, expected)
-    if workers is None:
-        return known[name]
-    if name not in WORKED:
+    if name in WORKED:
+        return WORKED[name](workers, expected)
+    if workers is not None:
         raise InvalidParameter(
             f"workers: expected a fleet that has them ({', '.join(WORKED)}), found {name!r}"
         )
-    return WORKED[name](workers)
+    return known[name]
 
 
 def kept_ready(
     name: str, workers: int | None, cluster: str | None
-) -> AbstractContextManager[object]:
+) -> AbstractContextManager[int | None]:
     """Keep a fleet's machines ready for the length of a block, which may open the fleet many times.
+
+    The block is given the number of tasks at a time of a fleet on a cluster; None: of another.
 
     Args:
       name: the fleet's name.

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
 from functools import lru_cache
 from importlib import import_module
 from types import ModuleType
@@ -23,7 +25,8 @@ from askance_simulation.populations import Population
 _SHARD_S = 0.25  # what a shard should take: a hundred times what a task costs besides
 _LARGEST = 512  # chunks of a shard, however fast: a lost one is done again
 _AHEAD = 4  # shards a worker that may be out or done before the one that is waited for
-_RETRIES = 3  # of a shard whose worker or node is lost; it may have been the shard's own doing
+RETRIES = 3
+"""How often a task is run again whose worker or node is lost: it may have been the task's doing."""
 
 Remote = Any
 """A reference to what is in Ray's object store; Ray is optional, and so are its types."""
@@ -33,8 +36,8 @@ _SENT: WeakKeyDictionary[Population, tuple[object, Remote]] = WeakKeyDictionary(
 """References of the populations that were sent, and their Ray."""
 
 
-class LostShard(AskanceError):
-    """A shard could not be computed: its worker raised, or died again and again."""
+class LostResults(AskanceError):
+    """Results that could not be computed: their worker raised, or died again and again."""
 
 
 class Shards:
@@ -50,7 +53,7 @@ class Shards:
     def __init__(self, at_once: int) -> None:
         self._at_once = at_once
         self._ray = import_ray()
-        self._task = self._ray.remote(num_cpus=1, max_retries=_RETRIES)(compute)
+        self._task = self._ray.remote(num_cpus=1, max_retries=RETRIES)(compute)
 
     def run(self, work: ChunkWork) -> Iterator[ShardResult]:
         """Generate the results of all chunks of this work, in order."""
@@ -95,18 +98,10 @@ class Shards:
         """Return a task's result.
 
         Raises:
-          LostShard: nothing. AskanceError, MemoryError: what the worker raised.
+          LostResults, AskanceError, MemoryError: as of `raising_known_errors`.
         """
-        errors = self._ray.exceptions
-        try:
+        with raising_known_errors(f"chunks {shard.start} to {shard.stop - 1}"):
             found: tuple[ShardResult, float] = self._ray.get(task)
-        except errors.RayTaskError as error:
-            cause = error.cause
-            if isinstance(cause, AskanceError | MemoryError):
-                raise cause from None
-            raise _lost(shard, cause) from None
-        except errors.RayError as error:
-            raise _lost(shard, error) from None
         return found
 
 
@@ -126,10 +121,7 @@ def compute(sent: list[Remote], shard: range, version: str) -> tuple[ShardResult
     Raises:
       InvalidParameter: the worker has another version, whose results might be others.
     """
-    if version != __version__:
-        raise InvalidParameter(
-            f"cluster: expected askance {version} on every node, found {__version__}"
-        )
+    check_version(version)
     work = _work(*sent)
     began = time.perf_counter()
     return work.shard(shard), time.perf_counter() - began
@@ -149,7 +141,8 @@ def _people(population: Remote) -> Population:
 
 def _rest(work: ChunkWork) -> tuple[object, ...]:
     """Return all of a round's work but the population, in the order of its fields."""
-    return work.behaviour, work.randomizers, work.classes
+    _, *rest = (getattr(work, field.name) for field in fields(work))
+    return tuple(rest)
 
 
 def _next_size(chunks: int, seconds: float) -> int:
@@ -158,11 +151,44 @@ def _next_size(chunks: int, seconds: float) -> int:
     return max(1, min(wanted, 4 * chunks, _LARGEST))
 
 
-def _lost(shard: range, why: BaseException) -> LostShard:
+def check_version(version: str) -> None:
+    """Refuse to work in another version than the caller's.
+
+    Raises:
+      InvalidParameter: it is another.
+    """
+    if version != __version__:
+        raise InvalidParameter(
+            f"cluster: expected askance {version} on every node, found {__version__}"
+        )
+
+
+@contextmanager
+def raising_known_errors(work: str) -> Iterator[None]:
+    """Raise errors of Ray's as errors of ours, for the length of the block.
+
+    Args:
+      work: what is computed, in words.
+
+    Raises:
+      LostResults: nothing was returned. AskanceError, MemoryError: what the worker raised.
+    """
+    errors = import_ray().exceptions
+    try:
+        yield
+    except errors.RayTaskError as error:
+        cause = error.cause
+        if isinstance(cause, AskanceError | MemoryError):
+            raise cause from None
+        raise _lost(work, cause) from None
+    except errors.RayError as error:
+        raise _lost(work, error) from None
+
+
+def _lost(work: str, why: BaseException) -> LostResults:
     said = " ".join(str(why).split()) or "no more was said"
-    return LostShard(
-        f"cluster: expected the results of chunks {shard.start} to {shard.stop - 1}, found"
-        f" {type(why).__name__}: {said:.300}"
+    return LostResults(
+        f"cluster: expected the results of {work}, found {type(why).__name__}: {said:.300}"
     )
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
+from functools import partial
 from typing import Protocol
 
 from askance_client.errors import InvalidParameter
-from askance_simulation.cores import cores
+from askance_simulation.cores import cores, in_order
 from askance_simulation.fleets.chunks import ChunkWork, ShardResult
 
 _AT_ONCE = 16  # chunks of a shard
@@ -52,21 +51,8 @@ class Threads:
         shards = [chunks[first : first + size] for first in chunks[::size]]
         if self._workers == 1 or len(shards) == 1:
             return map(work.shard, shards)
-        return self._spread(work, shards)
-
-    def _spread(self, work: ChunkWork, shards: Sequence[range]) -> Iterator[ShardResult]:
-        out: deque[Future[ShardResult]] = deque()
-        with ThreadPoolExecutor(self._workers) as threads:
-            try:
-                for shard in shards:
-                    out.append(threads.submit(work.shard, shard, _TOGETHER))
-                    if len(out) > self._workers * _AHEAD:
-                        yield out.popleft().result()
-                while out:
-                    yield out.popleft().result()
-            finally:
-                for one in out:
-                    one.cancel()
+        drawn = partial(work.shard, together=_TOGETHER)
+        return in_order(drawn, shards, self._workers, _AHEAD)
 
 
 def check_workers(workers: int | None) -> None:

@@ -22,7 +22,7 @@ from askance_simulation.populations.labelled_bits import (
 )
 from askance_simulation.populations.masked_parity import masked_parity
 from askance_simulation.populations.numbers import numbers
-from askance_simulation.populations.observed import ObservedUsers
+from askance_simulation.populations.observed import Observation, ObservedUsers, ReadingSums
 from askance_simulation.populations.parities import parities
 from askance_simulation.populations.paths import paths
 from askance_simulation.populations.plane import plane
@@ -41,9 +41,11 @@ __all__ = [
     "Change",
     "DataSet",
     "DataSource",
+    "Observation",
     "ObservedUsers",
     "Population",
     "PopulationEntry",
+    "ReadingSums",
     "RecordReader",
     "RecordTypes",
     "categories",

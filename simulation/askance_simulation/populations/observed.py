@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
+from operator import add
 from threading import Lock
 from typing import Any
 
@@ -12,15 +13,68 @@ from askance_aggregator.queries import EncodedColumns, everywhere
 from askance_client.queries import Query, Schema
 from askance_simulation.populations.population import Population
 
+Stretch = tuple[int, int]
+"""First ordinal of a stretch of users, and the one past it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadingSums:
+    """Sums over users whose records were read; they add up over disjoint users.
+
+    Args:
+        stretches: the users, in ordinal order; no two stretches overlap or adjoin.
+        totals: exact totals, one per query of the `Observation`.
+        gaps: fields that some of these users do not have.
+    """
+
+    stretches: tuple[Stretch, ...]
+    totals: tuple[AnswerTotals, ...]
+    gaps: frozenset[str]
+
+    def __add__(self, other: ReadingSums) -> ReadingSums:
+        """Return the sums over the users of both, who are different ones."""
+        stretches: list[Stretch] = []
+        for start, stop in sorted(self.stretches + other.stretches):
+            if stretches and stretches[-1][1] == start:
+                start, _ = stretches.pop()
+            stretches.append((start, stop))
+        totals = tuple(map(add, self.totals, other.totals))
+        return ReadingSums(tuple(stretches), totals, self.gaps | other.gaps)
+
+    def meets(self, start: int, stop: int) -> bool:
+        """Return whether some of the users start .. stop-1 are among these."""
+        return any(first < stop and start < end for first, end in self.stretches)
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Specification of the sums that are taken of records as they are read, by any process.
+
+    Args:
+        queries: queries of which exact totals are taken.
+        fields: fields in which missing values are looked for.
+    """
+
+    queries: tuple[Query, ...]
+    fields: frozenset[str]
+
+    def sums(self, start: int, columns: EncodedColumns) -> ReadingSums:
+        """Sum the records of consecutive users, of whom `start` is the first one's ordinal."""
+        return ReadingSums(
+            ((start, start + columns.rows),),
+            tuple(sum_columns(self.queries, columns)),
+            frozenset(name for name in self.fields if not everywhere(columns.present[name])),
+        )
+
 
 class ObservedUsers:
     """Users of a study, as its judge reads them (`assessments.Users`).
 
-    A fleet is given `population`. When it has read every user's record in stretches that do not
-    overlap, the totals of the study's queries are known without another pass, and so are the fields
+    A fleet reads records of `population`, takes the sums that `observation` specifies where it
+    reads them, and gives these to `add`, or the records to `read`. When it has read every user's
+    record, the totals of the study's queries are known without another pass, and so are the fields
     that all users have; else, and of other queries, totals are computed when they are asked for.
-    They are the same integers either way. A population that changes from round to round is not
-    observed.
+    They are the same integers either way.
 
     Args:
         users: the population.
@@ -31,87 +85,82 @@ class ObservedUsers:
     def __init__(
         self,
         users: Population,
-        queries: Sequence[Query],
+        queries: Sequence[Query] = (),
         fields: Collection[str] | None = None,
     ) -> None:
-        self._users = users
-        self._queries = tuple(queries)
-        self._fields = frozenset(users.schema.fields if fields is None else fields)
-        self._gaps: set[str] = set()
-        self._read: dict[int, int] = {}  # first ordinal of a stretch -> the one past it
-        self._totals: dict[Query, AnswerTotals] = {}
+        self.population = users
+        self._observation = Observation(
+            tuple(queries), frozenset(users.schema.fields if fields is None else fields)
+        )
+        self._sums: ReadingSums | None = None
         self._lock = Lock()
 
-    def __reduce__(self) -> tuple[object, ...]:
-        """Pickle the users alone: what another process reads is not observed here."""
-        return ObservedUsers, (self._users, (), self._fields)
-
     @property
-    def population(self) -> Population:
-        """The users, whose records are summed as they are read."""
-        changes = self._users.drift is not None
-        return self._users if changes else replace(self._users, columns=self._columns)
+    def observation(self) -> Observation | None:
+        """The sums that are to be taken; None: no more, or of a population that changes."""
+        wanted = bool(self._observation.queries or self._observation.fields)
+        changes = self.population.drift is not None
+        return self._observation if wanted and not changes and not self._complete else None
+
+    def add(self, sums: ReadingSums) -> None:
+        """Add sums; those over a user who was read before are ignored."""
+        with self._lock:
+            if self._sums is None:
+                self._sums = sums
+            elif not any(self._sums.meets(*stretch) for stretch in sums.stretches):
+                self._sums += sums
+
+    def read(self, start: int, columns: EncodedColumns) -> None:
+        """Sum the records of consecutive users, of whom `start` is the first one's ordinal."""
+        observation, known = self.observation, self._sums
+        again = known is not None and known.meets(start, start + columns.rows)
+        if observation is not None and not again:
+            self.add(observation.sums(start, columns))
 
     @property
     def whole(self) -> frozenset[str]:
         """Fields of the study that all users were seen to have; of others it is not known."""
-        return self._fields - self._gaps if self._complete else frozenset()
+        if self._sums is None or not self._complete:
+            return frozenset()
+        return self._observation.fields - self._sums.gaps
 
     @property
     def schema(self) -> Schema:
         """Schema of the records."""
-        return self._users.schema
+        return self.population.schema
 
     @property
     def size(self) -> int:
         """Number of users."""
-        return self._users.size
+        return self.population.size
 
     @property
     def target(self) -> Any:
         """Hypothesis that the labels follow; None if there is none."""
-        return self._users.target
+        return self.population.target
 
     @property
     def unseen(self) -> Callable[[int], EncodedColumns] | None:
         """Maker of rows of users who were not asked; None if there are none."""
-        return self._users.unseen
+        return self.population.unseen
 
-    def stretches(self) -> Iterator[tuple[int, int]]:
+    def stretches(self) -> Iterator[Stretch]:
         """Generate stretches of ordinals: the first one of each and the one past it."""
-        return self._users.stretches()
+        return self.population.stretches()
 
     def columns(self, start: int, stop: int) -> EncodedColumns:
         """Return the records of a stretch."""
-        return self._users.columns(start, stop)
+        return self.population.columns(start, stop)
 
     def totals(self, queries: Sequence[Query]) -> list[AnswerTotals]:
         """Return the exact totals of queries over all users."""
-        if self._complete and all(query in self._totals for query in queries):
-            return [self._totals[query] for query in queries]
-        return self._users.totals(queries)
+        if self._sums is not None and self._complete:
+            known = dict(zip(self._observation.queries, self._sums.totals, strict=True))
+            if known.keys() >= set(queries):
+                return [known[query] for query in queries]
+        return self.population.totals(queries)
 
     @property
     def _complete(self) -> bool:
-        """True if each user's record was summed once."""
-        reached = 0
-        for start, stop in sorted(self._read.items()):
-            if start != reached:
-                return False
-            reached = stop
-        return reached == self.size
-
-    def _columns(self, start: int, stop: int) -> EncodedColumns:
-        columns = self._users.columns(start, stop)
-        if self._read.get(start) == stop:
-            return columns
-        found = sum_columns(self._queries, columns)
-        gaps = [name for name in self._fields if not everywhere(columns.present[name])]
-        with self._lock:
-            if self._read.get(start) is None:
-                self._read[start] = stop
-                self._gaps.update(gaps)
-                for query, totals in zip(self._queries, found, strict=True):
-                    before = self._totals.get(query)
-                    self._totals[query] = totals if before is None else before + totals
-        return columns
+        """True if each user's record was summed."""
+        return self._sums is not None and self._sums.stretches == ((0, self.size),)

@@ -56,7 +56,7 @@ def test_the_totals_of_the_pass_are_those_of_all_records(learner: str) -> None:
     assert queries
     users = ObservedUsers(people, queries)
     for start in (100_000, 0):  # out of order, in two parts
-        users.population.columns(start, min(start + 100_000, USERS))
+        users.read(start, people.columns(start, min(start + 100_000, USERS)))
     assert users._complete
     assert figures(users.totals(queries)) == figures(people.totals(queries))
 
@@ -76,7 +76,7 @@ def test_totals_are_right_however_records_were_read(stretches: list[tuple[int, i
     queries = queries_judged(study.learner)
     users = ObservedUsers(people, queries)
     for start, stop in stretches:
-        users.population.columns(start, stop)
+        users.read(start, people.columns(start, stop))
     assert figures(users.totals(queries)) == figures(people.totals(queries))
 
 
@@ -85,7 +85,7 @@ def test_users_who_change_from_round_to_round_are_not_observed() -> None:
     people = made.people(ask.Seed.of(4))
     study = made.study(people)
     users = ObservedUsers(people, queries_judged(study.learner))
-    assert users.population is people
+    assert users.observation is None
 
 
 def test_a_sum_past_64_bits_is_exact() -> None:

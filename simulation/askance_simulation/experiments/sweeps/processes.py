@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 
 from askance_client.errors import AskanceError
-from askance_simulation.experiments.sweeps.cells import Cell
 from askance_simulation.experiments.sweeps.jobs import Job, run_job
+from askance_simulation.experiments.sweeps.queues import shared_out
 from askance_simulation.experiments.sweeps.row_file import Row
 
 _QUEUED = 2  # trials of a worker that are submitted: it need not wait for the next one
@@ -23,7 +22,7 @@ def at_once(jobs: Sequence[Job], workers: int) -> Iterator[tuple[Job, Row]]:
       AskanceError: a process was killed, for the memory it took perhaps.
     """
     import multiprocessing  # of no use to a caller that runs one trial
-    from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+    from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
     others = set(multiprocessing.active_children())
@@ -32,23 +31,11 @@ def at_once(jobs: Sequence[Job], workers: int) -> Iterator[tuple[Job, Row]]:
         ProcessPoolExecutor(1, mp_context=spawn, initializer=_end_with_parent)
         for _ in range(min(workers, len(jobs)))
     ]
-    queues, ended = TrialQueues(jobs, len(pools)), False
-    running: dict[Future[Row], tuple[int, Job]] = {}
-
-    def start(worker: int) -> None:
-        job = queues.next(worker)
-        if job is not None:
-            running[pools[worker].submit(run_job, job)] = worker, job
-
+    ended = False
     try:
-        for worker in [*range(len(pools))] * _QUEUED:
-            start(worker)
-        while running:
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                worker, job = running.pop(future)
-                row = future.result()
-                start(worker)
-                yield job, row
+        yield from shared_out(
+            jobs, len(pools), lambda worker, job: pools[worker].submit(run_job, job), _QUEUED
+        )
         ended = True
     except BrokenProcessPool as error:
         raise AskanceError(
@@ -61,31 +48,6 @@ def at_once(jobs: Sequence[Job], workers: int) -> Iterator[tuple[Job, Row]]:
                 child.terminate()
         for pool in pools:
             pool.shutdown(cancel_futures=True)
-
-
-class TrialQueues:
-    """Trials that wait for their workers, cell by cell.
-
-    Args:
-      jobs: the trials, those of a cell one after another.
-      workers: how many.
-    """
-
-    def __init__(self, jobs: Sequence[Job], workers: int) -> None:
-        cells: dict[Cell, deque[Job]] = {}
-        for job in jobs:
-            cells.setdefault(job.cell, deque()).append(job)
-        self._cells = deque(cells.values())
-        self._own: list[deque[Job]] = [deque() for _ in range(workers)]
-
-    def next(self, worker: int) -> Job | None:
-        """Take the next trial of a worker; None: none is left."""
-        if not self._own[worker] and self._cells:
-            self._own[worker] = self._cells.popleft()
-        if self._own[worker]:
-            return self._own[worker].popleft()
-        longest = max(self._own, key=len)
-        return longest.pop() if longest else None
 
 
 def _end_with_parent() -> None:

@@ -23,6 +23,7 @@ from askance_simulation.experiments.sweeps.cells import (
 )
 from askance_simulation.experiments.sweeps.jobs import Job, Planned, planned, run_job
 from askance_simulation.experiments.sweeps.processes import at_once
+from askance_simulation.experiments.sweeps.ray_tasks import fill_by_parts, in_tasks
 from askance_simulation.experiments.sweeps.results import Sweep
 from askance_simulation.experiments.sweeps.row_file import Row, RowFile, opened
 from askance_simulation.fleets import FLEETS, LAWS, WORKED, kept_ready
@@ -80,8 +81,8 @@ def sweep(
       fleet: how devices are reached; rows say the same but for their seconds.
       seed: of the whole sweep.
       workers: processes, each with a trial at a time; None: one. A program that is not imported by
-        its name has to guard its start (`if __name__ == "__main__":`). The fleet "ray" runs one
-        trial after another; workers and cluster are as of `simulate`.
+        its name has to guard its start (`if __name__ == "__main__":`). On the fleet "ray", trials
+        at a time; None: one per core. A few large trials run there one after another, each on all.
       spread: without workers, processes that take over once the trials left are worth their start.
       cluster: address of a Ray; None: a local one.
       population: the users that all cells ask, as of `named`.
@@ -116,8 +117,8 @@ def sweep(
         jobs = _jobs(missing, makings, fleet, shared, max(processes, later), seed)
         start_s = _START_S + (time.perf_counter() - began) / later  # which plans its cells anew
         counted = _Counted(len(expected), len(rows), jobs, progress)
-        with kept_ready(fleet, shared, cluster):
-            rows += _kept(_made(jobs, processes, later, start_s), file, counted)
+        with kept_ready(fleet, shared, cluster) as tasks:
+            rows += _kept(_made(jobs, processes, later, start_s, tasks), file, counted)
     return _written(Sweep(tuple(rows)), out, path)
 
 
@@ -251,9 +252,11 @@ def _kept(made: Iterator[tuple[Job, Row]], file: RowFile | None, counted: _Count
 
 
 def _made(
-    jobs: Sequence[Job], processes: int, later: int, start_s: float
+    jobs: Sequence[Job], processes: int, later: int, start_s: float, tasks: int | None
 ) -> Iterator[tuple[Job, Row]]:
-    """Run trials in several processes at once, or first in this one and `later` in several."""
+    """Run trials as tasks, in several processes, or first in this one and `later` in several."""
+    if tasks is not None and not fill_by_parts(jobs, tasks):
+        return in_tasks(jobs, tasks)
     return at_once(jobs, processes) if processes > 1 else _one_by_one(jobs, later, start_s)
 
 

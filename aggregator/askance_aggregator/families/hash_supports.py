@@ -161,20 +161,24 @@ def _summed(
 
         N'[.., x_i, .., c] = sum over a_i of N[.., a_i, .., c + a_i x_i]
 
+    Index c stands first, and the digit that is summed second; the digit of x that takes its place
+    goes to the end, so that each sum is of long runs of numbers.
+
     Shape (leading q^(digits - 1),).
     """
-    done = 1  # how many leading parts of x there are, each with its own table
-    for later in range(digits - 1, 0, -1):
-        rest = power(q, later)
-        table = table.reshape(done, q, rest, q)
-        twice = np.concatenate((table, table), axis=-1)  # c + a x needs no remainder
-        summed = np.zeros((done, leading, rest, q), dtype=table.dtype)
+    table = np.ascontiguousarray(table.reshape(-1, q).T)
+    for _ in range(digits - 1):
+        rest = table.size // (q * q)
+        twice = np.concatenate((table, table)).reshape(2 * q, q, rest)  # c + a x needs no remainder
+        summed = np.empty((q, rest, leading), dtype=table.dtype)
         for x in range(leading):
-            for a in range(q):
+            total = twice[:q, 0].copy()
+            for a in range(1, q):
                 shift = a * x % q
-                summed[:, x] += twice[:, a, :, shift : shift + q]
-        table, done, leading = summed, done * leading, q
-    places = np.arange(q, dtype=np.int64)
-    table = table.reshape(done, q * q)
-    last = [table[:, places * q + places * x % q].sum(axis=1) for x in range(leading)]
+                total += twice[shift : shift + q, a]
+            summed[:, :, x] = total
+        table, leading = summed, q
+    table = table.reshape(q, q, -1)
+    places = np.arange(q)
+    last = [table[places * x % q, places].sum(axis=0) for x in range(leading)]
     return np.stack(last, axis=1).reshape(-1)

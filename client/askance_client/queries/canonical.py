@@ -41,3 +41,12 @@ def text(value: str) -> bytes:
     """The number of UTF-8 bytes, then the bytes."""
     encoded = value.encode("utf-8")
     return u32(len(encoded)) + encoded
+
+
+def texts(encoded: Sequence[bytes]) -> bytes:
+    """Encode a count, then that many texts, which are given as their UTF-8 bytes."""
+    sizes = [*map(len, encoded)]
+    before = {size: _U32(size) for size in set(sizes)}
+    parts = [_U32(len(encoded))] * (2 * len(encoded) + 1)
+    parts[1::2], parts[2::2] = map(before.__getitem__, sizes), encoded
+    return b"".join(parts)

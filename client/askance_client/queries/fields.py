@@ -13,10 +13,10 @@ from fractions import Fraction
 from functools import lru_cache
 from numbers import Real as RealNumber
 from operator import index
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from askance_client.errors import InvalidParameter
-from askance_client.queries.canonical import i64, text, u8, u32
+from askance_client.queries.canonical import i64, texts, u8, u32
 from askance_client.queries.exact import (
     Exact,
     ceil_to_grid,
@@ -36,7 +36,7 @@ from askance_client.queries.limits import (
 )
 
 FIELD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
-MISSING_TEXTS = ("", "?")  # how data files write "nothing here"
+MISSING_TEXTS = frozenset(("", "?"))  # how data files write "nothing here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,28 +158,26 @@ class Category:
 
     labels: tuple[str, ...]
     indices: dict[str, int] = field(init=False, repr=False, compare=False)
+    canonical: bytes = field(init=False, repr=False, compare=False)
 
     _tag: ClassVar[int] = 3
 
     def __init__(self, labels: Iterable[str | int]) -> None:
-        kept = tuple(_label(position, label) for position, label in enumerate(labels))
+        kept = _texts(labels)
+        encoded = _encode_labels(kept)
         if not 1 <= len(kept) <= MAX_LABELS:
             raise InvalidParameter(f"Category expects 1..{MAX_LABELS} labels, found {len(kept)}")
-        indices = {label: position for position, label in enumerate(kept)}
+        indices = dict(zip(kept, range(len(kept)), strict=True))
         if len(indices) < len(kept):
             raise InvalidParameter("Category expects distinct labels, found a label twice")
         object.__setattr__(self, "labels", _shared(kept))
         object.__setattr__(self, "indices", indices)
+        object.__setattr__(self, "canonical", u8(self._tag) + texts(encoded))
 
     @property
     def type(self) -> ValueType:
         """CATEGORY."""
         return ValueType(Kind.CATEGORY, 0, 0, len(self.labels) - 1, labels=self.labels)
-
-    @property
-    def canonical(self) -> bytes:
-        """Injective bytes."""
-        return u8(self._tag) + u32(len(self.labels)) + b"".join(map(text, self.labels))
 
     def encode(self, value: object) -> int | None:
         """The label's index; None where it is no label.
@@ -334,16 +332,36 @@ def _shared(labels: tuple[str, ...]) -> tuple[str, ...]:
     return labels
 
 
-def _label(position: int, label: object) -> str:
-    kept = label if isinstance(label, str) else str(_integer(f"label {position}", label))
+def _texts(labels: Iterable[str | int]) -> tuple[str, ...]:
+    kept = tuple(labels)
+    if {*map(type, kept)} <= {str}:
+        return cast(tuple[str, ...], kept)
+    return tuple(
+        label if isinstance(label, str) else str(_integer(f"label {position}", label))
+        for position, label in enumerate(kept)
+    )
+
+
+def _encode_labels(labels: Sequence[str]) -> list[bytes]:
+    """Encode labels as UTF-8, all of them in a few calls: there may be 2^16.
+
+    Raises:
+        InvalidParameter: a label is no Unicode text, stands for a missing value, or is too long.
+    """
     try:
-        size = len(kept.encode("utf-8"))
-    except UnicodeEncodeError:
+        encoded = [*map(str.encode, labels)]
+    except UnicodeEncodeError as error:
+        position = labels.index(error.object)
         raise InvalidParameter(f"label {position} is not valid Unicode text") from None
-    if kept.strip() in MISSING_TEXTS:
-        raise InvalidParameter(f'label {position} is "{kept}", which stands for a missing value')
+    if not MISSING_TEXTS.isdisjoint(map(str.strip, labels)):
+        position = [label.strip() in MISSING_TEXTS for label in labels].index(True)
+        raise InvalidParameter(
+            f'label {position} is "{labels[position]}", which stands for a missing value'
+        )
+    size = max(map(len, encoded), default=0)
     if size > MAX_LABEL_BYTES:
+        position = [*map(len, encoded)].index(size)
         raise InvalidParameter(
             f"label {position} expects at most {MAX_LABEL_BYTES} bytes, found {size}"
         )
-    return kept
+    return encoded

@@ -37,6 +37,7 @@ from askance_simulation.families.linear_hashes import hash_values
 from askance_simulation.families.tallies import tally_by_users
 
 _SUMS = 1 << 16  # sums of products of digits that a kernel has 16 bits for
+_NARROW = 1 << 16  # numbers of reports that a kernel computes in 16 bits
 _COUNTED = 1 << 18  # numbers of reports up to which each is counted where it is drawn
 
 
@@ -59,8 +60,9 @@ def _(randomizer: LinearHashing) -> Kernel | None:
     def load() -> Loaded:
         from askance_simulation.kernels import hashing  # numba is imported when it is used
 
+        compiled = hashing.draw_narrow if reports <= _NARROW else hashing.draw_wide
         own, other = randomizer.own, randomizer.other
-        return hashing.draw, (hashing.hashing_of(modulus, digits, own, other),)
+        return compiled, (hashing.hashing_of(modulus, digits, own, other),)
 
     reports = randomizer.vectors * modulus
     counted = reports if reports <= _COUNTED else 0

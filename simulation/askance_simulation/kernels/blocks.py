@@ -76,12 +76,24 @@ def columns_of(words: Any, each: int, room: Any, another: Any) -> None:
 
 
 @compiled
+def pairs_of(words: Any, each: int, room: Any) -> Any:
+    """Return the first two coins of each user in turn, where they are or copied."""
+    if each == 2:
+        return words
+    first, each_ = np.uint64(0), np.uint64(each)
+    for row in range(np.uint64(len(room) // 2)):
+        room[_TWO * row], room[_TWO * row + _ONE] = words[first], words[first + _ONE]
+        first += each_
+    return room
+
+
+@compiled
 def store_numbers(octets: Any, numbers: Any, width: int) -> None:
     """Write numbers as reports, big-endian.
 
     Args:
         octets: the reports' bytes in a row, shape (n * width,), uint8.
-        numbers: shape (n,), uint64.
+        numbers: shape (n,), uint64, or uint16 for a width of at most 2.
         width: bytes of a report.
     """
     if width == 1:

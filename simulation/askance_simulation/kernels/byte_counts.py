@@ -41,6 +41,42 @@ def add_bytes(octets: Any, sums: Any) -> None:
 
 
 @compiled
+def count_halves(numbers: Any, counted: Any, sums: Any) -> None:
+    """Count numbers of 16 bits in bytes, which fit a nearer cache than longer sums.
+
+    Args:
+        numbers: shape (n,), uint16, contiguous.
+        counted: counts modulo 256, shape (numbers there may be,), uint8.
+        sums: what the counts carry over is added there, of the same shape (see `add_carries`).
+    """
+    low, whole = np.uint64((1 << 16) - 1), len(numbers) // 4
+    words = numbers[: 4 * whole].view(np.uint64)
+    for row in range(whole):
+        word = words[row]
+        _count(word & low, counted, sums)
+        _count((word >> np.uint64(16)) & low, counted, sums)
+        _count((word >> np.uint64(32)) & low, counted, sums)
+        _count(word >> np.uint64(48), counted, sums)
+    for row in range(4 * whole, len(numbers)):
+        _count(np.uint64(numbers[row]), counted, sums)
+
+
+@inlined
+def _count(number: Any, counted: Any, sums: Any) -> None:
+    count = np.uint8(counted[number] + np.uint8(1))
+    counted[number] = count
+    if count == 0:
+        sums[number] += np.uint32(256)
+
+
+@compiled
+def add_carries(counted: Any, sums: Any) -> None:
+    """Add what `count_halves` has counted since its bytes were zero."""
+    for number in range(len(counted)):
+        sums[number] += counted[number]
+
+
+@compiled
 def add_bits(words: Any, sums: Any) -> None:
     """Add how many words have each bit, from the highest down.
 

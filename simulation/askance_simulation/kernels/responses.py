@@ -66,8 +66,14 @@ def respond(coin: Any, value: Any, own: Any, other: Any, shift: Any, factor: Any
 
     The constants of a `ResponseConstants` come one by one: a loop keeps them in registers.
     """
-    past = coin - own  # of no meaning where the own value is kept
-    rank = (((past << shift) >> _HALF) * factor) >> down
-    rank += np.uint64(past - rank * other >= other)
+    rank = rank_of(coin, own, other, shift, factor, down)
     drawn = rank + np.uint64(rank >= value)
     return value if coin < own else drawn
+
+
+@inlined
+def rank_of(coin: Any, own: Any, other: Any, shift: Any, factor: Any, down: Any) -> Any:
+    """Return the rank that a coin has among the other values, if it does not keep the own one."""
+    past = coin - own  # of no meaning where the own value is kept
+    rank = (((past << shift) >> _HALF) * factor) >> down
+    return rank + np.uint64(past - rank * other >= other)

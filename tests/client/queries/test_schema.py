@@ -344,6 +344,31 @@ def test_a_schema_is_accepted_at_its_limits() -> None:
     assert Category(["a" * 1024]).labels == ("a" * 1024,)
 
 
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (["a", "\ud800", "\udc00"], "label 1 is not valid Unicode text"),
+        (["a", "b", " ? "], 'label 2 is " ? ", which stands for a missing value'),
+        (["", "b"], 'label 0 is "", which stands for a missing value'),
+        (["a", "é" * 513, "b" * 1025], "label 1 expects at most 1024 bytes, found 1026"),
+        ([3, 1.5], "label 1 expects an integer, found float"),
+        ([3, "3"], "Category expects distinct labels, found a label twice"),
+        ([], "Category expects 1..65536 labels, found 0"),
+    ],
+)
+def test_a_label_that_cannot_be_is_named_by_its_place(labels: list[str | int], said: str) -> None:
+    with pytest.raises(InvalidParameter) as refused:
+        Category(labels)
+    assert str(refused.value) == said
+
+
+def test_labels_are_written_with_their_number_and_sizes() -> None:
+    labels = ("a", "é" * 512, "bb", "7")
+    expected = b"".join(len(one.encode()).to_bytes(4, "big") + one.encode() for one in labels)
+    assert Category((*labels[:3], 7)).canonical == b"\3\0\0\0\4" + expected
+    assert Label(labels).canonical == b"\4\0\0\0\4" + expected
+
+
 def test_an_integer_too_long_to_write_is_still_only_a_value() -> None:
     schema = Schema("s", 1, c=CATEGORY, i=Integer(0, 3), b=Bit())
     record = schema.encode({"c": 1 << 20000, "i": 1 << 20000, "b": 1 << 20000})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ import pytest
 from askance_aggregator.families import family_of, hypercube_response
 from askance_client.randomizers import Randomizer
 from askance_client.randomizers.hypercube_draws import patterns_within, rank_words
-from askance_simulation.families import draw, fused
+from askance_client.randomizers.linear_hashing import MAX_HASHED
+from askance_simulation.families import draw, fused, linear_hashing
 from askance_simulation.families.hypercube_response import _edges
 from tests.simulation.fleets.test_column_draws import HALF, ONE, RANDOMIZERS, TWO, column_of
 
@@ -85,6 +87,40 @@ def test_coins_that_round_lie_behind_those_that_randomize(name: str) -> None:
     for users in (fused.LEAST_USERS - 1, fused.LEAST_USERS):
         drawn = fused.counter(randomizer, users).draw(levels, words)
         assert np.array_equal(drawn, draw(randomizer, levels, coins))
+
+
+@pytest.mark.parametrize("name", RANDOMIZERS)
+@pytest.mark.usefixtures("numba")
+def test_equal_reports_are_counted_however_many_there_are(name: str) -> None:
+    randomizer, rng = RANDOMIZERS[name], np.random.default_rng(12)
+    level = int(rng.integers(0, min(randomizer.levels, 1 << 62)))
+    coins = np.repeat(coins_of(randomizer, 2, rng)[1:], 1300, axis=0)
+    ours = fused.counter(randomizer, fused.LEAST_USERS)
+    reports = ours.draw(column_of(randomizer, [level] * 1300), coins)
+    assert (reports == reports[0]).all()
+    tally = 1300 * family_of(randomizer).tally(reports[:1])
+    assert np.array_equal(fused.counts_of(randomizer, ours.sums()), tally)
+
+
+def test_sums_of_products_of_digits_fit_16_bits() -> None:
+    """The greatest sum of every hash that has a kernel (see `kernels.hashing._multiply`)."""
+    compared = 0
+    for q in range(2, 256):
+        most = max(some for some in range(1, 16) if q**some <= 1 << 15)
+        digits = 2
+        while q ** (digits - 1) < MAX_HASHED and digits * (q - 1) ** 2 < linear_hashing._SUMS:
+            parts = -(-digits // most)
+            each = -(-digits // parts)
+            sizes = [each] * (parts - 1) + [digits - each * (parts - 1)]
+            assert sum(map(partial(greatest_sum, q), sizes)) < 1 << 16
+            digits, compared = digits + 1, compared + 1
+    assert compared > 500
+
+
+def greatest_sum(q: int, digits: int) -> int:
+    """Sum the products of a part whose number and cell are q^digits - 1."""
+    lefts = [q ** (digits - place) - 1 for place in range(digits)]
+    return (q - 1) * (q - 1 + sum(lefts[1:]))
 
 
 @pytest.mark.parametrize("components", [2, 9, 64])

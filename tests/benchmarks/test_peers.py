@@ -160,8 +160,8 @@ def test_our_fleets_are_asked_the_same(load: Load, question: str) -> None:
     assert (row.whose, row.question) == ("askance", question)
     assert row.protocol.startswith("columns, ")
     assert row.per_s == pytest.approx(row.users / row.seconds)
-    optimum = {"cells-16": 3.13, "mean": 4.49, "vector-100": 468.3}[question]
-    assert row.n_mse == pytest.approx(optimum, rel=0.6)
+    stated = {"cells-16": 3.02, "mean": 4.45, "vector-100": 468.0}[question]
+    assert row.n_mse == pytest.approx(stated, rel=0.6)
 
 
 def test_a_ratio_is_to_the_fastest_peer_with_the_same_error(load: Load) -> None:

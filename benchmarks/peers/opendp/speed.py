@@ -18,8 +18,6 @@ from peers.measuring import Shares, tell
 from peers.opendp.accuracy import bit_vector, categorical
 from peers.questions import EPS, Answer, Question, speeds
 
-BIT_CELLS = 1024  # up to here: a vector of 16,384 bits takes a sixth of a second a user
-
 
 def offered(question: Question) -> Iterator[tuple[str, Answer]]:
     """Yield randomized response of a Boolean or category, of its bits, or Laplace on numbers."""
@@ -31,8 +29,7 @@ def offered(question: Question) -> Iterator[tuple[str, Answer]]:
     if question.values == 2:
         yield "randomized_response_bool", boolean(dp)
     yield "randomized_response", categorical(dp, EPS, question.values)
-    if question.values <= BIT_CELLS:
-        yield "randomized_response_bitvec", bit_vector(dp, EPS, question.values)
+    yield "randomized_response_bitvec", bit_vector(dp, EPS, question.values)
 
 
 def boolean(dp: Any) -> Answer:

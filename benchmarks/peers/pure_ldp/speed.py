@@ -17,7 +17,7 @@ from peers.pure_ldp.accuracy import PROTOCOLS, collect, sides
 from peers.questions import EPS, Answer, Question, speeds
 
 HASH_CELLS = 64  # up to here: optimal local hashing hashes every cell for every user
-FAST_CELLS = 1024  # up to here: fast local hashing takes 17 s to prepare 16,384 cells
+FAST_CELLS = 1024  # up to here: 16,384 cells take half a minute to prepare and seconds to decode
 
 
 def offered(question: Question) -> Iterator[tuple[str, Answer]]:

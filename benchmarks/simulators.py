@@ -11,13 +11,14 @@ how they are made) and are timed inside them, one after the other:
 Rates are compared, so that slow simulators have fewer users. Some of what is fast is not as exact
 (k-ary response over 1,024 cells needs a hundred times the users); so the error stands beside, as
 n x MSE of a share or component, which does not depend on the number of users. A ratio is ours over
-the fastest peer whose n x MSE is at most 1.25 times ours.
+the fastest peer whose n x MSE is at most 1.25 times ours, or not measurably more than that.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -49,6 +50,7 @@ USERS = {  # (fleet, components of a user): how many
 ROUNDS = 3
 JUDGED = 1_000  # users of each study whose error is averaged
 SAME_ERROR = 1.25  # n x MSE over ours, at most
+SURE = 2.0  # standard errors by which a greater n x MSE exceeds that
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +177,12 @@ def rows_of(
     return rows, skipped
 
 
+def same_error(own: Row, peer: Row) -> bool:
+    """Return whether a peer's error is like ours: doubt is in favour of the peer."""
+    most, doubt = SAME_ERROR * own.n_mse, math.hypot(SAME_ERROR * own.n_mse_se, peer.n_mse_se)
+    return peer.n_mse <= most + SURE * doubt
+
+
 def ratios(table: Sequence[Row]) -> list[Ratio]:
     """Compute the ratio of each of our rows to the best peer's; without such a peer, none."""
     found = []
@@ -184,9 +192,7 @@ def ratios(table: Sequence[Row]) -> list[Ratio]:
         peers = [
             row
             for row in table
-            if row.whose != "askance"
-            and row.question == own.question
-            and row.n_mse <= SAME_ERROR * own.n_mse
+            if row.whose != "askance" and row.question == own.question and same_error(own, row)
         ]
         if peers:
             best = max(peers, key=lambda row: row.per_s)

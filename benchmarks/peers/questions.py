@@ -81,7 +81,7 @@ class Effort:
     degrees: int
 
 
-EFFORTS = {"full": Effort(0.4, 1, 1000), "quick": Effort(0.01, 10, 50)}
+EFFORTS = {"full": Effort(0.25, 1, 4000), "quick": Effort(0.01, 10, 50)}
 
 
 @dataclass(frozen=True, slots=True)

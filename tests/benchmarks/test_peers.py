@@ -168,7 +168,7 @@ def test_a_ratio_is_to_the_fastest_peer_with_the_same_error(load: Load) -> None:
     simulators = load("simulators")
 
     def row(whose: str, question: str, how: str, users: int, n_mse: float) -> object:
-        return simulators.Row(whose, "1", question, how, users, 1.0, n_mse, 0.1)
+        return simulators.Row(whose, "1", question, how, users, 1.0, n_mse, 0.01 * n_mse)
 
     own = row("askance", "cells-2", "columns, a response", 1000, 4.0)
     (ratio,) = simulators.ratios(
@@ -176,8 +176,8 @@ def test_a_ratio_is_to_the_fastest_peer_with_the_same_error(load: Load) -> None:
             own,
             row("askance", "mean", "columns, a response", 1000, 4.0),
             row("some", "cells-2", "exact", 50, 3.0),
-            row("some", "cells-2", "as exact", 100, 5.0),
-            row("other", "cells-2", "fast", 200, 5.1),
+            row("some", "cells-2", "as exact", 100, 5.1),  # 1.4 standard errors over 1.25 times 4
+            row("other", "cells-2", "fast", 200, 5.2),  # 2.8
             row("other", "cells-16", "as exact", 400, 4.0),
             row("other", "mean", "fast", 400, 8.0),
         ]

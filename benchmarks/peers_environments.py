@@ -50,7 +50,11 @@ class Skipped:
 
 
 def run_peers(
-    script: str, peers: Sequence[str], environments: Path | None, effort: str
+    script: str,
+    peers: Sequence[str],
+    environments: Path | None,
+    effort: str,
+    questions: Sequence[str] = (),
 ) -> tuple[list[Ran], list[Skipped]]:
     """Run one script of each of the peers, one after the other.
 
@@ -59,11 +63,12 @@ def run_peers(
       peers: names of the peers.
       environments: the folder with an environment a peer; None: all are absent.
       effort: "full" or "quick".
+      questions: names that "speed" is given.
     """
     ran: list[Ran] = []
     skipped: list[Skipped] = []
     for peer in peers:
-        told = _run(script, peer, environments, effort)
+        told = _run(script, peer, environments, (effort, *questions))
         if isinstance(told, Ran):
             ran.append(told)
         else:
@@ -71,13 +76,15 @@ def run_peers(
     return ran, skipped
 
 
-def _run(script: str, peer: str, environments: Path | None, effort: str) -> Ran | Skipped:
+def _run(
+    script: str, peer: str, environments: Path | None, arguments: Sequence[str]
+) -> Ran | Skipped:
     if environments is None:
         return Skipped(peer, "no --peers FOLDER")
     python = (environments / peer / "bin" / "python").absolute()
     if not python.exists():
         return Skipped(peer, f"no environment {peer!r} in the folder of --peers")
-    command = [str(python), "-m", f"peers.{peer}.{script}", effort]
+    command = [str(python), "-m", f"peers.{peer}.{script}", *arguments]
     done = _within_time(command)
     if done is None:
         return Skipped(peer, f"{script} took more than {WITHIN_S:.0f} s")

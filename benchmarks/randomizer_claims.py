@@ -14,7 +14,7 @@ from randomizer_means import MeanRow
 from simulators import Row as SpeedRow
 
 FAR = 5.0  # standard errors at which what was measured is not what is stated
-SPEEDS = {"predicate": 10e6, "frequency": 3e6}  # users a second, at least
+SPEEDS = {"cells-2": 10e6, "cells-1024": 3e6}  # users a second, at least
 ENOUGH = 500_000  # users
 NEAR_OPTIMUM = {64: 1.01, 1024: 1.03}  # by cells; at epsilon .5 to 4
 CLOSE_TO_DUCHI, CLOSE_TO_LIMIT, CLOSE_TO_PRIOR = 1e-6, 0.01, 0.001

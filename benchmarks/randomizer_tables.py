@@ -172,16 +172,16 @@ def _of_cell_limits(rows: Sequence[CellLimit]) -> Table:
 
 def _of_speed(rows: Sequence[SpeedRow]) -> Table:
     table = _table("Users a second, simulated", ["question", "whose", "how"])
-    for name in ("users", "users/s", "greatest error of a share"):
+    for name in ("users", "users/s", "n x MSE"):
         table.add_column(name, justify="right", no_wrap=True)
-    for row in sorted(rows, key=lambda row: (row.question != "predicate", -row.per_s)):
+    for row in sorted(rows, key=lambda row: (row.question != "cells-2", -row.per_s)):
         table.add_row(
             row.question,
             f"{row.whose} {row.version}",
             row.protocol,
             f"{row.users:,}",
             f"{row.per_s:,.0f}",
-            f"{row.error:.2g}",
+            f"{row.n_mse:.4g}",
         )
     return table
 

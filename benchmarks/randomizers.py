@@ -30,7 +30,7 @@ import randomizer_claims as claims
 import randomizer_pictures as pictures
 import randomizer_tables as tables
 from peers_accuracy import Accuracy, peers_accuracy
-from peers_environments import Skipped, run_peers
+from peers_environments import Skipped
 from randomizer_cells import FrequencyRow, SignedRow, frequency_rows, signed_rows
 from randomizer_claims import Claim
 from randomizer_devices import DeviceRow, device_rows
@@ -44,12 +44,11 @@ from randomizer_limits import (
 )
 from randomizer_means import MeanRow, mean_rows, of_adult, skewed
 from randomizer_sets import SetRow, set_rows
-from simulators import PEERS as SIMULATORS
-from simulators import USERS as SIMULATED
 from simulators import Row as SpeedRow
-from simulators import ours
+from simulators import rows_of
 
 SECTIONS = ("means", "frequencies", "signed", "limits", "users", "speed", "devices", "sets")
+SIMULATED = ("cells-2", "cells-1024")  # questions of `simulators.py`
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,15 +175,8 @@ def measured(
         found.users += parity.rows(epsilons, effort.dimensions, effort.parity)
 
     def speed() -> None:
-        found.speed += [
-            ours(*which, count)
-            for which, count in SIMULATED[effort.name].items()
-            if which[0] == "columns"
-        ]
-        ran, absent = run_peers("speed", SIMULATORS, environments, effort.name)
-        found.speed += [
-            SpeedRow(whose=one.peer, version=one.version, **row) for one in ran for row in one.rows
-        ]
+        rows, absent = rows_of(SIMULATED, environments, effort.name, ("columns",))
+        found.speed += rows
         found.skipped += absent
 
     def devices() -> None:

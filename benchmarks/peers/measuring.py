@@ -1,4 +1,4 @@
-"""Parts that all peers' scripts share: users, clock and computation of errors.
+"""Parts that all peers' scripts share: users and computation of errors.
 
 A peer's script runs in an environment that has neither askance nor anything else of this repository
 but this folder, so only the standard library and numpy stand here. It is started in `benchmarks/`
@@ -8,8 +8,7 @@ as a module (`python -m peers.NAME.speed`) and prints one JSON object.
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Any
@@ -17,34 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-CELLS = 1024  # of the frequency question whose speed is measured
 SEED = 20080  # of all users' records
-YES = 0.3  # of the users, when one predicate is asked
-ROUNDS = 3
 EPSILONS = {"full": (0.5, 1.0, 2.0, 3.0, 4.0), "quick": (1.0,)}
 SIZES = {"full": (64, 1024), "quick": (16,)}
 
 Shares = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Speed:
-    """Duration of one simulated question: randomized, aggregated and decoded.
-
-    Args:
-      question: "predicate" or "frequency".
-      protocol: the peer's own name of what it did.
-      users: how many answered.
-      seconds: the best of three rounds, inside the peer's process, imports and data excluded.
-      error: the greatest distance of a share from the truth in the last round; what is far off was
-        not the same question.
-    """
-
-    question: str
-    protocol: str
-    users: int
-    seconds: float
-    error: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +61,6 @@ def cells(users: int, k: int) -> NDArray[np.int64]:
     return np.random.default_rng(SEED).choice(k, size=users, p=weights / weights.sum())
 
 
-def bits(users: int) -> NDArray[np.int64]:
-    """Return all users' answers to one predicate."""
-    return (np.random.default_rng(SEED).random(users) < YES).astype(np.int64)
-
-
 def numbers(users: int) -> Shares:
     """Return all users' numbers in [-1, 1]: skewed, with a mean near -3/7."""
     return np.random.default_rng(SEED).beta(2, 5, users) * 2 - 1
@@ -112,27 +83,6 @@ class Size:
 def shares(values: NDArray[np.int64], k: int) -> Shares:
     """Return the truth: the share of each cell."""
     return np.bincount(values, minlength=k) / len(values)
-
-
-def speed(
-    question: str,
-    protocol: str,
-    values: NDArray[np.int64],
-    work: Callable[[list[int]], Sequence[float] | Shares],
-) -> Speed:
-    """Time `work` on the list of all users' cells; it returns the share of each cell.
-
-    Where it answers with one number, that is the share of cell 1.
-    """
-    given: list[int] = values.tolist()
-    best, found = float("inf"), np.zeros(1)
-    for _ in range(ROUNDS):
-        began = time.perf_counter()
-        answer = work(given)
-        best = min(best, time.perf_counter() - began)
-        found = np.asarray(answer, float)
-    truth = np.mean(values == 1) if len(found) == 1 else shares(values, len(found))
-    return Speed(question, protocol, len(values), best, float(np.abs(found - truth).max()))
 
 
 def accuracy(
@@ -169,7 +119,7 @@ def _mean_and_se(each: Shares) -> tuple[float, float]:
     return float(each.mean()), float(each.std(ddof=1) / np.sqrt(len(each)))
 
 
-def tell(distribution: str, rows: Iterable[Speed | Accuracy]) -> None:
+def tell(distribution: str, rows: Iterable[Any]) -> None:
     """Print a script's result, with the version of the installed peer."""
     told: dict[str, Any] = {"version": version(distribution), "rows": [asdict(r) for r in rows]}
     print(json.dumps(told))

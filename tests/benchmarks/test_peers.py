@@ -67,14 +67,39 @@ def test_a_mean_has_an_error_of_its_own(load: Load) -> None:
     assert row.bias == pytest.approx(0.2)
 
 
-def test_a_speed_says_how_far_off_its_answer_was(load: Load) -> None:
-    measuring = load("peers.measuring")
-    values = np.array([1, 0, 0, 0])
-    row = measuring.speed("predicate", "some", values, lambda given: [sum(given) / 4 + 0.125])
-    assert (row.users, row.error) == (4, 0.125)
+def test_a_speed_has_enough_users_and_n_mse_of_parts(load: Load) -> None:
+    questions = load("peers.questions")
+    effort = questions.Effort(seconds=0.0, less=1, degrees=3)
+
+    def exact_but(error: float) -> Callable[[list[int]], np.ndarray]:
+        return lambda given: np.bincount(given, minlength=2) / len(given) + [error, -error]
+
+    row = questions.measured("cells-2", "some", exact_but(0.1), effort, 60, 10_000)
+    assert (row.users, row.question) == (60, "cells-2")
     assert row.seconds > 0
-    whole = measuring.speed("frequency", "some", values, lambda _: np.array([0.5, 0.5]))
-    assert whole.error == 0.25
+    assert row.n_mse == pytest.approx(20 * 0.01)  # three parts of 20 users
+    assert row.n_mse_se == pytest.approx(row.n_mse * (2 / 3) ** 0.5)
+    slow = questions.Effort(seconds=1e9, less=1, degrees=1)
+    row = questions.measured("cells-2", "some", exact_but(0.0), slow, 60, 1000)
+    assert (row.users, row.n_mse) == (1000, 0)
+
+
+def test_every_question_knows_its_truth(load: Load) -> None:
+    for name, question in load("peers.questions").QUESTIONS.items():
+        records = question.drawn(50)
+        truth = question.truth(records)
+        assert (len(records), len(truth)) == (50, question.values), name
+        assert np.abs(truth).max() <= 1
+        assert question.mean or truth.sum() == pytest.approx(1)
+
+
+def test_what_a_peer_lacks_is_told(load: Load, tmp_path: Path) -> None:
+    row = {"question": "mean", "protocol": "Laplace", "users": 10, "seconds": 0.1}
+    told = json.dumps({"version": "1", "rows": [row | {"n_mse": 8.0, "n_mse_se": 0.5}]})
+    folder = environment(tmp_path, "pfl", f"echo '{told}'")
+    rows, skipped = load("simulators").rows_of(["mean", "cells-2"], folder, "quick", ())
+    assert [(one.whose, one.question, one.per_s) for one in rows] == [("pfl", "mean", 100)]
+    assert {one.peer: one.reason for one in skipped}["pfl"] == "no local mechanism for cells-2"
 
 
 def test_who_is_absent_is_told_with_the_reason(load: Load, tmp_path: Path) -> None:
@@ -129,24 +154,36 @@ def test_what_a_script_prints_last_is_read(load: Load, tmp_path: Path) -> None:
     assert accuracy.best(rows, "mean", 2.0, None) is None
 
 
-@pytest.mark.parametrize(
-    ("fleet", "question"), [("columns", "predicate"), ("columns", "frequency")]
-)
-def test_our_fleets_are_asked_the_same(load: Load, fleet: str, question: str) -> None:
-    row = load("simulators").ours(fleet, question, 300)
-    assert (row.whose, row.question, row.users) == ("askance", question, 300)
-    assert row.protocol.startswith(f"{fleet}, ")
-    assert row.per_s == pytest.approx(300 / row.seconds)
-    assert 0 < row.error < 1
+@pytest.mark.parametrize("question", ["cells-16", "mean", "vector-100"])
+def test_our_fleets_are_asked_the_same(load: Load, question: str) -> None:
+    (row,) = load("simulators").ours(question, "quick", ("columns",))
+    assert (row.whose, row.question) == ("askance", question)
+    assert row.protocol.startswith("columns, ")
+    assert row.per_s == pytest.approx(row.users / row.seconds)
+    stated = {"cells-16": 3.02, "mean": 4.45, "vector-100": 468.0}[question]
+    assert row.n_mse == pytest.approx(stated, rel=0.6)
 
 
-def test_a_ratio_is_of_users_a_second_at_one_question(load: Load) -> None:
+def test_a_ratio_is_to_the_fastest_peer_with_the_same_error(load: Load) -> None:
     simulators = load("simulators")
-    own = simulators.Row("askance", "1", "predicate", "columns, a response", 1000, 0.5, 0.1)
-    peer = simulators.Row("some", "2", "predicate", "theirs", 100, 0.25, 0.1)
-    other = simulators.Row("some", "2", "frequency", "theirs", 100, 0.25, 0.1)
-    (ratio,) = simulators.ratios([own, peer, other])
-    assert (ratio.fleet, ratio.peer, ratio.ratio) == ("columns", "some", 5.0)
+
+    def row(whose: str, question: str, how: str, users: int, n_mse: float) -> object:
+        return simulators.Row(whose, "1", question, how, users, 1.0, n_mse, 0.01 * n_mse)
+
+    own = row("askance", "cells-2", "columns, a response", 1000, 4.0)
+    (ratio,) = simulators.ratios(
+        [
+            own,
+            row("askance", "mean", "columns, a response", 1000, 4.0),
+            row("some", "cells-2", "exact", 50, 3.0),
+            row("some", "cells-2", "as exact", 100, 5.1),  # 1.4 standard errors over 1.25 times 4
+            row("other", "cells-2", "fast", 200, 5.2),  # 2.8
+            row("other", "cells-16", "as exact", 400, 4.0),
+            row("other", "mean", "fast", 400, 8.0),
+        ]
+    )
+    assert (ratio.question, ratio.fleet, ratio.ratio) == ("cells-2", "columns", 10.0)
+    assert (ratio.peer, ratio.protocol) == ("some", "as exact")
 
 
 @pytest.mark.slow
@@ -154,6 +191,7 @@ def test_the_program_runs_without_peers(load: Load, capsys: pytest.CaptureFixtur
     simulators = load("simulators")
     assert simulators.main(["--quick", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert len(told["rows"]) == 4
+    questions = load("peers.questions").QUESTIONS
+    assert len(told["rows"]) == 2 * len(questions)
     assert {one["peer"] for one in told["skipped"]} == set(simulators.PEERS)
     assert all(row["per_s"] > 0 for row in told["rows"])

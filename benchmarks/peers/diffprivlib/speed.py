@@ -1,7 +1,9 @@
-"""Users per second of diffprivlib: one JSON object on stdout; argv "full" or "quick".
+"""Users per second of diffprivlib: one JSON object on stdout; argv is the effort and the questions.
 
-Run in an environment of its own as `peers.diffprivlib.speed` (see `peers.measuring`). It has a
-mechanism for one bit and none for a frequency; aggregating and decoding are left to the caller.
+Run in an environment of its own as `peers.diffprivlib.speed` (see `peers.questions`). One object of
+a mechanism for all users, one call per value; aggregating and decoding are left to the caller. Its
+exponential mechanism with equal utilities is k-ary response; it sums over the cells in Python and
+needs the utility of every pair of them, so it is asked about up to 64.
 """
 
 from __future__ import annotations
@@ -9,27 +11,60 @@ from __future__ import annotations
 import importlib
 import math
 import sys
+from collections.abc import Iterator
+from itertools import combinations
 from typing import Any
 
-from peers.measuring import SEED, Speed, bits, speed, tell
+import numpy as np
+from peers.measuring import SEED, Shares, tell
+from peers.questions import EPS, Answer, Question, speeds
 
-EPS = 1.0
-USERS = {"full": 200_000, "quick": 2_000}
+MOST_CELLS = 64
 
 
-def main(effort: str) -> list[Speed]:
-    """Return the Binary mechanism, one object for all users, one call per user."""
-    mechanisms: Any = importlib.import_module("diffprivlib.mechanisms")
-    binary = mechanisms.Binary(epsilon=EPS, value0="no", value1="yes", random_state=SEED)
-    truthful = math.exp(EPS) / (1 + math.exp(EPS))
-    names = ("no", "yes")
+def offered(question: Question) -> Iterator[tuple[str, Answer]]:
+    """Yield the mechanisms that are unbiased: of a bit, a category, and numbers."""
+    peer: Any = importlib.import_module("diffprivlib.mechanisms")
+    k = question.values
+    if question.mean:
+        for name in ("Laplace", "Staircase"):
+            # A vector's components are asked with equal parts of EPS.
+            mechanism = getattr(peer, name)(epsilon=EPS / k, sensitivity=2.0, random_state=SEED)
+            yield f"{name}, of each number", numbers(mechanism)
+        return
+    names = [str(cell) for cell in range(k)]
+    if k == 2:
+        binary = peer.Binary(epsilon=EPS, value0=names[0], value1=names[1], random_state=SEED)
+        yield "Binary", categories(binary, names)
+    if k <= MOST_CELLS:
+        pairs = [(*pair, 1.0) for pair in combinations(names, 2)]
+        made = peer.ExponentialCategorical(epsilon=EPS, utility_list=pairs, random_state=SEED)
+        yield "ExponentialCategorical", categories(made, names)
 
-    def answer(values: list[int]) -> list[float]:
-        told = sum(binary.randomise(names[value]) == "yes" for value in values) / len(values)
-        return [(told - (1 - truthful)) / (2 * truthful - 1)]
 
-    return [speed("predicate", "Binary", bits(USERS[effort]), answer)]
+def categories(mechanism: Any, names: list[str]) -> Answer:
+    """Make what asks for every user's cell and decodes k-ary response."""
+    k = len(names)
+    truthful = math.exp(EPS) / (k - 1 + math.exp(EPS))
+    other = (1 - truthful) / (k - 1)
+
+    def answer(values: list[int]) -> Shares:
+        told = [int(mechanism.randomise(names[value])) for value in values]
+        return (np.bincount(told, minlength=k) / len(values) - other) / (truthful - other)
+
+    return answer
+
+
+def numbers(mechanism: Any) -> Answer:
+    """Make what asks for every number by itself, and averages."""
+
+    def answer(values: Any) -> Shares:
+        told = [mechanism.randomise(value) for value in np.ravel(values).tolist()]
+        found: Shares = np.reshape(told, (len(values), -1)).mean(axis=0)
+        return found
+
+    return answer
 
 
 if __name__ == "__main__":
-    tell("diffprivlib", main(sys.argv[1]))
+    tell("diffprivlib", speeds(offered, sys.argv[1:]))

@@ -37,9 +37,7 @@ class Listener:
 
 def main(effort: str) -> Iterator[Accuracy]:
     """Measure every protocol with one report per user, at every epsilon and number of cells."""
-    listener = Listener(_module("estimators.Histogram_estimator").MI)
-    for name in ORACLES:
-        _oracle(name).MI = listener
+    listener = listening()
     _seed()
     for k in SIZES[effort]:
         for eps in EPSILONS[effort]:
@@ -51,6 +49,14 @@ def main(effort: str) -> Iterator[Accuracy]:
                     for _ in range(size.repetitions)
                 ]
                 yield from accuracy(name, eps, values, k, found)
+
+
+def listening() -> Listener:
+    """Put a listener between all protocols and their inversion."""
+    listener = Listener(_module("estimators.Histogram_estimator").MI)
+    for name in ORACLES:
+        _oracle(name).MI = listener
+    return listener
 
 
 def protocols() -> dict[str, tuple[Draw, Decode]]:

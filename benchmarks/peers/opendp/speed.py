@@ -1,7 +1,8 @@
-"""Users per second of OpenDP: one JSON object on stdout; argv is "full" or "quick".
+"""Users per second of OpenDP: one JSON object on stdout; argv is the effort and the questions.
 
-Run in an environment of its own as `peers.opendp.speed` (see `peers.measuring`). OpenDP randomizes
-one value a call and leaves aggregating and decoding to the caller, so that is done here.
+Run in an environment of its own as `peers.opendp.speed` (see `peers.questions`). OpenDP randomizes
+and leaves aggregating and decoding to the caller, so that is done here. A category is randomized by
+a call of its own; numbers by one call for all users: a vector's entries have draws of their own.
 """
 
 from __future__ import annotations
@@ -9,51 +10,54 @@ from __future__ import annotations
 import importlib
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from peers.measuring import CELLS, Shares, Speed, bits, cells, speed, tell
+from peers.measuring import Shares, tell
+from peers.opendp.accuracy import bit_vector, categorical
+from peers.questions import EPS, Answer, Question, speeds
 
-EPS = 1.0
-USERS = {"full": (20_000, 2_000), "quick": (500, 50)}
 
-
-def main(effort: str) -> list[Speed]:
-    """Measure randomized response on a Boolean, and among 1,024 categories."""
+def offered(question: Question) -> Iterator[tuple[str, Answer]]:
+    """Yield randomized response of a Boolean or category, of its bits, or Laplace on numbers."""
     dp: Any = importlib.import_module("opendp.prelude")
     dp.enable_features("contrib")
-    one, many = (bits(USERS[effort][0]), cells(USERS[effort][1], CELLS))
-    return [
-        speed("predicate", "randomized_response_bool", one, boolean(dp)),
-        speed("frequency", "randomized_response", many, categorical(dp, CELLS)),
-    ]
+    if question.mean:
+        yield "laplace", laplace(dp, question)
+        return
+    if question.values == 2:
+        yield "randomized_response_bool", boolean(dp)
+    yield "randomized_response", categorical(dp, EPS, question.values)
+    yield "randomized_response_bitvec", bit_vector(dp, EPS, question.values)
 
 
-def boolean(dp: Any) -> Callable[[list[int]], list[float]]:
+def boolean(dp: Any) -> Answer:
     """Make Warner's response with exactly EPS."""
     truthful = math.exp(EPS) / (1 + math.exp(EPS))
     measurement = dp.m.make_randomized_response_bool(truthful)
 
     def answer(values: list[int]) -> list[float]:
         yes = sum(measurement(value == 1) for value in values) / len(values)
-        return [(yes - (1 - truthful)) / (2 * truthful - 1)]
+        share = (yes - (1 - truthful)) / (2 * truthful - 1)
+        return [1 - share, share]
 
     return answer
 
 
-def categorical(dp: Any, k: int) -> Callable[[list[int]], Shares]:
-    """Make k-ary randomized response with EPS."""
-    truthful = math.exp(EPS) / (k - 1 + math.exp(EPS))
-    other = (1 - truthful) / (k - 1)
-    measurement = dp.m.make_randomized_response(list(range(k)), truthful)
+def laplace(dp: Any, question: Question) -> Answer:
+    """Make Laplace noise on every component of every user."""
+    domain = dp.vector_domain(dp.atom_domain(T=float, nan=False))
+    scale = question.sensitivity / EPS
+    measurement = dp.m.make_laplace(domain, dp.l1_distance(T=float), scale=scale)
 
-    def answer(values: list[int]) -> Shares:
-        told = np.bincount([measurement(value) for value in values], minlength=k)
-        return (told / len(values) - other) / (truthful - other)
+    def answer(values: Any) -> Shares:
+        told = measurement(np.ravel(values).tolist())
+        found: Shares = np.reshape(told, (len(values), question.values)).mean(axis=0)
+        return found
 
     return answer
 
 
 if __name__ == "__main__":
-    tell("opendp", main(sys.argv[1]))
+    tell("opendp", speeds(offered, sys.argv[1:], first=200))

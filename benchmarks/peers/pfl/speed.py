@@ -1,10 +1,9 @@
-"""Users per second of pfl: one JSON object on stdout; argv is "full" or "quick".
+"""Users per second of pfl: one JSON object on stdout; argv is the effort and the questions.
 
-Run in an environment of its own as `peers.pfl.speed` (see `peers.measuring`). pfl trains models;
-the least it can be asked is a round of one cohort in which each user returns one number, with numpy
-and in one process. Three ways: the number itself, which is no privacy at all; the number after
-pfl's own local mechanism for pure epsilon (Laplace); and one randomized bit, drawn where a user
-trains.
+Run in an environment of its own as `peers.pfl.speed` (see `peers.questions`). pfl trains models;
+the least it can be asked is a round of one cohort in which each user returns one vector, with numpy
+and in one process. Two ways: pfl's own local mechanism for pure epsilon (Laplace) on a vector; and
+one randomized bit, drawn where a user trains, which is written here.
 """
 
 from __future__ import annotations
@@ -12,61 +11,81 @@ from __future__ import annotations
 import importlib
 import math
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from peers.measuring import SEED, Speed, bits, speed, tell
+from peers.measuring import SEED, Shares, tell
+from peers.questions import EPS, Answer, Question, speeds
 
-EPS = 1.0
-USERS = {"full": 20_000, "quick": 200}
+Told = Callable[[Any], Any]
 
 
-def main(effort: str) -> list[Speed]:
-    """Measure one round of each kind."""
-    values = bits(USERS[effort])
-    rows = []
-    for name, truthful, local in (
-        ("no privacy", 1.0, False),
-        ("Laplace mechanism, local", 1.0, True),
-        ("one randomized bit", math.exp(EPS) / (1 + math.exp(EPS)), False),
-    ):
-        cohort = Cohort(truthful, local_epsilon=EPS if local else None)
-        rows.append(speed("predicate", name, values, cohort.answer))
-    return rows
+def offered(question: Question) -> Iterator[tuple[str, Answer]]:
+    """Yield rounds of both kinds."""
+    laplace: Any = importlib.import_module("pfl.privacy.laplace_mechanism")
+    # Its noise is scaled by the bound; two users' vectors differ by that, and are never clipped.
+    mechanism = laplace.LaplaceMechanism(clipping_bound=question.sensitivity, epsilon=EPS)
+    yield "Laplace mechanism, local", laplacian(question, mechanism)
+    if not question.mean and question.values == 2:
+        yield "one bit, written here", one_bit()
+
+
+def laplacian(question: Question, mechanism: Any) -> Answer:
+    """Make a round in which every user returns a noisy vector; a cell's has a single 1."""
+    cohort = Cohort([mechanism], lambda record: record)
+
+    def answer(values: Any) -> Shares:
+        if question.mean:
+            return cohort.sums(np.reshape(values, (len(values), -1))) / len(values)
+        records = np.zeros((len(values), question.values))
+        records[np.arange(len(values)), values] = 1
+        return cohort.sums(records) / len(values)
+
+    return answer
+
+
+def one_bit() -> Answer:
+    """Make a round of Warner's response."""
+    truthful = math.exp(EPS) / (1 + math.exp(EPS))
+    generator = np.random.default_rng(SEED)
+    cohort = Cohort([], lambda bit: bit if generator.random() < truthful else 1 - bit)
+
+    def answer(values: list[int]) -> list[float]:
+        yes = float(cohort.sums(np.reshape(values, (-1, 1)).astype(float))[0]) / len(values)
+        share = (yes - (1 - truthful)) / (2 * truthful - 1)
+        return [1 - share, share]
+
+    return answer
 
 
 class Cohort:
     """Cohort of all users, for one round.
 
     Args:
-      truthful: how likely a user returns the own bit, and not the other one.
-      local_epsilon: of pfl's Laplace mechanism upon it; None: without.
+      mechanisms: pfl's own, on what a user returns.
+      told: what a user returns of the own vector.
     """
 
-    def __init__(self, truthful: float, local_epsilon: float | None) -> None:
+    def __init__(self, mechanisms: Sequence[Any], told: Told) -> None:
         self._backend: Any = importlib.import_module("pfl.aggregate.simulate")
         self._data: Any = importlib.import_module("pfl.data.federated_dataset")
         self._sampling: Any = importlib.import_module("pfl.data.sampling")
-        self._truthful = truthful
-        self._mechanisms: list[Any] = []
-        if local_epsilon is not None:
-            laplace: Any = importlib.import_module("pfl.privacy.laplace_mechanism")
-            self._mechanisms = [laplace.LaplaceMechanism(clipping_bound=1.0, epsilon=local_epsilon)]
-        self._algorithm = _one_number(truthful, np.random.default_rng(SEED))
+        self._mechanisms = list(mechanisms)
+        self._algorithm = _one_vector(told)
 
-    def answer(self, values: list[int]) -> list[float]:
-        """Return the share of ones, by one call of the simulated backend."""
-        people = {user: [np.array([value], np.float64)] for user, value in enumerate(values)}
+    def sums(self, records: Shares) -> Shares:
+        """Return the sum of what all users return, by one call of the simulated backend."""
+        people = {user: [record] for user, record in enumerate(records)}
         sampler = self._sampling.MinimizeReuseUserSampler(list(people))
         data = self._data.FederatedDataset.from_slices(people, sampler)
         backend = self._backend.SimulatedBackend(
             training_data=data, val_data=data, postprocessors=self._mechanisms
         )
         statistics, _ = backend.gather_results(
-            model=None, training_algorithm=self._algorithm, central_context=_context(len(values))
+            model=None, training_algorithm=self._algorithm, central_context=_context(len(records))
         )
-        told = float(statistics["number"][0]) / len(values)
-        return [(told - (1 - self._truthful)) / (2 * self._truthful - 1)]
+        return np.asarray(statistics["vector"], float)
 
 
 def _context(users: int) -> Any:
@@ -79,21 +98,19 @@ def _context(users: int) -> Any:
         population=kinds.Population.TRAIN,
         algorithm_params=None,
         model_train_params=None,
-        seed=SEED,
+        seed=None,
     )
 
 
-def _one_number(truthful: float, generator: np.random.Generator) -> Any:
-    """Return an algorithm in which a user returns one number and nothing is learned."""
+def _one_vector(told: Told) -> Any:
+    """Return an algorithm in which a user returns one vector and nothing is learned."""
     base: Any = importlib.import_module("pfl.algorithm.base")
     stats: Any = importlib.import_module("pfl.stats")
     metrics: Any = importlib.import_module("pfl.metrics")
 
     def simulate_one_user(_self: Any, _model: Any, dataset: Any, _context: Any) -> Any:
-        number = dataset.raw_data[0]
-        if generator.random() >= truthful:
-            number = 1 - number
-        return stats.MappedVectorStatistics({"number": number}), metrics.Metrics()
+        vector = told(dataset.raw_data[0])
+        return stats.MappedVectorStatistics({"vector": vector}), metrics.Metrics()
 
     def unused(*_: Any) -> Any:
         raise AssertionError("expected one round that is gathered, and none after it")
@@ -103,8 +120,8 @@ def _one_number(truthful: float, generator: np.random.Generator) -> Any:
         "get_next_central_contexts": unused,
         "process_aggregated_statistics": unused,
     }
-    return type("OneNumber", (base.FederatedAlgorithm,), methods)()
+    return type("OneVector", (base.FederatedAlgorithm,), methods)()
 
 
 if __name__ == "__main__":
-    tell("pfl", main(sys.argv[1]))
+    tell("pfl", speeds(offered, sys.argv[1:], first=200))

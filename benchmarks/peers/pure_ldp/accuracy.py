@@ -50,12 +50,13 @@ def _measured(protocol: str, eps: float, k: int, effort: str) -> list[Accuracy]:
     slow = "local hashing" in protocol and k > 100
     size = (HASHED if slow else LARGE if k > 100 else SMALL).of(effort)
     values = cells(size.n, k)
-    client, server = _sides(protocol, eps, k)
+    client, server = sides(protocol, eps, k)
     found = [_estimates(client, server, values.tolist(), k) for _ in range(size.repetitions)]
     return accuracy(protocol, eps, values, k, found)
 
 
-def _sides(protocol: str, eps: float, k: int) -> tuple[Any, Any]:
+def sides(protocol: str, eps: float, k: int) -> tuple[Any, Any]:
+    """Return the client and the server of a protocol, with all that they prepare."""
     peer: Any = importlib.import_module("pure_ldp.frequency_oracles")
     kind, both, server_only = PROTOCOLS[protocol]
     named = {"index_mapper": int} | both
@@ -67,16 +68,22 @@ def _sides(protocol: str, eps: float, k: int) -> tuple[Any, Any]:
 
 def _estimates(client: Any, server: Any, values: list[int], k: int) -> dict[str, Shares]:
     """Run one repetition, and return the shares by kind of estimate."""
-    server.reset()
-    if hasattr(server, "hash_counts"):
-        server.hash_counts[:] = 0  # its own reset forgets these
-    for value in values:
-        server.aggregate(client.privatise(value))
+    collect(client, server, values)
     found = {}
     for name, normalization in KINDS.items():
         told = server.estimate_all(range(k), suppress_warnings=True, normalization=normalization)
         found[name] = np.array(told, float) / len(values)
     return found
+
+
+def collect(client: Any, server: Any, values: list[int]) -> None:
+    """Draw all users' reports one by one, and fold them into a server that was reset."""
+    server.reset()
+    if hasattr(server, "hash_counts"):
+        server.hash_counts[:] = 0  # its own reset forgets these
+    privatise, aggregate = client.privatise, server.aggregate
+    for value in values:
+        aggregate(privatise(value))
 
 
 if __name__ == "__main__":

@@ -1,70 +1,46 @@
-"""Users per second of pure-ldp: one JSON object on stdout; argv is "full" or "quick".
+"""Users per second of pure-ldp: one JSON object on stdout; argv is the effort and the questions.
 
-Run in an environment of its own as `peers.pure_ldp.speed` (see `peers.measuring`). The users are
-what its clients return, one call per user; there is no faster way through its public classes.
+Run in an environment of its own as `peers.pure_ldp.speed` (see `peers.questions`). The users are
+what its clients return, one call per user; there is no faster way through its public classes. It
+estimates frequencies only.
 """
 
 from __future__ import annotations
 
-import importlib
 import sys
 import warnings
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
-from peers.measuring import CELLS, Shares, Speed, bits, cells, speed, tell
+from peers.measuring import Shares, tell
+from peers.pure_ldp.accuracy import PROTOCOLS, collect, sides
+from peers.questions import EPS, Answer, Question, speeds
 
-EPS = 1.0
-HASHES = 1000  # of fast local hashing; made beforehand, as the peer's own documentation advises
-USERS = {"full": (1_000_000, 50_000), "quick": (20_000, 500)}
-
-
-def main(effort: str) -> list[Speed]:
-    """Measure one bit by direct encoding, and 1,024 cells by every fast protocol."""
-    warnings.simplefilter("ignore")
-    peer: Any = importlib.import_module("pure_ldp.frequency_oracles")
-    one, many = (bits(USERS[effort][0]), cells(USERS[effort][1], CELLS))
-    rows = [speed("predicate", "direct encoding", one, Asked(peer, "DE", 2).answer)]
-    for name, kind in (
-        ("direct encoding", "DE"),
-        ("fast local hashing", "FastLH"),
-        ("optimised unary encoding", "UE"),
-        ("Hadamard response", "HadamardResponse"),
-    ):
-        rows.append(speed("frequency", name, many, Asked(peer, kind, CELLS).answer))
-    return rows
+HASH_CELLS = 64  # up to here: optimal local hashing hashes every cell for every user
+FAST_CELLS = 1024  # up to here: 16,384 cells take half a minute to prepare and seconds to decode
 
 
-class Asked:
-    """A question about `k` cells, by one of the peer's protocols.
+def offered(question: Question) -> Iterator[tuple[str, Answer]]:
+    """Yield every protocol for a known domain."""
+    if question.mean:
+        return
+    most = {"optimal local hashing": HASH_CELLS, "fast local hashing": FAST_CELLS}
+    for protocol in PROTOCOLS:
+        if question.values <= most.get(protocol, question.values):
+            yield protocol, asked(protocol, question.values)
 
-    What it can prepare once for all questions of that size (a matrix of hashes) is made here.
-    """
 
-    def __init__(self, peer: Any, kind: str, k: int) -> None:
-        self._k = k
-        named: dict[str, Any] = {"index_mapper": int}
-        settings: dict[str, dict[str, Any]] = {
-            "FastLH": {"k": HASHES, "use_olh": True},
-            "UE": {"use_oue": True},
-        }
-        named |= settings.get(kind, {})
-        self._server = getattr(peer, f"{kind}Server")(EPS, k, **named)
-        if kind == "HadamardResponse":
-            named["hash_funcs"] = self._server.get_hash_funcs()
-        self._client = getattr(peer, f"{kind}Client")(EPS, k, **named)
+def asked(protocol: str, k: int) -> Answer:
+    """Make both sides of a protocol, and what asks all users by it."""
+    client, server = sides(protocol, EPS, k)
 
-    def answer(self, values: list[int]) -> Shares:
-        """Draw and fold all users' reports one by one, and return the shares."""
-        self._server.reset()
-        if hasattr(self._server, "hash_counts"):
-            self._server.hash_counts[:] = 0  # its own reset forgets these
-        privatise, aggregate = self._client.privatise, self._server.aggregate
-        for value in values:
-            aggregate(privatise(value))
-        found = self._server.estimate_all(range(self._k), suppress_warnings=True)
-        return np.asarray(found) / len(values)
+    def answer(values: list[int]) -> Shares:
+        collect(client, server, values)
+        return np.asarray(server.estimate_all(range(k), suppress_warnings=True)) / len(values)
+
+    return answer
 
 
 if __name__ == "__main__":
-    tell("pure-ldp", main(sys.argv[1]))
+    warnings.simplefilter("ignore")
+    tell("pure-ldp", speeds(offered, sys.argv[1:]))

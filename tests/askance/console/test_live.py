@@ -40,7 +40,8 @@ def test_a_record_that_is_older_than_its_state_is_read_again(
 ) -> None:
     """State and record are fetched at the same time; the state may be the newer one."""
     asked = [StudyEvent(StudyState.OPEN, number, 9, 0) for number in (0, 1, 1)]
-    statuses, read = iter(asked), []
+    statuses = iter(asked)
+    read: list[int] = []
 
     async def call(work: Callable[..., Any], *given: Any) -> Any:
         return work(*given)

@@ -152,16 +152,19 @@ def _following(
 ) -> tuple[Regions, Callable[[], bool]]:
     """Return the regions of an open study, and whether it has ended.
 
-    Its record is read, and its result drawn, again when a round has opened or closed.
+    Its record is read, and its result drawn, again when a round has opened or closed since a state
+    that was read before the record: that of the record's own reading may be newer than the record.
     """
     view: StudyView | None = None
+    stage: tuple[object, ...] = ()
     drawn: Mapping[str, str] = {}
     shown, sees_result = ShownPart.of(visit), _sees_result(role)
 
     async def regions() -> Mapping[str, str]:
-        nonlocal view, drawn
+        nonlocal view, drawn, stage
         event = await visit.call(handle.status)
-        if view is None or _stage(view.event) != _stage(event):
+        if view is None or stage != _stage(event):
+            stage = _stage(event)
             view = await _view(visit, handle, shown, sees_result)
             drawn = await visit.call(_regions, visit, view, role)
         elif event != view.event:

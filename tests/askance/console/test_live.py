@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from askance.console.live import EVERY_S
+from askance.console.pages import study as study_page
+from askance_aggregator.analyst import StudyEvent
 from askance_aggregator.operators import FleetFigures, OperatorClient
+from askance_aggregator.store import StudyState
 from tests.aggregator.server.callers.role_server import FIGURES
 from tests.askance.console.consoles import console_of
 
@@ -26,6 +33,36 @@ def read_event(response: http.client.HTTPResponse) -> dict[str, str]:
         assert line
     found: dict[str, str] = json.loads(line.removeprefix(b"data: "))["regions"]
     return found
+
+
+def test_a_record_that_is_older_than_its_state_is_read_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """State and record are fetched at the same time; the state may be the newer one."""
+    asked = [StudyEvent(StudyState.OPEN, number, 9, 0) for number in (0, 1, 1)]
+    statuses = iter(asked)
+    read: list[int] = []
+
+    async def call(work: Callable[..., Any], *given: Any) -> Any:
+        return work(*given)
+
+    async def view(*_: Any) -> study_page.StudyView:
+        read.append(len(read))
+        return study_page.StudyView("00" * 32, asked[-1])
+
+    monkeypatch.setattr(study_page, "_view", view)
+    monkeypatch.setattr(study_page, "_regions", lambda *_: {})
+    monkeypatch.setattr(study_page, "_counts", lambda *_: {})
+    visit: Any = SimpleNamespace(call=call, number=lambda *_: 0)
+    handle: Any = SimpleNamespace(status=lambda: next(statuses))
+    regions, _ = study_page._following(visit, handle, None)
+
+    async def look() -> None:
+        for _ in asked:
+            await regions()
+
+    asyncio.run(look())
+    assert read == [0, 1]
 
 
 def test_pages_that_are_opened_at_different_times_share_each_reading(

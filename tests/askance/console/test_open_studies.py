@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 
 import pytest
 
 from askance_aggregator.analyst import StudyHandle
+from askance_aggregator.analyst.submission import Every
+from askance_aggregator.learners.frequency import frequency
 from askance_aggregator.server.callers import Role
 from askance_aggregator.store import MemoryStore
 from askance_aggregator.store.register import DeviceSelection
+from askance_client.queries import Category, Schema
+from askance_simulation.populations import Population
+from tests.aggregator.server.callers.role_server import NOW_S
 from tests.askance.console.consoles import Visitor, console_of
+from tests.askance.console.ended_studies import ANALYST, add_run
 from tests.askance.console.test_new_study import SCHEMA
 
 ONCE = "once"
@@ -141,3 +148,33 @@ def test_one_entry_of_the_navigation_is_the_present_one(analyst: Visitor) -> Non
     for path in ("/studies", "/studies/new", submitted(analyst)):
         current = re.findall('href="([^"]+)" aria-current', analyst.get(path).text)
         assert current == ["/studies/new" if path.endswith("new") else "/studies"]
+
+
+def test_epochs_that_have_ended_are_shown_by_their_numbers_and_after_a_deletion_none() -> None:
+    schema, store = Schema("people", 1, habit=Category(("yes", "no"))), store_of_tagged()
+    digest = b""
+    for place, yes in enumerate((500, 1_500)):
+        people = Population.from_columns(schema, {"habit": ["yes"] * yes + ["no"] * (2_000 - yes)})
+        digest = add_run(
+            store, frequency(schema.habit), people, ANALYST, every=Every(7, 4), place=place
+        )
+    with console_of(Role.ANALYST, store) as visitor:
+        visitor.log_in()
+        path = f"/studies/{digest.hex()}"
+        for query, least in (("?epoch=1", 20), ("?epoch=2", 70), ("", 70)):
+            text = visitor.get(f"{path}{query}").text
+            found = re.search(r'>yes</th><td class="number">([0-9.]+) %', text)
+            assert found is not None
+            assert least < float(found[1]) < least + 10
+        assert "No result yet" in visitor.get(f"{path}?epoch=3").text
+        assert visitor.post(f"{path}/cancel").status == 303
+        for _ in range(100):
+            if store.conclusion(digest) is not None:
+                break
+            time.sleep(0.1)
+        assert visitor.get(f"{path}?epoch=1").status == 200
+        assert visitor.get(f"{path}?epoch=9").status == 400
+        store.retention.delete_results(digest, NOW_S)
+        deleted = visitor.get(path)
+        assert (deleted.status, "The result was deleted" in deleted.text) == (200, True)
+        assert visitor.get(f"{path}/plan").status == 404

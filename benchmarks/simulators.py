@@ -85,7 +85,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """Users a second of one of our fleets over those of the best peer with the same error."""
+    """Users per second of one of our fleets over those of the best peer with the same error."""
 
     question: str
     fleet: str

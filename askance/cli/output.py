@@ -81,13 +81,12 @@ def plotted(path: Path | None, draw: Callable[[], Picture]) -> Failure | None:
     return None
 
 
-def print_written(path: Path | None) -> None:
-    """Print the name and the size of the file of --out on stderr; None: no file was wanted."""
+def print_written(path: Path) -> None:
+    """Print the name and the size of the file of --out on stderr."""
     from askance_aggregator.reports.texts import counted
 
-    if path is not None:
-        size = counted(path.stat().st_size, "byte")
-        print(printable(f"wrote {path}: {size}"), file=sys.stderr)
+    size = counted(path.stat().st_size, "byte")
+    print(printable(f"wrote {path}: {size}"), file=sys.stderr)
 
 
 def print_json(result: dict[str, Any]) -> None:

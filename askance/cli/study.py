@@ -276,7 +276,7 @@ def _result(arguments: argparse.Namespace) -> int:
             result = _followed(handle, epoch)
         if arguments.out is not None:
             handle.export(arguments.out, epoch=epoch)
-    print_written(arguments.out)
+            print_written(arguments.out)
     if arguments.epochs:
         return print_series(series, arguments)
     return _ended(result, arguments, arguments.plot)

@@ -158,7 +158,8 @@ def run(arguments: argparse.Namespace) -> int:
             label=arguments.label,
             progress=progress,
         )
-    print_written(arguments.out)
+    if arguments.out is not None:
+        print_written(arguments.out)
     summary = found.summary()
     if arguments.plot is not None:
         found.plot(arguments.plot, arguments.x, arguments.y)

@@ -6,11 +6,10 @@ from datetime import UTC, datetime
 
 from markupsafe import Markup
 
+from askance_aggregator.reports.figures import bytes_text
 from askance_aggregator.reports.texts import counted
 from askance_client.accounting import format_nats
 
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-_STEP = 1024
 _FAR = Markup("after the year 9999")
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
 
@@ -23,15 +22,6 @@ def count_text(number: int) -> str:
 def rate_text(per_s: float) -> str:
     """Format a rate per second: whole above 100, else with one decimal."""
     return f"{per_s:,.0f}" if per_s >= 100 else f"{per_s:.1f}"
-
-
-def size_text(size_bytes: float) -> str:
-    """Format a size with its unit, as 1.5 MiB."""
-    for unit in _UNITS[:-1]:
-        if size_bytes < _STEP:
-            return f"{size_bytes:.0f} {unit}" if unit == "B" else f"{size_bytes:.1f} {unit}"
-        size_bytes /= _STEP
-    return f"{size_bytes:.1f} {_UNITS[-1]}"
 
 
 def length_text(seconds: float) -> str:
@@ -100,7 +90,7 @@ FILTERS = {
     "count": count_text,
     "counted": counted,
     "rate": rate_text,
-    "size": size_text,
+    "size": bytes_text,
     "duration": length_text,
     "nats": nats_text,
     "id": id_text,

@@ -49,6 +49,11 @@ class TomlTable:
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InvalidParameter(f"{path}: expected TOML, got other text: {error}") from None
 
+    @property
+    def content(self) -> Mapping[str, Any]:
+        """Keys and values, unchecked."""
+        return self._content
+
     def get(self, key: str, read: Callable[[object], T]) -> T | None:
         """Return the value of a key as `read` returns it; None if the key is absent.
 

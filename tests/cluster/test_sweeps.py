@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
@@ -158,8 +159,11 @@ class TestWorkers:
 
         def waits() -> None:
             (tmp_path / str(os.getpid())).touch()
+            deadline = time.monotonic() + 60
             while len(list(tmp_path.iterdir())) < 2:
-                pass
+                if time.monotonic() > deadline:
+                    raise TimeoutError("no other trial has begun")
+                time.sleep(0.01)
 
         with joined(3):
             rows = ask.sweep(making(waits), GRID, trials=MANY, fleet="ray").rows

@@ -1,9 +1,8 @@
-"""Kinds of files that are given in place of a study's definition, for a message that names them."""
+"""Kinds of files that an analyst gives in place of a study's definition, named in the error."""
 
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ _TABLES: Mapping[str, Callable[[Mapping[str, Any]], bool]] = {
     "a device's configuration": lambda table: {"policy", "records"} <= set(table),
     "an aggregator's configuration": lambda table: {"listen", "store"} <= set(table),
 }
-"""Tests of a TOML file that is no study, by what it is."""
+"""Tests of a TOML file that is no study, by the kind of file."""
 
 _EXPORT = "askance export"  # begins the format that an export states
 
@@ -35,19 +34,15 @@ def read_study_table(path: Path) -> TomlTable:
       InvalidParameter: it cannot be read, or is of another kind, which is named.
     """
     try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InvalidParameter(f"{path}: cannot be read: {error.strerror}") from None
-    try:
-        content = tomllib.loads(data.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        kind = _kind_of_other(data)
+        table = TomlTable.of_file(path)
+    except InvalidParameter:
+        kind = _kind_of_other(path)
         if kind is None:
-            raise InvalidParameter(f"{path}: expected TOML, got other text: {error}") from None
+            raise
         raise InvalidParameter(f"{path}: expected {_STUDY}, got {kind}") from None
-    if not any(key in content for key in _OWN_KEYS):
-        raise InvalidParameter(f"{path}: expected {_STUDY}, got {_kind_of_table(content)}")
-    return TomlTable(content, str(path))
+    if not any(key in table.content for key in _OWN_KEYS):
+        raise InvalidParameter(f"{path}: expected {_STUDY}, got {_kind_of_table(table.content)}")
+    return table
 
 
 def _kind_of_table(content: Mapping[str, Any]) -> str:
@@ -61,8 +56,12 @@ def _kind_of_table(content: Mapping[str, Any]) -> str:
     return f"a file of {', '.join(shown)}{', ...' if len(content) > len(shown) else ''}"
 
 
-def _kind_of_other(data: bytes) -> str | None:
-    """Name a file that is no TOML; None: it may be a TOML file with a mistake."""
+def _kind_of_other(path: Path) -> str | None:
+    """Name a file that is no TOML; None: it cannot be read, or may be TOML with a mistake."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
     if data.lstrip().startswith(b"-----BEGIN"):
         return "PEM text"
     try:

@@ -186,7 +186,7 @@ async def _view(
     """Call the aggregator for a study: for its state and its export at the same time."""
     if not sees_result:
         return StudyView(handle.id, await visit.call(handle.status))
-    event, own = await asyncio.gather(visit.call(handle.status), visit.call(_kept, handle))
+    event, own = await asyncio.gather(visit.call(handle.status), visit.call(_fetch_export, handle))
     if own is None:
         return StudyView(handle.id, event, is_deleted=True, shown=shown)
     return await visit.call(_view_of, handle, event, own, shown)
@@ -203,7 +203,7 @@ def _view_of(
     return StudyView(handle.id, event, number, record, content, shown=shown)
 
 
-def _kept(handle: StudyHandle) -> StudyExport | None:
+def _fetch_export(handle: StudyHandle) -> StudyExport | None:
     """Fetch the export of a study; None: its result was deleted."""
     try:
         return handle.fetch()
@@ -364,7 +364,7 @@ def _handle(visit: Visit) -> StudyHandle:
 def _by_prefix(endpoint: Endpoint) -> Endpoint:
     """Return the endpoint of a page whose address may have the first digits of a digest alone."""
 
-    async def found(visit: Visit) -> Response:
+    async def redirected(visit: Visit) -> Response:
         text = visit.request.path_params["digest"]
         if len(text) == _DIGEST_DIGITS:
             return await endpoint(visit)
@@ -376,7 +376,7 @@ def _by_prefix(endpoint: Endpoint) -> Endpoint:
         path = visit.route.path.format(digest=handle.id)
         return visit.redirect(f"{path}?{query}" if query else path)
 
-    return found
+    return redirected
 
 
 def _no_study(message: str) -> CallRefused:

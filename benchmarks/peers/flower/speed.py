@@ -1,12 +1,12 @@
 """Client tasks per second of Flower's simulation engine: JSON on stdout.
 
 Run in an environment of its own as `peers.flower.speed` (see `peers.questions`); argv is the effort
-and the questions. A task is one
-message to one client, who answers with one randomized bit, which is written here, or with numbers
-to which Flower's own local mechanism (Gaussian, of epsilon and delta) was applied. Clients run in
-Ray's actors (one per core). Starting Ray and a first round of all clients are not timed; a round is
-timed from the first message pushed to the last reply pulled, and replies are asked for more often
-than Flower's own loop does. With 200 clients: with more of them, each task takes longer.
+and the questions. A task is one message to one client, who answers with one randomized bit, which
+is written here, or with numbers to which Flower's own local mechanism (Gaussian, of epsilon and
+delta) was applied. Clients run in Ray's actors (one per core). Starting Ray and a first round of
+all clients are not timed; a round is timed from the first message pushed to the last reply pulled,
+and replies are asked for more often than Flower's own loop does. There are 200 clients: with more
+of them, each task takes longer.
 """
 
 from __future__ import annotations

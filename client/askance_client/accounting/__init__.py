@@ -8,7 +8,8 @@ Rules of the package:
   integers that bound e^x from both sides, never by way of a float: a float rounded outward and then
   up costs 500,000,001 for epsilon = 0.5 and refuses every user whose budget is exactly 0.5.
 - A budget given as text or number is rounded down, a charge is rounded up.
-- The package imports the standard library and `askance_client.errors`, nothing else.
+- The package imports the standard library, `askance_client.errors` and `askance_client.printable`,
+  nothing else.
 """
 
 from askance_client.accounting.charges import charge, ratio_within

@@ -110,8 +110,7 @@ class ChunkWork:
       randomizers: one per group.
       classes: partition of the users by their actions.
       expected: users that the process will meet in all, in many trials (see `fused.most_met`).
-      observation: sums that are taken of the records where they are read; None: of a population
-        that changes, or no more.
+      observation: sums that are taken of the records where they are read; None: none are taken.
     """
 
     population: Population

@@ -133,7 +133,7 @@ def kept_ready(
 ) -> AbstractContextManager[int | None]:
     """Keep a fleet's machines ready for the length of a block, which may open the fleet many times.
 
-    The block is given the number of tasks at a time of a fleet on a cluster; None: of another.
+    The manager yields the number of concurrent tasks of a fleet on Ray, and None for other fleets.
 
     Args:
       name: the fleet's name.

@@ -26,7 +26,7 @@ _SHARD_S = 0.25  # what a shard should take: a hundred times what a task costs b
 _LARGEST = 512  # chunks of a shard, however fast: a lost one is done again
 _AHEAD = 4  # shards a worker that may be out or done before the one that is waited for
 RETRIES = 3
-"""How often a task is run again whose worker or node is lost: it may have been the task's doing."""
+"""Further runs of a task whose worker or node is lost: few, for the task may be the cause."""
 
 Remote = Any
 """A reference to what is in Ray's object store; Ray is optional, and so are its types."""
@@ -165,10 +165,10 @@ def check_version(version: str) -> None:
 
 @contextmanager
 def raising_known_errors(work: str) -> Iterator[None]:
-    """Raise errors of Ray's as errors of ours, for the length of the block.
+    """Raise Ray's errors in a block as askance's.
 
     Args:
-      work: what is computed, in words.
+      work: name of the results in errors, such as "a trial".
 
     Raises:
       LostResults: nothing was returned. AskanceError, MemoryError: what the worker raised.

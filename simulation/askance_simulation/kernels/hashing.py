@@ -17,11 +17,11 @@ from askance_simulation.kernels.compiling import (
 )
 from askance_simulation.kernels.responses import ResponseConstants, rank_of, response_of
 
-_AT_ONCE = 1 << 11  # users of a block: 14 bytes of each, or 46, stay in the first cache
+_AT_ONCE = 1 << 11  # users of a block: 14 bytes of each stay in the first cache, 42 in the second
 _WORD = 16  # bits of the words that digits are computed in
 _FEW = 3  # values of a response up to which comparisons take the place of a division
 _HALF = np.uint64(32)
-_NONE = np.uint64(0)
+_KEPT = np.uint64(0)  # outcome of a coin that keeps the own value
 _ONE = np.uint64(1)
 _TWO = np.uint64(2)
 
@@ -109,7 +109,7 @@ def _choose(words: Any, hashing: Any, chosen: Any, copies: Any, outcomes: Any) -
         number, coin = scaled(words[_TWO * row], hashes) + _ONE, words[_TWO * row + _ONE]
         chosen[row], copies[row] = number, number
         rank = rank_of(coin, own, other, shift, factor, down)
-        outcomes[row] = _NONE if coin < own else rank + _ONE
+        outcomes[row] = _KEPT if coin < own else rank + _ONE
 
 
 @compiled
@@ -222,7 +222,7 @@ def _multiply_highest(ones: Any, others: Any, totals: Any) -> None:
 def _reported(total: Any, outcome: Any, modulus: Any, factor: Any, shift: Any) -> Any:
     """Return the value that is reported, from a sum of products and an outcome, all uint16."""
     value = np.uint16(total - np.uint16(narrow_quotient(total, factor, shift) * modulus))
-    value = np.uint16(value + modulus) if value >= modulus else value  # it was negative
+    value = np.uint16(value + modulus) if value >= modulus else value  # quotient + 1
     rank = np.uint16(outcome - np.uint16(1))
     return np.uint16(rank + np.uint16(rank >= value)) if outcome else value
 

@@ -97,7 +97,7 @@ class ObservedUsers:
 
     @property
     def observation(self) -> Observation | None:
-        """The sums that are to be taken; None: no more, or of a population that changes."""
+        """Sums to be taken; None: none are wanted or left, or users change from round to round."""
         wanted = bool(self._observation.queries or self._observation.fields)
         changes = self.population.drift is not None
         return self._observation if wanted and not changes and not self._complete else None

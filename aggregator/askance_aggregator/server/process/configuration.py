@@ -17,7 +17,7 @@ from askance_aggregator.server.process.callers_table import (
     read_callers,
 )
 from askance_aggregator.server.process.files import SecretSource, SecretVariable
-from askance_aggregator.server.process.quotas_table import read_quotas
+from askance_aggregator.server.process.quotas_table import a_budget, read_quotas
 from askance_aggregator.server.process.telemetry_settings import (
     TelemetrySettings,
     read_telemetry,
@@ -26,7 +26,6 @@ from askance_aggregator.server.studies import KEEP_ALL, KeepLimits
 from askance_aggregator.server.studies.quotas import NO_QUOTAS, Quotas
 from askance_aggregator.store import StoreLocation, store_location
 from askance_aggregator.studies.keep import UNLIMITED, Keep
-from askance_client.accounting import parse_epsilon
 from askance_client.addresses import Address
 from askance_client.errors import InvalidParameter
 from askance_client.printable import unknown_text, value_text
@@ -315,7 +314,7 @@ def _limits(table: TomlTable) -> StudyLimits:
     proxies = table.get("trusted_proxies", networks)
     given = {key: table.get(key, at_least_one) for key in _COUNTS}
     return StudyLimits(
-        user_nano_nats=table.get("epsilon_per_user", _epsilon),
+        user_nano_nats=table.get("epsilon_per_user", a_budget),
         trusted_proxies=proxies or frozenset(),
         **{key: number for key, number in given.items() if number is not None},
     )
@@ -350,12 +349,6 @@ def _network(text: str) -> Network:
         return ip_network(text)
     except ValueError:
         raise InvalidParameter(f"expected addresses or networks, got {value_text(text)}") from None
-
-
-def _epsilon(value: object) -> int:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return parse_epsilon(value, field="")
-    return parse_epsilon(a_text(value), field="")
 
 
 def _replica_name(value: object) -> str:

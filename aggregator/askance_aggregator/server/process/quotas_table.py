@@ -48,12 +48,17 @@ def _quota(table: TomlTable) -> Quota:
     return Quota(
         open_studies=table.get("open_studies", at_least_one),
         studies_per_day=table.get("studies_per_day", at_least_one),
-        day_nano_nats=table.get("epsilon_per_day", _epsilon),
+        day_nano_nats=table.get("epsilon_per_day", a_budget),
         users_per_study=table.get("users_per_study", at_least_one),
     )
 
 
-def _epsilon(value: object) -> int:
+def a_budget(value: object) -> int:
+    """Return the nano-nats of nats that are a text or a whole number, exactly.
+
+    Raises:
+      InvalidParameter: neither, or not a budget.
+    """
     if isinstance(value, int) and not isinstance(value, bool):
         return parse_epsilon(value, field="")
     return parse_epsilon(a_text(value), field="")

@@ -26,7 +26,7 @@ from askance_simulation.fleets.shards import (
 
 
 def fill_by_parts(jobs: Sequence[Job], tasks: int) -> bool:
-    """Return whether trials are so few that each is to have all workers, and so large that it can.
+    """Return whether each trial is to have all workers: trials are few, and each is large.
 
     Args:
       jobs: the trials.
@@ -36,10 +36,10 @@ def fill_by_parts(jobs: Sequence[Job], tasks: int) -> bool:
 
 
 def in_tasks(jobs: Sequence[Job], tasks: int) -> Iterator[tuple[Job, Row]]:
-    """Generate rows as trials end. A trial whose worker died is run again, with the same row.
+    """Generate rows as trials end.
 
-    The studies of all cells, and the records of a data file or of arrays that their users have, go
-    to Ray's store once; a worker reads them there.
+    A trial whose worker died is run again, with the same row. The studies of all cells go to Ray's
+    store once, with the records of a data file or the arrays that their users have.
 
     Args:
       jobs: trials of the fleet "ray".
@@ -108,9 +108,9 @@ def _stored(made: Mapping[Cell, Named]) -> Remote:
     try:
         return import_ray().put(made)
     except (TypeError, PicklingError) as error:
-        said = " ".join(str(error).split())
+        message = " ".join(str(error).split())
         raise InvalidParameter(
-            f"learner: expected studies that can be pickled, got {said:.300}"
+            f"learner: expected studies that can be pickled, got {message:.300}"
         ) from error
 
 

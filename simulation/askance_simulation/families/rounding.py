@@ -45,7 +45,7 @@ def rounding(users: int) -> Rounding:
     if not has_kernels(users):
         return round_columns
     try:
-        from askance_simulation.kernels.rounding import round_array, round_by_table
+        from askance_simulation.kernels import rounding as kernels
     except ImportError:
         return round_columns
 
@@ -53,17 +53,19 @@ def rounding(users: int) -> Rounding:
         rounded = np.empty(values.shape, np.uint8 if levels <= 1 << 8 else np.uint16)
         words, lowest = np.ascontiguousarray(words), np.int64(low)
         steps = _steps(high - low, levels)
-        last = words.shape[1] - 1
-        if values.ndim == 1 and steps is not None:
-            round_by_table(values, words, last, rounded, lowest, *steps)
-            return rounded
         points = lowest, np.uint64(high - low), np.uint64(levels - 1)
         if values.ndim == 1:
-            round_array(values, words, last, rounded, *points)
+            last = words.shape[1] - 1
+            if steps is not None:
+                kernels.round_by_table(values, words, last, rounded, lowest, *steps)
+            else:
+                kernels.round_array(values, words, last, rounded, *points)
             return rounded
-        first = words.shape[1] - values.shape[1]
-        for place in range(values.shape[1]):
-            round_array(values[:, place], words, first + place, rounded[:, place], *points)
+        values, first = np.ascontiguousarray(values), words.shape[1] - values.shape[1]
+        if steps is not None:
+            kernels.round_matrix_by_table(values, words, first, rounded, lowest, *steps)
+        else:
+            kernels.round_matrix(values, words, first, rounded, *points)
         return rounded
 
     return compiled

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from askance_simulation.kernels.blocks import AT_ONCE, column_of
+from askance_simulation.kernels.blocks import AT_ONCE, column_of, users_at_once
 from askance_simulation.kernels.compiling import compiled, inlined, product, product_high
 
 _NONE = np.uint64(0)
@@ -67,6 +67,61 @@ def round_by_table(
         value = np.uint64(np.int64(values[row]) - low)
         levels[row] = below[value] + np.uint8(flat[coin] < thresholds[value])
         coin += each
+
+
+@compiled
+def round_matrix(
+    values: Any, words: Any, first: int, levels: Any, low: Any, span: Any, steps: Any
+) -> None:
+    """Round several values per user.
+
+    Args:
+        values: shape (n, components), contiguous, each in low..low + span.
+        words: coins, shape (n, each).
+        first: which of a user's coins rounds the first component; the next ones follow.
+        levels: to be filled, of the same shape as the values, contiguous.
+        low: as of `round_array`, and the next two as well.
+        span: length of the range.
+        steps: number of levels less 1.
+    """
+    users, components = values.shape
+    given, rounded = values.reshape(-1), levels.reshape(-1)
+    at_once = users_at_once(components)
+    room = np.empty((at_once, components), np.uint64)
+    narrow = span * steps < _ONE << _HALF
+    for start in range(0, users, at_once):
+        stop = min(start + at_once, users)
+        for row in range(stop - start):
+            for place in range(components):
+                room[row, place] = words[start + row, first + place]
+        block = slice(start * components, stop * components)
+        coins = room.reshape(-1)[: (stop - start) * components]
+        if narrow:
+            _round_narrow(given[block], coins, rounded[block], low, span, steps)
+        else:
+            _round_wide(given[block], coins, rounded[block], low, span, steps)
+
+
+@compiled
+def round_matrix_by_table(
+    values: Any, words: Any, first: int, levels: Any, low: Any, below: Any, thresholds: Any
+) -> None:
+    """Round several values per user by a table of all values.
+
+    Args:
+        values: as of `round_matrix`, and the next four as well.
+        words: coins.
+        first: which of a user's coins rounds the first component.
+        levels: to be filled.
+        low: the lowest value.
+        below: as of `round_by_table`, and the next one as well.
+        thresholds: the number of coins that lead above it.
+    """
+    for row in range(values.shape[0]):
+        for place in range(values.shape[1]):
+            value = np.uint64(np.int64(values[row, place]) - low)
+            above = np.uint8(words[row, first + place] < thresholds[value])
+            levels[row, place] = below[value] + above
 
 
 @compiled

@@ -38,6 +38,7 @@ def test_a_study_and_a_sweep_on_workers_are_those_on_threads(program: ModuleType
     assert told["users"] == 200_000
     assert told["ratio"] == pytest.approx(told["ray_study_s"] / told["columns_study_s"])
     assert told["ray_sweep_s"] > 0
+    assert told["ray_workers_mb"] > told["ray_caller_mb"] / 10 > 0
 
 
 @pytest.mark.slow

@@ -78,9 +78,9 @@ def _find_distances(
     Args:
         words: coins of the users of a block, in a row.
         each: number of coins per user.
-        near: room for one number per user, shape (n,), as the next two as well.
-        room: room.
-        other: room.
+        near: work space, shape (n,): 1 where the pattern is a near one, else 0.
+        room: work space, shape (n,): one coin per user.
+        other: work space, shape (n,): distances of far patterns.
         found: to be filled with the distances, shape (n,).
         distances: the constants.
     """

@@ -119,8 +119,8 @@ def test_sums_of_products_of_digits_fit_16_bits() -> None:
 
 def greatest_sum(q: int, digits: int) -> int:
     """Sum the products of a part whose number and cell are q^digits - 1."""
-    lefts = [int(q ** (digits - place)) - 1 for place in range(digits)]
-    return (q - 1) * (q - 1 + sum(lefts[1:]))
+    lefts: list[int] = [q ** (digits - place) - 1 for place in range(1, digits)]
+    return (q - 1) * (q - 1 + sum(lefts))
 
 
 @pytest.mark.parametrize("components", [2, 9, 64])

@@ -18,7 +18,7 @@ from peers.measuring import SEED, Shares, cells, numbers
 
 EPS = 1.0  # of every question and every protocol
 YES = 0.3  # of the users are in the second of two cells
-TOGETHER = 20  # users that one part of an error measurement has at least
+TOGETHER = 4  # users that one part of an error measurement has at least
 
 
 @dataclass(frozen=True, slots=True)

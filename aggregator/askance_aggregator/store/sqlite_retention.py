@@ -67,9 +67,8 @@ class SqliteRetention:
             connection.execute(f"DELETE FROM evidence WHERE request IN {_ROWS}", row)
             some = f"FROM reports WHERE request IN {_ROWS} LIMIT ?"
             # Reports to a request are all as long, and a step is mostly of one request.
-            (size,) = connection.execute(f"SELECT length(data) {some}", (*row, 1)).fetchone() or (
-                0,
-            )
+            first = connection.execute(f"SELECT length(data) {some}", (*row, 1)).fetchone()
+            size = 0 if first is None else first[0]
             removed = connection.execute(
                 f"DELETE FROM reports WHERE (request, ordinal) IN (SELECT request, ordinal {some})",
                 (*row, min(most, 1 + _BYTES_AT_ONCE // (size + 1))),

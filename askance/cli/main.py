@@ -55,9 +55,6 @@ _NO_COMMAND = "required: COMMAND"  # the end of argparse's message
 
 _EPILOG = "Every command has its own --help. Start with: askance demo"
 
-# What is alive at the end goes with the process: a search for garbage in it would find nothing.
-atexit.register(gc.freeze)
-
 
 class _Parser(argparse.ArgumentParser):
     """Parser that raises its errors, so that they can be printed as JSON too.
@@ -117,6 +114,8 @@ def parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
+    # What is alive at exit goes with the process: a search for garbage in it would find nothing.
+    atexit.register(gc.freeze)
     # numpy's BLAS threads wait for work in a loop, .2 s of the processor after an import.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # 2^4 cycles, the least
     if "_ARGCOMPLETE" in os.environ:

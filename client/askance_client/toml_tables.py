@@ -46,7 +46,7 @@ class TomlTable:
                 return cls(tomllib.load(file), str(path))
         except OSError as error:
             raise InvalidParameter(f"{path}: cannot be read: {error.strerror}") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except (ValueError, RecursionError) as error:  # a number or a nest beyond Python's limits
             raise InvalidParameter(f"{path}: expected TOML, got other text: {error}") from None
 
     @property

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
+from threading import Thread
 
 from askance_client.garbage_collection import rare_collections
 
@@ -47,3 +49,26 @@ def test_the_usual_pace_returns() -> None:
     with rare_collections():
         assert gc.get_threshold() != usual
     assert gc.get_threshold() == usual
+
+
+def test_the_usual_pace_returns_after_blocks_of_several_threads() -> None:
+    """Once, a block that opened while another closed took the rare pace for the usual one."""
+    usual, switches = gc.get_threshold(), sys.getswitchinterval()
+
+    def open_and_close() -> None:
+        for _ in range(20_000):
+            with rare_collections():
+                pass
+
+    threads = [Thread(target=open_and_close) for _ in range(4)]
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(switches)
+        found = gc.get_threshold()
+        gc.set_threshold(*usual)
+    assert found == usual

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from askance_client.errors import InvalidParameter
-from askance_client.printable import printable
+from askance_client.printable import value_text
 from askance_client.toml_tables import TomlTable
 
 _STUDY = "a study (TOML with learner, schema and epsilon)"
 _OWN_KEYS = ("learner", "epsilon", "parameters")  # no other file has one of them
 _SHOWN_KEYS = 4
+_PLAIN = 40  # letters of a key that is shown without quotation marks
 
 _TABLES: Mapping[str, Callable[[Mapping[str, Any]], bool]] = {
     "a schema of records, which a study names by its key schema": (
@@ -52,8 +53,12 @@ def _kind_of_table(content: Mapping[str, Any]) -> str:
             return kind
     if not content:
         return "an empty file"
-    shown = [printable(key) for key in list(content)[:_SHOWN_KEYS]]
+    shown = [_key_text(key) for key in list(content)[:_SHOWN_KEYS]]
     return f"a file of {', '.join(shown)}{', ...' if len(content) > len(shown) else ''}"
+
+
+def _key_text(key: str) -> str:
+    return key if len(key) <= _PLAIN and key.isidentifier() else value_text(key)
 
 
 def _kind_of_other(path: Path) -> str | None:

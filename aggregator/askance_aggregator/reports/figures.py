@@ -70,11 +70,11 @@ def _estimate_text(
     half = _ceiling(max(row.high * scale - value, value - row.low * scale, 0.0), places)
     low, high = -_ceiling(-row.low * scale, places), _ceiling(row.high * scale, places)
     return EstimateText(
-        f"{value:,.{places}f}{unit}",
+        f"{value:z,.{places}f}{unit}",
         f"{half:,.{places}f}",
-        "" if true is None else f"{true * scale:,.{places}f}{unit}",
-        f"{low + 0.0:,.{places}f}{unit}",  # + 0.0: no minus before a zero
-        f"{high + 0.0:,.{places}f}{unit}",
+        "" if true is None else f"{true * scale:z,.{places}f}{unit}",
+        f"{low:z,.{places}f}{unit}",  # z: no minus before a zero
+        f"{high:z,.{places}f}{unit}",
     )
 
 

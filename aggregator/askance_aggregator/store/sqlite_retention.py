@@ -17,6 +17,10 @@ _NOTE = (
     "INSERT INTO retention (study, ended_unix_s) SELECT study, ? FROM conclusions WHERE epoch = 0"
 )
 _ROWS = "(SELECT number FROM requests WHERE study = ?)"
+_BYTES_AT_ONCE = 1 << 19
+"""Size of the reports that one transaction removes: long ones have pages of their own, of which
+each takes as long as ten short reports."""
+
 Transaction = Callable[[], AbstractContextManager[sqlite3.Connection]]
 
 
@@ -61,10 +65,13 @@ class SqliteRetention:
                 return 0
             # Evidence refers to its report, and is little: it goes first, whole.
             connection.execute(f"DELETE FROM evidence WHERE request IN {_ROWS}", row)
+            some = f"FROM reports WHERE request IN {_ROWS} LIMIT ?"
+            # Reports to a request are all as long, and a step is mostly of one request.
+            first = connection.execute(f"SELECT length(data) {some}", (*row, 1)).fetchone()
+            size = 0 if first is None else first[0]
             removed = connection.execute(
-                "DELETE FROM reports WHERE (request, ordinal) IN (SELECT request, ordinal"
-                f" FROM reports WHERE request IN {_ROWS} LIMIT ?)",
-                (*row, most),
+                f"DELETE FROM reports WHERE (request, ordinal) IN (SELECT request, ordinal {some})",
+                (*row, min(most, 1 + _BYTES_AT_ONCE // (size + 1))),
             ).rowcount
             if not removed:
                 connection.execute("UPDATE retention SET rows_left = 0 WHERE study = ?", row)

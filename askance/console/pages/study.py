@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.responses import Response
 
@@ -35,6 +35,8 @@ from askance_aggregator.reports.report import Grid
 from askance_aggregator.store import StudyState
 from askance_client.errors import AskanceError, InvalidParameter, RemoteProtocolError
 from askance_client.printable import value_text
+
+T = TypeVar("T")
 
 WATCH = ("Analysts/Watch",)
 _RESULT = ("Analysts/Watch", "Analysts/Result", "Analysts/Export")
@@ -156,17 +158,17 @@ def _following(
     that was read before the record: that of the record's own reading may be newer than the record.
     """
     view: StudyView | None = None
-    stage: tuple[object, ...] = ()
+    stage: tuple[object, ...] = ()  # before the view was read, so that the view is no older
     drawn: Mapping[str, str] = {}
     shown, sees_result = ShownPart.of(visit), _sees_result(role)
 
     async def regions() -> Mapping[str, str]:
-        nonlocal view, drawn, stage
+        nonlocal view, stage, drawn
         event = await visit.call(handle.status)
         if view is None or stage != _stage(event):
-            stage = _stage(event)
             view = await _view(visit, handle, shown, sees_result)
             drawn = await visit.call(_regions, visit, view, role)
+            stage = _stage(event)
         elif event != view.event:
             view = replace(view, event=event)
             drawn = {**drawn, **await visit.call(_counts, visit, view)}
@@ -186,10 +188,11 @@ async def _view(
     """Call the aggregator for a study: for its state and its export at the same time."""
     if not sees_result:
         return StudyView(handle.id, await visit.call(handle.status))
-    event, own = await asyncio.gather(visit.call(handle.status), visit.call(_fetch_export, handle))
-    if own is None:
-        return StudyView(handle.id, event, is_deleted=True, shown=shown)
-    return await visit.call(_view_of, handle, event, own, shown)
+    event, own = await asyncio.gather(visit.call(handle.status), visit.call(_kept, handle.fetch))
+    view = None
+    if own is not None:
+        view = await visit.call(_kept, lambda: _view_of(handle, event, own, shown))
+    return view or StudyView(handle.id, event, is_deleted=True, shown=shown)
 
 
 def _view_of(
@@ -203,10 +206,10 @@ def _view_of(
     return StudyView(handle.id, event, number, record, content, shown=shown)
 
 
-def _fetch_export(handle: StudyHandle) -> StudyExport | None:
-    """Fetch the export of a study; None: its result was deleted."""
+def _kept(read: Callable[[], T]) -> T | None:
+    """Return what is read of a study's record; None: its result was deleted, perhaps just now."""
     try:
-        return handle.fetch()
+        return read()
     except CallRefused as error:
         if error.reason != "results-deleted":
             raise

@@ -45,7 +45,7 @@ def schema_from_toml(path: Path) -> Schema:
             content = tomllib.load(file, parse_float=str)  # a bound is exactly as written
     except OSError as error:
         raise InvalidRecord(f"{path}: cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # a number or a nest beyond Python's limits
         raise InvalidRecord(f"{path}: expected TOML, got other text: {error}") from None
     return schema_from_table(content, str(path), path.stem)
 

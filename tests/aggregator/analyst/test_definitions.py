@@ -15,6 +15,8 @@ from askance_client.cli.template import Given, device_toml
 from askance_client.codec import decode_study
 from askance_client.errors import AskanceError, InvalidParameter
 from askance_client.messages import Repeat
+from askance_client.records import schema_from_toml
+from askance_client.toml_tables import TomlTable
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 SCHEMA = """
@@ -139,6 +141,9 @@ def test_a_mistake_is_named_by_its_place(file: Path, content: str, message: str)
         (device_toml(Given()), "a device's configuration"),
         ('listen = "127.0.0.1:7443"\nstore = "sqlite:///s"', "an aggregator's configuration"),
         ("[project]\n[tool]\n[a]\n[b]\n[c]", "a file of project, tool, a, b, ..."),
+        ('"\\u001b[2J" = 1', "a file of '\\x1b[2J'"),
+        ("a" * 5_000 + " = 1", f"a file of '{'a' * 76}..."),
+        ('"-----BEGIN PRIVATE KEY-----AAAA" = 1', "a file of PEM text"),
         ('{"format": "askance export v1"}', "a study's export (study verify reads it)"),
         ('{"learner": "mean"}', "JSON"),
         ("[1, 2]", "JSON"),
@@ -151,6 +156,27 @@ def test_a_file_of_another_kind_is_named(file: Path, content: str, kind: str) ->
         read_definition(file)
     wanted = "expected a study (TOML with learner, schema and epsilon)"
     assert str(caught.value) == f"{file}: {wanted}, got {kind}"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param("a = " + "[" * 5_000 + "]" * 5_000, id="nest"),
+        pytest.param("epsilon = " + "1" * 5_000, id="number"),
+    ],
+)
+def test_a_file_beyond_the_limits_of_python_is_refused(
+    tmp_path: Path, file: Path, content: str
+) -> None:
+    file.write_text(content)
+    for read in (read_definition, schema_from_toml, TomlTable.of_file):
+        with pytest.raises(AskanceError, match="expected TOML, got other text: ") as caught:
+            read(file)
+        assert len(str(caught.value)) < 400
+    file.write_text(LEAST)
+    (tmp_path / "people.toml").write_text(content)
+    with pytest.raises(AskanceError, match=r"people\.toml: expected TOML"):
+        read_definition(file)
 
 
 def test_there_may_be_no_file(tmp_path: Path) -> None:

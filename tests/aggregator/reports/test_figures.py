@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from askance_aggregator.reports.figures import bytes_text, rate_text
+from askance_aggregator.learners import EstimateRow
+from askance_aggregator.reports.figures import bytes_text, estimate_texts, rate_text
 
 
 @pytest.mark.parametrize(
@@ -43,3 +44,8 @@ def test_a_size_has_three_digits(number: float, text: str) -> None:
 def test_a_rate_of_bytes_has_both_units() -> None:
     assert rate_text(709_000, bytes_text) == "709 kB per second"
     assert rate_text(0.5, bytes_text) == "30 B per minute"
+
+
+def test_what_is_rounded_to_zero_has_no_sign() -> None:
+    (text,) = estimate_texts([EstimateRow("", -0.0003, -0.03, 0.2)], (-0.0004,), shares=False)
+    assert (text.estimate, text.truth, text.low, text.high) == ("0.00", "0.00", "-0.03", "0.20")

@@ -11,6 +11,7 @@ import pytest
 from askance_aggregator.store import (
     Conclusion,
     KeptStudy,
+    SqliteStore,
     Store,
     StoredReport,
     StudyNotEnded,
@@ -128,6 +129,20 @@ def test_rows_go_in_steps_and_go_on_after_an_interruption(store: Store) -> None:
     assert kept is not None
     assert not kept.rows_left
     assert list(store.reports(ASKED)) == list(store.reports(ASKED_LATER)) == []
+
+
+def test_long_reports_of_sqlite_go_in_smaller_steps(tmp_path: Path) -> None:
+    """Once, 5,000 of them were one transaction, for which reports of open studies waited 200 ms."""
+    with closing(SqliteStore.create(tmp_path / "store.db")) as store:
+        store.enrol(devices(*range(100)))
+        store.add_study(FIRST, STUDY)
+        store.open_round(FIRST, 0, [ASKED, ASKED_LATER], None)
+        store.accept([StoredReport(ASKED, place, bytes(1 << 13), 1) for place in range(100)])
+        store.accept([StoredReport(ASKED_LATER, place, b"short", 1) for place in range(100)])
+        store.conclude(FIRST, END)
+        store.retention.delete_reports(FIRST, 150)
+        steps = [store.retention.remove_rows(FIRST, 5_000) for _ in range(4)]
+    assert steps == [64, 64, 72, 0]
 
 
 def test_deleted_results_leave_an_end_and_its_cost(store: Store) -> None:

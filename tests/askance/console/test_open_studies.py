@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from askance_aggregator.analyst import StudyHandle
+from askance_aggregator.analyst import CallRefused, StudyHandle
 from askance_aggregator.analyst.submission import Every
 from askance_aggregator.learners.frequency import frequency
 from askance_aggregator.server.callers import Role
@@ -85,6 +85,21 @@ def test_a_repeated_study_that_was_cancelled_before_its_first_epoch_is_shown(
     page = analyst.get(path)
     assert page.status == 200
     assert "No epoch has ended" in page.text
+
+
+def test_a_result_that_is_deleted_between_two_calls_is_shown_as_deleted(
+    analyst: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = submitted(analyst, **REPEATED, start="2027-03-01T08:00Z")
+    assert analyst.post(f"{path}/cancel").status == 303
+
+    def result(*_: object, **__: object) -> None:
+        raise CallRefused("results-deleted", "study: expected one with results, got one deleted")
+
+    monkeypatch.setattr(StudyHandle, "result", result)
+    page = analyst.get(path)
+    assert page.status == 200
+    assert "The result was deleted" in page.text
 
 
 def test_a_study_that_asked_no_user_says_so(analyst: Visitor) -> None:

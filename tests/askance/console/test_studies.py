@@ -19,6 +19,7 @@ from askance.console.study_record import record_of
 from askance_aggregator.analyst import (
     Aggregator,
     StudyEvent,
+    StudyExport,
     StudyHandle,
     StudySummary,
     connect,
@@ -321,6 +322,31 @@ def test_the_state_and_the_record_of_a_study_are_fetched_at_the_same_time(
         calls.clear()
         assert seen.visitors[Role.ANALYST].get(path).status == 200
         assert len(calls) == 2
+
+
+def test_a_live_page_reads_the_record_again_if_a_round_began_meanwhile(
+    seen: SeenStudies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once, a record that was read just before the state stayed on the page for a whole round."""
+    states, calls = StudyHandle.status, []
+
+    def status(handle: StudyHandle) -> StudyEvent:
+        calls.append("status")
+        number, found = calls.count("status"), states(handle)
+        if number > 3:
+            return found  # it has ended
+        return replace(found, state=StudyState.OPEN, round=min(number, 2))
+
+    def fetch(handle: StudyHandle, epoch: int = 0) -> StudyExport:
+        calls.append("fetch")
+        return fetched(handle, epoch)
+
+    fetched = StudyHandle.fetch
+    monkeypatch.setattr(StudyHandle, "status", status)
+    monkeypatch.setattr(StudyHandle, "fetch", fetch)
+    text = seen.visitors[Role.ANALYST].get(f"/live/studies/{seen.shares}").text
+    assert "event: done" in text
+    assert (calls.count("status"), calls.count("fetch")) == (4, 2)
 
 
 def test_a_study_is_paused_resumed_and_cancelled() -> None:

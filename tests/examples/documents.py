@@ -30,6 +30,7 @@ _PLACEHOLDER = re.compile(r"\b[A-Z]{1,}\b|\.\.\.|\[|NAME=")
 _NAMES_ONLY = re.compile(r"(askance|python -m askance_client)( [a-z][a-z-]*)*")
 _STOP = re.compile(r"[Ss]top the (gateway|aggregator)\b")
 _SERVERS = {"aggregator": "askance aggregator serve", "gateway": "askance device run"}
+_EXIT_CODE = re.compile(r"# exit code ([1-3])$")  # that a document announces
 _STUDY = re.compile(r"\bstudy ([0-9a-f]{64})\b")
 
 # Commands that make the environment in which a document is run, and the suite itself: `.ci/run` is
@@ -190,7 +191,9 @@ class Reader:
             cwd=self._folder, env=self._environment(), capture_output=True, text=True,
             timeout=COMMAND_S,
         )  # fmt: skip
-        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+        expected = _EXIT_CODE.search(command)
+        code = 0 if expected is None else int(expected[1])
+        assert done.returncode == code, f"{command}\n{done.stdout}\n{done.stderr}"
         self.printed[command] = done.stdout
         found = _STUDY.findall(done.stdout)
         self._study = found[0] if found else self._study

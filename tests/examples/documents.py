@@ -129,8 +129,12 @@ def _of_prose(text: str) -> Iterator[Step]:
 
 
 def parts_to_run(command: str) -> list[str]:
-    """Return the parts of a line that a test runs: not those that CI runs, and no long ones."""
-    parts = [part.strip() for part in command.partition("  #")[0].split(" && ")]
+    """Return the parts of a line that a test runs: not those that CI runs, and no long ones.
+
+    A comment goes, but for one that announces an exit code other than 0.
+    """
+    text = command if _EXIT_CODE.search(command) else command.partition("  #")[0]
+    parts = [part.strip() for part in text.split(" && ")]
     return [part for part in parts if not part.startswith(BY_CI) and part not in LONG]
 
 

@@ -90,14 +90,15 @@ def _intervals(_: ResultShape, presentation: Presentation) -> HypothesisPicture 
 def _effect(shape: Effect, presentation: Presentation) -> HypothesisPicture | None:
     if not presentation.rows:
         return None
+    title = f"{shape.heading}: {shape.unit}"
     drawn = interval_chart(
-        f"{shape.heading}: {shape.unit}",
+        title,
         presentation.rows,
         shares=presentation.shares,
         marks=[(shape.null, shape.null_name)],
         limits=shape.limits,
     )
-    return HypothesisPicture((drawn,), _ROWS)
+    return HypothesisPicture((drawn,), _ROWS, title)
 
 
 def _frequent(shape: FrequentValues, presentation: Presentation) -> HypothesisPicture | None:

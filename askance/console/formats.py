@@ -43,6 +43,13 @@ def nats_text(nano_nats: int) -> str:
     return format_nats(nano_nats)
 
 
+def nats_markup(nano_nats: int) -> Markup:
+    """Return a sum of privacy losses, rounded; its title has it exactly."""
+    nats = nano_nats / 1e9
+    shown = f"{nats:.3f}".rstrip("0").rstrip(".") if nats >= 1 else f"{nats:.3g}"
+    return Markup('<span title="{} nats">{}</span>').format(nats_text(nano_nats), shown)
+
+
 def share_text(part: int, whole: int) -> str:
     """Format a share as a percentage; a dash of nothing."""
     return f"{100 * part / whole:.0f} %" if whole else "–"
@@ -93,6 +100,7 @@ FILTERS = {
     "size": bytes_text,
     "duration": length_text,
     "nats": nats_text,
+    "rounded_nats": nats_markup,
     "id": id_text,
     "time": time_markup,
     "day": day_markup,

@@ -6,8 +6,9 @@ command line's `--plot` draws too. A masked parity has no shape; its bits are dr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from types import MappingProxyType
 from typing import Any
 
@@ -52,10 +53,12 @@ class HypothesisPicture:
     Args:
       charts: one or more.
       grid: the table; one without heads: the rows of the presentation are the table.
+      caption: line above the charts; empty: they need none.
     """
 
     charts: tuple[Markup, ...]
     grid: Grid
+    caption: str = ""
 
 
 _ROWS = Grid()  # the presentation's own rows
@@ -80,33 +83,36 @@ def _intervals(_: ResultShape, presentation: Presentation) -> HypothesisPicture 
     if not rows:
         return None
     title = f"Estimates with their intervals{_of(len(rows))}"
-    return HypothesisPicture((interval_chart(title, rows, shares=presentation.shares),), _ROWS)
+    drawn = interval_chart(title, rows, shares=presentation.shares)
+    return HypothesisPicture((drawn,), _ROWS, title)
 
 
 def _effect(shape: Effect, presentation: Presentation) -> HypothesisPicture | None:
     if not presentation.rows:
         return None
+    title = f"{shape.heading}: {shape.unit}"
     drawn = interval_chart(
-        f"{shape.heading}: {shape.unit}",
+        title,
         presentation.rows,
         shares=presentation.shares,
         marks=[(shape.null, shape.null_name)],
         limits=shape.limits,
     )
-    return HypothesisPicture((drawn,), _ROWS)
+    return HypothesisPicture((drawn,), _ROWS, title)
 
 
 def _frequent(shape: FrequentValues, presentation: Presentation) -> HypothesisPicture | None:
     if not presentation.rows:
         return None
     rows = sorted(presentation.rows, key=lambda row: -row.shown)
+    title = f"Frequent values with their intervals{_of(len(rows))}"
     drawn = interval_chart(
-        f"Frequent values with their intervals{_of(len(rows))}",
+        title,
         rows,
         shares=presentation.shares,
         marks=[(shape.threshold, "frequent from here")],
     )
-    return HypothesisPicture((drawn,), _ROWS)
+    return HypothesisPicture((drawn,), _ROWS, title)
 
 
 def _tables(shape: Tables, _: Presentation) -> HypothesisPicture:
@@ -119,27 +125,43 @@ def _tables(shape: Tables, _: Presentation) -> HypothesisPicture:
     return HypothesisPicture(tuple(charts), _ROWS)
 
 
-def _distribution(shape: DistributionFunction, presentation: Presentation) -> HypothesisPicture:
-    rows = [
-        EstimateRow(f"{point.share:.4g}", value, point.value_low, point.value_high)
-        if point.value_low < point.value_high
-        else EstimateRow(f"{value:.6g}", point.share, point.low, point.high)
-        for point in shape.points
-        for value in [(point.value_low + point.value_high) / 2]
-    ]
-    quantiles = any(point.value_low < point.value_high for point in shape.points)
-    kind = "value of each quantile" if quantiles else "share of users up to each value"
-    grid = Grid(["Value from", "To", "Share of users", "From", "To"])
+def _distribution(shape: DistributionFunction, _: Presentation) -> HypothesisPicture:
+    if any(point.value_low < point.value_high for point in shape.points):
+        return _quantiles(shape)
     texts = estimate_texts(
         [EstimateRow("", point.share, point.low, point.high) for point in shape.points],
         (),
         shares=True,
     )
+    grid = Grid(["Up to", "Share of users up to it", "Lower end", "Upper end"])
+    rows = []
     for point, text in zip(shape.points, texts, strict=True):
-        ends = f"{point.value_low:.5g}", f"{point.value_high:.5g}"
-        grid.add_row(*ends, text.estimate, text.low, text.high)
-    drawn = interval_chart(f"{shape.column}: {kind}", rows, shares=False)
-    return HypothesisPicture((drawn,), grid)
+        value = f"{point.value_low:.6g}"
+        grid.add_row(value, text.estimate, text.low, text.high)
+        rows.append(EstimateRow(f"up to {value}", point.share, point.low, point.high))
+    drawn, part = _spread(rows)
+    title = f"{shape.column}: share of users up to each value{part}"
+    return HypothesisPicture((interval_chart(title, drawn, shares=True),), grid, title)
+
+
+def _quantiles(shape: DistributionFunction) -> HypothesisPicture:
+    """Return the values between which each quantile lies; the shares are known."""
+    grid = Grid(["Share of users", "Value from", "Value to"])
+    rows = []
+    for point in shape.points:
+        share, low, high = f"{100 * point.share:.4g} %", point.value_low, point.value_high
+        grid.add_row(share, f"{low:.6g}", f"{high:.6g}")
+        rows.append(EstimateRow(f"{share} of users", (low + high) / 2, low, high))
+    drawn, part = _spread(rows)
+    title = f"{shape.column}: value up to which each share of users lies{part}"
+    return HypothesisPicture((interval_chart(title, drawn, shares=False),), grid, title)
+
+
+def _spread(rows: Sequence[EstimateRow]) -> tuple[Sequence[EstimateRow], str]:
+    """Return the last row and those at equal steps before it, as many as are drawn, and say so."""
+    step = ceil(len(rows) / MAX_ROWS)
+    drawn = rows[(len(rows) - 1) % step :: step]
+    return drawn, "" if step == 1 else f"; {len(drawn)} of {len(rows):,} are drawn"
 
 
 def _centres(shape: Centres, _: Presentation) -> HypothesisPicture:
@@ -240,4 +262,4 @@ def _time_series(presentation: Presentation) -> HypothesisPicture | None:
         return None
     title = f"Estimates in order of time{_of(len(presentation.rows))}"
     drawn = interval_chart(title, presentation.rows, shares=presentation.shares)
-    return HypothesisPicture((drawn,), _ROWS)
+    return HypothesisPicture((drawn,), _ROWS, title)

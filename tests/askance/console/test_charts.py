@@ -12,6 +12,7 @@ from askance.console.charts.lines import Series, line_chart
 from askance.console.charts.svg import element, nice_ticks
 from askance.console.formats import (
     length_text,
+    nats_markup,
     nats_text,
     rate_text,
     share_text,
@@ -69,6 +70,13 @@ def test_numbers_have_units() -> None:
         "1.25",
         "0.0004",
         "0.000000001",
+    ]
+    assert nats_markup(2_004_999_999_999) == '<span title="2004.999999999 nats">2005</span>'
+    assert [nats_markup(n).striptags() for n in (0, 10**9, 1_250_400_000, 123_456_789)] == [
+        "0",
+        "1",
+        "1.25",
+        "0.123",
     ]
     assert [rate_text(n) for n in (0, 12.34, 12_345.6)] == ["0.0", "12.3", "12,346"]
     assert (share_text(1, 3), share_text(0, 0)) == ("33 %", "–")

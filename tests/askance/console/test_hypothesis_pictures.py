@@ -86,10 +86,38 @@ def test_shares_of_a_distribution_have_the_digits_that_their_intervals_support()
     points = (DistributionPoint(3, 3, 0.2512345, 0.2211, 0.2799), DistributionPoint(9, 9, 1, 1, 1))
     found = picture_of(DistributionFunction("n", points), Presentation())
     assert found is not None
+    assert found.grid.heads == ["Up to", "Share of users up to it", "Lower end", "Upper end"]
     assert found.grid.rows == [
-        ("3", "3", "25.1 %", "22.1 %", "28.0 %"),
-        ("9", "9", "100.0 %", "100.0 %", "100.0 %"),
+        ("3", "25.1 %", "22.1 %", "28.0 %"),
+        ("9", "100.0 %", "100.0 %", "100.0 %"),
     ]
+    assert found.caption == "n: share of users up to each value"
+    assert "up to 3" in found.charts[0]
+
+
+def test_quantiles_have_the_interval_of_each_value() -> None:
+    points = (
+        DistributionPoint(3, 4, 0.25, 0.25, 0.25),
+        DistributionPoint(9, 9, 1 / 3, 1 / 3, 1 / 3),
+    )
+    found = picture_of(DistributionFunction("n", points), Presentation())
+    assert found is not None
+    assert found.grid.heads == ["Share of users", "Value from", "Value to"]
+    assert found.grid.rows == [("25 %", "3", "4"), ("33.33 %", "9", "9")]
+    assert found.caption == "n: value up to which each share of users lies"
+    assert "25 % of users" in found.charts[0]
+
+
+@pytest.mark.parametrize(("size", "drawn"), [(40, 40), (41, 21), (64, 32), (256, 37)])
+def test_a_long_distribution_is_drawn_to_its_end_and_says_how_much(size: int, drawn: int) -> None:
+    points = tuple(DistributionPoint(n, n, n / size, n / size, n / size) for n in range(size))
+    found = picture_of(DistributionFunction("n", points), Presentation())
+    assert found is not None
+    part = "" if size == drawn else f"; {drawn} of {size} are drawn"
+    assert found.caption == f"n: share of users up to each value{part}"
+    assert str(found.charts[0]).count("<circle") == drawn
+    assert f">up to {size - 1}<" in found.charts[0]
+    assert len(found.grid.rows) == size
 
 
 def sides(one: Any) -> list[str]:

@@ -67,6 +67,24 @@ class Share(NamedTuple):
         }
 
 
+class Uninformed(NamedTuple):
+    """Tolerance that is no better than what is known of an answer without data.
+
+    Args:
+        tau: the tolerance.
+        middle: error of the middle of the range of the answer, at most; tau or less.
+    """
+
+    tau: float
+    middle: float
+
+    def __str__(self) -> str:
+        return (
+            f"tau {self.tau:.4g} is no better than a guess without data: an answer in the middle"
+            f" of the range is within {self.middle:.4g}"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class RoundPlan:
     """Plan of one batch.
@@ -91,6 +109,8 @@ class RoundPlan:
         waves: in how many parts its users are asked (`looks`); `users` is all of them.
         options: users that each allocation needs, as far as it was considered, with the stand-in of
             open tolerances.
+        uninformed: the first tolerance, of a question whose every value counts, that is no better
+            than a guess; None: all are.
     """
 
     queries: int
@@ -104,6 +124,7 @@ class RoundPlan:
     lower_bound: int
     waves: int = 1
     options: Mapping[Allocation, int] = field(default_factory=dict)
+    uninformed: Uninformed | None = None
 
     @property
     def nano_nats(self) -> int:
@@ -211,6 +232,16 @@ class StudyPlan:
         """Number of users by the paper's bounds."""
         return sum(planned.hoeffding_users for planned in self.rounds)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Facts that a reader must know besides, a sentence each.
+
+        Of several rounds none is said to be no better than a guess: they may be steps, as of a
+        descent, whose errors cancel.
+        """
+        found = self.rounds[0].uninformed if len(self.rounds) == 1 else None
+        return () if found is None else (str(found),)
+
     def allowance(self, index: int, users_left: int) -> int:
         """Compute how many of the remaining users a round may take: all but what later rounds need.
 
@@ -235,5 +266,6 @@ class StudyPlan:
             "beta": self.beta,
             "fields": list(self.fields),
             "settings": dict(self.settings),
+            "notes": list(self.notes),
             "rounds": [planned.to_json() for planned in self.rounds],
         }

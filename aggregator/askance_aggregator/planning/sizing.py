@@ -24,7 +24,7 @@ from askance_aggregator.planning.decided import miss_of
 from askance_aggregator.planning.looks import can_end_early, shares
 from askance_aggregator.planning.lower_bound import least_users
 from askance_aggregator.planning.parts import Part, Sizer
-from askance_aggregator.planning.plans import GroupPlan, RoundPlan
+from askance_aggregator.planning.plans import GroupPlan, RoundPlan, Uninformed
 from askance_aggregator.planning.precision import Design, tail_of
 from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.errors import InvalidParameter
@@ -108,6 +108,7 @@ class Sizing:
             ),
             waves=self.waves,
             options=self.options,
+            uninformed=_uninformed(pairs),
         )
 
     def _groups(self, n_users: int | None) -> list[tuple[GroupPlan, Part]]:
@@ -288,6 +289,18 @@ def _limit(parts: Sequence[Sequence[Part]]) -> float | None:
     limits = [part.limit for question in parts for part in question]
     known = [limit for limit in limits if limit is not None]
     return max(known) if len(known) == len(limits) else None
+
+
+def _uninformed(pairs: Sequence[tuple[Question, float]]) -> Uninformed | None:
+    """Return the first tolerance that the middle of the range keeps too; None: there is none.
+
+    A question with a decision is left out: it is planned for the conclusion, not for each value.
+    """
+    for question, tau in pairs:
+        middle = float(question.spread) / 2
+        if question.decision is None and tau >= middle:
+            return Uninformed(tau, middle)
+    return None
 
 
 def printed_users(question: Question, tau: float, nats: float, beta: float) -> int:

@@ -36,7 +36,7 @@ def plan_report(
         "x bound: users over those that the round's hardest value takes at least, whatever the"
         " randomizers; n x variance: of one answer, by the users who are asked"
     )
-    warnings = []
+    warnings = list(result.get("notes", ()))  # an earlier aggregator has none
     if any(row["waves"] > 1 for row in result["rounds"]):
         warnings.append("in waves: fewer users where the first waves are exact enough")
     name = f"plan of {learner}" if learner else "plan"

@@ -62,13 +62,16 @@ def fifo_waits(arrivals_s: Floats, service_s: float, servers: int) -> Floats:
         raise InvalidParameter(
             f"queue: expected servers and a service time, got {servers} and {service_s:g} s"
         )
-    waits = np.empty_like(arrivals_s)
-    for first in range(servers):
-        own = arrivals_s[first::servers]
-        served = service_s * np.arange(len(own))
-        begins = served + np.maximum.accumulate(own - served)
-        waits[first::servers] = begins - own
-    return waits
+    count = len(arrivals_s)
+    width = max(min(servers, count), 1)  # more servers would have no customers
+    rows = -(-count // width)
+    filled = np.zeros(rows * width)
+    filled[:count] = arrivals_s
+    own = filled.reshape(rows, width)  # one column per server; zeros after its last customer
+    served = service_s * np.arange(rows)[:, np.newaxis]
+    begins = served + np.maximum.accumulate(own - served, axis=0)
+    waits: Floats = np.maximum(begins - own, 0.0)  # rounded, one may be below 0
+    return waits.ravel()[:count]
 
 
 def poisson_arrivals(rate: float, count: int, random: np.random.Generator) -> Floats:

@@ -21,6 +21,14 @@ LOAD = 0.6
 """Share of its core that a replica may use in the busiest hour, with another one down."""
 _DAY_S = 86_400
 _HOURS_PER_MONTH = 730
+_RANGES = {
+    "devices": (1.0, 1e11),
+    "checkins_per_day": (1e-9, 86_400.0),  # one a second
+    "reports": (0.0, 86_400.0),
+    "peak": (1.0, 24.0),  # all of the day in an hour
+    "kept_days": (1e-9, 36_525.0),
+}
+"""Least and greatest value of each part of a load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +36,11 @@ class DeploymentLoad:
     """Load that devices put on an aggregator.
 
     Args:
-      devices: number of enrolled devices, 1 or more.
-      checkins_per_day: of each device; > 0.
-      reports: of each device per day; 0 or more.
-      peak: the busiest hour's rate over the day's mean; 1 or more.
-      kept_days: days for which single reports are kept; > 0.
+      devices: number of enrolled devices, 1 to 1e11.
+      checkins_per_day: of each device; > 0, at most 86,400.
+      reports: of each device per day; 0 to 86,400.
+      peak: the busiest hour's rate over the day's mean; 1 to 24.
+      kept_days: days for which single reports are kept; > 0, at most 36,525.
       core_cost: of one core per hour.
       disk_cost: of one gigabyte per month.
     """
@@ -46,12 +54,15 @@ class DeploymentLoad:
     disk_cost: float = -1.0
 
     def __post_init__(self) -> None:
-        least = {"devices": 1.0, "checkins_per_day": 1e-9, "reports": 0.0, "peak": 1.0}
-        for name, bound in {**least, "kept_days": 1e-9}.items():
+        for name, (least, most) in _RANGES.items():
             value = getattr(self, name)
-            if not math.isfinite(value) or value < bound:
+            if value > most:
                 raise InvalidParameter(
-                    f"--deployment {name}: expected {bound:g} or more, got {value:g}"
+                    f"--deployment {name}: expected at most {most:g}, got {value:g}"
+                )
+            if not value >= least:  # not a number is refused too
+                raise InvalidParameter(
+                    f"--deployment {name}: expected {least:g} or more, got {value:g}"
                 )
 
     @property

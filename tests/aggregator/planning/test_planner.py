@@ -19,6 +19,7 @@ from askance_aggregator.learners import (
     Learner,
     Learning,
     NonAdaptive,
+    OneStandsOut,
     Question,
     adaptive,
     conjunctions,
@@ -31,6 +32,7 @@ from askance_aggregator.learners import (
 )
 from askance_aggregator.learners import find as find_learner
 from askance_aggregator.planning import (
+    StudyPlan,
     candidates,
     least_users,
     plan,
@@ -47,6 +49,8 @@ from askance_aggregator.queries import (
     real,
     signed,
 )
+from askance_aggregator.reports.plans import plan_report
+from askance_aggregator.reports.report import CommandReport
 from askance_client.errors import InvalidParameter, PlanRefused
 from askance_client.queries import (
     Category,
@@ -279,6 +283,52 @@ def test_a_plan_as_json_has_the_keys_of_the_command_line() -> None:
     assert first["tau"] == 1 / 16
     assert first["privacy_loss"] == 2.0
     assert first["lower_bound"] <= first["users"] <= first["hoeffding_users"]
+
+
+def report_of(planned: StudyPlan) -> CommandReport:
+    return plan_report("frequency", planned.to_json(), every=False, verbose=False)
+
+
+@pytest.mark.parametrize(
+    ("tau", "notes"),
+    [
+        ("4.99", []),
+        (
+            "5",
+            [
+                "tau 5 is no better than a guess without data: an answer in the middle of the range"
+                " is within 5"
+            ],
+        ),
+    ],
+)
+def test_a_plan_notes_a_tolerance_of_half_the_range(tau: str, notes: list[str]) -> None:
+    question = Question(OPEN_MEAN.query, tau)
+    assert plan(asks(Batch([question])), NAT, 0.01).to_json()["notes"] == notes
+
+
+def test_a_plan_notes_that_too_few_users_know_no_more_than_a_guess() -> None:
+    few, many = (plan(asks(Batch([OPEN])), NAT // 100, 0.01, n_users=users) for users in (3, 10**9))
+    (note,) = few.notes
+    assert note.startswith("tau 1 is no better than a guess without data")
+    assert note.endswith("within 0.5")
+    assert note in report_of(few).warnings
+    assert many.notes == ()
+    assert not report_of(many).warnings
+
+
+def test_a_decision_may_be_planned_at_half_the_range() -> None:
+    """A value that is zero or far from it is read from an answer that is off by half the range."""
+    cells = Schema("cells", 1, n=Integer(0, 8))
+    decided = Question(signed(cells["n"]), 1, decision=OneStandsOut(4))
+    assert plan(asks(Batch([decided])), NAT, 0.01).notes == ()
+    assert plan(asks(Batch([replace(decided, decision=None)])), NAT, 0.01).notes != ()
+
+
+def test_the_steps_of_a_descent_are_not_called_a_guess() -> None:
+    planned = plan(find_learner("linear-regression").build(), NAT, 0.01)
+    assert any(one.uninformed for one in planned.rounds)
+    assert planned.notes == ()
 
 
 def test_the_lower_bound_is_for_one_value_as_surely_as_the_whole_batch() -> None:

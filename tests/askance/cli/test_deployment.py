@@ -28,3 +28,18 @@ def test_rates_and_sizes_have_the_unit_that_shows_them(
     assert all(part in screen for part in parts), screen
     assert " 0 per" not in screen
     assert " 0.0" not in screen.partition("busiest hour  ")[0]
+
+
+def test_the_largest_number_of_devices_waits_no_negative_time(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["plan", "--deployment", "devices=1e11"]) == 0
+    screen = capsys.readouterr().out
+    assert "replicas          10,369 " in screen
+    assert "-0" not in screen
+
+
+def test_more_devices_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--deployment", "devices=1e12"]) == 2
+    problem = capsys.readouterr().err
+    assert problem == "askance: --deployment devices: expected at most 1e+11, got 1e+12\n"

@@ -65,6 +65,7 @@ def test_the_study_of_the_form_has_the_bytes_of_the_command_line(tmp_path: Path)
 def test_a_study_is_planned_signed_and_submitted() -> None:
     store = MemoryStore()
     fields = [(name, value) for name, value in FIELDS if name not in ("every", "epochs", "start")]
+    coarse = [(name, value) for name, value in fields if name != "set.tau"]
     with console_of(Role.ANALYST, store) as visitor:
         visitor.log_in()
         assert "New study" in visitor.get("/studies/new").text
@@ -79,6 +80,9 @@ def test_a_study_is_planned_signed_and_submitted() -> None:
         assert "least_answers = 5" in planned  # the TOML that is shown
         assert "<script>alert" not in planned
         assert len(store.studies()) == before  # a plan stores nothing
+        assert "no better than a guess" not in planned
+        rough = visitor.post("/studies/new/plan", [*coarse, ("set.tau", "0.5")]).text
+        assert '<p class="notice warn">tau 0.5 is no better than a guess without data' in rough
         to = visitor.post("/studies/new/submit", [*fields, ("once", once[1])]).headers["location"]
         digest = bytes.fromhex(to.removeprefix("/studies/"))
         signed = store.study(digest)

@@ -52,6 +52,24 @@ def test_waits_are_those_of_one_queue_served_in_order() -> None:
     assert fifo_waits(arrivals, SERVICE_S, 3) == pytest.approx(slow, abs=1e-9)
 
 
+def test_more_servers_than_customers_let_nobody_wait() -> None:
+    """A loop over so many servers would not end."""
+    arrivals = poisson_arrivals(1e9, 1_000, np.random.default_rng(5))
+    waits = fifo_waits(arrivals, SERVICE_S, 10**12)
+    assert waits.shape == arrivals.shape
+    assert not waits.any()
+    assert not np.signbit(waits).any()
+    assert fifo_waits(np.empty(0), SERVICE_S, 2).shape == (0,)
+
+
+def test_no_wait_is_below_zero() -> None:
+    """Times are rounded: (arrival - served) + served may be a little less than the arrival."""
+    arrivals = poisson_arrivals(0.1 * 7 / SERVICE_S, 100_000, np.random.default_rng(6))
+    waits = fifo_waits(arrivals, SERVICE_S, 7)
+    assert waits.min() == 0
+    assert not np.signbit(waits).any()
+
+
 def test_more_load_waits_longer_and_more_servers_wait_less() -> None:
     assert mean_wait(0.3, 4) < mean_wait(0.6, 4) < mean_wait(0.9, 4)
     assert mean_wait(0.8, 8) < mean_wait(0.8, 4) < mean_wait(0.8, 1)
@@ -140,6 +158,11 @@ def test_a_report_of_a_hundred_million_devices() -> None:
         ("devices", "--deployment: expected NAME=NUMBER, got 'devices'"),
         ("devices=0", "--deployment devices: expected 1 or more, got 0"),
         ("devices=5,peak=0.5", "--deployment peak: expected 1 or more, got 0.5"),
+        ("devices=1e30", r"--deployment devices: expected at most 1e\+11, got 1e\+30"),
+        ("devices=inf", r"--deployment devices: expected at most 1e\+11, got inf"),
+        ("devices=nan", "--deployment devices: expected 1 or more, got nan"),
+        ("devices=5,peak=25", "--deployment peak: expected at most 24, got 25"),
+        ("devices=5,checkins_per_day=1e9", r"checkins_per_day: expected at most 86400, got 1e\+09"),
     ],
 )
 def test_a_load_that_cannot_be_is_refused(text: str, complaint: str) -> None:

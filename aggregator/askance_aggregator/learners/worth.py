@@ -165,7 +165,8 @@ def _error(worth: Worth) -> str:
         told.append(f"each within {_figure(first.reach.within)}")
         missed = len(worth.assessments) - (worth.successes or 0)
         if worth.successes is not None and missed:
-            told.append(f"outside them in {missed:,} of {len(worth.assessments):,} trials")
+            trials = f"{missed:,} of {len(worth.assessments):,} trials"
+            told.append(f"an interval (a missing share's too) misses its true value in {trials}")
     return f"{', '.join(told)}; {first.summary}" if first.summary else ", ".join(told)
 
 

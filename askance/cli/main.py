@@ -138,19 +138,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0  # its reader has all that it wants
         if debug:
             raise
-        return fail(_failure(error), as_json=as_json and not of_output)
+        return fail(Failure.of(error), as_json=as_json and not of_output)
     except Exception as error:
         if debug:
             raise
         return fail(Failure.of(error), as_json=as_json)
     return code
-
-
-def _failure(error: OSError) -> Failure:
-    """Return the failure of an operation on a file, which is named."""
-    if error.filename is None or error.strerror is None:
-        return Failure.of(error)
-    return Failure(1, "failed", f"{error.filename}: {error.strerror}")
 
 
 def _complete() -> None:

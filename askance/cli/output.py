@@ -42,6 +42,8 @@ class Failure(Exception):
         if isinstance(error, Failure):
             return error
         message = " ".join(str(error).split()) or type(error).__name__
+        if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
+            message = f"{error.filename}: {error.strerror}"
         if isinstance(error, PlanRefused):
             return cls(3, "plan-refused", message)
         if isinstance(error, PlanExceeded):
@@ -63,7 +65,9 @@ def fail(failure: Failure, *, as_json: bool) -> int:
 
 
 def plotted(path: Path | None, draw: Callable[[], Picture]) -> Failure | None:
-    """Write a picture; return the reason where it would say nothing, so that the result is printed.
+    """Write a picture; return the reason where it is not written, so that the result is printed.
+
+    It is not where it would say nothing, or where its file cannot be written.
 
     Args:
         path: the file; None: no picture is wanted.
@@ -74,10 +78,26 @@ def plotted(path: Path | None, draw: Callable[[], Picture]) -> Failure | None:
     if path is None:
         return None
     try:
-        picture = draw()
-    except InvalidParameter as error:
+        draw().save(path)
+    except (InvalidParameter, OSError) as error:
         return Failure.of(error)
-    picture.save(path)
+    return None
+
+
+def written(path: Path | None, write: Callable[[Path], object]) -> Failure | None:
+    """Write the file of --out and say so; return the reason where it cannot be written.
+
+    Args:
+        path: the file; None: no file is wanted.
+        write: writer of the file.
+    """
+    if path is None:
+        return None
+    try:
+        write(path)
+    except OSError as error:
+        return Failure.of(error)
+    print_written(path)
     return None
 
 

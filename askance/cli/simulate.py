@@ -19,7 +19,7 @@ from askance.cli.arguments import (
 )
 from askance.cli.disturbances import add_disturbances, behaviour_of, faults_of
 from askance.cli.epochs import add_csv, check_series_options, print_series, simulated_series
-from askance.cli.output import Failure, fail, plotted, print_json, print_written
+from askance.cli.output import Failure, fail, plotted, print_json, written
 from askance.cli.parameters import add_learner_parameters
 from askance.cli.progress import progress
 from askance.cli.report import print_report
@@ -133,9 +133,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
         bar.judging()
         told = result.to_json()
-    if arguments.out is not None:
-        result.write(arguments.out)
-        print_written(arguments.out)
+    unwritten = written(arguments.out, result.write)
     refused = plotted(arguments.plot, lambda: result.picture(arguments.picture))
     if arguments.json:
         print_json(told)
@@ -144,7 +142,8 @@ def run(arguments: argparse.Namespace) -> int:
             told, presentation_of(result.hypothesis), every=arguments.all, verbose=arguments.verbose
         )
         print_report(report, verbose=arguments.verbose)
-    return 0 if refused is None else fail(refused, as_json=False)
+    failure = unwritten or refused
+    return 0 if failure is None else fail(failure, as_json=False)
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:

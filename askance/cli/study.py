@@ -18,7 +18,7 @@ from askance.cli.epochs import (
     epochs_json,
     print_series,
 )
-from askance.cli.output import Failure, fail, plotted, print_json, print_written
+from askance.cli.output import Failure, fail, plotted, print_json, written
 from askance.cli.parameters import first_positional
 from askance.cli.progress import progress
 from askance.cli.report import print_report
@@ -274,12 +274,12 @@ def _result(arguments: argparse.Namespace) -> int:
             series = handle.series()
         else:
             result = _followed(handle, epoch)
-        if arguments.out is not None:
-            handle.export(arguments.out, epoch=epoch)
-            print_written(arguments.out)
+        unwritten = written(arguments.out, lambda path: handle.export(path, epoch=epoch))
     if arguments.epochs:
-        return print_series(series, arguments)
-    return _ended(result, arguments, arguments.plot)
+        code = print_series(series, arguments)
+    else:
+        code = _ended(result, arguments, arguments.plot)
+    return code if unwritten is None else fail(unwritten, as_json=False)
 
 
 def _check_epoch(handle: StudyHandle, number: int | None) -> None:

@@ -58,6 +58,18 @@ def test_a_full_disk_is_one_line_with_the_file_s_name_and_leaves_no_part_of_it(
     shown = capsys.readouterr()
     assert shown.err == f"askance: {name}: No space left on device\n"
     assert list(full_disk.iterdir()) == []
+    if command.startswith("simulate"):
+        assert " users, epsilon " in shown.out
+
+
+def test_a_full_disk_leaves_the_one_object_of_json(
+    full_disk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(full_disk)
+    assert main([*SHARES.split(), "--out", "rows.jsonl", "--plot", "shares.png", "--json"]) == 1
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["learner"] == "frequency"
+    assert shown.err == "askance: rows.jsonl: No space left on device\n"
 
 
 def test_a_full_disk_leaves_the_file_that_was_there(

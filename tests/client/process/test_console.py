@@ -66,8 +66,22 @@ def driver(tmp_path: Path) -> Iterator[Any]:
     made.quit()
 
 
-def text(driver: Any) -> str:
-    return " ".join(driver.find_element("tag name", "body").text.split())
+def shown(driver: Any, words: str) -> str:
+    """Wait until the page has these words, and return its text.
+
+    A click returns before the page that it leads to is there, and while one page replaces another
+    its text cannot be read.
+    """
+    from selenium.common.exceptions import WebDriverException
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    def read(_: object) -> str:
+        found = " ".join(driver.find_element("tag name", "body").text.split())
+        return found if words in found else ""
+
+    waiting_for = WebDriverWait(driver, WAIT_S, ignored_exceptions=(WebDriverException,))
+    text: str = waiting_for.until(read, f"expected a page with {words!r}")
+    return text
 
 
 def faults(driver: Any) -> list[str]:
@@ -106,28 +120,27 @@ def test_a_study_that_is_approved_on_the_page_is_charged(
         waiting(folder)
         link = json.loads(console.stdout.readline())["link"]
         driver.get(link)
-        assert "Whole life 0 of 8 nats spent, 8 nats left" in text(driver)
+        shown(driver, "Whole life 0 of 8 nats spent, 8 nats left")
         driver.find_element("link text", "to be tested").click()
         driver.find_element("id", "why").send_keys("fine\n")  # Enter in a field decides nothing
         assert len(folder.run("status")[1]["waiting"]) == 1
-        assert "State waits for the owner" in text(driver)
-        shown = faults(driver)
+        shown(driver, "State waits for the owner")
+        breaches = faults(driver)
         driver.find_element("css selector", "button[value=approve]").click()
-        assert "State approved until " in text(driver)
+        shown(driver, "State approved until ")
         (tally,) = asked.result(WAIT_S)
         assert tally.answered == PEOPLE
         for name in ("Policy", "Questions", "Studies", "Budgets"):
             driver.find_element("link text", name).click()
-            shown += faults(driver)
-        assert shown == []
-        after = text(driver)
-        assert "Whole life 1 of 8 nats spent, 7 nats left" in after
+            breaches += faults(driver)
+        assert breaches == []
+        after = shown(driver, "Whole life 1 of 8 nats spent, 7 nats left")
         assert "1 nats a Asked yes or no: (smokes == 1) Answered " in after
         driver.find_element("tag name", "body").send_keys("\ue004")  # the key Tab
         assert driver.switch_to.active_element.text == "Skip to the content"
         driver.find_element("css selector", "form.end button").click()
         driver.get(link)
-        assert "Not logged in" in text(driver)
+        shown(driver, "Not logged in")
         own = link.split("/login/")[0]
         assert requested(driver) == {own.removeprefix("http://")}
         assert not any("Security Policy" in line["message"] for line in driver.get_log("browser"))

@@ -12,7 +12,7 @@ gateways, and 2,000 studies, of which one has 300 rounds; consoles are processes
 - rate: durable reports per second of rounds that are asked of all connected devices, without a live
   page and with one live page of each of three consoles, in alternate turns.
 
-    python benchmarks/console.py [--quick] [--folder FOLDER] [--only pages] [--json]
+    python benchmarks/console.py [--quick] [--folder FOLDER] [--only pages] [--devices N] [--json]
 
 FOLDER keeps the filled store for another run.
 """
@@ -34,7 +34,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,7 @@ GATEWAYS = 4
 CONSOLES = 3
 QUESTIONS = 7
 PARTS = ("pages", "changes", "rate")
+SIZES = ("devices", "connected", "studies", "requests")  # of `ConsoleLoad`, that can be given
 _PATIENCE_S = 60.0
 
 
@@ -342,8 +343,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, help="keep the store here, or take the one there")
     parser.add_argument("--only", choices=PARTS, action="append", help="a part; may be repeated")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    for size in SIZES:
+        told = f"{size}, in place of the usual number"
+        parser.add_argument(f"--{size}", type=int, metavar="N", help=told)
     arguments = parser.parse_args(argv)
-    load, parts = QUICK if arguments.quick else FULL, arguments.only or PARTS
+    given = {size: getattr(arguments, size) for size in SIZES}
+    given = {size: number for size, number in given.items() if number is not None}
+    load = replace(QUICK if arguments.quick else FULL, **given)
+    parts = arguments.only or PARTS
     if arguments.folder is not None:
         arguments.folder.mkdir(parents=True, exist_ok=True)
         found = measure(load, arguments.folder, parts)

@@ -79,10 +79,8 @@ from askance_client.service.gateway_exchange import (
     GatewayResponse,
     Join,
     MemberReports,
-    decode_batch,
     decode_gateway_response,
     encode_batch,
-    encode_gateway_response,
     keep_studies,
 )
 from askance_client.service.identity import Identity, Secret, token_digest
@@ -154,7 +152,6 @@ __all__ = [
     "accepted_metadata",
     "channel_options",
     "connections_for",
-    "decode_batch",
     "decode_check_in",
     "decode_enrolled",
     "decode_gateway_response",
@@ -164,7 +161,6 @@ __all__ = [
     "encode_batch",
     "encode_check_in",
     "encode_enrol",
-    "encode_gateway_response",
     "encode_response",
     "enrol",
     "enrolment_metadata",

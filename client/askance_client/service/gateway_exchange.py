@@ -6,7 +6,7 @@ has one form: a list of members is strictly ascending, so that no member is in i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import pairwise
@@ -18,8 +18,6 @@ from askance_client.messages import AckStatus, SignedStudy
 from askance_client.service.exchange import (
     MAX_ENTRIES,
     MAX_KNOWN_STUDIES,
-    MAX_REPORTS,
-    MAX_REQUEST_MESSAGE_BYTES,
     MAX_REQUESTS,
     MAX_RESPONSE_BYTES,
     MAX_STUDIES,
@@ -28,9 +26,7 @@ from askance_client.service.exchange import (
     check_size,
     entries_of,
 )
-from askance_client.service.identity import MAX_ID_BYTES, MAX_TOKEN_BYTES
 from askance_protos.v1 import exchange_pb2 as pb
-from askance_protos.v1 import study_pb2
 
 V = TypeVar("V")
 
@@ -134,62 +130,6 @@ def encode_batch(batch: GatewayBatch) -> bytes:
     ).SerializeToString(deterministic=True)
 
 
-def decode_batch(data: bytes) -> GatewayBatch:
-    """Decode a gateway's message.
-
-    Raises:
-      ExchangeTooLarge: more than an exchange may have. RemoteProtocolError: not a batch.
-    """
-    check_size("GatewayBatch", data, MAX_REQUEST_MESSAGE_BYTES)
-    message = parse(pb.GatewayBatch, data, limit=MAX_REQUEST_MESSAGE_BYTES)
-    check_count("known studies", len(message.known_studies), MAX_KNOWN_STUDIES)
-    check_count("joins", len(message.joins), MAX_JOINS)
-    check_count("members with reports", len(message.reports), MAX_BATCH_MEMBERS)
-    check_count("settled responses", message.settled, MAX_UNSETTLED)
-    for digest in message.known_studies:
-        check_digest("a known study", digest)
-    reports = tuple(
-        MemberReports(one.member, _token(one.token), _reports(one.reports))
-        for one in message.reports
-    )
-    if len({one.member for one in reports}) < len(reports):
-        raise RemoteProtocolError("exchange: expected each member once in a batch, got one twice")
-    return GatewayBatch(
-        tuple(message.known_studies),
-        tuple(_join(one) for one in message.joins),
-        reports,
-        message.settled,
-    )
-
-
-def encode_gateway_response(response: GatewayResponse) -> bytes:
-    """Encode a message to a gateway."""
-    return pb.GatewayResponse(
-        studies=[
-            study_pb2.SignedStudy(study=s.study, public_key=s.public_key, signature=s.signature)
-            for s in response.studies
-        ],
-        requests=[
-            pb.MembersRequest(request=payload, members=members)
-            for payload, members in response.requests
-        ],
-        acks=[
-            pb.MembersAck(
-                request_digest=digest, status=pb.Status.ValueType(status), members=members
-            )
-            for digest, status, members in response.acks
-        ],
-        absences=[
-            pb.MembersAbsence(reason=pb.Absence.ValueType(reason), members=members)
-            for reason, members in response.absences
-        ],
-        sequences=[
-            pb.MemberSequence(member=member, sequence=sequence)
-            for member, sequence in response.sequences
-        ],
-    ).SerializeToString(deterministic=True)
-
-
 def decode_gateway_response(data: bytes, members: int) -> GatewayResponse:
     """Decode a message to a gateway.
 
@@ -220,29 +160,6 @@ def decode_gateway_response(data: bytes, members: int) -> GatewayResponse:
         tuple(_absence(absence, members) for absence in message.absences),
         tuple((n, one.sequence) for n, one in zip(sequences, message.sequences, strict=True)),
     )
-
-
-def _join(join: pb.Join) -> Join:
-    if not 1 <= len(join.device_id) <= MAX_ID_BYTES:
-        raise RemoteProtocolError(
-            f"exchange: expected a device id of 1 to {MAX_ID_BYTES} bytes,"
-            f" got {len(join.device_id)}"
-        )
-    return Join(join.member, join.device_id, _token(join.token))
-
-
-def _token(token: bytes) -> bytes:
-    if len(token) > MAX_TOKEN_BYTES:
-        raise RemoteProtocolError(
-            f"exchange: expected a token of at most {MAX_TOKEN_BYTES} bytes, got {len(token)}"
-        )
-    return token
-
-
-def _reports(reports: Iterable[bytes]) -> tuple[bytes, ...]:
-    kept = tuple(reports)
-    check_count("reports of a member", len(kept), MAX_REPORTS)
-    return kept
 
 
 def _members(numbers: Sequence[int], count: int) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeVar
 import grpc
 
 from askance_aggregator.server.devices.connections import Abort, Write, Writer
+from askance_aggregator.server.devices.gateway_messages import encode_gateway_response
 from askance_aggregator.server.devices.open_round import OpenRound
 from askance_client.errors import RemoteProtocolError
 from askance_client.messages import AckStatus, SignedStudy
@@ -31,7 +32,6 @@ from askance_client.service import (
     MAX_UNSETTLED,
     Absence,
     GatewayResponse,
-    encode_gateway_response,
     entries_of,
     keep_studies,
     token_digest,

@@ -12,6 +12,7 @@ import pytest
 from grpc import aio
 
 from askance_aggregator.queries import predicate
+from askance_aggregator.server.devices.gateway_messages import decode_batch, encode_gateway_response
 from askance_client.codec import decode_report, digest_of
 from askance_client.messages import AckStatus, Refusal
 from askance_client.service import (
@@ -23,8 +24,6 @@ from askance_client.service import (
     GatewayResponse,
     Multiplexer,
     accepted_metadata,
-    decode_batch,
-    encode_gateway_response,
     gateway_metadata,
     token_digest,
 )

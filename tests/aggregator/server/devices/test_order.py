@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from askance_aggregator.server.devices.enrolment import decode_enrol, encode_enrolled
+from askance_aggregator.server.devices.gateway_messages import decode_batch
 from askance_client.device import Policy
 from askance_client.service import (
     MAX_ENROLMENTS,
@@ -27,7 +28,6 @@ from askance_client.service import (
     Response,
     Secret,
     accepted_metadata,
-    decode_batch,
     encode_response,
     enrol,
     read_credentials,

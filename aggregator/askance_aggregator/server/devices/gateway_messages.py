@@ -1,0 +1,111 @@
+"""Aggregator's side of the exchange with a gateway: its batches decoded, responses to it encoded.
+
+The messages and their limits are `askance_client.service.gateway_exchange`, which has the other
+side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from askance_client.codec import parse
+from askance_client.errors import RemoteProtocolError
+from askance_client.service.exchange import (
+    MAX_KNOWN_STUDIES,
+    MAX_REPORTS,
+    MAX_REQUEST_MESSAGE_BYTES,
+    check_count,
+    check_digest,
+    check_size,
+)
+from askance_client.service.gateway_exchange import (
+    MAX_BATCH_MEMBERS,
+    MAX_JOINS,
+    MAX_UNSETTLED,
+    GatewayBatch,
+    GatewayResponse,
+    Join,
+    MemberReports,
+)
+from askance_client.service.identity import MAX_ID_BYTES, MAX_TOKEN_BYTES
+from askance_protos.v1 import exchange_pb2 as pb
+from askance_protos.v1 import study_pb2
+
+
+def decode_batch(data: bytes) -> GatewayBatch:
+    """Decode a gateway's message.
+
+    Raises:
+      ExchangeTooLarge: more than an exchange may have. RemoteProtocolError: not a batch.
+    """
+    check_size("GatewayBatch", data, MAX_REQUEST_MESSAGE_BYTES)
+    message = parse(pb.GatewayBatch, data, limit=MAX_REQUEST_MESSAGE_BYTES)
+    check_count("known studies", len(message.known_studies), MAX_KNOWN_STUDIES)
+    check_count("joins", len(message.joins), MAX_JOINS)
+    check_count("members with reports", len(message.reports), MAX_BATCH_MEMBERS)
+    check_count("settled responses", message.settled, MAX_UNSETTLED)
+    for digest in message.known_studies:
+        check_digest("a known study", digest)
+    reports = tuple(
+        MemberReports(one.member, _token(one.token), _reports(one.reports))
+        for one in message.reports
+    )
+    if len({one.member for one in reports}) < len(reports):
+        raise RemoteProtocolError("exchange: expected each member once in a batch, got one twice")
+    return GatewayBatch(
+        tuple(message.known_studies),
+        tuple(_join(one) for one in message.joins),
+        reports,
+        message.settled,
+    )
+
+
+def encode_gateway_response(response: GatewayResponse) -> bytes:
+    """Encode a message to a gateway."""
+    return pb.GatewayResponse(
+        studies=[
+            study_pb2.SignedStudy(study=s.study, public_key=s.public_key, signature=s.signature)
+            for s in response.studies
+        ],
+        requests=[
+            pb.MembersRequest(request=payload, members=members)
+            for payload, members in response.requests
+        ],
+        acks=[
+            pb.MembersAck(
+                request_digest=digest, status=pb.Status.ValueType(status), members=members
+            )
+            for digest, status, members in response.acks
+        ],
+        absences=[
+            pb.MembersAbsence(reason=pb.Absence.ValueType(reason), members=members)
+            for reason, members in response.absences
+        ],
+        sequences=[
+            pb.MemberSequence(member=member, sequence=sequence)
+            for member, sequence in response.sequences
+        ],
+    ).SerializeToString(deterministic=True)
+
+
+def _join(join: pb.Join) -> Join:
+    if not 1 <= len(join.device_id) <= MAX_ID_BYTES:
+        raise RemoteProtocolError(
+            f"exchange: expected a device id of 1 to {MAX_ID_BYTES} bytes,"
+            f" got {len(join.device_id)}"
+        )
+    return Join(join.member, join.device_id, _token(join.token))
+
+
+def _token(token: bytes) -> bytes:
+    if len(token) > MAX_TOKEN_BYTES:
+        raise RemoteProtocolError(
+            f"exchange: expected a token of at most {MAX_TOKEN_BYTES} bytes, got {len(token)}"
+        )
+    return token
+
+
+def _reports(reports: Iterable[bytes]) -> tuple[bytes, ...]:
+    kept = tuple(reports)
+    check_count("reports of a member", len(kept), MAX_REPORTS)
+    return kept

@@ -31,16 +31,13 @@ if TYPE_CHECKING:
         audit,
         catalogue,
         connect,
-        curate,
         demo,
         new_analyst_key,
         plan,
         read,
-        reproduce,
         study_from_toml,
         verify_export,
     )
-    from askance_aggregator.curator.oracle import CentralOracle
     from askance_aggregator.families import (
         best_for,
         hypercube_response,
@@ -64,6 +61,7 @@ if TYPE_CHECKING:
         non_adaptive,
     )
     from askance_aggregator.oracles import (
+        CentralOracle,
         CentreOracle,
         CheckedOracle,
         ClassificationNoiseOracle,
@@ -124,6 +122,7 @@ if TYPE_CHECKING:
     )
     from askance_client.randomizers import Channel
     from askance_client.version import __version__
+    from askance_papers.interface import curate, reproduce
     from askance_simulation.disturbances import Faults, Misbehaviour
     from askance_simulation.experiments import (
         Named,
@@ -250,16 +249,13 @@ _NAMES = {
         "audit",
         "catalogue",
         "connect",
-        "curate",
         "demo",
         "new_analyst_key",
         "plan",
         "read",
-        "reproduce",
         "study_from_toml",
         "verify_export",
     ),
-    "askance_aggregator.curator.oracle": ("CentralOracle",),
     "askance_aggregator.families": (
         "best_for",
         "hypercube_response",
@@ -283,6 +279,7 @@ _NAMES = {
         "non_adaptive",
     ),
     "askance_aggregator.oracles": (
+        "CentralOracle",
         "CentreOracle",
         "CheckedOracle",
         "ClassificationNoiseOracle",
@@ -343,6 +340,7 @@ _NAMES = {
     ),
     "askance_client.randomizers": ("Channel",),
     "askance_client.version": ("__version__",),
+    "askance_papers.interface": ("curate", "reproduce"),
     "askance_simulation.disturbances": (
         "Faults",
         "Misbehaviour",

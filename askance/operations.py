@@ -38,20 +38,16 @@ from askance_simulation.randomness.seeds import Seed
 if TYPE_CHECKING:
     from askance_aggregator.analyst import Aggregator, AnalystKey, StudyDefinition, Verification
     from askance_simulation.audit import Audit, Refused
-    from askance_simulation.curate import CuratorRelease
-    from askance_simulation.reproduce import Reproduction
 
 __all__ = [
     "audit",
     "catalogue",
     "check_output",
     "connect",
-    "curate",
     "demo",
     "new_analyst_key",
     "plan",
     "read",
-    "reproduce",
     "study_from_toml",
     "verify_export",
 ]
@@ -343,78 +339,6 @@ def verify_export(path: Path, analysts: Collection[bytes] | None = None) -> Veri
     from askance_aggregator import analyst
 
     return analyst.verify_export(path, analysts)
-
-
-def reproduce(
-    name: str,
-    *,
-    quick: bool = False,
-    seed: int = 0,
-    data: Path | None = None,
-    plot: Path | None = None,
-    progress: Callable[[str], None] = lambda _: None,
-) -> Reproduction:
-    """Reproduce a theorem, table or figure of the papers, and compare it with the printed values.
-
-    Args:
-        name: see `askance reproduce --list`.
-        quick: seconds instead of minutes: fewer trials, less data.
-        seed: of all chance in it.
-        data: a folder with `adult.csv` and `pima_indians_diabetes.csv`; what needs a file that is
-            not there is left out, and the result says so.
-        plot: where a picture goes, *.png or *.svg.
-        progress: called with a short text per part.
-
-    Raises:
-        InvalidParameter: a name that there is none of, or a file that cannot be written.
-    """
-    from askance_simulation.reproduce import Effort, Setting, find, save
-
-    check_output(plot, (".png", ".svg"))
-    if data is not None and not data.is_dir():
-        raise InvalidParameter(f"data: expected a folder, got {value_text(data)}")
-    effort = Effort.QUICK if quick else Effort.FULL
-    found = find(name).reproduce(Setting(effort, Seed.of(seed) / name, data, progress))
-    if plot is not None:
-        save(found, plot)
-    return found
-
-
-def curate(
-    learner: str,
-    data: DataSource | Path | str,
-    epsilon: str | float,
-    *,
-    label: str | None = None,
-    schema: Path | None = None,
-    settings: Mapping[str, str] | None = None,
-    seed: int | None = None,
-) -> CuratorRelease:
-    """Release the result of a trusted curator's learner on a CSV or Parquet file.
-
-    Args:
-        learner: see `askance curate --list`.
-        data: path of a CSV or Parquet file, or the name of a data set that ships with the package.
-        epsilon: nats, for everything that is released.
-        label: the column to be predicted.
-        schema: a TOML file with bounds and labels.
-        settings: text by name: bounds and labels, and the learner's own.
-        seed: for experiments, which are no releases; None: the operating system's randomness.
-
-    Raises:
-        InvalidParameter, InvalidRecord: something is not as it is stated; nothing was released.
-
-    Example:
-        >>> bounds = {"columns": "age", "bounds": "age:0:120"}
-        >>> released = ask.curate("mean", "census", 1, settings=bounds, seed=1)
-        >>> released.n
-        20000
-    """
-    from askance_simulation.curate import curate as curate_file
-
-    return curate_file(
-        learner, data, epsilon, label=label, schema=schema, settings=settings, seed=seed
-    )
 
 
 def check_output(path: Path | None, suffixes: tuple[str, ...]) -> None:

@@ -34,7 +34,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import askance as ask
-from askance_aggregator.curator.oracle import laplace_of, step_of, totals
 from askance_aggregator.learners import (
     Answer,
     Answers,
@@ -49,6 +48,7 @@ from askance_aggregator.learners.encodings import cells
 from askance_aggregator.learners.linear_classifiers import coordinates_of
 from askance_aggregator.learners.rows import features_of
 from askance_aggregator.oracles import ExactOracle, Oracle, learn
+from askance_aggregator.oracles.central import laplace_of, step_of, totals
 from askance_aggregator.planning import rehearse
 from askance_aggregator.queries import EncodedColumns
 from askance_client.queries import (

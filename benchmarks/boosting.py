@@ -25,7 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from askance_aggregator.curator.synopsis import (
+from askance_aggregator.sampling import SystemWords
+from askance_papers.curator.synopsis import (
     Histogram,
     MarginalFamily,
     QuerySet,
@@ -33,7 +34,6 @@ from askance_aggregator.curator.synopsis import (
     boosted_counting,
     tight_plan,
 )
-from askance_aggregator.sampling import SystemWords
 
 EPSILON, DELTA = 1, "1e-6"
 RECORDS = 100_000

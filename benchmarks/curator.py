@@ -23,8 +23,8 @@ from pathlib import Path
 
 import numpy as np
 
-from askance_aggregator.curator.mechanisms import Exponential, PermuteAndFlip, ScoredCandidates
 from askance_aggregator.sampling import SystemWords, discrete_gaussian, discrete_laplace
+from askance_papers.curator.mechanisms import Exponential, PermuteAndFlip, ScoredCandidates
 
 SCALE = 1000  # of the draws, in steps
 PEER = Path(__file__).parent / "peers" / "opendp" / "laplace.py"

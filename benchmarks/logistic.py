@@ -32,12 +32,12 @@ from typing import Any
 
 import numpy as np
 
-from askance_aggregator.curator.logistic.estimator import PrivateLogisticRegression
+from askance_papers.curator.logistic.estimator import PrivateLogisticRegression
+from askance_papers.reproduce import Effort, Setting
+from askance_papers.reproduce.cm08.data import Problem, folds, generator, problems
+from askance_papers.reproduce.cm08.trials import Errors
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
-from askance_simulation.reproduce import Effort, Setting
-from askance_simulation.reproduce.cm08.data import Problem, folds, generator, problems
-from askance_simulation.reproduce.cm08.trials import Errors
 
 PEER = Path(__file__).parent / "peers" / "diffprivlib" / "fit.py"
 EPSILONS = ("0.2", "1", "2")
@@ -216,7 +216,7 @@ def spent(norm: float, c: float, intercept: bool, epsilon: float) -> Spent:
 
         eps' (1 + s)/2 + ln(1 + s (1 - s) leverage),   leverage = R^2 / N,
 
-    (`calibration` in askance_aggregator.curator.logistic has the argument). An intercept is a
+    (`calibration` in askance_papers.curator.logistic has the argument). An intercept is a
     constant 1 in every row; it is regularised by what the mechanism adds, and by nothing else.
     """
     length, alpha = math.hypot(norm, 1) if intercept else norm, 1 / c

@@ -22,14 +22,14 @@ from typing import Any
 
 import numpy as np
 
-from askance_aggregator.curator.parity import (
+from askance_aggregator.sampling import SystemWords
+from askance_papers.curator.parity import (
     Parity,
     ParityExamples,
     PrivateParity,
     examples_needed,
     printed_keeping,
 )
-from askance_aggregator.sampling import SystemWords
 
 EPSILON, ERROR, BETA = "0.5", "0.1", "0.15"
 ALLOWED_S = {256: 0.05, 1024: 3.0}

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-for source in ("docs/extensions", "simulation", "aggregator", "client", "protos", ""):
+for source in ("docs/extensions", "papers", "simulation", "aggregator", "client", "protos", ""):
     sys.path.insert(0, str(ROOT / source))
 
 from askance_client.version import __version__  # noqa: E402

@@ -23,7 +23,7 @@ FOLDER = ROOT / "examples"
 COLOURS = 64  # of a picture
 CELL_S = 300  # at most, on a busy machine; on an idle one a notebook takes less than 60 s
 
-_SOURCES = ("", "protos", "client", "aggregator", "simulation")
+_SOURCES = ("", "protos", "client", "aggregator", "simulation", "papers")
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},

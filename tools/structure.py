@@ -28,13 +28,14 @@ from pathlib import Path
 import grimp
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = (".", "protos", "client", "aggregator", "simulation")
+FOLDERS = (".", "protos", "client", "aggregator", "simulation", "papers")
 PACKAGES = (
     "askance_protos",
     "askance_client",
     "askance_aggregator",
     "askance_simulation",
     "askance",
+    "askance_papers",
 )
 # The part of the client that carries epsilon: charges, draws and losses, evaluation, the ledger,
 # the device's core and decoding.

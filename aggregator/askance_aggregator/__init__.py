@@ -16,10 +16,9 @@ to ask, of how many, and what to conclude. Its packages:
 - ``server``: the network: the devices' calls, the manager of submitted studies, the analysts'
   calls, and the process with its files, tokens, logs and metrics.
 - ``analyst``: the client side of submitting, watching and verifying a study.
-- ``composition``: what many releases cost together. ``curator``: the papers' algorithms for a
-  party that holds all users' records.
+- ``composition``: the cost of many releases together.
 
-Imports go ``server -> analyst -> {studies, curator} -> oracles -> planning -> reports ->
+Imports go ``server -> analyst -> studies -> oracles -> planning -> reports ->
 estimation -> {learners, composition, table_design, store} -> {numbers, sampling}``. This module
 imports nothing, so that a command line that only prints its help stays fast.
 """

@@ -5,6 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
+
+from askance_client.accounting import NANO_NATS_PER_NAT, parse_epsilon
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 
@@ -19,12 +22,13 @@ def rational(value: Rational, what: str) -> Fraction:
     """The number, exactly: .05 (a float) is 1/20, because that is what was meant.
 
     Args:
-        value: a number, or its text ("0.05", "1/20").
+        value: a number, Python's or NumPy's, or its text ("0.05", "1/20").
         what: the name of the parameter, for the error.
 
     Raises:
         InvalidParameter: it is not a finite number.
     """
+    value = _plain(value)
     try:
         if isinstance(value, bool):
             raise ValueError
@@ -53,6 +57,38 @@ def positive(value: Rational, what: str, most: Fraction | int | None = None) -> 
         wanted = "positive number" if most is None else f"number in (0, {most}]"
         raise InvalidParameter(f"{what} expects a {wanted}, got {value_text(value)}")
     return number
+
+
+def read_epsilon(value: Rational, name: str = "epsilon") -> Fraction:
+    """An epsilon above 0, in nats, exactly; in whole nano-nats, rounded down.
+
+    Raises:
+        InvalidParameter: no number, or one that is not above 0 and at most 10^6.
+    """
+    value = _plain(value)
+    if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal | Fraction):
+        raise InvalidParameter(f"{name}: expected a number of nats, got {value_text(value)}")
+    exact = Decimal(repr(float(value))) if isinstance(value, float) else value
+    return Fraction(parse_epsilon(exact, name), NANO_NATS_PER_NAT)
+
+
+def read_probability(value: Rational, name: str) -> Fraction:
+    """A probability strictly between 0 and 1, exactly (a delta, a beta).
+
+    Raises:
+        InvalidParameter: it is not.
+    """
+    found = rational(value, name)
+    if not 0 < found < 1:
+        raise InvalidParameter(
+            f"{name}: expected a number between 0 and 1, got {value_text(value)}"
+        )
+    return found
+
+
+def _plain(value: Rational) -> Rational:
+    """A number of NumPy's (of an `arange`, say) as Python's; anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _parsed(text: str) -> Fraction:

@@ -16,11 +16,9 @@ from typing import Any, NoReturn
 from askance.cli import (
     aggregator,
     console,
-    curate,
     demo,
     device,
     plan,
-    reproduce,
     simulate,
     standard_output,
     study,
@@ -39,8 +37,6 @@ COMMANDS = (
     sweep,
     plan,
     verify,
-    reproduce,
-    curate,
     aggregator,
     study,
     console,
@@ -48,8 +44,8 @@ COMMANDS = (
     version,
 )
 
-_OF_LEARNERS = (simulate, sweep, plan, curate, study)
-"""Commands whose options include the parameters of a learner."""
+GROUP = "askance.commands"
+"""Group of entry points: modules of other packages that are commands, like those of `COMMANDS`."""
 
 _NO_COMMAND = "required: COMMAND"  # the end of argparse's message
 
@@ -98,7 +94,7 @@ def parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"askance {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in COMMANDS:
+    for command in _commands(chosen):
         sub = commands.add_parser(
             command.NAME, help=command.SUMMARY, description=command.DESCRIPTION
         )
@@ -107,9 +103,20 @@ def parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
         sub.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
         sub.add_argument("--debug", action="store_true", help="on an error, print the traceback")
         sub.set_defaults(run=command.run)
-        if words is not None and chosen == command.NAME and command in _OF_LEARNERS:
+        # Of a learner: its options include the learner's parameters.
+        if words is not None and chosen == command.NAME and hasattr(command, "add_parameters"):
             command.add_parameters(sub, words[words.index(chosen) + 1 :])
     return top
+
+
+def _commands(chosen: str | None) -> Iterator[Any]:
+    """List the commands; those of entry points only if the chosen one is not among ours."""
+    yield from COMMANDS
+    if all(chosen != command.NAME for command in COMMANDS):
+        from importlib.metadata import entry_points
+
+        for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+            yield point.load()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 import askance
+from tests.sources import FOLDERS
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = {"grpc", "scipy", "sklearn", "matplotlib", "numpy", "google.protobuf", "cryptography"}
 
 
 def loaded_after(statement: str) -> set[str]:
-    folders = ("", "protos", "client", "aggregator", "simulation")
-    path = [str(ROOT / folder) for folder in folders]
+    path = [str(ROOT / folder) for folder in FOLDERS]
     code = f"import sys; sys.path[:0] = {path!r}; {statement}\nprint(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True

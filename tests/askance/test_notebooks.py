@@ -18,6 +18,7 @@ from askance_aggregator.learners import presentation_of
 from askance_aggregator.reports.figures import estimate_texts
 from askance_aggregator.reports.report import MAX_ROWS
 from askance_aggregator.studies.transcript import MemoryLog, Transcript
+from tests.sources import FOLDERS
 
 ROOT = Path(__file__).resolve().parents[2]
 HOSTILE = "<script>alert('x')</script>"
@@ -174,7 +175,7 @@ def test_a_transcript_counts_every_user_of_a_round_once() -> None:
 def test_a_schema_of_the_front_has_its_form_at_once(statement: str) -> None:
     """The form is attached from outside of the trusted core, wherever the front gives a schema."""
     code = f"import askance as ask; print({statement}._repr_html_())"
-    folders = [str(ROOT / name) for name in ("", "protos", "client", "aggregator", "simulation")]
+    folders = [str(ROOT / name) for name in FOLDERS]
     done = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path[:0] = {folders!r}; {code}"],
         capture_output=True, text=True, timeout=60, check=True,

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.sources import FOLDERS
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -20,7 +22,7 @@ def test_a_device_alone_keeps_the_limits_of_install_and_memory() -> None:
 
     The start's own limit, 1 s, is of a machine without other work and is not tested.
     """
-    folders = [str(ROOT / name) for name in ("", "protos", "client", "aggregator", "simulation")]
+    folders = [str(ROOT / name) for name in FOLDERS]
     done = subprocess.run(
         [
             *(sys.executable, str(ROOT / "benchmarks" / "edge.py"), "--json"),

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.postgresql import missing
+from tests.sources import FOLDERS
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [
@@ -21,7 +22,7 @@ pytestmark = [
 
 
 def run(*words: str) -> dict[str, Any]:
-    folders = [str(ROOT / name) for name in ("", "protos", "client", "aggregator", "simulation")]
+    folders = [str(ROOT / name) for name in FOLDERS]
     done = subprocess.run(
         [sys.executable, str(ROOT / "benchmarks" / words[0]), *words[1:], "--json"],
         capture_output=True,

@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.sources import FOLDERS
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.slow
 def test_it_runs() -> None:
-    rooms = [str(ROOT / folder) for folder in ("", "protos", "client", "aggregator", "simulation")]
+    rooms = [str(ROOT / folder) for folder in FOLDERS]
     done = subprocess.run(
         [sys.executable, str(ROOT / "benchmarks" / "service.py"), "--quick", "--json"],
         capture_output=True,

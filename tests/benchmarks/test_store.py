@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.postgresql import missing
+from tests.sources import FOLDERS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -18,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.slow
 @pytest.mark.skipif(missing() is not None, reason=str(missing()))
 def test_it_runs() -> None:
-    folders = [str(ROOT / name) for name in ("", "protos", "client", "aggregator", "simulation")]
+    folders = [str(ROOT / name) for name in FOLDERS]
     done = subprocess.run(
         [sys.executable, str(ROOT / "benchmarks" / "store.py"), "--quick", "--json"],
         capture_output=True,

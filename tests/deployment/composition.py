@@ -23,19 +23,19 @@ from typing import Any
 from tests.deployment.manifests import COMPOSE, ENTRYPOINTS, ROOT, compose, image_name
 from tests.deployment.test_proxy import free_port
 from tests.postgresql import PostgresqlServer
+from tests.sources import FOLDERS
 
 PATIENCE_S = 90.0
 NOT_RUN = {"postgresql", "prometheus", "grafana"}
 """Services whose programs the tests do not start: the first is a server of the tests' own."""
 
-_SOURCES = ("", "protos", "client", "aggregator", "simulation")
 _PORTS = (7443, 7444)  # of devices and analysts, and of metrics
 
 
 def environment() -> dict[str, str]:
     """Return this process's variables, with the programs and the sources that are tested."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    sources = os.pathsep.join(str(ROOT / name) for name in _SOURCES)
+    sources = os.pathsep.join(str(ROOT / name) for name in FOLDERS)
     return os.environ | {"PATH": path, "PYTHONPATH": sources}
 
 

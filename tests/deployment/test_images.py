@@ -22,7 +22,14 @@ from tests.deployment.manifests import AGGREGATOR, DEVICE
 
 MEGABYTE = 1_000_000
 MOST_BYTES = {AGGREGATOR: 200 * MEGABYTE, DEVICE: 120 * MEGABYTE}
-OURS = {"askance", "askance_aggregator", "askance_simulation", "askance_client", "askance_protos"}
+OURS = {
+    "askance",
+    "askance_aggregator",
+    "askance_simulation",
+    "askance_papers",
+    "askance_client",
+    "askance_protos",
+}
 BUILDAH = shutil.which("buildah") or "/usr/bin/buildah"
 
 

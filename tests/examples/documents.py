@@ -19,8 +19,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.sources import FOLDERS
+
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = ("", "protos", "client", "aggregator", "simulation")
 START_S, COMMAND_S = 60.0, 300.0
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -265,5 +266,5 @@ class Reader:
     def _environment(self) -> dict[str, str]:
         """Return this environment's commands, with the clone's own sources."""
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        sources = os.pathsep.join(str(self._folder / name) for name in SOURCES)
+        sources = os.pathsep.join(str(self._folder / name) for name in FOLDERS)
         return os.environ | {"PATH": path, "PYTHONPATH": sources}

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.sources import FOLDERS
+
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("own_*.py"))  # people.py: tests/deployment
 
@@ -23,7 +25,7 @@ def test_an_example_is_importable_and_runs_nothing_then(
 @pytest.mark.slow  # thousands of devices over gRPC
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_runs_and_its_fleets_agree(example: Path) -> None:
-    roots = [str(ROOT / folder) for folder in ("", "protos", "client", "aggregator", "simulation")]
+    roots = [str(ROOT / folder) for folder in FOLDERS]
     done = subprocess.run(
         [sys.executable, str(example)],
         capture_output=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -49,8 +50,18 @@ def test_a_query_travels_in_ten_steps_that_name_their_files() -> None:
 
 def test_every_package_is_on_the_map() -> None:
     text = text_of("CONTRIBUTING.md").partition("## Path of a query")[0]
-    for package in ("protos", "client", "aggregator", "simulation"):
+    for package in ("protos", "client", "aggregator", "simulation", "papers"):
         assert f"`askance_{package}`" in text
+
+
+def test_every_folder_of_tests_belongs_to_a_run() -> None:
+    """The default one has the listed folders; the papers' are a run of their own."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        listed = tomllib.load(file)["tool"]["pytest"]["ini_options"]["testpaths"]
+    folders = {str(file.parent.relative_to(ROOT)) for file in (ROOT / "tests").rglob("test_*.py")}
+    homes = {"/".join(folder.split("/")[:2]) for folder in folders}
+    assert homes == {*listed, "tests/papers"}
+    assert "\npytest -q tests/papers\n" in text_of(".ci/run")
 
 
 def test_contributors_have_five_commands_which_ci_runs_too() -> None:

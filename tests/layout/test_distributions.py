@@ -15,11 +15,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT, WHOLE = "askance-client", "askance"
-FRONT = {"askance", "askance_aggregator", "askance_simulation"}
+FRONT = {"askance", "askance_aggregator", "askance_papers", "askance_simulation"}
 DEVICE = {"askance_client", "askance_protos"}
 USES = {
     CLIENT: "import askance_client.device, askance_client.service, askance_protos.v1.exchange_pb2",
-    WHOLE: "import askance, askance.cli, askance_aggregator, askance_simulation",
+    WHOLE: "import askance, askance.cli, askance_aggregator, askance_papers, askance_simulation",
 }
 
 pytestmark = [

@@ -19,6 +19,7 @@ PACKAGES = (
     "client/askance_client",
     "aggregator/askance_aggregator",
     "simulation/askance_simulation",
+    "papers/askance_papers",
     "askance",
 )
 LISTED = 80  # characters of a message that stand in the list
@@ -29,42 +30,39 @@ PHRASES = re.compile(
 )
 HIDDEN: dict[str, dict[str, set[str]]] = {
     "a record's value, a user's report, or an answer before its noise": {
-        "aggregator/askance_aggregator/curator/conventions.py": {
+        "papers/askance_papers/curator/conventions.py": {
             "row {}: expected a label of classes={}, found another",
         },
-        "aggregator/askance_aggregator/curator/logistic/examples.py": {
+        "papers/askance_papers/curator/logistic/examples.py": {
             "a label of +1 or -1, found another",
         },
-        "aggregator/askance_aggregator/curator/mechanisms/examples.py": {
+        "papers/askance_papers/curator/mechanisms/examples.py": {
             "features: expected 0 or 1, found another in {} of {} rows, row {} the first",
             "features: expected finite numbers, found another in {} of {} rows, row {} the fi",
             "labels: expected {} or {}, found another in {} of {} rows, row {} the first",
         },
-        "aggregator/askance_aggregator/curator/mechanisms/grid.py": {
+        "papers/askance_papers/curator/mechanisms/grid.py": {
             "answers: expected finite numbers below 2^60 steps, found another",
             "answers: expected finite numbers, found something else",
         },
-        "aggregator/askance_aggregator/curator/mechanisms/hypotheses.py": {
+        "papers/askance_papers/curator/mechanisms/hypotheses.py": {
             "features: expected finite numbers, found another",
             "hypothesis {}: expected {} or {} for each example, found something else",
             "scorer: expected counts of 0 .. {}, found another",
             "weights: expected 0 or more, and a sum below 2^52, got others",
         },
-        "aggregator/askance_aggregator/curator/mechanisms/queries.py": {
+        "papers/askance_papers/curator/mechanisms/queries.py": {
             "codes: expected 0 .. {}, found another in {} of {} rows, row {} the first",
             "query {}: expected values in {} .. {}, found another in {} of {} rows, row {} th",
         },
-        "aggregator/askance_aggregator/curator/parity/examples.py": {
+        "papers/askance_papers/curator/parity/examples.py": {
             "examples: expected 0 or 1, found another number in row {}, column {}",
             "labels: expected 0 or 1, found another number in row {}",
         },
-        "aggregator/askance_aggregator/curator/parity/learner.py": {
-            "x: expected rows of {} zeros and ones, found others",
-        },
-        "aggregator/askance_aggregator/curator/synopsis/small_databases.py": {
+        "papers/askance_papers/curator/synopsis/small_databases.py": {
             "query {}: expected finite values of at most 2^30 sensitivities, found others",
         },
-        "aggregator/askance_aggregator/curator/synopsis/universe.py": {
+        "papers/askance_papers/curator/synopsis/universe.py": {
             "table, row {}, column {}: expected a code 0 .. {}, found another",
         },
         "aggregator/askance_aggregator/families/hypercube_response.py": {
@@ -91,7 +89,10 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
         "client/askance_client/records/tables.py": {
             "expected quotes that close at the end of a cell, got others",
         },
-        "simulation/askance_simulation/curate/data_table.py": {
+        "simulation/askance_simulation/populations/parities.py": {
+            "x: expected rows of {} zeros and ones, found others",
+        },
+        "papers/askance_papers/curate/data_table.py": {
             "column {}: expected a number, found something else in {} rows, row {} the first",
             "column {}: expected one of {} stated labels, found another at row {}",
             "column {}: expected values in {} .. {}, found another in {} rows, row {} the fir",

@@ -7,7 +7,13 @@ import pkgutil
 
 import pytest
 
-PACKAGES = ("askance_client", "askance_aggregator", "askance_simulation", "askance")
+PACKAGES = (
+    "askance_client",
+    "askance_aggregator",
+    "askance_simulation",
+    "askance",
+    "askance_papers",
+)
 
 
 @pytest.mark.parametrize("package", PACKAGES)

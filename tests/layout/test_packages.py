@@ -16,6 +16,7 @@ PACKAGES = {
     "askance_aggregator": ROOT / "aggregator",
     "askance_simulation": ROOT / "simulation",
     "askance": ROOT,
+    "askance_papers": ROOT / "papers",
 }
 
 
@@ -72,7 +73,7 @@ def test_a_device_needs_no_numpy() -> None:
     assert importers == []
 
 
-def test_the_server_process_imports_neither_curator_nor_simulation() -> None:
+def test_the_server_process_imports_neither_papers_nor_simulation() -> None:
     loaded = imported_by(
         "import askance_aggregator.server.process.process",
         "askance_protos",
@@ -80,7 +81,7 @@ def test_the_server_process_imports_neither_curator_nor_simulation() -> None:
         "askance_aggregator",
     )
     assert of(loaded, "askance_aggregator.server")
-    assert not of(loaded, "askance_aggregator.curator", "askance_simulation", "sklearn")
+    assert not of(loaded, "askance_papers", "askance_simulation", "sklearn")
 
 
 def test_help_loads_nothing_heavy() -> None:

@@ -6,8 +6,7 @@ Rules of the package:
   it talks to; a fleet of devices, driven by a session, is one more.
 - A *valid* oracle is off by less than tau (KLNRS08 Definition 4.1, with tolerances open); what is
   random says with which probability it is valid. An adversary is valid always, and no help.
-- The package knows learners and queries; the oracle of a curator is in
-  `askance_aggregator.curator.oracle`. Randomness is passed in, as a sampler or as words.
+- The package knows learners and queries. Randomness is passed in, as a sampler or as words.
 """
 
 from askance_aggregator.oracles.adversarial import (
@@ -19,6 +18,7 @@ from askance_aggregator.oracles.adversarial import (
     WrongSideOracle,
     usual_thresholds,
 )
+from askance_aggregator.oracles.central import CentralOracle
 from askance_aggregator.oracles.checked import CheckedOracle
 from askance_aggregator.oracles.empirical import EmpiricalOracle, Sampler
 from askance_aggregator.oracles.exact import ExactOracle
@@ -42,6 +42,7 @@ from askance_aggregator.oracles.shares import Shares
 
 __all__ = [
     "Adversary",
+    "CentralOracle",
     "CentreOracle",
     "CheckedOracle",
     "ClassificationNoiseOracle",

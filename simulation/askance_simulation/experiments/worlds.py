@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from askance_aggregator.curator.oracle import CentralOracle
 from askance_aggregator.learners import Learner, find
 from askance_aggregator.oracles import (
+    CentralOracle,
     CentreOracle,
     CheckedOracle,
     ClassificationNoiseOracle,

@@ -2,18 +2,47 @@
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
+from typing import Any
 
-from askance_aggregator.curator.parity import Parity
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from askance_aggregator.learners import labelled_bits_schema
 from askance_aggregator.queries import EncodedColumns
-from askance_client.errors import InvalidParameter
+from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_simulation.populations.columns import columns_of, draws, parity_of, words_of_bits
 from askance_simulation.populations.population import Population
 from askance_simulation.populations.registry import catalogued
 from askance_simulation.randomness.seeds import Seed
 
 _MAX_BITS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Parity:
+    """The function c_r(x) = <r, x> mod 2.
+
+    Args:
+      r: d values {0, 1}.
+    """
+
+    r: tuple[int, ...]
+
+    def __call__(self, x: ArrayLike) -> NDArray[np.int64]:
+        """The labels of x of shape (n, d), values {0, 1}; shape (n,).
+
+        Raises:
+          InvalidRecord: another shape, or a value that is neither 0 nor 1.
+        """
+        table = np.asarray(x)
+        if table.ndim != 2 or table.shape[1] != len(self.r) or not np.isin(table, (0, 1)).all():
+            raise InvalidRecord(f"x: expected rows of {len(self.r)} zeros and ones, found others")
+        return table.astype(np.int64) @ np.array(self.r, dtype=np.int64) % 2
+
+    def to_json(self) -> dict[str, Any]:
+        """{"r": "0110..."}; the leftmost bit is r_0."""
+        return {"r": "".join(map(str, self.r))}
 
 
 @catalogued("parities", "uniform bits labelled by a random parity")

@@ -14,7 +14,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from askance_aggregator.curator.oracle import CentralOracle
 from askance_aggregator.learners import (
     Adaptive,
     Answers,
@@ -43,6 +42,7 @@ from askance_aggregator.oracles import (
     lazy_masked_parity,
     learn,
 )
+from askance_aggregator.oracles.central import CentralOracle
 from askance_aggregator.queries import (
     EncodedColumns,
     category,

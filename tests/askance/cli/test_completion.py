@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.sources import FOLDERS
+
 pytest.importorskip("argcomplete")
 
 ROOT = Path(__file__).resolve().parents[3]
-SOURCES = ("", "protos", "client", "aggregator", "simulation")
 
 
 def completions(line: str, folder: Path) -> list[str]:
@@ -25,7 +26,7 @@ def completions(line: str, folder: Path) -> list[str]:
         "COMP_LINE": line,
         "COMP_POINT": str(len(line)),
     }
-    path = os.pathsep.join([*(str(ROOT / name) for name in SOURCES), *filter(None, sys.path)])
+    path = os.pathsep.join([*(str(ROOT / name) for name in FOLDERS), *filter(None, sys.path)])
     subprocess.run(
         [sys.executable, "-c", "from askance.cli import main; main()"],
         env=os.environ | asked | {"PYTHONPATH": path},

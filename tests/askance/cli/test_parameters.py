@@ -12,7 +12,7 @@ import pytest
 from askance.cli import main
 from askance.cli.parameters import first_positional
 from askance_aggregator.learners import ParameterEntry, ParameterKind, find, learners
-from askance_simulation.curate import LEARNERS
+from askance_papers.curate import LEARNERS
 
 NAMES = [entry.name for entry in learners()]
 SMALL = ["--users", "300", "--epsilon", "4", "--fleet", "columns"]

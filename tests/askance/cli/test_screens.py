@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from askance.cli import main
+from tests.sources import FOLDERS
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -239,9 +240,7 @@ def test_options_have_one_name(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_reader_who_has_gone_is_not_told_off() -> None:
     """A closed stdout is no error: `askance simulate --list | head -1`."""
     code = "import sys; from askance.cli import main; sys.exit(main(['version']))"
-    rooms = os.pathsep.join(
-        str(ROOT / folder) for folder in ("", "protos", "client", "aggregator", "simulation")
-    )
+    rooms = os.pathsep.join(str(ROOT / folder) for folder in FOLDERS)
     gone, pipe = os.pipe()
     os.close(gone)
     try:

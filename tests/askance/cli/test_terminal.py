@@ -9,8 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.sources import FOLDERS
+
 ROOT = Path(__file__).resolve().parents[3]
-SOURCES = ("", "protos", "client", "aggregator", "simulation")
 COLOUR = re.compile(r"\x1b\[[0-9;]*(3[0-7]|9[0-7]|38;)[0-9;]*m")
 # With a note, which is coloured.
 COMMAND = ("simulate", "mean", "--users", "600", "--epsilon", "2", "--absent", "0.1")
@@ -20,7 +21,7 @@ def shown(*streams: str, **settings: str) -> dict[str, str]:
     """Return the text of a command's streams, of which some are a terminal."""
     removed = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "TERM")
     clean = {name: text for name, text in os.environ.items() if name not in removed}
-    path = os.pathsep.join(str(ROOT / name) for name in SOURCES)
+    path = os.pathsep.join(str(ROOT / name) for name in FOLDERS)
     master, slave = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "askance", *COMMAND],

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from askance_client.errors import InvalidParameter
+from askance_papers.reproduce import Reproduction
 from askance_simulation.experiments import frames, named, simulate
 from askance_simulation.experiments.sweeps import Sweep
 from askance_simulation.experiments.sweeps.bands import Band, mean_band, rate_band
-from askance_simulation.reproduce import Reproduction
 
 
 def row(cell: str = "a", trial: int = 0, **changes: Any) -> dict[str, Any]:

@@ -16,7 +16,6 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2, norm
 
-from askance_aggregator.curator.parity import Parity
 from askance_client.errors import InvalidParameter
 from askance_simulation.populations import (
     POPULATIONS,
@@ -29,6 +28,7 @@ from askance_simulation.populations import (
 from askance_simulation.populations.clusters import apart
 from askance_simulation.populations.columns import draws
 from askance_simulation.populations.normal import REACH, STEPS, _edges, standard_steps
+from askance_simulation.populations.parities import Parity
 from askance_simulation.populations.registry import build
 from askance_simulation.randomness.seeds import Seed
 

@@ -53,10 +53,10 @@ from askance_client.queries import (
     Real,
     Schema,
 )
+from askance_papers.reproduce.counting import AskedOnce
 from askance_simulation.populations import Population
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
-from askance_simulation.reproduce.counting import AskedOnce
 
 
 class TestThere:

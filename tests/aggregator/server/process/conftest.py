@@ -19,6 +19,7 @@ import pytest
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.server.process.home import AggregatorHome
 from askance_client.addresses import Address
+from tests.sources import FOLDERS
 
 ROOT = Path(__file__).resolve().parents[4]
 NOW_S = 1_800_000_000
@@ -39,7 +40,7 @@ admission.LEAST_PROTOCOL, admission.PROTOCOL = {least}, {highest}
 
 def command(*words: str | Path, protocols: range | None = None) -> list[str]:
     """The program, from the tree, with these words; it speaks other versions of the exchange."""
-    path = [str(ROOT / folder) for folder in ("", "protos", "client", "aggregator", "simulation")]
+    path = [str(ROOT / folder) for folder in FOLDERS]
     code = f"import sys; sys.path[:0] = {path!r}; from askance.cli import main"
     if protocols is not None:
         code += _SPEAK.format(least=protocols[0], highest=protocols[-1])

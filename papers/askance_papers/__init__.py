@@ -1,0 +1,10 @@
+"""The papers: their trusted curator, and every statement of theirs reproduced by measurement.
+
+- ``curator``: algorithms for a party that holds all users' records; ``curate``: its learners on a
+  data file.
+- ``reproduce``: theorems, tables and figures, each beside what is measured.
+- ``commands``: `askance curate` and `askance reproduce`, which the command line finds as entry
+  points; ``interface``: the same for `import askance as ask`.
+
+Nothing of the client, the aggregator or the simulation imports this package.
+"""

@@ -1,0 +1,1 @@
+"""Commands of the papers, found by the group of entry points `askance.commands`."""

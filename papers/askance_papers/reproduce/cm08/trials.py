@@ -1,0 +1,174 @@
+"""Test errors of private logistic regression: printed, corrected, and without privacy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance_aggregator.sampling import Words
+from askance_papers.curator.logistic import (
+    Examples,
+    LogisticCalibration,
+    ObjectivePerturbation,
+    OutputPerturbation,
+    minimise,
+)
+from askance_papers.reproduce.checks import NoiseCheck, gamma_noise
+from askance_papers.reproduce.cm08.data import Split
+from askance_papers.reproduce.cm08.noise import (
+    ClaimedNoise,
+    jmlr_noise,
+    joint_noise,
+    output_length,
+    output_noise,
+    printed_objective_noise,
+    rank_one_noise,
+    tilt_length,
+)
+from askance_papers.reproduce.cm08.printed import PrintedObjective, PrintedOutput
+from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness.words import SeededWords
+
+
+class Version(StrEnum):
+    """Algorithm of a trial."""
+
+    STANDARD = "standard"  # no privacy
+    PRINTED = "printed"  # not private
+    CORRECTED = "corrected"
+    CORRECTED_JMLR = "corrected, jmlr"
+    CORRECTED_JOINT = "corrected, joint"
+
+
+_CALIBRATIONS = {
+    Version.CORRECTED: LogisticCalibration.RANK_ONE,
+    Version.CORRECTED_JMLR: LogisticCalibration.JMLR,
+    Version.CORRECTED_JOINT: LogisticCalibration.JOINT,
+}
+_TILTS = {
+    Version.CORRECTED: rank_one_noise,
+    Version.CORRECTED_JMLR: jmlr_noise,
+    Version.CORRECTED_JOINT: joint_noise,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Algorithm:
+    """Algorithm of a figure: one of its lines.
+
+    Args:
+      mechanism: "output" (the paper's sensitivity method) or "objective" (its new method); "none"
+        without privacy.
+      epsilon: as stated; None without privacy.
+    """
+
+    version: Version
+    mechanism: str
+    epsilon: str | None
+
+    @property
+    def private(self) -> bool:
+        """Return whether the algorithm is epsilon-differentially private."""
+        return self.version not in (Version.STANDARD, Version.PRINTED)
+
+    def release(self, examples: Examples, regularisation: str, words: Words) -> NDArray[np.float64]:
+        """Return the coefficients that are learnt, shape (d,)."""
+        if self.epsilon is None:
+            return minimise(examples, float(regularisation))
+        if self.version is Version.PRINTED:
+            printed = PrintedOutput if self.mechanism == "output" else PrintedObjective
+            return printed(float(self.epsilon), float(regularisation)).release(examples, words)
+        budget, strength = Fraction(self.epsilon), Fraction(regularisation)
+        if self.mechanism == "output":
+            return OutputPerturbation(budget, strength).release(examples, words)
+        calibration = _CALIBRATIONS[self.version]
+        return ObjectivePerturbation(budget, strength, calibration).release(examples, words)
+
+    def claimed(self, examples: Examples, regularisation: str) -> ClaimedNoise | None:
+        """Return the law that the noise of a release is claimed to have; None: there is none."""
+        if self.epsilon is None:
+            return None
+        epsilon, strength = float(self.epsilon), float(regularisation)
+        if self.mechanism == "output":
+            shape = 1 if self.version is Version.PRINTED else examples.dimension
+            return output_noise(epsilon, examples.count, strength, shape)
+        if self.version is Version.PRINTED:
+            return printed_objective_noise(epsilon, strength)
+        return _TILTS[self.version](epsilon, examples.count, strength, examples.dimension)
+
+
+STANDARD = Algorithm(Version.STANDARD, "none", None)
+
+
+def pair(version: Version, epsilon: str) -> tuple[Algorithm, Algorithm]:
+    """Return output and objective perturbation."""
+    return Algorithm(version, "output", epsilon), Algorithm(version, "objective", epsilon)
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """Test errors of several runs.
+
+    Args:
+      each: shape (runs,).
+      noise: length of the runs' noise beside the claimed law; None: there is no noise.
+    """
+
+    each: NDArray[np.float64]
+    noise: NoiseCheck | None = None
+
+    @property
+    def mean(self) -> float:
+        """Mean error of the runs."""
+        return float(self.each.mean())
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of a run."""
+        return float(self.each.std(ddof=1))
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of the mean over the runs."""
+        return self.deviation / math.sqrt(len(self.each))
+
+
+def measure(
+    algorithm: Algorithm,
+    regularisation: str,
+    splits: Iterable[Split],
+    restarts: int,
+    seed: Seed,
+) -> Errors:
+    """Return the errors of `restarts` runs a split (of one, where there is no chance)."""
+    words = SeededWords(seed / f"{algorithm.version} {algorithm.mechanism} {algorithm.epsilon}")
+    runs = restarts if algorithm.epsilon is not None else 1
+    length = output_length if algorithm.mechanism == "output" else tilt_length
+    errors, lengths, shape = [], [], 0.0
+    for train, test in splits:
+        claimed = algorithm.claimed(train, regularisation)
+        for _ in range(runs):
+            point = algorithm.release(train, regularisation, words)
+            errors.append(share_wrong(point, test))
+            if claimed is not None:
+                lengths.append(length(point, train, claimed.strength) / claimed.scale)
+                shape = claimed.shape
+    noise = gamma_noise(lengths, shape, 1.0) if lengths else None
+    return Errors(np.array(errors), noise)
+
+
+def share_wrong(point: NDArray[np.float64], test: Examples) -> float:
+    """Return the share of rows that lie on the wrong side, or on neither."""
+    return float((test.signed @ point <= 0).mean())
+
+
+def exceeds(one: Errors, other: Errors, by: float) -> bool:
+    """Return whether a mean is more than `by` standard errors above another."""
+    spread = float(np.hypot(one.standard_error, other.standard_error))
+    return one.mean - other.mean > by * spread

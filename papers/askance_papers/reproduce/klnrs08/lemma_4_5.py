@@ -1,0 +1,180 @@
+"""KLNRS08, Lemma 4.5: an interactive local algorithm, run against a statistical query oracle."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+from math import sqrt
+
+import numpy as np
+
+from askance_aggregator.families import randomized_response
+from askance_aggregator.oracles import learn
+from askance_aggregator.oracles.reductions import (
+    Interactive,
+    LocalCall,
+    LocalRun,
+    NonInteractive,
+    by_adaptive_queries,
+    local_law,
+    run_locally,
+    simulated_law,
+    total_variation,
+)
+from askance_aggregator.oracles.reductions.laws import Law
+from askance_aggregator.queries import predicate
+from askance_client.accounting import parse_epsilon
+from askance_papers.reproduce.counting import AskedOnce, generator
+from askance_papers.reproduce.klnrs08.transcripts import (
+    BETAS,
+    BIT,
+    ORACLES,
+    PEOPLE,
+    SCHEMA,
+    TRUTH,
+    WEIGHTS,
+    draw_distances,
+)
+from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
+from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness.words import SeededWords
+
+NAME = "lemma-4.5"
+LARGE = 50  # users of the algorithm whose law is compared by chance
+_NOTHING = 1e-8  # queries are rounded to multiples of 2^-30
+_ERRORS = 5.0  # standard errors that chance may explain
+
+
+def reproduce(setting: Setting) -> Reproduction:
+    """Enumerate the laws of a two-round algorithm, and sample it with more users."""
+    rows: list[Row] = []
+    for epsilon in ("1",) if setting.quick else ("0.5", "1", "2"):
+        for users in (1, 2) if setting.quick else (1, 2, 3):
+            for beta in BETAS:
+                rows += [enumerated(epsilon, users, beta, oracle) for oracle in ORACLES]
+            setting.progress(f"epsilon = {epsilon}, {users} users")
+        rows.append(forgetful(epsilon))
+    rows.append(sampled(Fraction(1, 10), 30 if setting.quick else 300, setting.seed / NAME))
+    return Reproduction(
+        name=NAME,
+        source="KLNRS08, Lemma 4.5",
+        statement=(
+            "An interactive local algorithm that makes t calls is simulated by adaptive statistical"
+            " queries, to within beta in statistical difference: a user's next report is drawn by"
+            " rejection from its law given the user's earlier ones, the ratio of two expectations."
+        ),
+        differs_from_print=(
+            "With T calls in all (the paper has t for these and for one user's) it takes T"
+            " (e^eps + 1) queries or so in expectation, not T, of tolerance (beta/(2T)) /"
+            " (e^(2 eps) - 1) or a little less: Theta(beta/T)."
+        ),
+        rows=tuple(rows),
+        holds=all(row["holds"] for row in rows),
+        notes=(
+            "Two rounds, every user in both at eps/2: all are asked for a bit; then, by its"
+            " majority, whether their number is 2 or whether it is 0.",
+            "'enumerated' distances are between exact laws of transcripts, in rational numbers.",
+            "'forgetful' draws the second report as if the user were another one: its distance has"
+            " to be above 1/1000, for the products of the transcript are what the lemma is about.",
+            f"'sampled' runs {LARGE} users: the mean number of ones in round 2 of the simulation"
+            f" and of real runs agree within {_ERRORS:g} standard errors; the distance is their"
+            " difference over the number of users.",
+            "With the exact oracle nothing but rounding is left: a distance below 1e-8.",
+        ),
+        draw=lambda figure: draw_distances(figure, rows, "Two rounds, simulated by queries"),
+    )
+
+
+def two_rounds(epsilon: str, users: int) -> Interactive[int]:
+    """Make an algorithm that asks all users twice and concludes the second round's ones."""
+    nano = parse_epsilon(epsilon)
+    response = randomized_response(nano // 2)
+
+    def run() -> LocalRun[int]:
+        first = second = 0
+        for user in range(users):
+            report = yield LocalCall(user, BIT, response)
+            first += report == b"\x01"
+        asked = predicate(SCHEMA["n"] == (2 if 2 * first > users else 0))
+        for user in range(users):
+            report = yield LocalCall(user, asked, response)
+            second += report == b"\x01"
+        return second
+
+    return Interactive(
+        name="two-rounds", schema=SCHEMA, nano_nats=nano, factory=run, most=2 * users
+    )
+
+
+def enumerated(epsilon: str, users: int, beta: Fraction, oracle: str) -> Row:
+    """Return the exact distance."""
+    algorithm = two_rounds(epsilon, users)
+    real = local_law(algorithm, PEOPLE, WEIGHTS)
+    law = simulated_law(algorithm, beta, ORACLES[oracle])
+    distance = total_variation(real, law)
+    return _row("enumerated", oracle, epsilon, users, beta, float(distance)) | {
+        "holds": distance <= beta
+        and sum(law.values()) == 1
+        and (oracle != "exact" or distance < _NOTHING)
+    }
+
+
+def forgetful(epsilon: str) -> Row:
+    """Return a second report that knows nothing of the first."""
+    real = local_law(two_rounds(epsilon, 1), PEOPLE, WEIGHTS)
+    response = randomized_response(parse_epsilon(epsilon) // 2)
+    law: Law = {}
+    for first, second in product((b"\x00", b"\x01"), repeat=2):
+        asked = predicate(SCHEMA["n"] == (2 if first == b"\x01" else 0))
+        chances = [
+            local_law(
+                NonInteractive(
+                    name="once",
+                    schema=SCHEMA,
+                    nano_nats=parse_epsilon(epsilon),
+                    calls=(LocalCall(0, query, response),),
+                    conclude=len,
+                ),
+                PEOPLE,
+                WEIGHTS,
+            )[(report,)]
+            for query, report in ((BIT, first), (asked, second))
+        ]
+        law[first, second] = chances[0] * chances[1]
+    distance = float(total_variation(real, law))
+    return _row("forgetful", "exact", epsilon, 1, Fraction(1, 1000), distance) | {
+        "holds": distance > 0.001
+    }
+
+
+def sampled(beta: Fraction, runs: int, seed: Seed) -> Row:
+    """Return the simulation and real runs on users who are drawn for each."""
+    algorithm, oracle = two_rounds("1", LARGE), AskedOnce(TRUTH)
+    rng, shares = generator(seed / "people"), np.array(WEIGHTS) / sum(WEIGHTS)
+    back, there = [], []
+    for run in range(runs):
+        learner = by_adaptive_queries(algorithm, beta, lambda run=run: SeededWords(seed / run))  # type: ignore[misc]  # mypy cannot infer a lambda's default
+        back.append(learn(learner, oracle))
+        people = PEOPLE.take(rng.choice(PEOPLE.rows, LARGE, p=shares))
+        there.append(run_locally(algorithm, people, SeededWords(seed / "real" / run)))
+    apart = abs(float(np.mean(back)) - float(np.mean(there)))
+    error = sqrt((float(np.var(back)) + float(np.var(there))) / runs)
+    return _row("sampled", "exact", "1", LARGE, beta, apart / LARGE) | {
+        "queries": oracle.asked // runs,
+        "holds": apart <= _ERRORS * error and float(np.mean(there)) > 5,
+    }
+
+
+def _row(
+    law: str, oracle: str, epsilon: str, users: int, beta: Fraction, distance: float
+) -> dict[str, object]:
+    return {
+        "law": law,
+        "oracle": oracle,
+        "epsilon": float(epsilon),
+        "users": users,
+        "calls": 2 * users,
+        "queries": None,
+        "beta": float(beta),
+        "distance": distance,
+    }

@@ -1,0 +1,54 @@
+"""Mutation tests: each reproduction holds, and does not once its mechanism is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from matplotlib.figure import Figure
+
+from askance_papers.reproduce import REPRODUCTIONS
+from tests.papers.reproduce.planted.defect import Defect
+from tests.papers.reproduce.planted_defects import DEFECTS, NOT_COVERED, reproduced
+
+CASES = [
+    pytest.param(name, defect, id=f"{name}: {defect.summary}")
+    for name, defects in DEFECTS.items()
+    for defect in defects
+]
+
+
+def test_each_reproduction_has_two_planted_defects() -> None:
+    assert set(DEFECTS) | set(NOT_COVERED) == set(REPRODUCTIONS), (
+        "add two defects for a new reproduction to its source's module in"
+        " tests/papers/reproduce/planted"
+    )
+    assert all(len({defect.summary for defect in defects}) >= 2 for defects in DEFECTS.values())
+
+
+def test_the_page_of_papers_has_a_row_for_each_planted_defect() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "papers.md").read_text(encoding="utf-8")
+    for name, defects in DEFECTS.items():
+        for defect in defects:
+            assert f"| `{name}` | {defect.summary} | no |" in page, (
+                "docs/papers.md has what planted_defects.py prints: run it again"
+            )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DEFECTS)
+def test_it_holds_without_a_defect(name: str) -> None:
+    found = reproduced(name)
+    assert found.holds, [row for row in found.rows if row["holds"] is False]
+    assert len({tuple(row) for row in found.rows}) == 1, "all rows have the same columns"
+    json.dumps(found.to_json(), allow_nan=False)
+    figure = Figure()
+    found.draw(figure)
+    assert figure.axes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "defect"), CASES)
+def test_it_does_not_hold_with_a_planted_defect(name: str, defect: Defect) -> None:
+    assert not reproduced(name, defect).holds

@@ -39,6 +39,9 @@ from numpy.typing import NDArray
 from service_load import gateway, token
 
 from askance_aggregator.encoding import encode_request, sign_study
+from askance_aggregator.exchange import (
+    encode_response,
+)
 from askance_aggregator.families import randomized_response
 from askance_aggregator.queries import parity, predicate
 from askance_aggregator.server.devices import AggregatorServer, PeerLimits, Settings
@@ -51,7 +54,6 @@ from askance_client.queries import Bits, Schema
 from askance_client.service import (
     SERVICE,
     Response,
-    encode_response,
     token_digest,
 )
 

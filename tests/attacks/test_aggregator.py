@@ -14,6 +14,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 import askance as ask
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.encoding import encode_request
+from askance_aggregator.exchange import (
+    encode_response,
+)
 from askance_aggregator.server.devices import Admission, Hub, Peers, Settings
 from askance_aggregator.server.devices.servicer import DevicesServicer
 from askance_aggregator.server.devices.standings import Standings
@@ -34,7 +37,6 @@ from askance_client.device import Policy
 from askance_client.errors import NondeterminismError
 from askance_client.messages import AckStatus, Request, SignedStudy
 from askance_client.service import MAX_RESPONSE_BYTES, CheckIn, Response, token_digest
-from askance_client.service.exchange import encode_response
 from askance_simulation.fleets import Devices, ObjectFleet
 from askance_simulation.randomness.coins import SeededCoins
 from askance_simulation.randomness.seeds import Seed

@@ -15,6 +15,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from askance_aggregator.exchange import (
+    decode_check_in,
+)
 from askance_client.accounting import charge
 from askance_client.codec import (
     decode_query,
@@ -34,7 +37,9 @@ from askance_client.ledger import SqliteLedger
 from askance_client.messages import Refusal, SignedStudy
 from askance_client.queries import Query, QueryKind, Schema
 from askance_client.randomizers import Randomizer, round_to_levels
-from askance_client.service import decode_check_in, decode_response
+from askance_client.service import (
+    decode_response,
+)
 from askance_protos.v1 import query_pb2, randomizer_pb2, schema_pb2, study_pb2
 
 Json = dict[str, Any]

@@ -13,10 +13,16 @@ import pytest
 
 from askance_aggregator.server.devices import Peers, Settings
 from askance_aggregator.server.devices.admission import Admission
+from askance_aggregator.server.devices.credentials import (
+    read_credentials,
+)
 from askance_aggregator.server.devices.standings import Revoked, Standings
 from askance_aggregator.store import StudyState
 from askance_aggregator.store.register import DeviceSelection
-from askance_client.service import device_metadata, read_credentials, token_digest
+from askance_client.service import (
+    device_metadata,
+    token_digest,
+)
 from tests.faults.deployment import Deployment, Inline
 from tests.faults.invariants import check, finish
 from tests.faults.people import PEOPLE, PUBLIC, undisturbed

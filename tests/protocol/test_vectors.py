@@ -23,6 +23,10 @@ from askance_aggregator.encoding import (
     encode_schema,
     encode_study,
 )
+from askance_aggregator.exchange import (
+    decode_check_in,
+    encode_response,
+)
 from askance_client.codec import (
     decode_query,
     decode_randomizer,
@@ -72,10 +76,8 @@ from askance_client.randomizers import (
 from askance_client.service import (
     CheckIn,
     Response,
-    decode_check_in,
     decode_response,
     encode_check_in,
-    encode_response,
 )
 from askance_protos.v1 import query_pb2, randomizer_pb2, schema_pb2, study_pb2
 from askance_simulation.fleets.memory_ledger import MemoryLedger

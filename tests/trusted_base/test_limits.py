@@ -29,6 +29,9 @@ from askance_aggregator.queries import (
     real,
     vector,
 )
+from askance_aggregator.server.devices.credentials import (
+    read_enrolment,
+)
 from askance_aggregator.server.devices.enrolment import decode_enrol
 from askance_client import KeptHistory, codec
 from askance_client.accounting import check_nano_nats, parse_epsilon
@@ -66,7 +69,6 @@ from askance_client.service import observable
 from askance_client.service.credentials import (
     RETRY_KEY,
     enrolment_metadata,
-    read_enrolment,
     read_retry_ms,
 )
 from askance_client.service.exchange import Enrol, Response, encode_enrol

@@ -17,6 +17,9 @@ from askance_aggregator.encoding import (
     encode_study,
     sign_study,
 )
+from askance_aggregator.exchange import (
+    encode_response,
+)
 from askance_aggregator.families import (
     hypercube_response,
     k_ary_response,
@@ -74,7 +77,11 @@ from askance_client.randomizers import (
     SignedSubsetSelection,
     SubsetSelection,
 )
-from askance_client.service import CheckIn, Response, encode_check_in, encode_response
+from askance_client.service import (
+    CheckIn,
+    Response,
+    encode_check_in,
+)
 from askance_protos.v1 import study_pb2
 from tests.vectors.many_cells import WIDE, WINDOWS
 from tests.vectors.one_device import answer

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from askance_aggregator.learners.hypotheses import Document
 from askance_aggregator.names import unknown_column
 from askance_aggregator.queries import EncodedColumns, encode_columns
+from askance_aggregator.queries.tables import table_from_schema
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_client.printable import value_text
 from askance_client.queries import Bits, Category, Field, Label, Schema
 from askance_client.queries.limits import WORD
-from askance_client.records import schema_from_table, table_from_schema
+from askance_client.records import schema_from_table
 
 Rows = Mapping[str, Any] | NDArray[Any] | EncodedColumns
 """What a hypothesis predicts for: columns by field name (a DataFrame too), a table of shape

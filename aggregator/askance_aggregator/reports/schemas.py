@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from askance_aggregator.queries.tables import table_from_schema
 from askance_aggregator.reports.html import html_of
 from askance_aggregator.reports.report import CommandReport, Grid, Part, more_rows, shown_rows
 from askance_aggregator.reports.texts import counted
 from askance_client.queries import Schema
-from askance_client.records import table_from_schema
 
 __all__ = ["Schema", "fields_body", "schema_report"]
 

@@ -45,7 +45,6 @@ from askance_client.records.processes import an_endpoint
 from askance_client.records.schema_files import (
     schema_from_table,
     schema_from_toml,
-    table_from_schema,
 )
 from askance_client.records.sources import (
     LiveRecord,
@@ -106,5 +105,4 @@ __all__ = [
     "read_parquet",
     "schema_from_table",
     "schema_from_toml",
-    "table_from_schema",
 ]

@@ -77,31 +77,6 @@ def schema_from_table(content: Mapping[str, Any], place: str, name: str = "") ->
         raise InvalidRecord(f"{place}: {error}") from None
 
 
-def table_from_schema(schema: Schema) -> dict[str, Any]:
-    """The table of that form from which `schema_from_table` makes this schema again.
-
-    It has texts, integers and lists only, so it can be written as JSON or TOML.
-    """
-    fields = {name: _item(field) for name, field in schema.fields.items()}
-    return {"name": schema.name, "version": schema.version, "fields": fields}
-
-
-def _item(field: Field) -> dict[str, Any]:
-    match field:
-        case Bit():
-            return {"type": "bit"}
-        case Bits():
-            return {"type": "bits", "width": field.width}
-        case Category():
-            kind = "label" if isinstance(field, Label) else "category"
-            return {"type": kind, "labels": list(field.labels)}
-        case Integer():
-            return {"type": "integer", "low": field.low, "high": field.high}
-        case Real():  # its bounds lie on a grid of a power of two: a fraction, and exact
-            low, high = str(field.low), str(field.high)
-            return {"type": "real", "low": low, "high": high, "frac_bits": field.frac_bits}
-
-
 def _field(place: str, item: Any) -> Field:
     kind = item.get("type") if isinstance(item, dict) else None
     if not isinstance(kind, str) or kind not in _TYPES:

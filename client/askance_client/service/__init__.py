@@ -28,22 +28,16 @@ from askance_client.service.clock import local_hour, steady_ms, system_now_ms, s
 from askance_client.service.credentials import (
     PROTOCOL_KEY,
     RETRY_KEY,
-    Credentials,
     Metadata,
     Received,
-    accepted_metadata,
     device_metadata,
     enrolment_metadata,
     gateway_metadata,
     protocol_of,
-    read_credentials,
-    read_enrolment,
     read_retry_ms,
-    retry_metadata,
 )
 from askance_client.service.enrolment import enrol
 from askance_client.service.exchange import (
-    LEAST_PROTOCOL,
     MAX_ENROLMENTS,
     MAX_ENTRIES,
     MAX_KNOWN_STUDIES,
@@ -59,12 +53,10 @@ from askance_client.service.exchange import (
     Enrol,
     ExchangeTooLarge,
     Response,
-    decode_check_in,
     decode_enrolled,
     decode_response,
     encode_check_in,
     encode_enrol,
-    encode_response,
     entries_of,
 )
 from askance_client.service.gateway import CheckInOutcome, Gateway, Member, Watcher
@@ -99,7 +91,6 @@ from askance_client.service.runtime import DeviceRunner
 from askance_client.service.streams import describe
 
 __all__ = [
-    "LEAST_PROTOCOL",
     "MAX_ACKS",
     "MAX_BATCH_MEMBERS",
     "MAX_ENROLMENTS",
@@ -125,7 +116,6 @@ __all__ = [
     "CertificateFile",
     "CheckIn",
     "CheckInOutcome",
-    "Credentials",
     "DeviceAnswers",
     "DeviceCertificate",
     "DeviceRunner",
@@ -149,10 +139,8 @@ __all__ = [
     "Secret",
     "Sleep",
     "Watcher",
-    "accepted_metadata",
     "channel_options",
     "connections_for",
-    "decode_check_in",
     "decode_enrolled",
     "decode_gateway_response",
     "decode_response",
@@ -161,7 +149,6 @@ __all__ = [
     "encode_batch",
     "encode_check_in",
     "encode_enrol",
-    "encode_response",
     "enrol",
     "enrolment_metadata",
     "entries_of",
@@ -171,10 +158,7 @@ __all__ = [
     "open_channel",
     "protocol_of",
     "read_authority",
-    "read_credentials",
-    "read_enrolment",
     "read_retry_ms",
-    "retry_metadata",
     "sleep_ms",
     "steady_ms",
     "system_jitter",

@@ -6,13 +6,11 @@ it no message. Values under keys that end in "-bin" are bytes; gRPC encodes them
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from askance_client.service.exchange import MAX_ENROLMENT_TOKEN_BYTES, PROTOCOL
-from askance_client.service.identity import MAX_ID_BYTES, MAX_TOKEN_BYTES, Identity
+from askance_client.service.exchange import PROTOCOL
+from askance_client.service.identity import Identity
 from askance_client.version import __version__
 
 PROTOCOL_KEY = "askance-protocol"
@@ -29,26 +27,10 @@ RETRY_KEY = "askance-retry-after-ms"
 _MAX_RETRY_DIGITS = 9  # 11 days; longer text is no delay
 _MAX_PROTOCOL_DIGITS = 4  # longer text is no version
 _SPOKEN = ((PROTOCOL_KEY, str(PROTOCOL)), (SOFTWARE_KEY, SOFTWARE))
-_SOFTWARE_TEXT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+/-]{0,47}")  # other text reads as none
 
 Metadata: TypeAlias = tuple[tuple[str, str | bytes], ...]
 Received: TypeAlias = Iterable[tuple[str, str | bytes]] | None
 """Metadata as gRPC passes it on."""
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """Protocol version, device id and token of a call; 0 and no bytes where they are missing.
-
-    `gateway_id` is of a gateway that calls for its members, which names no device. `software` is
-    the name and version of the caller's program; empty: it states none.
-    """
-
-    protocol: int
-    device_id: bytes
-    token: bytes = field(repr=False)
-    gateway_id: bytes = b""
-    software: str = ""
 
 
 def device_metadata(identity: Identity) -> Metadata:
@@ -66,41 +48,9 @@ def enrolment_metadata(token: bytes) -> Metadata:
     return ((PROTOCOL_KEY, str(PROTOCOL)), (ENROLMENT_KEY, token))
 
 
-def read_credentials(metadata: Received) -> Credentials:
-    """Read a caller's credentials; values that are too long for an identity read as none."""
-    found = dict(metadata or ())
-    software = str(found.get(SOFTWARE_KEY, ""))
-    return Credentials(
-        protocol_of(metadata),
-        _bounded(found.get(DEVICE_KEY), MAX_ID_BYTES),
-        _bounded(found.get(TOKEN_KEY), MAX_TOKEN_BYTES),
-        _bounded(found.get(GATEWAY_KEY), MAX_ID_BYTES),
-        software if _SOFTWARE_TEXT.fullmatch(software) else "",
-    )
-
-
-def read_enrolment(metadata: Received) -> bytes:
-    """Read the operator's token of an Enrol; no bytes where there is none."""
-    return _bounded(dict(metadata or ()).get(ENROLMENT_KEY), MAX_ENROLMENT_TOKEN_BYTES)
-
-
 def protocol_of(metadata: Received) -> int:
     """Read the version of the exchange that the other side speaks; 0 where there is none."""
     return _number(metadata, PROTOCOL_KEY, _MAX_PROTOCOL_DIGITS)
-
-
-def accepted_metadata(version: int = PROTOCOL) -> Metadata:
-    """Return the initial metadata of a stream whose caller is accepted.
-
-    Args:
-      version: of the exchange that follows: the caller's.
-    """
-    return ((PROTOCOL_KEY, str(version)),)
-
-
-def retry_metadata(retry_ms: int) -> Metadata:
-    """Return the trailing metadata that asks a caller to call again after a delay."""
-    return ((RETRY_KEY, str(retry_ms)),)
 
 
 def read_retry_ms(metadata: Received) -> int:
@@ -114,7 +64,3 @@ def _number(metadata: Received, key: str, most_digits: int) -> int:
     if not isinstance(text, str) or not text.isascii() or not text.isdecimal():
         return 0
     return int(text) if len(text) <= most_digits else 0
-
-
-def _bounded(value: str | bytes | None, most: int) -> bytes:
-    return value if isinstance(value, bytes) and len(value) <= most else b""

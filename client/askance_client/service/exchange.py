@@ -1,7 +1,7 @@
 """Exchange between a device and its aggregator, as values and as bytes.
 
-The same messages serve both directions of both calls (`CheckIn` and `Participate`), so both sides
-share this file and its limits.
+The same messages serve both calls (`CheckIn` and `Participate`). The aggregator shares the values
+and the limits; only the device's half of the bytes is here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from askance_client.errors import RemoteProtocolError
 from askance_client.messages import AckStatus, SignedStudy
 from askance_client.randomizers import MAX_LEVELS, MAX_SYMBOLS
 from askance_protos.v1 import exchange_pb2 as pb
-from askance_protos.v1 import study_pb2
 
 PROTOCOL = 1
 """Version of the exchange.
@@ -26,8 +25,6 @@ PROTOCOL = 1
 A field, status or message kind that this version does not have needs a higher one: neither side
 sends what the other's version lacks, and each refuses what it does not know.
 """
-LEAST_PROTOCOL = 1
-"""Lowest version that an aggregator answers."""
 SERVICE = pb.DESCRIPTOR.services_by_name["Devices"].full_name
 
 MAX_REPORTS = 64  # reports in one message
@@ -93,21 +90,6 @@ def encode_check_in(message: CheckIn) -> bytes:
     ).SerializeToString(deterministic=True)
 
 
-def decode_check_in(data: bytes) -> CheckIn:
-    """Decode a device's message.
-
-    Raises:
-      ExchangeTooLarge: more than an exchange may have. RemoteProtocolError: not a check-in.
-    """
-    check_size("CheckInRequest", data, MAX_REQUEST_MESSAGE_BYTES)
-    message = parse(pb.CheckInRequest, data, limit=MAX_REQUEST_MESSAGE_BYTES)
-    check_count("reports", len(message.reports), MAX_REPORTS)
-    check_count("known studies", len(message.known_studies), MAX_KNOWN_STUDIES)
-    for digest in message.known_studies:
-        check_digest("a known study", digest)
-    return CheckIn(tuple(message.reports), tuple(message.known_studies))
-
-
 def encode_enrol(message: Enrol) -> bytes:
     """The bytes of an enrolment."""
     return pb.EnrolRequest(
@@ -131,27 +113,6 @@ def decode_enrolled(data: bytes) -> tuple[int, int]:
     """
     message = parse(pb.EnrolResponse, data)
     return message.enrolled, message.known
-
-
-def encode_response(message: Response) -> bytes:
-    """The bytes of what an aggregator says.
-
-    Serialised messages can be joined: the parts of a response, serialised once, make every
-    response they are parts of.
-    """
-    return pb.CheckInResponse(
-        acks=[
-            pb.Ack(request_digest=digest, status=pb.Status.ValueType(status))
-            for digest, status in message.acks
-        ],
-        studies=[
-            study_pb2.SignedStudy(study=s.study, public_key=s.public_key, signature=s.signature)
-            for s in message.studies
-        ],
-        requests=message.requests,
-        retry_after_ms=message.retry_after_ms,
-        acknowledged_sequence=message.acknowledged_sequence,
-    ).SerializeToString(deterministic=True)
 
 
 def decode_response(data: bytes) -> Response:

@@ -1,5 +1,6 @@
 """Exchange between a gateway and its aggregator, as values and as bytes (Relay).
 
+Only the gateway's half of the bytes is here; the aggregator shares the values and the limits.
 Members are named by their numbers on a stream. Everything is bounded before it is looked at, and
 has one form: a list of members is strictly ascending, so that no member is in it twice.
 """

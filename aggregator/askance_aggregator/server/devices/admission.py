@@ -10,16 +10,20 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Protocol
 
+from askance_aggregator.exchange import (
+    LEAST_PROTOCOL,
+)
+from askance_aggregator.server.devices.credentials import (
+    Credentials,
+)
 from askance_aggregator.server.devices.peers import Peers
 from askance_aggregator.server.devices.standings import Standings
 from askance_aggregator.store import Enrolled, EnrolledDevice, EnrolledGateway, Store
 from askance_aggregator.store.checks import refuse_revoked_token
 from askance_client.errors import AskanceError, ProtocolError
 from askance_client.service import (
-    LEAST_PROTOCOL,
     MAX_MEMBERS,
     PROTOCOL,
-    Credentials,
     Enrol,
     Join,
     token_digest,

@@ -15,8 +15,10 @@ from typing import NamedTuple, TypeVar
 
 import grpc
 
+from askance_aggregator.exchange import (
+    encode_gateway_response,
+)
 from askance_aggregator.server.devices.connections import Abort, Write, Writer
-from askance_aggregator.server.devices.gateway_messages import encode_gateway_response
 from askance_aggregator.server.devices.open_round import OpenRound
 from askance_client.errors import RemoteProtocolError
 from askance_client.messages import AckStatus, SignedStudy

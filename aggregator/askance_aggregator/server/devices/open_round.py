@@ -9,6 +9,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.exchange import (
+    encode_response,
+)
 from askance_aggregator.server.devices.states import (
     BEGUN,
     OVER,
@@ -29,7 +32,6 @@ from askance_client.service import (
     MAX_REQUESTS,
     MAX_RESPONSE_BYTES,
     Response,
-    encode_response,
     entries_of,
 )
 from askance_protos.v1 import exchange_pb2

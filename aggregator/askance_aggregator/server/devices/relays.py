@@ -6,17 +6,26 @@ from collections.abc import Mapping, Sequence
 
 import grpc
 
+from askance_aggregator.exchange import (
+    decode_batch,
+)
 from askance_aggregator.server.devices.admission import Admission, RelayCaller
 from askance_aggregator.server.devices.calls import Context, read_message
 from askance_aggregator.server.devices.certification import Proof
-from askance_aggregator.server.devices.gateway_messages import decode_batch
+from askance_aggregator.server.devices.credentials import (
+    read_credentials,
+)
 from askance_aggregator.server.devices.gateways import GatewayConnection
 from askance_aggregator.server.devices.hub import Hub
 from askance_aggregator.server.devices.settings import Settings
 from askance_aggregator.server.devices.standings import LAST_WORDS
 from askance_aggregator.store import EnrolledDevice
 from askance_aggregator.store.register import DeviceState
-from askance_client.service import Absence, Join, MemberReports, read_credentials
+from askance_client.service import (
+    Absence,
+    Join,
+    MemberReports,
+)
 
 
 class Relay:

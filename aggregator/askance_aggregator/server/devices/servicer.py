@@ -13,6 +13,10 @@ from functools import lru_cache
 
 import grpc
 
+from askance_aggregator.exchange import (
+    decode_check_in,
+    encode_response,
+)
 from askance_aggregator.server.devices.admission import Admission, EnrolmentVerifier, check_protocol
 from askance_aggregator.server.devices.calls import (
     CallStatus,
@@ -28,6 +32,12 @@ from askance_aggregator.server.devices.certification import (
     Proof,
 )
 from askance_aggregator.server.devices.connections import Ack, Connection, next_message
+from askance_aggregator.server.devices.credentials import (
+    accepted_metadata,
+    read_credentials,
+    read_enrolment,
+    retry_metadata,
+)
 from askance_aggregator.server.devices.enrolment import decode_enrol, encode_enrolled
 from askance_aggregator.server.devices.hub import Hub
 from askance_aggregator.server.devices.observer import SILENT, Observer
@@ -44,13 +54,7 @@ from askance_client.service import (
     CheckIn,
     Metadata,
     Response,
-    accepted_metadata,
-    decode_check_in,
-    encode_response,
     protocol_of,
-    read_credentials,
-    read_enrolment,
-    retry_metadata,
 )
 
 _LOGGER = logging.getLogger(__name__)

@@ -11,6 +11,13 @@ import grpc
 import pytest
 from grpc import aio
 
+from askance_aggregator.exchange import (
+    decode_check_in,
+    encode_response,
+)
+from askance_aggregator.server.devices.credentials import (
+    accepted_metadata,
+)
 from askance_client.codec import digest_of
 from askance_client.device import MAX_REFUSALS, Device
 from askance_client.errors import RemoteProtocolError
@@ -27,11 +34,8 @@ from askance_client.service import (
     DeviceRunner,
     ExchangeTooLarge,
     Response,
-    accepted_metadata,
     channel_options,
-    decode_check_in,
     describe,
-    encode_response,
 )
 from askance_client.service.evaluation import TimedEvaluation
 from askance_protos.v1 import exchange_pb2 as pb

@@ -11,8 +11,14 @@ import grpc
 import pytest
 from grpc import aio
 
+from askance_aggregator.exchange import (
+    decode_batch,
+    encode_gateway_response,
+)
 from askance_aggregator.queries import predicate
-from askance_aggregator.server.devices.gateway_messages import decode_batch, encode_gateway_response
+from askance_aggregator.server.devices.credentials import (
+    accepted_metadata,
+)
 from askance_client.codec import decode_report, digest_of
 from askance_client.messages import AckStatus, Refusal
 from askance_client.service import (
@@ -23,7 +29,6 @@ from askance_client.service import (
     GatewayBatch,
     GatewayResponse,
     Multiplexer,
-    accepted_metadata,
     gateway_metadata,
     token_digest,
 )

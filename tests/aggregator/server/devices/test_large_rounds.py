@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from askance_aggregator.exchange import (
+    encode_response,
+)
 from askance_aggregator.server.devices.connections import next_message
 from askance_aggregator.server.devices.hub import Hub
 from askance_aggregator.server.devices.observer import Observer
@@ -24,7 +27,6 @@ from askance_client.service import (
     MAX_RESPONSE_BYTES,
     Response,
     decode_response,
-    encode_response,
 )
 
 if TYPE_CHECKING:

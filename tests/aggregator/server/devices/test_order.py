@@ -17,8 +17,15 @@ import grpc
 import numpy as np
 import pytest
 
+from askance_aggregator.exchange import (
+    decode_batch,
+    encode_response,
+)
+from askance_aggregator.server.devices.credentials import (
+    accepted_metadata,
+    read_credentials,
+)
 from askance_aggregator.server.devices.enrolment import decode_enrol, encode_enrolled
-from askance_aggregator.server.devices.gateway_messages import decode_batch
 from askance_client.device import Policy
 from askance_client.service import (
     MAX_ENROLMENTS,
@@ -27,10 +34,7 @@ from askance_client.service import (
     Metadata,
     Response,
     Secret,
-    accepted_metadata,
-    encode_response,
     enrol,
-    read_credentials,
 )
 from askance_simulation.fleets.memory_ledger import MemoryLedger
 

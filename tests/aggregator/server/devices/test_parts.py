@@ -10,6 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from askance_aggregator.exchange import (
+    decode_check_in,
+    encode_response,
+)
 from askance_aggregator.server.devices import (
     Overloaded,
     Settings,
@@ -31,10 +35,8 @@ from askance_client.service import (
     Outbox,
     Response,
     channel_options,
-    decode_check_in,
     decode_response,
     encode_check_in,
-    encode_response,
     system_jitter,
 )
 from askance_protos.v1 import exchange_pb2, randomizer_pb2

@@ -20,6 +20,9 @@ from askance_aggregator.server.devices import (
     Peers,
     Settings,
 )
+from askance_aggregator.server.devices.credentials import (
+    retry_metadata,
+)
 from askance_aggregator.server.devices.peers import address_of
 from askance_aggregator.store import EnrolledDevice, MemoryStore
 from askance_client.errors import InvalidParameter
@@ -33,7 +36,6 @@ from askance_client.service import (
     device_metadata,
     encode_check_in,
     read_retry_ms,
-    retry_metadata,
 )
 
 if TYPE_CHECKING:

@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from askance_aggregator.exchange import (
+    decode_check_in,
+    encode_response,
+)
 from askance_aggregator.families import randomized_response
 from askance_aggregator.queries import predicate
 from askance_client.accounting import parse_epsilon
@@ -19,7 +23,10 @@ from askance_client.messages import AckStatus, Reason, Refusal
 from askance_client.queries import EncodedRecord
 from askance_client.randomizers import SystemCoins
 from askance_client.records import ALONE, CallableSource, LiveRecord, Several
-from askance_client.service import DeviceRunner, Response, decode_check_in, encode_response
+from askance_client.service import (
+    DeviceRunner,
+    Response,
+)
 from askance_client.service.evaluation import TimedEvaluation
 from askance_protos.v1 import exchange_pb2
 

@@ -12,6 +12,9 @@ import pytest
 from grpc import aio
 
 from askance_aggregator.server.devices import AggregatorServer, standings
+from askance_aggregator.server.devices.credentials import (
+    read_credentials,
+)
 from askance_aggregator.server.devices.standings import Standings
 from askance_aggregator.store import MemoryStore
 from askance_client.service import (
@@ -26,7 +29,6 @@ from askance_client.service import (
     encode_batch,
     encode_check_in,
     gateway_metadata,
-    read_credentials,
     token_digest,
 )
 from askance_client.service.credentials import SOFTWARE, SOFTWARE_KEY

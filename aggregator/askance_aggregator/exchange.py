@@ -1,7 +1,6 @@
-"""Aggregator's side of the exchange with a gateway: its batches decoded, responses to it encoded.
+"""Exchange with devices and gateways as bytes, on the aggregator's side.
 
-The messages and their limits are `askance_client.service.gateway_exchange`, which has the other
-side.
+Values and limits are those of the client, which decodes what is encoded here.
 """
 
 from __future__ import annotations
@@ -14,6 +13,8 @@ from askance_client.service.exchange import (
     MAX_KNOWN_STUDIES,
     MAX_REPORTS,
     MAX_REQUEST_MESSAGE_BYTES,
+    CheckIn,
+    Response,
     check_count,
     check_digest,
     check_size,
@@ -30,6 +31,45 @@ from askance_client.service.gateway_exchange import (
 from askance_client.service.identity import MAX_ID_BYTES, MAX_TOKEN_BYTES
 from askance_protos.v1 import exchange_pb2 as pb
 from askance_protos.v1 import study_pb2
+
+LEAST_PROTOCOL = 1
+"""Lowest version of the exchange that an aggregator answers."""
+
+
+def decode_check_in(data: bytes) -> CheckIn:
+    """Decode a device's message.
+
+    Raises:
+      ExchangeTooLarge: more than an exchange may have. RemoteProtocolError: not a check-in.
+    """
+    check_size("CheckInRequest", data, MAX_REQUEST_MESSAGE_BYTES)
+    message = parse(pb.CheckInRequest, data, limit=MAX_REQUEST_MESSAGE_BYTES)
+    check_count("reports", len(message.reports), MAX_REPORTS)
+    check_count("known studies", len(message.known_studies), MAX_KNOWN_STUDIES)
+    for digest in message.known_studies:
+        check_digest("a known study", digest)
+    return CheckIn(tuple(message.reports), tuple(message.known_studies))
+
+
+def encode_response(message: Response) -> bytes:
+    """The bytes of what an aggregator says.
+
+    Serialised messages can be joined: the parts of a response, serialised once, make every
+    response they are parts of.
+    """
+    return pb.CheckInResponse(
+        acks=[
+            pb.Ack(request_digest=digest, status=pb.Status.ValueType(status))
+            for digest, status in message.acks
+        ],
+        studies=[
+            study_pb2.SignedStudy(study=s.study, public_key=s.public_key, signature=s.signature)
+            for s in message.studies
+        ],
+        requests=message.requests,
+        retry_after_ms=message.retry_after_ms,
+        acknowledged_sequence=message.acknowledged_sequence,
+    ).SerializeToString(deterministic=True)
 
 
 def decode_batch(data: bytes) -> GatewayBatch:

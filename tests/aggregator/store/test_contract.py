@@ -415,6 +415,18 @@ class TestLifeOfAStudy:
         for nothing in (store.study, store.summary, store.conclusion, store.asked):
             assert nothing(bytes(32)) is None
 
+    def test_a_study_costs_what_it_asked_however_it_ended(self, store: Store) -> None:
+        """Users who answered a failed or cancelled study were charged all the same."""
+        before = store.study_costs()
+        for number, state in enumerate(
+            (StudyState.DONE, StudyState.FAILED, StudyState.CANCELLED), start=1
+        ):
+            digest, asked = bytes([100 + number]) * 32, 10**number
+            store.add_study(digest, SignedStudy(b"study %d" % number, b"a key", b"a signature"))
+            store.conclude(digest, Conclusion(state, "over", "", "{}", asked))
+        assert sorted(store.study_costs()) == sorted([*before, 10, 100, 1_000])
+        assert store.nano_nats_asked() == sum(before) + 1_110
+
     def test_a_check_of_the_disk_leaves_nothing(self, store: Store) -> None:
         store.check_writable()
         store.check_writable()

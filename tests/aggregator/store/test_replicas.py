@@ -117,6 +117,23 @@ def test_a_study_has_one_holder_until_its_lease_ends(
     assert first.replicas.open_studies() == [SharedStudy(STUDY, True, False, None)]
 
 
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_replica_whose_clock_is_wrong_takes_no_lease_and_loses_none(
+    hours: int, first: Store, second: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database's clock alone judges a lease: those of replicas may differ."""
+    first.add_study(STUDY, SIGNED)
+    assert first.replicas.acquire(STUDY)
+    off_s = hours * 3_600
+    monkeypatch.setattr(time, "time", lambda now=time.time: now() + off_s)
+    monkeypatch.setattr(time, "time_ns", lambda now=time.time_ns: now() + off_s * 10**9)
+    assert not second.replicas.acquire(STUDY)
+    assert second.replicas.open_studies() == [SharedStudy(STUDY, False, False, None)]
+    first.replicas.release(STUDY)
+    assert second.replicas.open_studies() == [SharedStudy(STUDY, True, False, None)]
+    assert second.replicas.acquire(STUDY)
+
+
 def test_replicas_that_race_for_a_lease_have_one_winner(first: Store, second: Store) -> None:
     digests = [bytes([number]) * 32 for number in range(20)]
     for digest in digests:

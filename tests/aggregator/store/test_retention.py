@@ -63,6 +63,7 @@ def test_an_open_study_is_not_touched(store: Store) -> None:
             with pytest.raises(StudyNotEnded, match="expected one that has ended"):
                 delete(digest, 100)
     store.conclude(FIRST, END, epoch=1)  # the end of an epoch is not the study's
+    assert store.retention.note_ends(100) == 0
     with pytest.raises(StudyNotEnded):
         store.retention.delete_reports(FIRST, 100)
     assert store.retention.remove_rows(FIRST, 10) == 0

@@ -7,6 +7,7 @@ with a reason code and nothing is spent.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -249,21 +250,46 @@ class TestWindows:
         assert None in reasons
         assert reasons <= {None, Reason.CLOCK_MOVED_BACK, Reason.OVER_WINDOW_BUDGET}
 
+    @pytest.mark.parametrize("of_two_studies", [False, True])
     def test_charges_of_one_message_are_counted_together(
-        self, own: DeviceSetup, ledger: Ledger
+        self, own: DeviceSetup, ledger: Ledger, of_two_studies: bool
     ) -> None:
-        study = own.study()
+        """The window is that of all studies, one or two."""
+        one, two = own.study(1), own.study(2 if of_two_studies else 1)
         owner: dict[str, Any] = {"window_days": 30, "window_nano_nats": 2 * own.epsilon}
-        device = own.device(ledger=ledger, studies=[study], **owner)
-        schema = own.schema
-        payloads = [
-            own.payload(study, predicate(question), round_=place)
-            for place, question in enumerate(
-                (schema.smoker == 1, schema.height < 1, schema.colour == "red")
-            )
-        ]
-        turn = device.begin(payloads)
+        device = own.device(ledger=ledger, studies=[one, two], **owner)
+        turn = device.begin(three_questions(own, (one, two, one)))
         assert [refusal.reason for refusal in turn.refusals] == [Reason.OVER_WINDOW_BUDGET]
         turn.evaluate()
         turn.finish()
         assert spent(ledger) == 2 * own.epsilon
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_charges_of_one_message_are_counted_together_against_the_epoch(
+    own: DeviceSetup, ledger: Ledger, before: int
+) -> None:
+    """Before the record is read: the ledger would refuse them, but after an evaluation."""
+    study = weekly(own, budget=2 * own.epsilon)
+    device = own.device(ledger=ledger, studies=[study], refresh_days=7)
+    own.now_s = WEEKLY.first * 7 * DAY
+    payloads = three_questions(own, (study, study, study), WEEKLY.first)
+    for payload in payloads[:before]:
+        device.answer(payload)
+    turn = device.begin(payloads[before:])
+    assert [refusal.reason for refusal in turn.refusals] == [Reason.OVER_STUDY_BUDGET]
+    turn.evaluate()
+    turn.finish()
+    assert spent(ledger) == 2 * own.epsilon
+
+
+def three_questions(
+    setup: DeviceSetup, studies: Sequence[SignedStudy], epoch: int = 0
+) -> list[bytes]:
+    """Payloads of three questions, each to one of three studies."""
+    schema = setup.schema
+    questions = (schema.smoker == 1, schema.height < 1, schema.colour == "red")
+    return [
+        setup.payload(study, predicate(question), round_=place, epoch=epoch)
+        for place, (study, question) in enumerate(zip(studies, questions, strict=True))
+    ]

@@ -247,6 +247,15 @@ class TestRequests:
         assert "'colour'" in refusal.message
         assert isinstance(setup.answer(device, setup.payload(study)).outcome, bytes)
 
+    def test_a_study_that_signs_no_field_may_ask_none(self, setup: DeviceSetup) -> None:
+        """No name stands for no field; that all may be asked is signed by naming all."""
+        study = setup.study(fields=())
+        device = setup.device(studies=[study])
+        refusal = setup.refusal(device, setup.payload(study))
+        assert refusal == Refusal(
+            Reason.FIELD_NOT_ALLOWED, "fields: expected fields that the study signs, got 'smoker'"
+        )
+
     @pytest.mark.parametrize("used", [("height",), ("colour", "height")])
     @pytest.mark.parametrize("also", [(), ("smoker",)])
     @pytest.mark.parametrize("signs", [("colour",), ("colour", "smoker")])

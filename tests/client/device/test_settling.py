@@ -457,6 +457,15 @@ def test_charges_of_one_message_count_towards_every_limit(
         turn.close()
 
 
+def test_charges_of_another_study_in_a_message_count_towards_the_life(setup: DeviceSetup) -> None:
+    one, two = setup.study(1), setup.study(2)
+    device = setup.device(studies=[one, two], life_nano_nats=2 * HALF)
+    first, second, _ = labels(setup, one)
+    turn = device.begin([first, second, labels(setup, two)[2]])
+    assert [refusal.reason for refusal in turn.refusals] == [Reason.OVER_LIFE_BUDGET]
+    turn.close()
+
+
 def test_a_refusal_leaves_as_a_reason_code_only(setup: DeviceSetup) -> None:
     """Limits, the clock and field names were in its text."""
     study = setup.study(budget=HALF)

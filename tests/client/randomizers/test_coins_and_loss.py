@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import os
+import random
+import re
+from pathlib import Path
+
 import pytest
 
+import askance_client
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import (
     COIN_SPACE,
@@ -25,6 +32,71 @@ def test_system_coins_use_all_64_bits_and_never_repeat() -> None:
     assert len(words) == 256
     assert (union, intersection) == (COIN_SPACE - 1, 0)
     assert not set(words) & set(coins.words(bytes(32), 256))
+
+
+def test_system_coins_are_the_bytes_of_os_urandom(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exactly those bytes, eight per coin and each once: no other source can feed them."""
+    asked: list[int] = []
+
+    def source(count: int) -> bytes:
+        asked.append(count)
+        return bytes(range(count))
+
+    monkeypatch.setattr(os, "urandom", source)
+    assert SystemCoins().words(bytes(32), 2) == (0x0706050403020100, 0x0F0E0D0C0B0A0908)
+    assert asked == [16]
+
+
+def test_no_seed_repeats_system_coins() -> None:
+    drawn = []
+    for _ in range(2):
+        random.seed(7)
+        drawn.append(SystemCoins().words(bytes(32), 4))
+    assert drawn[0] != drawn[1]
+
+
+SOURCES = {"random", "secrets", "numpy", "uuid"}  # of randomness, beside `os`
+CLIENT = Path(askance_client.__file__).parent
+# Files that use one, and for what: none of these numbers comes near a report's content.
+OTHER_USES = {
+    "service/observable.py": "waits and the order of reports",
+    "console/command.py": "the token of a session of the owner's page",
+}
+
+
+def test_no_other_source_of_randomness_is_imported_by_the_client() -> None:
+    found = {
+        path.relative_to(CLIENT).as_posix()
+        for path in CLIENT.rglob("*.py")
+        if SOURCES & imported(ast.parse(path.read_text("utf-8")))
+    }
+    assert found == set(OTHER_USES)
+
+
+def imported(tree: ast.Module) -> set[str]:
+    """Return the packages that a module imports, by a statement or by a call."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names.add(node.module or "")
+        elif isinstance(node, ast.Call) and "import" in ast.unparse(node.func):
+            names.update(str(one.value) for one in node.args if isinstance(one, ast.Constant))
+    return {name.split(".")[0] for name in names}
+
+
+@pytest.mark.parametrize("path", ["cli/running.py", "embedding.py"])
+def test_devices_at_work_draw_system_coins(path: str) -> None:
+    """The two ways in which devices are started give them all one `SystemCoins()`."""
+    source = (CLIENT / path).read_text("utf-8")
+    given = [
+        ast.unparse(node.value)
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.keyword) and node.arg == "coins_for"
+    ]
+    assert given == ["lambda _: coins"]
+    assert len(re.findall(r"\bcoins = (.*, )?SystemCoins\(\)\n", source)) == 1
 
 
 def test_no_coins_are_none_and_fewer_are_refused() -> None:

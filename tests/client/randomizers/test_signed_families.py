@@ -128,6 +128,17 @@ def law_of_few_bits(values: int, size: int, threshold: int, level: int, bits: in
     return found
 
 
+def test_the_neutral_level_may_be_the_likeliest() -> None:
+    """By hand, 2 of 3 values by 32 coins: t = 11, u = h = 10, over which 3 - 2 = 1 is left.
+
+    A level at a value: 2 t = 22, 2 u = 20, (32 - t - u) 2 = 22. The neutral one: 2 h = 20 and
+    (32 - 2 h) 2 = 24, for its even coins are rounded down.
+    """
+    assert opposite_coins(3, 2, 11, 32) == 10
+    assert even_coins(3, 2, 32) == 10
+    assert certified_ratio(3, 2, 11, 32) == (24 * 32, 20 * (32 - 6))
+
+
 @pytest.mark.parametrize(
     ("values", "size", "bits"), [(1, 1, 6), (2, 1, 5), (2, 2, 4), (3, 1, 6), (3, 2, 4), (4, 2, 4)]
 )

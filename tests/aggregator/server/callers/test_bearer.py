@@ -66,6 +66,10 @@ def test_a_token_of_each_algorithm_is_taken(issuer: Issuer, algorithm: str) -> N
         {"iss": None},
         {"aud": "another"},
         {"aud": ["another"]},
+        {"aud": f"{AUDIENCE}-admin"},  # which holds the audience's text
+        {"aud": f"not {AUDIENCE}"},
+        {"aud": [f"{AUDIENCE}/other", "another"]},
+        {"aud": AUDIENCE[:-1]},
         {"aud": None},
         {"exp": NOW_S - 61},
         {"exp": None},

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from askance_aggregator.analyst.calls import Call, call_metadata, sign_call
+from askance_aggregator.analyst.calls import Call, ServiceCall, call_metadata, sign_call
+from askance_aggregator.operators import OperatorCall
 from askance_aggregator.server.callers import AuditRecorder, Role, record_command
 from askance_aggregator.server.callers.recorder import MAX_REFUSALS
 from askance_aggregator.store import AuditEntry, AuditEvent, MemoryStore, StudyState, verify_entries
@@ -43,6 +44,36 @@ def test_a_change_is_recorded_before_and_after() -> None:
         AuditEvent(NOW_S, "operator", "operator", "Analysts/Cancel", subject, "127.0.0.1", done)
         for done in ("begun", "done")
     ]
+
+
+CHANGES: list[tuple[ServiceCall, list[str]]] = [  # calls, and their entries
+    (Call.SUBMIT, ["begun", "done"]),
+    (Call.PAUSE, ["begun", "done"]),
+    (Call.RESUME, ["begun", "done"]),
+    (Call.DELETE_REPORTS, ["begun", "refused: open"]),
+    (Call.CANCEL, ["begun", "done"]),
+    (Call.DELETE_REPORTS, ["begun", "done"]),
+    (Call.DELETE_RESULTS, ["begun", "done"]),
+    (OperatorCall.TAG_DEVICES, ["begun", "done"]),
+    (OperatorCall.REVOKE_DEVICES, ["begun", "done"]),
+    (OperatorCall.RESTORE_DEVICES, ["begun", "done"]),
+]
+ONCE = (Call.PAUSE, Call.RESUME, *OperatorCall)  # refused in version 1, which has no nonce
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_every_change_is_recorded_when_it_begins_and_when_it_has_ended(version: int) -> None:
+    store, key, expected = MemoryStore(), KEYS[Role.ADMIN], []
+    with served(store) as (address, study):
+        for number, (call, entries) in enumerate(CHANGES):
+            subject, data = request(call, key, study)
+            nonce = bytes([number]) * 16 if version == 2 else b""
+            signed = sign_call(call, subject, key, NOW_S, body=data, nonce=nonce)
+            outcome(address, call, data, call_metadata(signed))
+            if version == 1 and call in ONCE:
+                entries = ["refused: nonce-missing"]
+            expected += [(call.method, entry) for entry in entries]
+    assert [(one.action, one.outcome) for one in events(store)] == expected
 
 
 def test_a_read_is_not_recorded() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -17,10 +18,10 @@ from grpc import StatusCode
 from askance_aggregator.server.devices import Hub, ServiceStopped, status_of
 from askance_aggregator.store import MemoryStore, SqliteStore, Store
 from askance_aggregator.studies import Round, Tally
-from askance_client.codec import digest_of
+from askance_client.codec import digest_of, encode_report
 from askance_client.device import Device
 from askance_client.errors import StoreError
-from askance_client.messages import AckStatus
+from askance_client.messages import AckStatus, Report
 
 if TYPE_CHECKING:
     from tests.aggregator.server.devices.conftest import World
@@ -219,6 +220,44 @@ def test_a_late_report_is_told_so_and_its_charge_stands(deployment: Deployment, 
     assert deployment.report(2) == late  # the same bytes, and no second charge
     assert list(ledger.history()) == before
     assert [entry.nano_nats > 0 for entry in before] == [True]
+
+
+@pytest.mark.parametrize("with_another", [False, True], ids=["alone", "one by one"])
+def test_a_report_that_comes_while_its_round_closes_is_late(
+    deployment: Deployment,
+    run: Run,
+    with_another: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The round is still known, its end is not durable yet, and nothing more is stored of it."""
+    begun, let = threading.Event(), threading.Event()
+    close_round = deployment.store.close_round
+
+    def slow(*words: Any) -> None:
+        begun.set()
+        assert let.wait(30)
+        close_round(*words)
+
+    monkeypatch.setattr(deployment.store, "close_round", slow)
+    never = encode_report(Report(bytes(32), b"\x00", 0, 0))
+    reports = [deployment.report(2), *([never] if with_another else [])]
+
+    async def scenario() -> None:
+        async with deployment.asking() as (hub, task):
+            await delivered(hub, deployment, 0)
+            deployment.clock.now_s += DEADLINE_S
+            while not begun.is_set():
+                await asyncio.sleep(0.001)
+            try:
+                acks = await asyncio.wait_for(hub.deliver(2, reports), 30)
+            finally:
+                let.set()
+            assert [status for _, status in acks][:1] == [AckStatus.LATE]
+            assert answered(await task) == (1, USERS)
+
+    with ThreadPoolExecutor(2) as deployment.executor:  # one of which waits for the disk
+        run(scenario())
+    assert [deployment.store.report(g.digest, 2) for g in deployment.round.groups] == [None, None]
 
 
 def test_what_was_counted_before_it_closed_is_no_late_report(

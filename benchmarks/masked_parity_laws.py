@@ -32,6 +32,7 @@ from askance_aggregator.planning import RoundPlan, plan_batch
 from askance_aggregator.planning.precision import randomizer_text
 from askance_aggregator.queries import encode_columns, evaluate_columns
 from askance_client.accounting import parse_epsilon
+from askance_client.exact_laws import probability
 from askance_client.randomizers import (
     Channel,
     HadamardSign,
@@ -91,8 +92,8 @@ class Printed:
         if not isinstance(channel, Channel):
             raise AssertionError(f"a predicate has a table, found {channel.name}")
         other, own = (
-            channel.probability(0, b"\1"),
-            channel.probability(1, b"\1"),
+            probability(channel, 0, b"\1"),
+            probability(channel, 1, b"\1"),
         )
         share = Fraction(1, 2 * d)  # E[g_j] for r_j = 1; 0 for r_j = 0
         self._yes = (other, (1 - share) * other + share * own)

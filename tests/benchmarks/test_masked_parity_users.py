@@ -26,6 +26,7 @@ from askance_aggregator.learners import (
 from askance_aggregator.planning.precision import candidates
 from askance_aggregator.queries import encode_columns, evaluate_columns
 from askance_client.accounting import parse_epsilon
+from askance_client.exact_laws import probability
 from askance_client.randomizers import (
     HadamardSign,
     KaryResponse,
@@ -113,7 +114,7 @@ def test_the_printed_predicates_are_true_as_often_as_its_law_says(laws: ModuleTy
                 evaluate_columns(question.query, encoded).tolist(), weights.tolist(), strict=True
             ):
                 yes[level] += weight
-            chance = sum(yes[level] * float(channel.probability(level, b"\1")) for level in yes)
+            chance = sum(yes[level] * float(probability(channel, level, b"\1")) for level in yes)
             assert chance == pytest.approx(float(printed._yes[bit]), abs=1e-12)
 
 

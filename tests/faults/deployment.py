@@ -41,9 +41,10 @@ from askance_aggregator.studies.keep import Keep
 from askance_client.codec import digest_of
 from askance_client.errors import StoreError
 from askance_client.ledger import Ledger, LedgerFile
-from askance_client.service import DeviceRunner, Identity, token_digest
+from askance_client.service import Identity, token_digest
 from askance_simulation.disturbances.mortality import Life, mortal
 from askance_simulation.fleets.memory_ledger import MemoryLedger
+from askance_simulation.stream_runner import StreamRunner
 from tests.faults.network import Link, MessageRecorder
 from tests.faults.people import NOW_S, PUBLIC, Setup
 
@@ -175,7 +176,7 @@ class Phone:
         ledger = mortal(disk.ledger(self.ordinal), self.life)
         device = self._deployment.setup.device(self.ordinal, ledger, clock)
         channel: Any = self.link
-        self.runner = DeviceRunner(
+        self.runner = StreamRunner(
             device, self.identity, channel, jitter=lambda _: 0, sleep=_for_ever
         )
 

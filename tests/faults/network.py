@@ -42,7 +42,7 @@ class MessageRecorder:
 
 
 class Link:
-    """Channel of one device (what `DeviceRunner` uses of gRPC's).
+    """Channel of one device (what `StreamRunner` uses of gRPC's).
 
     Args:
       ordinal: whose it is.

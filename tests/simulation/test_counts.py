@@ -27,6 +27,7 @@ from askance_aggregator.families import (
     subset_selection,
 )
 from askance_client.errors import InvalidParameter
+from askance_client.exact_laws import probability
 from askance_client.randomizers import (
     COIN_SPACE,
     Channel,
@@ -145,7 +146,7 @@ def law_of_users(randomizer: Randomizer, level_counts: Sequence[int]) -> Law:
     for reports in product(list(family_of(randomizer).alphabet()), repeat=len(users)):
         rows = np.frombuffer(b"".join(reports), np.uint8).reshape(len(users), randomizer.width)
         law[tuple(family_of(randomizer).tally(rows).tolist())] += prod(
-            float(randomizer.probability(level, report))
+            float(probability(randomizer, level, report))
             for level, report in zip(users, reports, strict=True)
         )
     return law

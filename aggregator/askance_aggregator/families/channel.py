@@ -238,7 +238,7 @@ def randomized_response(nano: int) -> Channel:
 
     Example:
         >>> channel = ask.randomized_response(10**9)
-        >>> round(float(channel.chance(1, 1)), 6)
+        >>> round(channel.table[1][1] / 2**64, 6)
         0.731059
     """
     check_positive(nano)

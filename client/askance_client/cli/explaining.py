@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from askance_client.codec import decode_request, decode_study
 from askance_client.errors import AskanceError
+from askance_client.exact_laws import probability
 from askance_client.ledger import Posting, PostingKind
 from askance_client.messages import Request, StudyTerms
 from askance_client.printable import printable
@@ -82,7 +83,7 @@ def likeliest_levels(request: Request, symbol: bytes) -> str | None:
     randomizer, query = request.randomizer, request.query
     if randomizer.levels > _MOST_LEVELS:
         return None
-    chances = [randomizer.probability(level, symbol) for level in range(randomizer.levels)]
+    chances = [probability(randomizer, level, symbol) for level in range(randomizer.levels)]
     likeliest = [level for level, chance in enumerate(chances) if chance == max(chances)]
     names = [level_name(query, level, randomizer.levels) for level in likeliest]
     return _listed(tuple(names))

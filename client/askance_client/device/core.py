@@ -289,12 +289,9 @@ class Turn:
 
     @property
     def weight(self) -> int:
-        """Nodes, arguments and constants of the queries to be evaluated, in all.
-
-        It is a public bound of the work, like `pending`.
-        """
+        """Sum of the weights of the answers to be evaluated and drawn; public, like `pending`."""
         due = (settled for settled in self._settled.values() if isinstance(settled, Due))
-        return sum(settled.asked.request.query.expression.weight for settled in due)
+        return sum(settled.asked.weight for settled in due)
 
     @property
     def failures(self) -> tuple[str, ...]:

@@ -67,6 +67,11 @@ class ExaminedRequest:
     nano_nats: int
     question: bytes
 
+    @property
+    def weight(self) -> int:
+        """Public bound of the work of an answer: of the query's evaluation and of one draw."""
+        return self.request.query.expression.weight + self.request.randomizer.draw_cost
+
 
 class Known(NamedTuple):
     """Examination of a payload.

@@ -13,6 +13,7 @@ from fractions import Fraction
 from math import comb
 from typing import Any
 
+from askance_client.exact_laws import probability
 from askance_client.randomizers import COIN_SPACE, Randomizer
 from askance_client.randomizers.randomizer import NumberedRandomizer
 from askance_client.randomizers.signed_levels import signed_levels
@@ -59,7 +60,7 @@ def table(randomizer: Randomizer) -> list[tuple[bytes, list[Fraction]]] | None:
         return None
     answers = [number.to_bytes(randomizer.width, "big") for number in range(randomizer.reports)]
     return [
-        (answer, [randomizer.probability(level, answer) for level in range(randomizer.levels)])
+        (answer, [probability(randomizer, level, answer) for level in range(randomizer.levels)])
         for answer in answers
         if randomizer.valid(answer)
     ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from itertools import accumulate
 from operator import index
 from typing import ClassVar
@@ -14,7 +13,7 @@ from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.randomizers.coins import COIN_SPACE
 from askance_client.randomizers.loss import PrivacyLoss
-from askance_client.randomizers.randomizer import NumberedRandomizer, check_integer
+from askance_client.randomizers.randomizer import DRAW_COST, NumberedRandomizer, check_integer
 
 MIN_SIDE = 2
 MAX_LEVELS = 720  # a table of windows then takes 40 kB, and a tenth of a second to check
@@ -83,6 +82,11 @@ class Channel(NumberedRandomizer):
         return self._loss
 
     @property
+    def draw_cost(self) -> int:
+        """A unit per four entries of the row, which is added up."""
+        return DRAW_COST + self.symbols // 4
+
+    @property
     def parameters(self) -> tuple[int, ...]:
         """Levels, symbols, and the table row by row."""
         return (self.levels, self.symbols, *(entry for row in self.table for entry in row))
@@ -92,10 +96,6 @@ class Channel(NumberedRandomizer):
         level, (coin,) = self.check_draw(level, coins)
         cumulative = tuple(accumulate(self.table[level][:-1]))  # the last entry would be 2^64
         return bisect_right(cumulative, coin).to_bytes(self.width, "big")
-
-    def chance(self, level: int, number: int) -> Fraction:
-        """T[level, y] / 2^64."""
-        return Fraction(self.table[level][number], COIN_SPACE)
 
 
 def check_sides(levels: int, symbols: int) -> None:

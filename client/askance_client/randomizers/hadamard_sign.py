@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import ClassVar
 
 from askance_client.randomizers.coins import COIN_BITS, COIN_SPACE
 from askance_client.randomizers.loss import PrivacyLoss
 from askance_client.randomizers.randomizer import (
+    DRAW_COST,
     NumberedRandomizer,
     check_integer,
     check_threshold,
@@ -81,6 +81,11 @@ class HadamardSign(NumberedRandomizer):
         return PrivacyLoss(max(self.threshold, lie), min(self.threshold, lie))
 
     @property
+    def draw_cost(self) -> int:
+        """The fixed part: two coins."""
+        return DRAW_COST
+
+    @property
     def parameters(self) -> tuple[int, ...]:
         """Values and threshold."""
         return (self.values, self.threshold)
@@ -98,9 +103,3 @@ class HadamardSign(NumberedRandomizer):
         row = first >> (COIN_BITS - self.row_bits)
         minus = second >= self.plus_coins(level, row)
         return (2 * row + minus).to_bytes(self.width, "big")
-
-    def chance(self, level: int, number: int) -> Fraction:
-        """Exact."""
-        row, minus = divmod(number, 2)
-        plus = self.plus_coins(level, row)
-        return Fraction(COIN_SPACE - plus if minus else plus, COIN_SPACE << self.row_bits)

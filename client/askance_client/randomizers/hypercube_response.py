@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import ClassVar
 
-from askance_client.randomizers.coins import COIN_SPACE
 from askance_client.randomizers.hypercube_draws import (
     certified_ratio,
     draw_flips,
@@ -16,6 +14,7 @@ from askance_client.randomizers.hypercube_draws import (
 )
 from askance_client.randomizers.loss import PrivacyLoss
 from askance_client.randomizers.randomizer import (
+    DRAW_COST,
     NumberedRandomizer,
     check_integer,
     check_threshold,
@@ -105,6 +104,11 @@ class HypercubeResponse(NumberedRandomizer):
         return self._loss
 
     @property
+    def draw_cost(self) -> int:
+        """Six units per component: it is rounded, then drawn."""
+        return DRAW_COST + 6 * self.components
+
+    @property
     def parameters(self) -> tuple[int, ...]:
         """Components, radius and threshold."""
         return (self.components, self.radius, self.threshold)
@@ -118,12 +122,3 @@ class HypercubeResponse(NumberedRandomizer):
         level, words = self.check_draw(level, coins)
         flips = draw_flips(self.components, self.radius, self.threshold, words)
         return (level ^ flips).to_bytes(self.width, "big")
-
-    def chance(self, level: int, number: int) -> Fraction:
-        """The probability with uniform draws; the device's differs by a factor within the bias."""
-        if (level ^ number).bit_count() <= self.radius:
-            return Fraction(self.threshold, COIN_SPACE * self.near)
-        return Fraction(
-            COIN_SPACE - self.threshold,
-            COIN_SPACE * (self.levels - self.near),
-        )

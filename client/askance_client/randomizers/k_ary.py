@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import ClassVar
 
 from askance_client.randomizers.coins import COIN_SPACE
 from askance_client.randomizers.loss import PrivacyLoss
-from askance_client.randomizers.randomizer import NumberedRandomizer, check_integer
+from askance_client.randomizers.randomizer import DRAW_COST, NumberedRandomizer, check_integer
 
 MIN_CELLS = 2
 MAX_CELLS = 1 << 20  # as many as a query has: 3 bytes
@@ -72,6 +71,11 @@ class KaryResponse(NumberedRandomizer):
         return PrivacyLoss(max(self.own, self.other), min(self.own, self.other))
 
     @property
+    def draw_cost(self) -> int:
+        """The fixed part: one coin and one division."""
+        return DRAW_COST
+
+    @property
     def parameters(self) -> tuple[int, ...]:
         """Cells and other."""
         return (self.cells, self.other)
@@ -84,7 +88,3 @@ class KaryResponse(NumberedRandomizer):
             rank = (coin - self.own) // self.other
             cell = rank + (rank >= level)
         return cell.to_bytes(self.width, "big")
-
-    def chance(self, level: int, number: int) -> Fraction:
-        """P / 2^64 for the own cell, other / 2^64 for another."""
-        return Fraction(self.own if number == level else self.other, COIN_SPACE)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from math import isqrt
 from typing import ClassVar
 
@@ -12,10 +11,7 @@ from askance_client.errors import InvalidParameter
 from askance_client.randomizers.coins import COIN_BITS, COIN_SPACE
 from askance_client.randomizers.digits import digits_of, power
 from askance_client.randomizers.loss import PrivacyLoss
-from askance_client.randomizers.randomizer import (
-    NumberedRandomizer,
-    check_integer,
-)
+from askance_client.randomizers.randomizer import DRAW_COST, NumberedRandomizer, check_integer
 
 MIN_HASHED = 3  # with two cells there is nothing to hash
 MAX_HASHED = 1 << 20
@@ -99,6 +95,11 @@ class LinearHashing(NumberedRandomizer):
         return PrivacyLoss(max(self.own, self.other), min(self.own, self.other))
 
     @property
+    def draw_cost(self) -> int:
+        """Four units per digit of a cell."""
+        return DRAW_COST + 4 * digits_of(self.cells, self.modulus)
+
+    @property
     def parameters(self) -> tuple[int, ...]:
         """Cells, modulus and other."""
         return (self.cells, self.modulus, self.other)
@@ -126,15 +127,6 @@ class LinearHashing(NumberedRandomizer):
         """Return whether the report is `width` bytes that hold a q + c with a in 1..q^t-1."""
         in_range = NumberedRandomizer.valid(self, report)
         return in_range and int.from_bytes(report, "big") >= self.modulus
-
-    def chance(self, level: int, number: int) -> Fraction:
-        """The probability with an even draw of the hash.
-
-        A device's differs by a factor within q^t / 2^64 of 1 that is the same for every level.
-        """
-        hashing, value = divmod(number, self.modulus)
-        coins = self.own if self.hash_value(hashing, level) == value else self.other
-        return Fraction(coins, COIN_SPACE * (self.vectors - 1))
 
 
 def is_prime(number: int) -> bool:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from math import isqrt
 from typing import ClassVar
 
 from askance_client.randomizers.coins import COIN_BITS, COIN_SPACE
 from askance_client.randomizers.hypercube_response import MAX_COMPONENTS
 from askance_client.randomizers.loss import PrivacyLoss
-from askance_client.randomizers.public_rotations import turned
+from askance_client.randomizers.public_rotations import STEPS, turned
 from askance_client.randomizers.randomizer import (
+    DRAW_COST,
     NumberedRandomizer,
     check_integer,
     check_threshold,
@@ -124,6 +124,11 @@ class RandomCodebook(NumberedRandomizer):
         return PrivacyLoss(most, least)
 
     @property
+    def draw_cost(self) -> int:
+        """A unit per coordinate and step; the ranking takes less than what that leaves."""
+        return DRAW_COST + self.codes // 2 * STEPS
+
+    @property
     def parameters(self) -> tuple[int, ...]:
         """Components, radius, bases, near, threshold and bits of the seed."""
         counts = (self.components, self.radius, self.bases, self.near)
@@ -159,19 +164,6 @@ class RandomCodebook(NumberedRandomizer):
         rank = chosen if second < self.threshold else near + chosen
         code = self.ranked(level, seed)[rank]
         return (seed * self.codes + code).to_bytes(self.width, "big")
-
-    def chance(self, level: int, number: int) -> Fraction:
-        """Exact."""
-        seed, code = divmod(number, self.codes)
-        return self.chance_of_rank(self.ranked(level, seed).index(code))
-
-    def chance_of_rank(self, rank: int) -> Fraction:
-        """The probability of the report that holds one seed and its code of a rank from 0 on."""
-        size, coins = self.near, self.threshold
-        if rank >= size:
-            rank, size, coins = rank - size, self.codes - size, COIN_SPACE - coins
-        coins *= -(-(rank + 1) * COIN_SPACE // size) + (-rank * COIN_SPACE // size)
-        return Fraction(coins, COIN_SPACE << (COIN_BITS + self.seed_bits))
 
 
 def ranking(scores: Sequence[int]) -> list[int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from fractions import Fraction
 from operator import index
 from struct import pack
 from typing import ClassVar
@@ -14,6 +13,7 @@ from askance_client.randomizers.coins import COIN_SPACE
 from askance_client.randomizers.loss import PrivacyLoss
 
 MISSING_BYTE = 0xFF
+DRAW_COST = 16  # of the fixed part of a draw: its checks and the report, some 3 us on a server
 
 
 class Randomizer(ABC):
@@ -75,6 +75,16 @@ class Randomizer(ABC):
 
     @property
     @abstractmethod
+    def draw_cost(self) -> int:
+        """Work of every draw: rounding, `randomize` and the report's bytes.
+
+        In the unit of an expression's weight, which one node, argument or constant takes: a loop
+        of Python over one item has one or two, an item of a loop in C a part of one. A function of
+        the parameters alone, for every level and all coins, and a bound of the work in that unit.
+        """
+
+    @property
+    @abstractmethod
     def loss(self) -> PrivacyLoss:
         """Privacy loss, exact or certified from above."""
 
@@ -108,10 +118,6 @@ class Randomizer(ABC):
     @abstractmethod
     def valid(self, report: bytes) -> bool:
         """Return whether the report is in the alphabet, in its one canonical form."""
-
-    @abstractmethod
-    def probability(self, level: int, report: bytes) -> Fraction:
-        """Compute Pr[report | level]; 0 for a report that is not in the alphabet."""
 
     def check_level(self, level: int) -> None:
         """Refuse a level that is not one, since a negative index would count from the end."""
@@ -164,17 +170,6 @@ class NumberedRandomizer(Randomizer):
             and len(report) == self.width
             and int.from_bytes(report, "big") < self.reports
         )
-
-    def probability(self, level: int, report: bytes) -> Fraction:
-        """Compute Pr[report | level]; 0 for a report that is not in the alphabet."""
-        self.check_level(level)
-        return (
-            self.chance(level, int.from_bytes(report, "big")) if self.valid(report) else Fraction()
-        )
-
-    @abstractmethod
-    def chance(self, level: int, number: int) -> Fraction:
-        """Compute the probability of the report that holds a number, at a level."""
 
 
 def check_integer(name: str, number: int, least: int, most: int) -> None:

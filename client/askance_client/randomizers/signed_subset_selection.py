@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
-from math import comb
 from typing import ClassVar
 
-from askance_client.randomizers.coins import COIN_BITS, COIN_SPACE
+from askance_client.randomizers.coins import COIN_BITS
 from askance_client.randomizers.floyd import draw_members
 from askance_client.randomizers.loss import PrivacyLoss
-from askance_client.randomizers.randomizer import check_integer, check_threshold
+from askance_client.randomizers.randomizer import DRAW_COST, check_integer, check_threshold
 from askance_client.randomizers.sets import SetRandomizer
 from askance_client.randomizers.signed_levels import MAX_VALUES, signed_levels
 from askance_client.randomizers.signed_sets import certified_ratio, even_coins, opposite_coins
@@ -90,6 +88,11 @@ class SignedSubsetSelection(SetRandomizer):
         return 1 + self.size + -(-self.values // COIN_BITS)
 
     @property
+    def draw_cost(self) -> int:
+        """Two units per member, and one per 8 values of the bitmaps."""
+        return DRAW_COST + 2 * self.size + self.values // 8
+
+    @property
     def parameters(self) -> tuple[int, ...]:
         """Values, size and threshold."""
         return (self.values, self.size, self.threshold)
@@ -119,21 +122,6 @@ class SignedSubsetSelection(SetRandomizer):
             return len({item // 2 for item in self.indices(report)}) == self.size
         bits = int.from_bytes(report, "big")
         return not bits & (bits >> 1) & int.from_bytes(b"\x55" * self.width, "big")
-
-    def probability(self, level: int, report: bytes) -> Fraction:
-        """The probability with even draws; the device's differs by a factor within the bias."""
-        self.check_level(level)
-        if not self.valid(report):
-            return Fraction()
-        own, plus, either = self.own_coins(level)
-        signs = [self.contains(report, item) for item in (2 * own, 2 * own + 1)]
-        if level % 2:
-            signs.reverse()
-        if not any(signs):
-            sets = comb(self.values - 1, self.size) << self.size
-            return Fraction(COIN_SPACE - either, COIN_SPACE * sets)
-        sets = comb(self.values - 1, self.size - 1) << (self.size - 1)
-        return Fraction(plus if signs[0] else either - plus, COIN_SPACE * sets)
 
     def own_coins(self, level: int) -> tuple[int, int, int]:
         """(j, coins that report j with the own sign, coins that report j), for a level."""

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
-from math import comb
 from typing import ClassVar
 
-from askance_client.randomizers.coins import COIN_SPACE
 from askance_client.randomizers.floyd import certified_ratio, draw_members
 from askance_client.randomizers.k_ary import MAX_CELLS, MIN_CELLS
 from askance_client.randomizers.loss import PrivacyLoss
-from askance_client.randomizers.randomizer import check_integer, check_threshold
+from askance_client.randomizers.randomizer import DRAW_COST, check_integer, check_threshold
 from askance_client.randomizers.sets import SetRandomizer
 
 MAX_MEMBERS = 1 << 13  # of a set: a draw takes as long as it has members
@@ -69,6 +66,11 @@ class SubsetSelection(SetRandomizer):
         return 1 + self.size
 
     @property
+    def draw_cost(self) -> int:
+        """Two units per member, and one per 64 cells of the bitmap."""
+        return DRAW_COST + 2 * self.size + self.cells // 64
+
+    @property
     def parameters(self) -> tuple[int, ...]:
         """Cells, size and threshold."""
         return (self.cells, self.size, self.threshold)
@@ -77,18 +79,3 @@ class SubsetSelection(SetRandomizer):
         """Draw the set and serialise it."""
         level, words = self.check_draw(level, coins)
         return self.encode(draw_members(self.cells, self.size, self.threshold, level, words))
-
-    def probability(self, level: int, report: bytes) -> Fraction:
-        """The probability with uniform draws; the device's differs by a factor within the bias."""
-        self.check_level(level)
-        if not self.valid(report):
-            return Fraction()
-        if self.contains(report, level):
-            return Fraction(
-                self.threshold,
-                COIN_SPACE * comb(self.cells - 1, self.size - 1),
-            )
-        return Fraction(
-            COIN_SPACE - self.threshold,
-            COIN_SPACE * comb(self.cells - 1, self.size),
-        )

@@ -25,18 +25,12 @@ from askance_client.service.exchange import (
 from askance_client.service.identity import Identity
 from askance_client.service.observable import (
     CALL_TIMEOUT_S,
-    LONGEST_WAIT_MS,
     MAX_EXCHANGES,
-    Jitter,
     Sleep,
-    batches,
     on_grid,
-    pause_ms,
     sleep_ms,
-    system_jitter,
 )
 from askance_client.service.outbox import Outbox
-from askance_client.service.streams import FAILURES, Call, Failure, HeldStream
 
 
 class LedgerOlder(RemoteProtocolError):
@@ -47,7 +41,7 @@ class LedgerOlder(RemoteProtocolError):
 
 
 class DeviceRunner:
-    """Exchange of one device with its aggregator.
+    """Check-ins of one device with its aggregator.
 
     Privacy: nothing is decided here; what leaves is what `Device.answer` returned, durable already,
       and a repetition is the same bytes.
@@ -56,16 +50,12 @@ class DeviceRunner:
       device: what answers.
       identity: the device's identity to the aggregator.
       channel: to the aggregator; may be shared by many devices of one process.
-      jitter: where the randomness of waiting comes from.
       sleep: how to wait.
       offload: where requests are settled and committed when that waits for a disk; None: in place.
       evaluate: runs the evaluation of a message's answers, for no longer than its time limit.
       release_ms: reports leave at a multiple of this many milliseconds since their requests, all
         of one message together, so that the time an answer took does not show. `evaluate` waits for
         less than that. 0 sends them at once (for simulated devices).
-      longest_wait_ms: between two tries.
-      on_failure: called for every failed exchange that `participate` and `keep_checking_in` try
-        again.
       on_report: given every report when the core has made it durable.
       on_refusal: given every refusal with its text, which does not leave.
       on_default: given a line on answers that were left to the public default, without a value.
@@ -77,13 +67,10 @@ class DeviceRunner:
         identity: Identity,
         channel: aio.Channel,
         *,
-        jitter: Jitter = system_jitter,
         sleep: Sleep = sleep_ms,
         offload: Executor | None = None,
         evaluate: Evaluate = evaluate_at_once,
         release_ms: int = 0,
-        longest_wait_ms: int = LONGEST_WAIT_MS,
-        on_failure: Callable[[Failure], None] | None = None,
         on_report: Callable[[bytes], None] | None = None,
         on_refusal: Callable[[Refusal], None] | None = None,
         on_default: Callable[[str], None] | None = None,
@@ -94,16 +81,6 @@ class DeviceRunner:
         # Without serializers: messages are bytes here, so that they are bounded before parsing.
         self._check_in: aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(
             f"/{SERVICE}/CheckIn"
-        )
-        self._stream = HeldStream(
-            channel,
-            "Participate",
-            self._metadata,
-            self._exchange_on,
-            jitter=jitter,
-            sleep=sleep,
-            longest_wait_ms=longest_wait_ms,
-            on_failure=on_failure,
         )
         self._sleep = sleep
         self._release_ms = release_ms
@@ -159,35 +136,6 @@ class DeviceRunner:
 
     def _first_batch(self) -> tuple[bytes, ...]:
         return next(iter(self._outbox.batches(MAX_REPORTS)), ())
-
-    async def keep_checking_in(self) -> None:
-        """Checks in for ever, at the aggregator's pace, and after a failure at its own."""
-        while True:
-            try:
-                wait_ms = pause_ms(await self.check_in_once())
-                self._stream.backoff.reset()
-            except FAILURES as failure:
-                wait_ms = self._stream.after(failure)
-            await self._sleep(wait_ms)
-
-    async def participate(self) -> None:
-        """Hold a stream open for ever; after a failure, wait and open the next one.
-
-        Raises:
-          StoreError: the device's ledger cannot be used; nothing was spent, nothing was sent.
-        """
-        await self._stream.hold()
-
-    async def _exchange_on(self, call: Call) -> None:
-        first, *others = self._outbox.batches(MAX_REPORTS) or [()]
-        await call.write(self._greeting(first))
-        for batch in others:
-            await call.write(encode_check_in(CheckIn(reports=batch)))
-        while isinstance(data := await call.read(), bytes):  # else the end of the stream
-            reports = await self._take(decode_response(data))
-            self._stream.backoff.reset()
-            for batch in batches(reports, MAX_REPORTS):
-                await call.write(encode_check_in(CheckIn(reports=batch)))
 
     def _greeting(self, reports: tuple[bytes, ...]) -> bytes:
         known = self._device.known_studies[-MAX_KNOWN_STUDIES:]

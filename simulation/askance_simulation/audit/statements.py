@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.families import family_of
+from askance_client.exact_laws import probability
 from askance_client.randomizers import Randomizer
 from askance_simulation.audit.bounds import improbable
 from askance_simulation.families import Law, Statements, of_many
@@ -70,7 +71,7 @@ def stated(randomizer: Randomizer, law: Law) -> Statements:
 
     shares = [
         sum(
-            (p * randomizer.probability(level, symbol) for level, p in law.items()),
+            (p * probability(randomizer, level, symbol) for level, p in law.items()),
             Fraction(),
         )
         for symbol in alphabet

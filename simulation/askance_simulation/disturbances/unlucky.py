@@ -20,7 +20,6 @@ from askance_client.errors import StoreError
 from askance_client.ledger import Ledger
 from askance_client.service import (
     SERVICE,
-    DeviceRunner,
     Identity,
     decode_response,
     device_metadata,
@@ -28,6 +27,7 @@ from askance_client.service import (
 from askance_simulation.disturbances.faults import Fates, Fault
 from askance_simulation.disturbances.mortality import Life, mortal
 from askance_simulation.disturbances.recorder import FaultRecorder
+from askance_simulation.stream_runner import StreamRunner
 
 _SLOW_S = 0.05
 _HURRY = 50  # factor by which waits between two tries are shorter than on a real device
@@ -42,7 +42,7 @@ Boot = Callable[[int, Ledger], Device]
 
 
 class DeviceConnection:
-    """Connection of one device (what `DeviceRunner` uses of gRPC's channel) through all its lives.
+    """Connection of one device (what `StreamRunner` uses of gRPC's channel) through all its lives.
 
     Args:
       ordinal: whose it is.
@@ -212,7 +212,7 @@ class Unlucky:
             life = self._line.start()
             device = self._boot(self._line.ordinal, mortal(self._ledger, life))
             channel: Any = self._line
-            runner = DeviceRunner(device, self._identity, channel, sleep=_soon)
+            runner = StreamRunner(device, self._identity, channel, sleep=_soon)
             try:
                 await runner.participate()
             except StoreError:

@@ -18,6 +18,7 @@ from askance_aggregator.families import family_of
 from askance_aggregator.studies.study import Epsilon
 from askance_client.accounting import parse_epsilon, ratio_within
 from askance_client.errors import InvalidParameter
+from askance_client.exact_laws import probability
 from askance_client.randomizers import Randomizer
 from askance_protos.v1 import randomizer_pb2
 from askance_simulation.families import verified_makers
@@ -108,7 +109,7 @@ def recount(randomizer: Randomizer) -> Fraction | None:
     sums = [Fraction(0)] * randomizer.levels
     worst = Fraction(1)
     for report in reports:
-        column = [randomizer.probability(level, report) for level in range(randomizer.levels)]
+        column = [probability(randomizer, level, report) for level in range(randomizer.levels)]
         sums = [total + chance for total, chance in zip(sums, column, strict=True)]
         worst = max(worst, max(column) / min(column))
     if any(total != 1 for total in sums):

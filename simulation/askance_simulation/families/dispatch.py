@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_client.errors import InvalidParameter
+from askance_client.exact_laws import probability
 from askance_client.randomizers import Randomizer
 
 Levels = NDArray[np.int64]
@@ -107,7 +108,7 @@ def of_many(randomizer: Randomizer, law: Law) -> Statements:
 @singledispatch
 def probabilities(randomizer: Randomizer, level: int, symbols: Sequence[bytes]) -> list[Fraction]:
     """Compute the probability of each report at a level, by the randomizer's integers."""
-    return [randomizer.probability(level, symbol) for symbol in symbols]
+    return [probability(randomizer, level, symbol) for symbol in symbols]
 
 
 def verified(kind: type[Randomizer], field: str, makers: Mapping[str, Maker]) -> None:

@@ -19,6 +19,7 @@ from itertools import islice
 import numpy as np
 
 from askance_aggregator.families import family_of
+from askance_client.exact_laws import probability
 from askance_client.randomizers import COIN_BITS, Randomizer
 
 Weights = tuple[tuple[int, int], ...]
@@ -106,7 +107,7 @@ def _gain(randomizer: Randomizer, weights: Weights, report: bytes) -> Fraction:
 def _likelihood(randomizer: Randomizer, weights: Weights, report: bytes) -> Fraction:
     """Compute the likelihood gain: equivalent to decoding if a family treats all levels alike."""
     return sum(
-        (weight * randomizer.probability(level, report) for level, weight in weights),
+        (weight * probability(randomizer, level, report) for level, weight in weights),
         Fraction(),
     )
 

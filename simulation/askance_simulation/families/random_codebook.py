@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from askance_aggregator.families import random_codebook
 from askance_aggregator.families.random_codebook import fitted
 from askance_aggregator.families.rotation_columns import ranked_rows, turned_rows
+from askance_client.exact_laws import chance_of_rank
 from askance_client.randomizers import COIN_BITS, COIN_SPACE, RandomCodebook
 from askance_client.randomizers.public_rotations import STEPS
 from askance_client.randomizers.random_codebook import LENGTH_BITS
@@ -119,7 +120,7 @@ def _(randomizer: RandomCodebook, law: Law) -> Statements:
 def _(randomizer: RandomCodebook, level: int, symbols: Sequence[bytes]) -> list[Fraction]:
     valid = [symbol for symbol in symbols if randomizer.valid(symbol)]
     ranks = _ranks(randomizer, level, [int.from_bytes(symbol, "big") for symbol in valid])
-    of_rank = {rank: randomizer.chance_of_rank(rank) for rank in set(ranks.tolist())}
+    of_rank = {rank: chance_of_rank(randomizer, rank) for rank in set(ranks.tolist())}
     found = {symbol: of_rank[rank] for symbol, rank in zip(valid, ranks.tolist(), strict=True)}
     return [found.get(symbol, Fraction()) for symbol in symbols]
 

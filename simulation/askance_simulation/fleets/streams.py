@@ -18,7 +18,6 @@ from askance_client.device import Device
 from askance_client.errors import RemoteProtocolError
 from askance_client.service import (
     DeviceAnswers,
-    DeviceRunner,
     Identity,
     Multiplexer,
     connections_for,
@@ -28,6 +27,7 @@ from askance_client.service import (
 from askance_simulation.disturbances import Fates, FaultRecorder
 from askance_simulation.disturbances.unlucky import DeviceConnection, Unlucky
 from askance_simulation.fleets.devices import Devices
+from askance_simulation.stream_runner import StreamRunner
 
 T = TypeVar("T")
 
@@ -163,7 +163,7 @@ class StreamPerDevice:
         return self._runtimes[ordinal]
 
     def _start(self, ordinal: int, identity: Identity, channel: aio.Channel) -> Runtime:
-        return DeviceRunner(self._devices[ordinal], identity, channel)
+        return StreamRunner(self._devices[ordinal], identity, channel)
 
 
 class FaultyStreams(StreamPerDevice):

@@ -22,11 +22,12 @@ from askance_aggregator.server.studies import StudyManager, SubmissionLimits
 from askance_aggregator.store import MemoryStore
 from askance_aggregator.studies.study import Study
 from askance_client.device import Policy
-from askance_client.service import DeviceRunner, Identity, channel_options, token_digest
+from askance_client.service import Identity, channel_options, token_digest
 from askance_simulation.fleets import Devices
 from askance_simulation.populations import Population, masked_parity
 from askance_simulation.randomness.coins import SeededCoins
 from askance_simulation.randomness.seeds import Seed
+from askance_simulation.stream_runner import StreamRunner
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 OTHER_KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
@@ -124,7 +125,7 @@ def _answering(
     async def serve() -> None:
         async with aio.insecure_channel(server.address, options=channel_options()) as channel:
             runners = [
-                DeviceRunner(fleet[n], one, channel).participate()
+                StreamRunner(fleet[n], one, channel).participate()
                 for n, one in enumerate(identities)
             ]
             await asyncio.gather(*runners)

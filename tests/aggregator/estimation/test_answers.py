@@ -22,6 +22,7 @@ from askance_aggregator.queries import (
     signed,
 )
 from askance_client.errors import InvalidParameter
+from askance_client.exact_laws import probability
 from askance_client.queries import (
     Integer,
     Query,
@@ -110,7 +111,7 @@ def outcomes(
     alphabet = list(family_of(randomizer).alphabet())
     chance = {
         report: sum(
-            (f * randomizer.probability(x, report) for x, f in enumerate(shares)),
+            (f * probability(randomizer, x, report) for x, f in enumerate(shares)),
             Fraction(),
         )
         for report in alphabet

@@ -13,6 +13,7 @@ from askance_aggregator.families import HypercubeFamily, family_of, hypercube_re
 from askance_aggregator.learners import Answer, Question
 from askance_aggregator.queries import vector
 from askance_client.errors import InvalidParameter
+from askance_client.exact_laws import probability
 from askance_client.queries import Real, Schema
 
 NAT = 10**9
@@ -25,7 +26,9 @@ def test_the_values_are_unbiased_exactly() -> None:
     randomizer = hypercube_response(2, NAT)
     expected = [Fraction(0), Fraction(0)]
     for reports in product(family_of(randomizer).alphabet(), repeat=2):
-        weight = randomizer.probability(0b10, reports[0]) * randomizer.probability(0b11, reports[1])
+        weight = probability(randomizer, 0b10, reports[0]) * probability(
+            randomizer, 0b11, reports[1]
+        )
         counts = family_of(randomizer).tally(
             np.array([list(report) for report in reports], dtype=np.uint8)
         )

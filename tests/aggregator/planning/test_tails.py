@@ -23,6 +23,7 @@ from askance_aggregator.planning import Binomial, Scored, Tail, Ternary, tail_of
 from askance_aggregator.planning.precision import pair_rates
 from askance_aggregator.queries import signed
 from askance_client.errors import InvalidParameter
+from askance_client.exact_laws import probability
 from askance_client.queries import Integer, Schema
 from askance_client.randomizers import (
     COIN_SPACE,
@@ -181,7 +182,7 @@ def test_pair_rates_are_those_of_the_alphabet(randomizer: KaryResponse | SubsetS
     expected = []
     for level in (1, 2, 0):  # the user is at the given cell, at the other one, elsewhere
         chances = [
-            randomizer.probability(level, report)
+            probability(randomizer, level, report)
             for report in family_of(randomizer).alphabet()
             if holds(report, 1) and not holds(report, 2)
         ]
@@ -205,7 +206,7 @@ def test_pair_rates_of_hashes_are_the_worst_over_cells(cells: int, modulus: int)
         for level in range(cells):
             chance = sum(
                 (
-                    randomizer.probability(level, report)
+                    probability(randomizer, level, report)
                     for report, in_ in zip(family_of(randomizer).alphabet(), holds, strict=True)
                     if in_[plus] and not in_[minus]
                 ),
@@ -312,7 +313,7 @@ def _points_to_plus(randomizer: SignedSubsetSelection, level: int) -> Fraction:
     """Compute P[the report contains value 0 with +], by its alphabet."""
     alphabet = family_of(randomizer).alphabet()
     reports = (report for report in alphabet if randomizer.contains(report, 0))
-    return sum((randomizer.probability(level, report) for report in reports), Fraction())
+    return sum((probability(randomizer, level, report) for report in reports), Fraction())
 
 
 def test_cells_of_strays_cost_next_to_nothing() -> None:

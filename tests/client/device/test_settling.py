@@ -495,3 +495,18 @@ def test_nothing_is_pending_unless_an_answer_is_to_be_evaluated(setup: DeviceSet
         turn.evaluate()
         turn.finish()
         first = second if pending else first
+
+
+def test_the_weight_of_a_message_counts_each_evaluation_and_each_draw(setup: DeviceSetup) -> None:
+    """Three nodes and their two arguments, and a draw of a table of two symbols; refusals weigh 0.
+
+    `smoker == 1` is a field, a constant and a comparison of two arguments: 1 + 2 + 3 of weight.
+    """
+    study = setup.study()
+    device = setup.device(studies=[study])
+    turn = device.begin([setup.payload(study), b"no request"])
+    turn.close()
+    assert turn.weight == 6 + 16
+    turn = device.begin(labels(setup, study))
+    turn.close()
+    assert turn.weight == 3 * (6 + 16)

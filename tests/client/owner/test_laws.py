@@ -15,6 +15,7 @@ from askance_aggregator.families import (
 )
 from askance_client.accounting import parse_epsilon
 from askance_client.cli.explanations import odds
+from askance_client.exact_laws import probability
 from askance_client.owner.laws import _CLASSES, classes, percent, table, truths
 from askance_client.randomizers import (
     Channel,
@@ -88,7 +89,7 @@ def test_an_answer_has_its_share_of_its_class(randomizer: Randomizer) -> None:
     for level in truths(randomizer):
         even = {part.chance / part.answers for part in classes(randomizer, level) if part.alike}
         for report in draws(randomizer, level):
-            chance = randomizer.probability(level, report)
+            chance = probability(randomizer, level, report)
             if all(part.alike for part in classes(randomizer, level)):
                 assert chance in even
             seen.add(chance)

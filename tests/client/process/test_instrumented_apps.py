@@ -19,6 +19,7 @@ from askance_aggregator.queries import predicate
 from askance_aggregator.studies import Cohort, Group, Permutation, Round
 from askance_client.accounting import parse_epsilon
 from askance_client.codec import decode_report, digest_of
+from askance_client.exact_laws import probability
 from askance_client.messages import Refusal, Request, StudyTerms
 from askance_client.service import system_now_s
 from tests.client.process.conftest import ENVIRONMENT, KEY, PUBLIC, SCHEMA
@@ -97,7 +98,7 @@ def answers(aggregator: Any, number: int, epsilon: str) -> tuple[int, list[int]]
     for data in reports:
         symbol = decode_report(data).outcome
         assert not isinstance(symbol, Refusal)
-        yes += randomizer.probability(1, symbol) > randomizer.probability(0, symbol)
+        yes += probability(randomizer, 1, symbol) > probability(randomizer, 0, symbol)
     return yes, [len(data) for data in reports]
 
 

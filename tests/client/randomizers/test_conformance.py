@@ -21,6 +21,7 @@ from askance_aggregator.families import (
     subset_selection,
 )
 from askance_client.errors import InvalidParameter
+from askance_client.exact_laws import probability
 from askance_client.randomizers import (
     COIN_SPACE,
     Channel,
@@ -132,7 +133,7 @@ def truth(randomizer: Randomizer, level: int) -> list[int]:
 def test_probabilities_sum_to_one(randomizer: Randomizer) -> None:
     for level in some_levels(randomizer):
         total = sum(
-            randomizer.probability(level, report) for report in family_of(randomizer).alphabet()
+            probability(randomizer, level, report) for report in family_of(randomizer).alphabet()
         )
         assert total == 1
 
@@ -151,7 +152,7 @@ def test_other_lengths_and_the_missing_report_are_not_valid(randomizer: Randomiz
     report = next(family_of(randomizer).alphabet())
     for other in (b"", report[1:], report + b"\0", b"\0" + report, b"\xff" * randomizer.width):
         assert not randomizer.valid(other)
-        assert randomizer.probability(0, other) == 0
+        assert probability(randomizer, 0, other) == 0
 
 
 @every_small
@@ -171,7 +172,7 @@ def test_the_coins_follow_the_stated_probabilities(randomizer: Randomizer, law: 
         slack = Fraction(randomizer.values**2, M)
     for level in range(randomizer.levels):
         for report, coins in law(randomizer, level).items():
-            stated = randomizer.probability(level, report)
+            stated = probability(randomizer, level, report)
             assert abs(Fraction(coins, M**randomizer.coins) - stated) <= slack * stated
 
 
@@ -202,7 +203,7 @@ def test_frequencies_are_unbiased(randomizer: Randomizer) -> None:
     for level in some_levels(randomizer):
         expected = [
             sum(
-                randomizer.probability(level, report) * shares[v]
+                probability(randomizer, level, report) * shares[v]
                 for report, shares in estimates.items()
             )
             for v in range(len(truth(randomizer, level)))
@@ -218,7 +219,7 @@ def test_the_stated_variance_is_that_of_the_estimates(randomizer: Randomizer) ->
         squares = Fraction()
         for report in family_of(randomizer).alphabet():
             shares = estimated(randomizer, family_of(randomizer).tally(columns(report)), 1)
-            squares += randomizer.probability(level, report) * sum(f * f for f in shares)
+            squares += probability(randomizer, level, report) * sum(f * f for f in shares)
         averages.append((squares - 1) * Fraction(1, len(truth(randomizer, level))))
     signed = family_of(randomizer).signed
     if signed is not None:
@@ -275,7 +276,7 @@ def test_a_draw_refuses_other_levels_and_coins(randomizer: Randomizer) -> None:
             randomizer.randomize(level, coins)
         assert str(level) not in str(caught.value).replace(f"0..{randomizer.levels - 1}", "")
         with pytest.raises(InvalidParameter, match="level"):
-            randomizer.probability(level, next(family_of(randomizer).alphabet()))
+            probability(randomizer, level, next(family_of(randomizer).alphabet()))
     bad: list[Any] = [[], [*coins, 0], [-1, *coins[1:]], [2**64, *coins[1:]], ["0", *coins[1:]]]
     for words in bad:
         with pytest.raises(InvalidParameter, match="coin"):

@@ -13,6 +13,7 @@ import pytest
 
 from askance_aggregator.families import HypercubeFamily, family_of, hypercube_response
 from askance_client.errors import InvalidParameter
+from askance_client.exact_laws import probability
 from askance_client.randomizers import COIN_SPACE, HypercubeResponse
 from askance_client.randomizers.hypercube_draws import (
     certified_ratio,
@@ -81,7 +82,7 @@ def test_agreement_is_the_mean_sign_over_all_reports(components: int) -> None:
         for component in range(components):
             bit = 1 << component
             agrees = sum(
-                randomizer.probability(own, report)
+                probability(randomizer, own, report)
                 for report in family_of(randomizer).alphabet()
                 if not (int.from_bytes(report, "big") ^ own) & bit
             )
@@ -91,7 +92,7 @@ def test_agreement_is_the_mean_sign_over_all_reports(components: int) -> None:
 def test_the_loss_is_attained_by_two_patterns_of_one_report() -> None:
     randomizer = hypercube_response(5, 2 * NAT)
     report = (0).to_bytes(1, "big")
-    chances = [randomizer.probability(level, report) for level in range(32)]
+    chances = [probability(randomizer, level, report) for level in range(32)]
     ratio = Fraction(randomizer.loss.numerator, randomizer.loss.denominator)
     assert 0 <= ratio / (max(chances) / min(chances)) - 1 < Fraction(1, 10**17)
     assert 0 <= 2 * NAT - randomizer.loss.nano_nats <= 1
@@ -133,7 +134,7 @@ def test_shares_are_unbiased_exactly() -> None:
     for reports in product(family_of(randomizer).alphabet(), repeat=len(users)):
         weight = Fraction(1)
         for level, report in zip(users, reports, strict=True):
-            weight *= randomizer.probability(level, report)
+            weight *= probability(randomizer, level, report)
         counts = family_of(randomizer).tally(
             np.array([list(report) for report in reports], dtype=np.uint8)
         )

@@ -18,6 +18,7 @@ from askance_aggregator.families import (
     signed_subset_selection,
 )
 from askance_client.errors import InvalidParameter
+from askance_client.exact_laws import probability
 from askance_client.randomizers import COIN_SPACE, HadamardSign, Randomizer, SignedSubsetSelection
 from askance_client.randomizers.floyd import PRESENT, draw_members
 from askance_client.randomizers.signed_sets import certified_ratio, even_coins, opposite_coins
@@ -63,7 +64,7 @@ def test_sign_rates_are_those_of_the_alphabet(
     for level, j in product(range(2 * values + 1), range(values)):
         plus = minus = Fraction()
         for (more, less), report in pointed:
-            chance = randomizer.probability(level, report)
+            chance = probability(randomizer, level, report)
             plus, minus = plus + more[j] * chance, minus + less[j] * chance
         if level == 2 * j:
             assert (plus, minus) == (rates.hit, rates.miss)

@@ -20,7 +20,9 @@ import pytest
 import askance_aggregator.families as families
 import askance_client.randomizers as randomizers
 from askance_aggregator.families import family_of, randomized_response
+from askance_client import exact_laws
 from askance_client.errors import InvalidParameter
+from askance_client.exact_laws import probability
 from askance_client.randomizers import (
     Channel,
     HadamardSign,
@@ -36,9 +38,12 @@ from askance_client.randomizers import (
 
 CoinBits = Callable[[int], None]
 MODULES = [
-    importlib.import_module(f"{package.__name__}.{found.name}")
-    for package in (randomizers, families)
-    for found in pkgutil.iter_modules(package.__path__)
+    exact_laws,
+    *(
+        importlib.import_module(f"{package.__name__}.{found.name}")
+        for package in (randomizers, families)
+        for found in pkgutil.iter_modules(package.__path__)
+    ),
 ]
 
 
@@ -88,7 +93,7 @@ def exact_ratio(randomizer: Randomizer, bits: int) -> Fraction:
 def uniform_ratio(randomizer: Randomizer) -> Fraction:
     """The same of the stated probabilities, of draws that are uniform."""
     chances = [
-        [randomizer.probability(level, report) for level in range(randomizer.levels)]
+        [probability(randomizer, level, report) for level in range(randomizer.levels)]
         for report in family_of(randomizer).alphabet()
     ]
     return max(max(row) / min(row) for row in chances)

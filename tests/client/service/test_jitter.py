@@ -12,8 +12,9 @@ import grpc
 import pytest
 from grpc import aio
 
-from askance_client.service import Backoff, DeviceRunner, Identity
+from askance_client.service import Backoff, Identity
 from askance_client.service.observable import LEAST_WAIT_MS, LONGEST_WAIT_MS
+from askance_simulation.stream_runner import StreamRunner
 
 CAP_MS = 8_000
 
@@ -57,7 +58,7 @@ def waits(count: int, jitter: Callable[[int], int], channel: Any) -> list[int]:
     device: Any = Nothing()
 
     async def scenario() -> None:
-        runner = DeviceRunner(
+        runner = StreamRunner(
             device,
             Identity(b"device", bytes(16)),
             channel,

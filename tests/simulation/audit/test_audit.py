@@ -27,6 +27,7 @@ from askance_aggregator.families import (
 )
 from askance_client.codec import encode_report
 from askance_client.errors import InvalidParameter
+from askance_client.exact_laws import probability
 from askance_client.messages import Reason, Refusal, Report
 from askance_client.randomizers import KaryResponse, Randomizer, SubsetSelection, SystemCoins
 from askance_simulation.audit import (
@@ -170,7 +171,7 @@ def test_sights_have_the_chances_that_their_symbols_have(randomizer: Randomizer)
     sights = of_many(randomizer, law)
     chances = np.zeros(len(sights.shares))
     for symbol in family_of(randomizer).alphabet():
-        chance = sum(p * randomizer.probability(level, symbol) for level, p in law.items())
+        chance = sum(p * probability(randomizer, level, symbol) for level, p in law.items())
         chances += float(chance) * sights.count([symbol])
     assert chances == pytest.approx(sights.shares, abs=1e-9)
     assert sights.count([b"", bytes(randomizer.width + 1)])[-1] == 0

@@ -29,6 +29,7 @@ from askance_aggregator.queries import (
     signed,
     vector,
 )
+from askance_client.exact_laws import probability
 from askance_client.queries import (
     Category,
     Integer,
@@ -179,8 +180,8 @@ def test_a_hash_is_chosen_by_chance_among_those_that_join_the_most_targets() -> 
     """Any fixed one would give liars away; five targets are seldom met by one honest report."""
     targets = (3, 500, 901, 1402, 1997)
     crowd = Crowd("many cells by hashing", "mga", targets=targets)
-    own = max(crowd.randomizer.probability(3, lie) for lie in crowd.honest)
-    met = [sum(crowd.randomizer.probability(t, lie) == own for t in targets) for lie in crowd.lies]
+    own = max(probability(crowd.randomizer, 3, lie) for lie in crowd.honest)
+    met = [sum(probability(crowd.randomizer, t, lie) == own for t in targets) for lie in crowd.lies]
     assert min(met) >= 4
     assert len(set(crowd.lies)) > LIARS // 2
 
@@ -224,4 +225,4 @@ def test_a_family_without_a_case_of_its_own_is_attacked_by_the_best_of_honest_re
     coins = SeededCoins(Seed.of(1))
     report = favour(randomizer, weights, lambda count: coins.words(b"r", 0, count))
     assert randomizer.valid(report)
-    assert randomizer.probability(8, report) > randomizer.probability(9, report)
+    assert probability(randomizer, 8, report) > probability(randomizer, 9, report)

@@ -24,6 +24,7 @@ from askance_aggregator.oracles.reductions.local_algorithms import (
 )
 from askance_aggregator.oracles.reductions.products import Factor, Product, product_of
 from askance_aggregator.queries import EncodedColumns, evaluate_columns
+from askance_client.exact_laws import probability
 
 T = TypeVar("T")
 Reports = tuple[bytes, ...]
@@ -62,7 +63,7 @@ def local_law(
     def _weighed(masses: list[Fraction], call: LocalCall, report: bytes) -> list[Fraction]:
         levels = evaluate_columns(call.query, people).tolist()
         return [
-            mass * call.randomizer.probability(level, report)
+            mass * probability(call.randomizer, level, report)
             for mass, level in zip(masses, levels, strict=True)
         ]
 

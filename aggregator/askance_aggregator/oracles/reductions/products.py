@@ -13,6 +13,7 @@ from askance_aggregator.learners import Question
 from askance_aggregator.oracles.reductions.local_algorithms import LocalCall
 from askance_aggregator.queries import cross, dot, real
 from askance_client.errors import InvalidAnswer, InvalidParameter
+from askance_client.exact_laws import probability
 from askance_client.queries import Query
 
 _GRID = 28  # g lies in [-1, 1] and is rounded to multiples of 2^-28
@@ -37,7 +38,7 @@ class Factor:
     def of(cls, call: LocalCall, report: bytes) -> Factor:
         """The factor of one answered call."""
         randomizer = call.randomizer
-        chances = tuple(randomizer.probability(level, report) for level in range(call.query.cells))
+        chances = tuple(probability(randomizer, level, report) for level in range(call.query.cells))
         loss = randomizer.loss
         return cls(call.query, chances, Fraction(loss.numerator, loss.denominator))
 

@@ -12,6 +12,7 @@ from askance_aggregator.learners import Allocation, Batch, Question
 from askance_aggregator.planning import plan_batch
 from askance_aggregator.queries import real
 from askance_client.accounting import parse_epsilon
+from askance_client.exact_laws import probability
 from askance_client.queries import Integer, Schema
 from askance_client.randomizers import Randomizer
 from askance_papers.reproduce.checks import (
@@ -106,7 +107,7 @@ def off_chance(randomizer: Randomizer, users: int) -> float:
     """Compute the probability that the mean of fair signs is off by tau or more."""
     from scipy.stats import binom
 
-    lie, own = (float(randomizer.probability(level, b"\x01")) for level in (0, 1))
+    lie, own = (float(probability(randomizer, level, b"\x01")) for level in (0, 1))
     reach = TAU / 2 * (own - lie)
     low, high = ceil(users * (0.5 - reach)), floor(users * (0.5 + reach))
     return float(1 - binom.cdf(high, users, 0.5) + binom.cdf(low - 1, users, 0.5))

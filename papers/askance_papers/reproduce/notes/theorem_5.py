@@ -18,6 +18,7 @@ import numpy as np
 from askance_aggregator.learners import Conjunction, NonAdaptive, conjunctions, conjunctions_schema
 from askance_aggregator.planning import plan
 from askance_client.accounting import parse_epsilon
+from askance_client.exact_laws import probability
 from askance_client.randomizers import Randomizer
 from askance_papers.reproduce.checks import bit_noise, rate_exceeded
 from askance_papers.reproduce.counting import generator, round_answers
@@ -115,7 +116,7 @@ def invalid_chance(truth: Sequence[float], tau: float, randomizer: Randomizer, u
     """Compute the chance that any answer is off by tau or more, exactly, from binomial counts."""
     from scipy.stats import binom
 
-    lie, own = (float(randomizer.probability(level, b"\x01")) for level in (0, 1))
+    lie, own = (float(probability(randomizer, level, b"\x01")) for level in (0, 1))
     right = 1.0
     for share, times in Counter(truth).items():
         rate, reach = lie + share * (own - lie), tau * (own - lie)

@@ -40,6 +40,7 @@ from askance_aggregator.oracles.reductions.back import relative_error
 from askance_aggregator.oracles.reductions.products import Factor
 from askance_aggregator.queries import category, encode_columns, predicate, real
 from askance_client.errors import InvalidAnswer, InvalidParameter, InvalidQuery
+from askance_client.exact_laws import probability
 from askance_client.queries import Bit, Integer, Schema
 from askance_client.randomizers import Channel
 from askance_simulation.randomness.seeds import Seed
@@ -114,7 +115,7 @@ def test_users_are_independent_and_a_user_is_not() -> None:
 
     same = Interactive(name="again", schema=SCHEMA, nano_nats=NANO, factory=again, most=2)
     share = Fraction(12, 20)
-    by_level = [HALF.probability(level, b"\x01") for level in (0, 1)]
+    by_level = [probability(HALF, level, b"\x01") for level in (0, 1)]
     mixed = (1 - share) * by_level[0] ** 2 + share * by_level[1] ** 2
     assert local_law(same, PEOPLE, WEIGHTS)[(b"\x01",) * 2] == mixed != once * once
 

@@ -32,7 +32,6 @@ from askance_client.queries import (
 )
 from askance_client.randomizers import Randomizer
 from askance_client.service import (
-    DeviceRunner,
     Identity,
     Metadata,
     channel_options,
@@ -40,6 +39,7 @@ from askance_client.service import (
     token_digest,
 )
 from askance_simulation.fleets.memory_ledger import MemoryLedger
+from askance_simulation.stream_runner import StreamRunner
 from tests.conftest import cohort_of
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
@@ -198,10 +198,10 @@ class World:
 
     def runner(
         self, ordinal: int, device: Device, channel: aio.Channel, **options: Any
-    ) -> DeviceRunner:
+    ) -> StreamRunner:
         """A device's runtime that waits hardly at all after failures."""
         options.setdefault("jitter", lambda bound: min(bound, 10))
-        return DeviceRunner(device, self.identity(ordinal), channel, **options)
+        return StreamRunner(device, self.identity(ordinal), channel, **options)
 
 
 @pytest.fixture
@@ -229,7 +229,7 @@ def server(store: MemoryStore, settings: Settings) -> Any:
 @asynccontextmanager
 async def _participating(
     world: World, address: str, devices: Sequence[Device], **options: Any
-) -> AsyncIterator[list[DeviceRunner]]:
+) -> AsyncIterator[list[StreamRunner]]:
     async with aio.insecure_channel(address, options=channel_options()) as channel:
         runners = [
             world.runner(ordinal, device, channel, **options)

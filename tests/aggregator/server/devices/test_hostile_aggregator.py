@@ -31,7 +31,6 @@ from askance_client.service import (
     PROTOCOL_KEY,
     SERVICE,
     CheckIn,
-    DeviceRunner,
     ExchangeTooLarge,
     Response,
     channel_options,
@@ -39,6 +38,7 @@ from askance_client.service import (
 )
 from askance_client.service.evaluation import TimedEvaluation
 from askance_protos.v1 import exchange_pb2 as pb
+from askance_simulation.stream_runner import StreamRunner
 
 if TYPE_CHECKING:
     from tests.aggregator.server.devices.conftest import World
@@ -212,7 +212,7 @@ def test_a_stream_survives_whatever_comes(
 
     async def scenario() -> None:
         async with aggregator(script) as channel:
-            runner = DeviceRunner(
+            runner = StreamRunner(
                 device,
                 world.identity(0),
                 channel,
@@ -268,7 +268,7 @@ def test_a_stream_that_ends_while_an_answer_is_computed_loses_nothing(
 
     async def scenario() -> None:
         async with aggregator(script) as channel:
-            runner = DeviceRunner(
+            runner = StreamRunner(
                 device,
                 world.identity(0),
                 channel,
@@ -427,7 +427,7 @@ def test_reports_leave_at_a_time_that_does_not_tell_how_long_they_took(
     async def scenario() -> None:
         async with aggregator(script) as channel:
             evaluate = TimedEvaluation(10, sleep=sleep)
-            runner = DeviceRunner(
+            runner = StreamRunner(
                 device,
                 world.identity(0),
                 channel,
@@ -471,7 +471,7 @@ def test_checking_in_for_ever_keeps_the_aggregators_pace_and_its_own_after_failu
 
     async def scenario() -> None:
         async with aggregator(script) as channel:
-            runner = DeviceRunner(
+            runner = StreamRunner(
                 device, world.identity(0), channel, jitter=lambda bound: bound, sleep=sleep
             )
             task = asyncio.ensure_future(runner.keep_checking_in())

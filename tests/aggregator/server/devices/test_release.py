@@ -23,12 +23,10 @@ from askance_client.messages import AckStatus, Reason, Refusal
 from askance_client.queries import EncodedRecord
 from askance_client.randomizers import SystemCoins
 from askance_client.records import ALONE, CallableSource, LiveRecord, Several
-from askance_client.service import (
-    DeviceRunner,
-    Response,
-)
+from askance_client.service import Response
 from askance_client.service.evaluation import TimedEvaluation
 from askance_protos.v1 import exchange_pb2
+from askance_simulation.stream_runner import StreamRunner
 
 if TYPE_CHECKING:
     from tests.aggregator.server.devices.conftest import World
@@ -161,7 +159,7 @@ class Scene:
             return done
 
         async def scenario() -> None:
-            runner = DeviceRunner(
+            runner = StreamRunner(
                 self.device,
                 self.world.identity(0),
                 wire,
@@ -301,13 +299,13 @@ def test_the_grid_begins_when_the_message_arrives(
 ) -> None:
     """A delayed answer began after the ledger's number had been read."""
     scene = scenes()
-    check = DeviceRunner._check_sequence
+    check = StreamRunner._check_sequence
 
-    async def slow(runner: DeviceRunner, acknowledged: int) -> None:
+    async def slow(runner: StreamRunner, acknowledged: int) -> None:
         await scene.time.sleep(300)
         await check(runner, acknowledged)
 
-    monkeypatch.setattr(DeviceRunner, "_check_sequence", slow)
+    monkeypatch.setattr(StreamRunner, "_check_sequence", slow)
     reports = scene.delivered(scene.requests(0), run, evaluated=False)
     assert [at for at, _ in reports] == [RELEASE_MS]
 
@@ -413,7 +411,7 @@ class TestEvaluation:
         async def scenario() -> None:
             timed = TimedEvaluation(LIMIT_MS, sleep=scene.time.sleep)
             wire: Any = Wire(scene.time, Response())
-            runner = DeviceRunner(
+            runner = StreamRunner(
                 scene.device,
                 scene.world.identity(0),
                 wire,
@@ -441,7 +439,7 @@ def test_a_cancelled_exchange_lets_the_device_go(scenes: Callable[..., Scene], r
 
     async def scenario() -> None:
         timed = TimedEvaluation(LIMIT_MS, sleep=scene.time.sleep)
-        runner = DeviceRunner(
+        runner = StreamRunner(
             scene.device,
             scene.world.identity(0),
             wire,

@@ -28,7 +28,6 @@ from askance_client.randomizers import Coins, SystemCoins
 from askance_client.service import (
     SERVICE,
     CheckIn,
-    DeviceRunner,
     Enrol,
     Identity,
     channel_options,
@@ -40,6 +39,7 @@ from askance_client.service import (
     token_digest,
 )
 from askance_simulation.fleets.memory_ledger import MemoryLedger
+from askance_simulation.stream_runner import StreamRunner
 
 LABELS = ("zzyzx-yes", "zzyzx-no")
 SCHEMA = Schema("people", 1, habit=Category(LABELS))
@@ -149,7 +149,7 @@ class People:
         ):
             await asyncio.gather(
                 *(
-                    self._until_answered(DeviceRunner(device, identity, channel), ledger)
+                    self._until_answered(StreamRunner(device, identity, channel), ledger)
                     for device, identity, ledger in zip(
                         self._devices[which],
                         self._identities[which],
@@ -159,7 +159,7 @@ class People:
                 )
             )
 
-    async def _until_answered(self, runner: DeviceRunner, ledger: MemoryLedger) -> None:
+    async def _until_answered(self, runner: StreamRunner, ledger: MemoryLedger) -> None:
         while not list(ledger.history()) or runner.unacknowledged:
             try:
                 await runner.check_in_once()

@@ -1,0 +1,118 @@
+"""Exact probabilities of reports, for readers of a ledger, tests, audits and reductions.
+
+A device that answers computes none of them, so they stand outside the trusted core.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import singledispatch
+from math import comb
+
+from askance_client.errors import InvalidParameter
+from askance_client.randomizers import (
+    COIN_BITS,
+    COIN_SPACE,
+    Channel,
+    HadamardSign,
+    HypercubeResponse,
+    KaryResponse,
+    LinearHashing,
+    RandomCodebook,
+    Randomizer,
+    SignedSubsetSelection,
+    SubsetSelection,
+)
+
+
+def probability(randomizer: Randomizer, level: int, report: bytes) -> Fraction:
+    """Compute Pr[report | level]; 0 for a report that is not in the alphabet.
+
+    Exact for the families with an even draw; for sets, hashes and sign patterns it is that of even
+    draws, from which a device's differs by a factor within the bias that its loss accounts for.
+
+    Raises:
+        InvalidParameter: the level is out of range.
+    """
+    randomizer.check_level(level)
+    return _chance(randomizer, level, report) if randomizer.valid(report) else Fraction()
+
+
+@singledispatch
+def _chance(randomizer: Randomizer, level: int, report: bytes) -> Fraction:
+    """Compute the probability of a report of the alphabet."""
+    raise InvalidParameter(f"randomizer: expected a family with a law, got {randomizer.name!r}")
+
+
+@_chance.register
+def _(randomizer: Channel, level: int, report: bytes) -> Fraction:
+    return Fraction(randomizer.table[level][_number(report)], COIN_SPACE)
+
+
+@_chance.register
+def _(randomizer: KaryResponse, level: int, report: bytes) -> Fraction:
+    own = _number(report) == level
+    return Fraction(randomizer.own if own else randomizer.other, COIN_SPACE)
+
+
+@_chance.register
+def _(randomizer: SubsetSelection, level: int, report: bytes) -> Fraction:
+    others, size = randomizer.cells - 1, randomizer.size
+    if randomizer.contains(report, level):
+        return Fraction(randomizer.threshold, COIN_SPACE * comb(others, size - 1))
+    return Fraction(COIN_SPACE - randomizer.threshold, COIN_SPACE * comb(others, size))
+
+
+@_chance.register
+def _(randomizer: LinearHashing, level: int, report: bytes) -> Fraction:
+    hashing, value = divmod(_number(report), randomizer.modulus)
+    own = randomizer.hash_value(hashing, level) == value
+    coins = randomizer.own if own else randomizer.other
+    return Fraction(coins, COIN_SPACE * (randomizer.vectors - 1))
+
+
+@_chance.register
+def _(randomizer: HadamardSign, level: int, report: bytes) -> Fraction:
+    row, minus = divmod(_number(report), 2)
+    plus = randomizer.plus_coins(level, row)
+    return Fraction(COIN_SPACE - plus if minus else plus, COIN_SPACE << randomizer.row_bits)
+
+
+@_chance.register
+def _(randomizer: SignedSubsetSelection, level: int, report: bytes) -> Fraction:
+    own, plus, either = randomizer.own_coins(level)
+    signs = [randomizer.contains(report, item) for item in (2 * own, 2 * own + 1)]
+    if level % 2:
+        signs.reverse()
+    if not any(signs):
+        sets = comb(randomizer.values - 1, randomizer.size) << randomizer.size
+        return Fraction(COIN_SPACE - either, COIN_SPACE * sets)
+    sets = comb(randomizer.values - 1, randomizer.size - 1) << (randomizer.size - 1)
+    return Fraction(plus if signs[0] else either - plus, COIN_SPACE * sets)
+
+
+@_chance.register
+def _(randomizer: HypercubeResponse, level: int, report: bytes) -> Fraction:
+    if (level ^ _number(report)).bit_count() <= randomizer.radius:
+        return Fraction(randomizer.threshold, COIN_SPACE * randomizer.near)
+    far = randomizer.levels - randomizer.near
+    return Fraction(COIN_SPACE - randomizer.threshold, COIN_SPACE * far)
+
+
+@_chance.register
+def _(randomizer: RandomCodebook, level: int, report: bytes) -> Fraction:
+    seed, code = divmod(_number(report), randomizer.codes)
+    return chance_of_rank(randomizer, randomizer.ranked(level, seed).index(code))
+
+
+def chance_of_rank(randomizer: RandomCodebook, rank: int) -> Fraction:
+    """Compute the probability of a report whose code has that rank from 0 on, among its seed's."""
+    size, coins = randomizer.near, randomizer.threshold
+    if rank >= size:
+        rank, size, coins = rank - size, randomizer.codes - size, COIN_SPACE - coins
+    coins *= -(-(rank + 1) * COIN_SPACE // size) + (-rank * COIN_SPACE // size)
+    return Fraction(coins, COIN_SPACE << (COIN_BITS + randomizer.seed_bits))
+
+
+def _number(report: bytes) -> int:
+    return int.from_bytes(report, "big")

@@ -1,0 +1,88 @@
+"""A device with a stream or check-ins of its own, for ever; on real devices a gateway has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from grpc import aio
+
+from askance_client.device import Device
+from askance_client.service import DeviceRunner, Identity
+from askance_client.service.exchange import MAX_REPORTS, CheckIn, decode_response, encode_check_in
+from askance_client.service.observable import (
+    LONGEST_WAIT_MS,
+    Jitter,
+    Sleep,
+    batches,
+    pause_ms,
+    sleep_ms,
+    system_jitter,
+)
+from askance_client.service.streams import FAILURES, Call, Failure, HeldStream
+
+
+class StreamRunner(DeviceRunner):
+    """Exchange of one device with its aggregator, for ever.
+
+    Args:
+      device, identity, channel: as of `DeviceRunner`.
+      jitter: where the randomness of waiting comes from.
+      sleep: how to wait.
+      longest_wait_ms: between two tries.
+      on_failure: called for every failed exchange that is tried again.
+      options: further ones of `DeviceRunner`.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        identity: Identity,
+        channel: aio.Channel,
+        *,
+        jitter: Jitter = system_jitter,
+        sleep: Sleep = sleep_ms,
+        longest_wait_ms: int = LONGEST_WAIT_MS,
+        on_failure: Callable[[Failure], None] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(device, identity, channel, sleep=sleep, **options)
+        self._stream = HeldStream(
+            channel,
+            "Participate",
+            self._metadata,
+            self._exchange_on,
+            jitter=jitter,
+            sleep=sleep,
+            longest_wait_ms=longest_wait_ms,
+            on_failure=on_failure,
+        )
+
+    async def keep_checking_in(self) -> None:
+        """Check in for ever, at the aggregator's pace, and after a failure at its own."""
+        while True:
+            try:
+                wait_ms = pause_ms(await self.check_in_once())
+                self._stream.backoff.reset()
+            except FAILURES as failure:
+                wait_ms = self._stream.after(failure)
+            await self._sleep(wait_ms)
+
+    async def participate(self) -> None:
+        """Hold a stream open for ever; after a failure, wait and open the next one.
+
+        Raises:
+          StoreError: the device's ledger cannot be used; nothing was spent, nothing was sent.
+        """
+        await self._stream.hold()
+
+    async def _exchange_on(self, call: Call) -> None:
+        first, *others = self._outbox.batches(MAX_REPORTS) or [()]
+        await call.write(self._greeting(first))
+        for batch in others:
+            await call.write(encode_check_in(CheckIn(reports=batch)))
+        while isinstance(data := await call.read(), bytes):  # else the end of the stream
+            reports = await self._take(decode_response(data))
+            self._stream.backoff.reset()
+            for batch in batches(reports, MAX_REPORTS):
+                await call.write(encode_check_in(CheckIn(reports=batch)))

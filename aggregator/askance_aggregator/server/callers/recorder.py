@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from askance_aggregator.server.devices.peers import address_of
+from askance_aggregator.server.outer.addresses import address_of
 from askance_aggregator.store import AuditEvent, AuditLog
 
 MAX_REFUSALS = 60  # entries per caller and minute; the entry after them counts those in between

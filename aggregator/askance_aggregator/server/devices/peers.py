@@ -1,7 +1,7 @@
 """Limits on callers that have not proved an identity, in all and per address.
 
-gRPC for Python reports the address of a call's peer, and no connection. Limits on connections and
-handshakes per address are a proxy's work (docs/deployment.md).
+gRPC for Python reports the address of a call's peer, and no connection. The outer process limits
+connections per address.
 """
 
 from __future__ import annotations
@@ -10,15 +10,9 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from urllib.parse import unquote
 
+from askance_aggregator.server.outer.addresses import Network, address_of, group_of
 from askance_client.errors import AskanceError, InvalidParameter
-
-Address = IPv4Address | IPv6Address
-Network = IPv4Network | IPv6Network
-
-_IPV6_PREFIX = 64  # one customer's network: its holder can use every address in it
 
 
 class Overloaded(AskanceError):
@@ -98,26 +92,4 @@ class Peers:
         address = address_of(peer)
         if address is None:
             return peer.partition(":")[0]
-        if any(address in network for network in self._limits.trusted):
-            return ""
-        if isinstance(address, IPv4Address):
-            return str(address)
-        return str(ip_network((address, _IPV6_PREFIX), strict=False))
-
-
-def address_of(peer: str) -> Address | None:
-    """Parse the address in gRPC's name of a peer ("ipv4:192.0.2.1:4711", "ipv6:%5B::1%5D:4711").
-
-    Returns:
-      The address, an IPv4-mapped one as IPv4; None if the name has none (a Unix socket).
-    """
-    family, _, rest = peer.partition(":")
-    if family not in ("ipv4", "ipv6"):
-        return None
-    host = unquote(rest).rpartition(":")[0].strip("[]").partition("%")[0]
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return None
-    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return mapped or address
+        return group_of(address, self._limits.trusted)

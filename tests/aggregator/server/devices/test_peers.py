@@ -20,10 +20,8 @@ from askance_aggregator.server.devices import (
     Peers,
     Settings,
 )
-from askance_aggregator.server.devices.credentials import (
-    retry_metadata,
-)
-from askance_aggregator.server.devices.peers import address_of
+from askance_aggregator.server.devices.credentials import retry_metadata
+from askance_aggregator.server.outer.addresses import address_of
 from askance_aggregator.store import EnrolledDevice, MemoryStore
 from askance_client.errors import InvalidParameter
 from askance_client.service import (

@@ -1,0 +1,277 @@
+"""Listener at the public address: TLS, limits on connections, and the choice by protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import ssl
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from http import HTTPStatus
+from pathlib import Path
+
+from askance_aggregator.server.outer.addresses import caller_address, group_of, read_ip
+from askance_aggregator.server.outer.http_calls import (
+    MAX_HEAD_BYTES,
+    STATUSES,
+    HttpRefusal,
+    answer,
+    read_http_call,
+    refusal,
+)
+from askance_aggregator.server.outer.pass_through import (
+    CERTIFY,
+    ENROL,
+    PassThrough,
+    end_without_memory,
+)
+from askance_aggregator.server.outer.settings import OuterSettings
+
+_HTTP2 = "h2"
+_CHUNK = 64 * 1024
+_LINGER_S = 1.0  # in which the rest of a refused request is read, so that its answer arrives
+_ADDRESS_S = 60.0
+_RETRY_KEY = "askance-retry-after-ms"
+_LOG = logging.getLogger(__name__)
+
+
+class OuterListener:
+    """Accepts connections until cancelled.
+
+    Args:
+      listening: the socket.
+      grpc_socket: path of the Unix socket of this process's gRPC server.
+      settings: limits and the certificate.
+    """
+
+    def __init__(
+        self, listening: socket.socket, grpc_socket: Path, settings: OuterSettings
+    ) -> None:
+        self._listening = listening
+        self._grpc_socket = grpc_socket
+        self._settings = settings
+        self._tls = tls_context(settings)
+        self._connections = 0
+        self._of_group: Counter[str] = Counter()
+        self._addresses: dict[str, str] = {}  # of the callers behind connections to gRPC
+        self._numbers = iter(range(1 << 62))
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def change(self, settings: OuterSettings) -> None:
+        """Show another certificate and keep other limits, for connections from now on.
+
+        Raises:
+          ssl.SSLError, ValueError: certificate and key cannot be used; nothing has changed.
+        """
+        self._tls = tls_context(settings)
+        self._settings = settings
+
+    def caller(self, peer: str, forwarded: Iterable[str]) -> str:
+        """Return the address of a call's caller, by gRPC's name of its connection."""
+        address = self._addresses.get(peer.rpartition("/")[2], "")
+        return caller_address(address, forwarded, self._settings.networks)
+
+    async def accept(self, passing: PassThrough) -> None:
+        """Accept connections for ever.
+
+        Args:
+          passing: makes the calls of HTTP/1.1.
+        """
+        loop = asyncio.get_running_loop()
+        self._listening.setblocking(False)
+        while True:
+            try:
+                connection, where = await loop.sock_accept(self._listening)
+            except OSError as error:  # no descriptors, or the caller has gone
+                _LOG.warning("a connection was not accepted: %s", error.strerror)
+                await asyncio.sleep(0.1)
+                continue
+            group = self._counted(str(where[0]))
+            if group is None:
+                connection.close()
+                continue
+            task = loop.create_task(self._serve(connection, str(where[0]), group, passing))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def _counted(self, address: str) -> str | None:
+        """Count a connection; None: a limit is reached."""
+        found = read_ip(address)
+        group = "" if found is None else group_of(found, self._settings.networks)
+        if self._connections >= self._settings.connections:
+            return None
+        if group and self._of_group[group] >= self._settings.connections_per_address:
+            return None
+        self._connections += 1
+        self._of_group[group] += 1
+        return group
+
+    async def _serve(
+        self, connection: socket.socket, address: str, group: str, passing: PassThrough
+    ) -> None:
+        try:
+            await self._speak(connection, address, passing)
+        except MemoryError:
+            end_without_memory()
+        except (OSError, TimeoutError, EOFError):  # the caller's, and nothing to be said
+            pass
+        finally:
+            self._connections -= 1
+            self._of_group[group] -= 1
+            if not self._of_group[group]:
+                del self._of_group[group]
+
+    async def _speak(self, connection: socket.socket, address: str, passing: PassThrough) -> None:
+        loop, wait_s = asyncio.get_running_loop(), self._settings.handshake_s
+        reader = asyncio.StreamReader(limit=MAX_HEAD_BYTES)
+        protocol = asyncio.StreamReaderProtocol(reader)
+        try:
+            transport, _ = await loop.connect_accepted_socket(
+                lambda: protocol, connection, ssl=self._tls, ssl_handshake_timeout=wait_s
+            )
+        except BaseException:
+            connection.close()
+            raise
+        writer = asyncio.StreamWriter(transport, protocol, reader, loop)
+        try:
+            if writer.get_extra_info("ssl_object").selected_alpn_protocol() == _HTTP2:
+                await self._pipe(reader, writer, address)
+            else:
+                await self._answer(reader, writer, address, passing)
+        finally:
+            writer.transport.abort()
+
+    async def _answer(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        address: str,
+        passing: PassThrough,
+    ) -> None:
+        """Answer one request."""
+        wait_s = self._settings.handshake_s
+        served = True
+        try:
+            async with asyncio.timeout(wait_s):
+                call = await read_http_call(reader, (ENROL, CERTIFY))
+            caller = caller_address(address, call.forwarded, self._settings.networks)
+            code, details, data, trailing = await passing.call(
+                call.path, call.body, call.metadata, caller
+            )
+            if code == "OK":
+                reply = answer(HTTPStatus.OK, data)
+            else:
+                status = STATUSES.get(code, HTTPStatus.INTERNAL_SERVER_ERROR)
+                more = [(key, str(value)) for key, value in trailing if key == _RETRY_KEY]
+                reply = refusal(status, code, details, more)
+        except HttpRefusal as refused:
+            served, reply = False, refusal(refused.status, refused.code, str(refused))
+        except TimeoutError:
+            served, text = False, f"request: expected it whole within {wait_s:g} s"
+            reply = refusal(HTTPStatus.REQUEST_TIMEOUT, "DEADLINE_EXCEEDED", text)
+        async with asyncio.timeout(wait_s):
+            writer.write(reply)
+            await writer.drain()
+            if not served:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_LINGER_S):
+                        while await reader.read(_CHUNK):
+                            pass
+            writer.close()
+            await writer.wait_closed()
+
+    async def _pipe(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str
+    ) -> None:
+        """Pass bytes between a caller and the gRPC server of this process, until one ends."""
+        name = f"caller-{next(self._numbers)}"
+        bound = self._grpc_socket.with_name(name)
+        self._addresses[name] = address
+        try:
+            there, back = await self._connected(bound)
+            await self._copy_both(reader, writer, there, back)
+        finally:
+            # Calls on the connection may notice its end later than this process does.
+            asyncio.get_running_loop().call_later(_ADDRESS_S, self._addresses.pop, name, None)
+
+    async def _copy_both(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        there: asyncio.StreamReader,
+        back: asyncio.StreamWriter,
+    ) -> None:
+        copies = [
+            asyncio.ensure_future(_copy(reader, back)),
+            asyncio.ensure_future(_copy(there, writer)),
+        ]
+        try:
+            await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for copy in copies:
+                copy.cancel()
+            back.transport.abort()
+            await asyncio.wait(copies)
+        for copy in copies:
+            if not copy.cancelled():
+                copy.result()
+        async with asyncio.timeout(_LINGER_S):
+            writer.close()
+            await writer.wait_closed()
+
+    async def _connected(self, bound: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect to the gRPC server, which shows the name that is bound as a call's peer."""
+        connection = socket.socket(socket.AF_UNIX)
+        try:
+            connection.setblocking(False)
+            connection.bind(str(bound))
+            await asyncio.get_running_loop().sock_connect(connection, str(self._grpc_socket))
+            return await asyncio.open_connection(sock=connection)
+        except BaseException:
+            connection.close()
+            raise
+        finally:
+            bound.unlink(missing_ok=True)
+
+
+async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while data := await source.read(_CHUNK):
+            target.write(data)
+            await target.drain()
+
+
+def tls_context(settings: OuterSettings) -> ssl.SSLContext:
+    """Return the server's half of TLS.
+
+    Raises:
+      ssl.SSLError, ValueError: certificate and key cannot be used.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    context.set_alpn_protocols([_HTTP2, "http/1.1"])
+    with _as_file(settings.certificate) as certificate, _as_file(settings.key) as key:
+        context.load_cert_chain(certificate, key, password=lambda: "")
+    return context
+
+
+@contextmanager
+def _as_file(text: str) -> Iterator[str]:
+    """Give a text the name of a file, which Python's TLS reads; in memory where the system can."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("pem")
+        try:
+            os.write(descriptor, text.encode())
+            yield f"/proc/self/fd/{descriptor}"
+        finally:
+            os.close(descriptor)
+        return
+    with tempfile.NamedTemporaryFile("w") as file:
+        file.write(text)
+        file.flush()
+        yield file.name

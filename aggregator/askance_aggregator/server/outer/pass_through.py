@@ -1,0 +1,225 @@
+"""Calls that are passed on to the aggregator: bytes in, bytes out, with the caller's address.
+
+Nothing is decided here but which methods there are, and how many calls at one time. Health is
+answered from one watch of the aggregator's, so that callers who ask for it cost it nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import grpc
+from google.protobuf.message import DecodeError
+from grpc import aio
+from grpc_health.v1 import health_pb2
+
+from askance_aggregator.server.outer.addresses import FORWARDED_KEY
+
+ENROL, CERTIFY = "/askance.v1.Devices/Enrol", "/askance.v1.Devices/Certify"
+HEALTH_SERVICES = ("", "askance.v1.Devices", "askance.v1.Analysts")
+"""Services whose health is told; they are in service together."""
+
+MAX_CALLS = 1_024  # passed on at one time
+MAX_REQUEST_BYTES = 1024 * 1024  # as the aggregator's own limit
+MAX_ANSWER_BYTES = 160 * 1024 * 1024  # likewise; an export of a result of 2^20 cells is 112 MB
+STREAMS = 16  # per connection
+_DEVICES = frozenset({"CheckIn", "Participate", "Relay"})
+_KNOWN = _DEVICES | {"Enrol", "Certify"}  # the last two by HTTP/2 for earlier versions of devices
+_SERVICES = ("askance.v1.Analysts", "askance.v1.Operators", "askance.v1.Devices")
+_HEALTH_CHECK = "/grpc.health.v1.Health/Check"
+_AGAIN_S = 1.0
+_CALL_S = 60.0  # of a call of a device
+_FOREVER_MS = 2**31 - 1
+_Health = health_pb2.HealthCheckResponse
+
+OUT_OF_MEMORY = 71
+"""Exit code of a process that has reached its limit on memory."""
+
+Metadata = tuple[tuple[str, str | bytes], ...]
+Resolve = Callable[[str, Iterable[str]], str]
+"""From a connection's name and what it forwards, the address of its caller."""
+
+
+class PassThrough(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no types
+    """Handler of every method that is passed on.
+
+    Args:
+      inner: a channel to the aggregator.
+      caller: resolves the address of a call's caller.
+      devices: whether devices are passed on as well, and not the calls of analysts alone.
+    """
+
+    def __init__(self, inner: aio.Channel, caller: Resolve, *, devices: bool) -> None:
+        self.devices = devices
+        self._inner = inner
+        self._caller = caller
+        self._calls = 0
+        self._health = _Health.NOT_SERVING
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
+        """Return the handler of a method; None: it is not served."""
+        method = str(handler_call_details.method)
+        if method == _HEALTH_CHECK:
+            return grpc.unary_unary_rpc_method_handler(self._check_health)
+        _, service, name = (*method.split("/"), "", "")[:3]
+        if service == "askance.v1.Devices" and name in _DEVICES and not self.devices:
+            return grpc.stream_stream_rpc_method_handler(_refuse_device)
+        if service not in _SERVICES or (service == "askance.v1.Devices" and name not in _KNOWN):
+            return None
+
+        async def serve(_: object, context: Any) -> None:
+            try:
+                await self._serve(method, context)
+            except MemoryError:
+                end_without_memory()
+
+        return grpc.stream_stream_rpc_method_handler(serve)
+
+    async def call(
+        self, method: str, message: bytes, metadata: Metadata, address: str
+    ) -> tuple[str, str, bytes, Metadata]:
+        """Make a call of a device with one message each way.
+
+        Returns:
+          Name and details of its status, the answer, and the trailing metadata.
+        """
+        if self._calls >= MAX_CALLS:
+            return "RESOURCE_EXHAUSTED", _TOO_MANY, b"", ()
+        self._calls += 1
+        passed = (*metadata, (FORWARDED_KEY, address))
+        try:
+            made: Any = self._inner.unary_unary(method)(message, metadata=passed, timeout=_CALL_S)
+            data: bytes = await made
+        except aio.AioRpcError as error:
+            trailing = tuple(error.trailing_metadata() or ())
+            return error.code().name, error.details() or "no reason given", b"", trailing
+        finally:
+            self._calls -= 1
+        return "OK", "", data, ()
+
+    async def watch_health(self) -> None:
+        """Follow the aggregator's health until cancelled."""
+        method = "/grpc.health.v1.Health/Watch"
+        while True:
+            with suppress(aio.AioRpcError, DecodeError):
+                call: Any = self._inner.unary_stream(method)(b"", wait_for_ready=True)
+                while isinstance(data := await call.read(), bytes):
+                    self._health = _Health.FromString(data).status
+            self._health = _Health.NOT_SERVING
+            await asyncio.sleep(_AGAIN_S)
+
+    async def _check_health(self, data: bytes, context: Any) -> bytes:
+        try:
+            name = health_pb2.HealthCheckRequest.FromString(data).service
+        except DecodeError:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "expected a HealthCheckRequest")
+        if name not in HEALTH_SERVICES:
+            await context.abort(grpc.StatusCode.NOT_FOUND, "expected a service that is here")
+        return bytes(_Health(status=self._health).SerializeToString())
+
+    async def _serve(self, method: str, context: Any) -> None:
+        if self._calls >= MAX_CALLS:
+            context.set_code(grpc.StatusCode.RESOURCE_EXHAUSTED)
+            context.set_details(_TOO_MANY)
+            return
+        self._calls += 1
+        given = tuple(context.invocation_metadata() or ())
+        forwarded = [str(value) for key, value in given if key == FORWARDED_KEY]
+        address = self._caller(context.peer(), forwarded)
+        call: Any = self._inner.stream_stream(method)(
+            metadata=(*_passed(given), (FORWARDED_KEY, address)), timeout=context.time_remaining()
+        )
+        sending = asyncio.ensure_future(_send(context.read, call))
+        try:
+            await _answer(call, context)
+        finally:
+            self._calls -= 1
+            sending.cancel()
+            call.cancel()
+
+
+async def _refuse_device(_: object, context: Any) -> None:
+    context.set_code(grpc.StatusCode.UNAUTHENTICATED)
+    context.set_details(
+        "expected a device that shows a certificate, at the port for devices, got one without"
+        " (askance-client of this version gets one by itself)"
+    )
+
+
+_TOO_MANY = "calls: expected fewer at one time"
+
+
+def end_without_memory() -> None:
+    """End the process now; the aggregator starts another one."""
+    os._exit(OUT_OF_MEMORY)
+
+
+def server_options(handshake_s: float, idle_s: float, age_s: float) -> Sequence[tuple[str, int]]:
+    """The options of the gRPC server behind the listener."""
+    return [
+        ("grpc.max_receive_message_length", MAX_REQUEST_BYTES),
+        ("grpc.max_send_message_length", MAX_ANSWER_BYTES),
+        ("grpc.max_concurrent_streams", STREAMS),
+        ("grpc.http.overload_protection", 0),
+        ("grpc.server_handshake_timeout_ms", _ms(handshake_s)),
+        ("grpc.max_connection_idle_ms", _ms(idle_s)),
+        ("grpc.max_connection_age_ms", _ms(age_s)),
+        ("grpc.max_connection_age_grace_ms", _FOREVER_MS),
+        ("grpc.http2.bdp_probe", 0),
+        ("grpc.keepalive_time_ms", 60_000),
+        ("grpc.keepalive_timeout_ms", 20_000),
+        ("grpc.http2.min_ping_interval_without_data_ms", 30_000),
+    ]
+
+
+def open_inner_channel(socket: str) -> aio.Channel:
+    """Open a channel to the aggregator's Unix socket."""
+    return aio.insecure_channel(
+        f"unix:{socket}",
+        options=[
+            ("grpc.max_receive_message_length", MAX_ANSWER_BYTES),
+            ("grpc.max_send_message_length", MAX_REQUEST_BYTES),
+            ("grpc.use_local_subchannel_pool", 1),
+            ("grpc.max_reconnect_backoff_ms", 1_000),
+            ("grpc.default_authority", "localhost"),
+        ],
+    )
+
+
+def _ms(seconds: float) -> int:
+    return min(_FOREVER_MS, max(1, round(1000 * seconds)))
+
+
+def _passed(given: Metadata) -> Metadata:
+    """Return the metadata of a call that goes on: not what a proxy says, nor what gRPC sets."""
+    return tuple(
+        (key, value)
+        for key, value in given
+        if key not in (FORWARDED_KEY, "user-agent") and not key.startswith("grpc-")
+    )
+
+
+async def _send(read: Callable[[], Awaitable[object]], call: Any) -> None:
+    """Pass a caller's messages on, and their end."""
+    with suppress(aio.AioRpcError, asyncio.InvalidStateError, asyncio.CancelledError):
+        while isinstance(data := await read(), bytes):
+            await call.write(data)
+        await call.done_writing()
+
+
+async def _answer(call: Any, context: Any) -> None:
+    """Pass the aggregator's metadata, messages and status back."""
+    try:
+        await context.send_initial_metadata(tuple(await call.initial_metadata()))
+        while isinstance(data := await call.read(), bytes):
+            await context.write(data)
+        trailing = await call.trailing_metadata()
+    except aio.AioRpcError as error:
+        context.set_code(error.code())
+        context.set_details(error.details() or "")
+        trailing = error.trailing_metadata()
+    context.set_trailing_metadata(tuple(trailing or ()))

@@ -1,0 +1,221 @@
+"""Start, restart and end of the outer process, in the process of the aggregator."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from askance_aggregator.server.outer.settings import OuterSettings
+from askance_client.addresses import Address
+from askance_client.errors import StoreError
+
+_PROGRAM = "askance_aggregator.server.outer"
+_BACKLOG = 1024  # connections that wait while no outer process runs
+_START_S = 60.0
+_END_S = 10.0
+_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.1, 3.0
+_SOUND_S = 30.0  # a process that has lived for so long is started again without a longer wait
+_LOGGED_BYTES = 500  # per line
+_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "SYSTEMROOT")
+
+_LOG = logging.getLogger(__name__)
+
+
+def listen_at(address: Address) -> socket.socket:
+    """Return a socket that listens at an address; port 0 takes a free one.
+
+    Raises:
+      StoreError: it is in use, or not this machine's.
+    """
+    try:
+        found = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        family, _, _, _, where = found[0]
+        return socket.create_server(where[:2], family=family, backlog=_BACKLOG)
+    except OSError:
+        raise StoreError(
+            f"service: cannot listen on {address}: it is in use, or not this machine's"
+        ) from None
+
+
+class InnerSocket:
+    """Folder of the Unix socket by which the outer process reaches the aggregator, for a block.
+
+    No other user can enter the folder. It is made where temporary files are, because the path of a
+    socket is short and the folder of the settings may be read-only.
+    """
+
+    def __enter__(self) -> Path:
+        self._folder = tempfile.TemporaryDirectory(prefix="askance-")
+        return Path(self._folder.name) / "aggregator"
+
+    def __exit__(self, *_: object) -> None:
+        self._folder.cleanup()
+
+
+class OuterProcess:
+    """An outer process, started again whenever it ends.
+
+        with OuterProcess(listening, path, settings):
+            ...
+
+    Args:
+      listening: the socket at the public address.
+      inner: path of the aggregator's Unix socket.
+      settings: of the process.
+      started_again: called after each restart, from a thread.
+    """
+
+    def __init__(
+        self,
+        listening: socket.socket,
+        inner: Path,
+        settings: OuterSettings,
+        started_again: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._listening = listening
+        self._inner = inner
+        self._settings = settings
+        self._started_again = started_again
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._process = self._start()
+        self._thread = threading.Thread(target=self._supervise, name="askance-outer", daemon=True)
+        self._thread.start()
+
+    @property
+    def pid(self) -> int:
+        """The number of the process that runs now, or ran last."""
+        return self._process.pid
+
+    def change(self, settings: OuterSettings) -> None:
+        """Let the process have other settings from now on."""
+        with self._lock:
+            self._settings = settings
+            self._send(self._process, settings)
+
+    def stop(self) -> None:
+        """End the process, and return when it has ended."""
+        self._over.set()
+        with self._lock:
+            process = self._process
+            if process.stdin is not None:
+                process.stdin.close()
+        try:
+            process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        self._thread.join(_END_S)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        """Start a process and wait until it accepts connections.
+
+        Raises:
+          StoreError: it does not.
+        """
+        descriptor = self._listening.fileno()
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", _PROGRAM, str(descriptor), str(self._inner)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=[descriptor],
+            env=_environment(),
+        )
+        threading.Thread(target=_log_lines, args=(process,), daemon=True).start()
+        self._send(process, self._settings)
+        patience = threading.Timer(_START_S, process.kill)
+        patience.start()
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+        finally:
+            patience.cancel()
+        if not line:
+            code = process.wait()
+            raise StoreError(f"outer process: expected it to start, got exit code {code}")
+        return process
+
+    def _send(self, process: subprocess.Popen[bytes], settings: OuterSettings) -> None:
+        assert process.stdin is not None
+        try:
+            process.stdin.write(settings.to_line())
+            process.stdin.flush()
+        except OSError:
+            pass  # it has ended; the next one is sent them at its start
+
+    def _supervise(self) -> None:
+        wait_s = _FIRST_WAIT_S
+        while not self._over.is_set():
+            lived = threading.Event()
+            sound = threading.Timer(_SOUND_S, lived.set)
+            sound.start()
+            code = self._process.wait()
+            sound.cancel()
+            if self._over.is_set():
+                return
+            wait_s = _FIRST_WAIT_S if lived.is_set() else min(2 * wait_s, _LONGEST_WAIT_S)
+            _LOG.error("the outer process has ended", extra={"code": code, "again_in_s": wait_s})
+            if self._over.wait(wait_s) or not self._restart():
+                continue
+            self._started_again()
+
+    def _restart(self) -> bool:
+        """Start the next process; False: it did not start, or is not wanted any more."""
+        try:
+            process = self._start()
+        except (OSError, StoreError) as error:
+            _LOG.error("the outer process was not started", exc_info=error)
+            return False
+        with self._lock:
+            for end in (self._process.stdin, self._process.stdout):
+                if end is not None:
+                    _close(end)
+            self._process = process
+            self._send(process, self._settings)  # which may have changed meanwhile
+            if self._over.is_set() and process.stdin is not None:
+                process.stdin.close()
+        return True
+
+
+def _log_lines(process: subprocess.Popen[bytes]) -> None:
+    """Log what a process writes on stderr, until it ends."""
+    assert process.stderr is not None
+    with process.stderr:
+        for line in process.stderr:
+            text = line[:_LOGGED_BYTES].decode("utf-8", "replace").strip()
+            _LOG.warning("the outer process has written", extra={"text": text})
+
+
+def _close(end: IO[bytes]) -> None:
+    with suppress(OSError):  # what was not sent to a process that has ended
+        end.close()
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment of the process: no variable that may hold a secret."""
+    given = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    return {**given, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "GRPC_VERBOSITY": "NONE"}

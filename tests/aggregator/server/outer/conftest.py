@@ -1,0 +1,171 @@
+"""The outer process before an aggregator that only notes what reaches it."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2
+
+from askance_aggregator.clock import system_now_s
+from askance_aggregator.server.outer.settings import OuterSettings
+from askance_aggregator.server.outer.supervisor import InnerSocket, OuterProcess, listen_at
+from askance_aggregator.server.process.certificates import Certified, self_made
+from askance_client.addresses import Address
+
+PATIENCE_S = 60
+LARGE_BYTES = 120_000_000  # of the answer to Export
+
+
+@dataclass
+class Inner:
+    """An aggregator's Unix socket: it notes each call, and answers with the message."""
+
+    path: Path
+    calls: list[tuple[str, dict[str, Any], bytes]] = field(default_factory=list)
+    refusal: tuple[grpc.StatusCode, str] | None = None
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+    def service(self, details: Any) -> Any:
+        """Return the handler of any method."""
+        method = str(details.method)
+        if method == "/grpc.health.v1.Health/Watch":
+            return grpc.unary_stream_rpc_method_handler(self._health)
+        if method.endswith("/Watch"):
+            return grpc.unary_stream_rpc_method_handler(self._watch)
+
+        def answer(data: bytes, context: Any) -> bytes:
+            self.calls.append((method, dict(context.invocation_metadata()), data))
+            if self.refusal is not None:
+                context.set_trailing_metadata((("askance-retry-after-ms", "700"),))
+                context.abort(*self.refusal)
+            return bytes(LARGE_BYTES) if method.endswith("/Export") else b"answer to " + data
+
+        return grpc.unary_unary_rpc_method_handler(answer)
+
+    def _health(self, _: bytes, context: Any) -> Iterator[bytes]:
+        yield health_pb2.HealthCheckResponse(status=1).SerializeToString()
+        ended = threading.Event()
+        context.add_callback(ended.set)
+        ended.wait()
+
+    def _watch(self, data: bytes, context: Any) -> Iterator[bytes]:
+        context.add_callback(self.cancelled.set)
+        for number in range(3):
+            yield b"%d %b" % (number, data)
+        self.cancelled.wait()
+
+
+@dataclass
+class Outer:
+    """An outer process, and who calls it."""
+
+    process: OuterProcess
+    inner: Inner
+    port: int
+    authority: bytes
+
+    def tls(self, *protocols: str) -> ssl.SSLContext:
+        """A caller's half of TLS that trusts the server."""
+        context = ssl.create_default_context(cadata=self.authority.decode())
+        context.set_alpn_protocols(protocols)
+        return context
+
+    @contextmanager
+    def connected(self, *protocols: str, source: str = "127.0.0.1") -> Iterator[ssl.SSLSocket]:
+        """A connection of a caller."""
+        there = ("127.0.0.1", self.port)
+        with (
+            socket.create_connection(there, PATIENCE_S, (source, 0)) as plain,
+            self.tls(*protocols or ("http/1.1",)).wrap_socket(
+                plain, server_hostname="localhost"
+            ) as secure,
+        ):
+            yield secure
+
+    def sent(self, *parts: bytes, source: str = "127.0.0.1") -> bytes:
+        """Send bytes and return all that comes back until the connection ends."""
+        with self.connected(source=source) as connection:
+            for part in parts:
+                connection.sendall(part)
+            return everything(connection)
+
+    @contextmanager
+    def channel(self) -> Iterator[grpc.Channel]:
+        """A channel of an analyst."""
+        credentials = grpc.ssl_channel_credentials(self.authority)
+        options = [
+            ("grpc.max_reconnect_backoff_ms", 200),
+            ("grpc.max_receive_message_length", -1),
+        ]
+        with grpc.secure_channel(f"localhost:{self.port}", credentials, options) as channel:
+            yield channel
+
+
+def everything(connection: ssl.SSLSocket) -> bytes:
+    """Read until the other side ends."""
+    found = b""
+    while True:
+        try:
+            data = connection.recv(1 << 16)
+        except (ssl.SSLEOFError, ConnectionResetError):
+            return found
+        if not data:
+            return found
+        found += data
+
+
+def until(met: Callable[[], bool]) -> None:
+    """Wait for a condition."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not met():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="session")
+def certified() -> tuple[Certified, Certified]:
+    """An authority, and the certificate of a server on this machine."""
+    return self_made([], system_now_s())
+
+
+@contextmanager
+def running(certified: tuple[Certified, Certified], **changes: Any) -> Iterator[Outer]:
+    """Run an outer process with settings that differ from the usual ones."""
+    authority, server = certified
+    settings = OuterSettings(server.certificate.decode(), server.key.decode(), handshake_s=2.0)
+    with (
+        InnerSocket() as path,
+        ThreadPoolExecutor() as pool,
+        listen_at(Address("127.0.0.1", 0)) as listening,
+    ):
+        inner, server_ = (
+            Inner(path),
+            grpc.server(pool, options=[("grpc.max_send_message_length", -1)]),
+        )
+        server_.add_generic_rpc_handlers((inner,))  # type: ignore[arg-type]  # by its one method
+        server_.add_insecure_port(f"unix:{path}")
+        server_.start()
+        try:
+            with OuterProcess(listening, path, replace(settings, **changes)) as process:
+                port = listening.getsockname()[1]
+                yield Outer(process, inner, port, authority.certificate)
+        finally:
+            inner.cancelled.set()
+            server_.stop(0).wait()
+
+
+@pytest.fixture
+def outer(certified: tuple[Certified, Certified]) -> Iterator[Outer]:
+    with running(certified) as one:
+        yield one

@@ -30,7 +30,6 @@ class DeviceCertificate:
     Args:
       key: P-256, in PKCS #8.
       chain: the certificate, then those between it and the root.
-      authority: certificates that the aggregator's own may be signed by, besides the owner's `ca`.
       port: of the aggregator's listener for certificates; 0: the certificate has ended.
       obtained_s: the device's time when it came, in Unix seconds.
       ends_s: its end, likewise.
@@ -38,7 +37,6 @@ class DeviceCertificate:
 
     key: str = field(repr=False)
     chain: str
-    authority: str
     port: int
     obtained_s: int
     ends_s: int
@@ -64,7 +62,9 @@ class CertificateFile:
     def read(self) -> DeviceCertificate | None:
         """Return the certificate; None if there is no sound one."""
         try:
-            held = DeviceCertificate(**json.loads(self._path.read_text(encoding="utf-8")))
+            found = dict(json.loads(self._path.read_text(encoding="utf-8")))
+            found.pop("authority", None)  # of earlier versions: the owner's `ca` alone is trusted
+            held = DeviceCertificate(**found)
             return held if self._now_s() < held.ends_s else replace(held, port=0)
         except (OSError, ValueError, TypeError):
             return None
@@ -101,7 +101,7 @@ class CertificateFile:
             raise
         answer = parse(pb.CertifyResponse, data)
         try:
-            texts = answer.chain.decode(), answer.authority.decode()
+            chain = answer.chain.decode()
             end = x509.load_pem_x509_certificate(answer.chain).not_valid_after_utc
         except ValueError:
             raise RemoteProtocolError("certificate: expected PEM, got other bytes") from None
@@ -111,7 +111,7 @@ class CertificateFile:
             serialization.NoEncryption(),
         )
         dates = self._now_s(), int(end.timestamp())
-        self._write(DeviceCertificate(pem.decode(), *texts, answer.port, *dates))
+        self._write(DeviceCertificate(pem.decode(), chain, answer.port, *dates))
         return True
 
     async def renew(

@@ -72,8 +72,6 @@ def open_channel(
 
     def trusting(ca: bytes, held: DeviceCertificate | None) -> aio.Channel:
         there, pair = Address.of(address), list[bytes]()
-        if held is not None:
-            ca += f"\n{held.authority}".encode()
         if held is not None and held.port:
             there, pair = there.at_port(held.port), [held.key.encode(), held.chain.encode()]
         return aio.secure_channel(

@@ -466,11 +466,9 @@ class CertifyResponse(_message.Message):
     chain: _builtins.bytes
     """PEM: the certificate, then those between it and the root"""
     authority: _builtins.bytes
-    """PEM: what the aggregator's own certificate may be signed by, besides what"""
+    """not read: a device trusts what its owner does, and nothing besides"""
     port: _builtins.int
-    """the device's owner trusts; may be empty
-    of the listener of devices with certificates, at the same host
-    """
+    """of the listener of devices with certificates, at the same host"""
     def __init__(
         self,
         *,

@@ -15,22 +15,44 @@ from grpc import aio
 
 from askance_aggregator.server.process.certificates import self_made
 from askance_client.errors import InvalidParameter
-from askance_client.service import RenewedChannel, open_channel, read_authority, system_now_s
+from askance_client.service import (
+    SERVICE,
+    CertificateFile,
+    RenewedChannel,
+    open_channel,
+    read_authority,
+    system_now_s,
+)
+from askance_protos.v1 import exchange_pb2 as pb
 
 METHOD = "/service/Method"
 NOT_THERE = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 
 
 @asynccontextmanager
-async def serving(key: bytes, certificate: bytes, port: int = 0) -> AsyncIterator[int]:
-    """A server with a certificate, on a port of its own or on a given one."""
+async def serving(
+    key: bytes, certificate: bytes, port: int = 0, certified: bytes = b""
+) -> AsyncIterator[int]:
+    """A server with a certificate, on a port of its own or on a given one.
+
+    It answers Certify with `certified`.
+    """
 
     async def answer(data: bytes, _: object) -> bytes:
         return data
 
+    async def certify(_: bytes, __: object) -> bytes:
+        return certified
+
     server = aio.server()
     handlers: dict[str, Any] = {"Method": grpc.unary_unary_rpc_method_handler(answer)}
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("service", handlers),))
+    issuing: dict[str, Any] = {"Certify": grpc.unary_unary_rpc_method_handler(certify)}
+    server.add_generic_rpc_handlers(
+        (
+            grpc.method_handlers_generic_handler("service", handlers),
+            grpc.method_handlers_generic_handler(SERVICE, issuing),
+        )
+    )
     credentials = grpc.ssl_server_credentials([(key, certificate)])
     port = server.add_secure_port(f"127.0.0.1:{port}", credentials)
     await server.start()
@@ -68,6 +90,53 @@ def test_a_replaced_authority_is_trusted_at_the_next_connection(tmp_path: Path) 
             await until_answered(channel)  # by the connection that stands
         async with channel, serving(new.key, new.certificate, port):
             await until_answered(channel)
+
+    asyncio.run(scenario())
+
+
+async def refused(channel: aio.Channel) -> bool:
+    """Call five times and return whether every call failed."""
+    for _ in range(5):
+        call: aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(METHOD)
+        try:
+            await call(b"x")
+        except aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.UNAVAILABLE:
+                raise
+            await asyncio.sleep(0.1)
+        else:
+            return False
+    return True
+
+
+def test_an_authority_in_an_answer_is_not_trusted(tmp_path: Path) -> None:
+    """The aggregator sends another authority with the device's certificate, then shows its own."""
+    (ours, server), (theirs, other) = (self_made([], system_now_s()) for _ in range(2))
+    answer = pb.CertifyResponse(
+        chain=server.certificate, authority=theirs.certificate
+    ).SerializeToString()
+    kept = CertificateFile(tmp_path / "certificate.json", system_now_s)
+
+    async def scenario() -> None:
+        async with serving(server.key, server.certificate, certified=answer) as port:
+            channel = open_channel(
+                f"127.0.0.1:{port}", lambda: ours.certificate, longest_wait_ms=50, own=kept.read
+            )
+            async with channel:
+                assert await kept.obtain(channel, ())
+        assert kept.read() is not None
+        async with serving(other.key, other.certificate, port):
+            channel = open_channel(
+                f"127.0.0.1:{port}", lambda: ours.certificate, longest_wait_ms=50, own=kept.read
+            )
+            async with channel:
+                assert await refused(channel)
+        async with serving(server.key, server.certificate, port):
+            channel = open_channel(
+                f"127.0.0.1:{port}", lambda: ours.certificate, longest_wait_ms=50, own=kept.read
+            )
+            async with channel:
+                await until_answered(channel)
 
     asyncio.run(scenario())
 

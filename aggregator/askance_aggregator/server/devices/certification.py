@@ -45,14 +45,12 @@ class IssuedCertificate:
     Args:
       fingerprint: SHA-256 of the certificate (DER).
       chain: PEM: the certificate, then those between it and the root.
-      authority: PEM: what the aggregator's own certificate may be signed by; may be empty.
       ends_unix_s: its end, in Unix seconds.
       older_end_unix_s: end of the overlap with older ones of the holder, likewise.
     """
 
     fingerprint: bytes
     chain: bytes
-    authority: bytes
     ends_unix_s: int
     older_end_unix_s: int
 
@@ -178,9 +176,9 @@ class Certification:
             return issued
 
         issued = await asyncio.get_running_loop().run_in_executor(self._executor, sign)
-        return pb.CertifyResponse(
-            chain=issued.chain, authority=issued.authority, port=port
-        ).SerializeToString(deterministic=True)
+        return pb.CertifyResponse(chain=issued.chain, port=port).SerializeToString(
+            deterministic=True
+        )
 
     async def prove_device(self, context: Context, ordinal: int, device_id: bytes) -> Proof:
         """Check the certificate of a call that a device's token has proven, and return its proof.

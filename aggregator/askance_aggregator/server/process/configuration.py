@@ -82,8 +82,8 @@ class TlsFiles:
     Args:
       certificate: the server's, then those between it and the root.
       key: its key.
-      authority: what devices are to trust for it from now on, besides what their owners do; None:
-        nothing.
+      authority: certificates of its issuer, which `certificates show` and `renew` read; None: not
+        named. Devices trust what their owners do and nothing that an aggregator sends.
       devices: of devices with certificates; None: there are none.
     """
 

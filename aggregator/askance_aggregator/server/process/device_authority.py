@@ -35,7 +35,6 @@ class DeviceAuthority:
         sent along as the chain.
       key: of the first certificate.
       life_s: of a certificate, in seconds.
-      trusted: PEM: what devices are to trust for the server, besides what their owners do.
       now_s: the time in Unix seconds.
     """
 
@@ -45,7 +44,6 @@ class DeviceAuthority:
         key: ec.EllipticCurvePrivateKey,
         *,
         life_s: int,
-        trusted: bytes,
         now_s: Callable[[], int],
     ) -> None:
         self._certificate = certificates[0]
@@ -54,7 +52,6 @@ class DeviceAuthority:
         )
         self._key = key
         self._life_s = life_s
-        self._trusted = trusted
         self._now_s = now_s
 
     def issue(self, signing_request: bytes, holder: CertificateHolder) -> IssuedCertificate:
@@ -88,20 +85,16 @@ class DeviceAuthority:
         return IssuedCertificate(
             hashlib.sha256(signed.public_bytes(Encoding.DER)).digest(),
             signed.public_bytes(Encoding.PEM) + self._between,
-            self._trusted,
             int(end.timestamp()),
             now_s + self._life_s // OVERLAP,
         )
 
 
-def read_device_authority(
-    settings: DeviceTls, trusted: bytes, now_s: Callable[[], int]
-) -> DeviceAuthority:
+def read_device_authority(settings: DeviceTls, now_s: Callable[[], int]) -> DeviceAuthority:
     """Read the devices' authority from the operator's files.
 
     Args:
       settings: where it is.
-      trusted: as of `DeviceAuthority`.
       now_s: the time in Unix seconds.
 
     Raises:
@@ -125,7 +118,7 @@ def read_device_authority(
         raise NotOperable(
             f"{where}: expected the key of the first certificate, got one that does not fit"
         )
-    return DeviceAuthority(certificates, key, life_s=settings.life_s, trusted=trusted, now_s=now_s)
+    return DeviceAuthority(certificates, key, life_s=settings.life_s, now_s=now_s)
 
 
 def _requested_key(signing_request: bytes) -> ec.EllipticCurvePublicKey:

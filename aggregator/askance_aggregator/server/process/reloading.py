@@ -97,7 +97,7 @@ class TlsParts:
         if tls.devices is None:
             return cls(ListenerTls(tls))
         callers = read_needed(tls.devices.authority, "devices' authority")
-        issuer = read_device_authority(tls.devices, trusted_by_devices(tls), now_s)
+        issuer = read_device_authority(tls.devices, now_s)
         return cls(ListenerTls(tls), ListenerTls(tls, callers), CurrentIssuer(issuer))
 
     def replace(self, other: TlsParts) -> None:
@@ -107,11 +107,6 @@ class TlsParts:
             self.certified.use(other.certified)
         if self.issuer is not None and other.issuer is not None:
             self.issuer.current = other.issuer.current
-
-
-def trusted_by_devices(tls: TlsFiles) -> bytes:
-    """Read what devices are to trust for the server, besides what their owners do."""
-    return b"" if tls.authority is None else read_needed(tls.authority, "authority")
 
 
 def fixed_settings(before: Configuration, after: Configuration) -> list[str]:

@@ -114,7 +114,7 @@ def authority_of(made: Any, now_s: Any) -> DeviceAuthority:
     key = load_pem_private_key(made.key, None)
     assert isinstance(key, ec.EllipticCurvePrivateKey)
     certificates = x509.load_pem_x509_certificates(made.certificate)
-    return DeviceAuthority(certificates, key, life_s=LIFE_S, trusted=b"", now_s=now_s)
+    return DeviceAuthority(certificates, key, life_s=LIFE_S, now_s=now_s)
 
 
 def held(file: CertificateFile) -> DeviceCertificate:

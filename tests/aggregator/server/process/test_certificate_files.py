@@ -65,7 +65,7 @@ def read(path: Path) -> list[x509.Certificate]:
 
 def issued(devices: DeviceTls, now_s: int) -> x509.Certificate:
     """A device's certificate by the authority that signs now."""
-    authority = read_device_authority(devices, b"", lambda: now_s)
+    authority = read_device_authority(devices, lambda: now_s)
     request = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([]))
     asked = request.sign(ec.generate_private_key(ec.SECP256R1()), SHA256())
     chain = authority.issue(asked.public_bytes(Encoding.DER), CertificateHolder(0, 7)).chain

@@ -11,6 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import askance_client.device.core
+import askance_client.device.settling
 import askance_client.ledger.sqlite
 import askance_simulation.fleets.memory_ledger
 from askance_aggregator.encoding import encode_query, encode_randomizer, sign_study
@@ -22,10 +23,11 @@ from askance_aggregator.queries import (
     predicate,
     where,
 )
+from askance_client.accounting import LEAST_LOSS
 from askance_client.codec import decode_report, digest_of, parse
 from askance_client.device import Device, Examiner, Policy
 from askance_client.errors import RemoteProtocolError
-from askance_client.ledger import Ledger, SqliteLedger
+from askance_client.ledger import MAX_ANSWERS, Ledger, SqliteLedger
 from askance_client.messages import Reason, Refusal, Report, StudyTerms
 from askance_client.queries import (
     Bit,
@@ -228,6 +230,28 @@ def test_replays_of_one_question_do_not_end_a_device_for_life(
     assert len(list(ledger.history())) == 1
     other = setup.ask(predicate(SCHEMA.age < 3))
     assert other.charged_nano_nats == EPSILON
+
+
+def test_answers_that_cost_next_to_nothing_do_not_end_a_device_for_life(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """65,536 distinct questions of 1 nano-nat each, .00007 nats in all, used up all answers."""
+    for room in (askance_simulation.fleets.memory_ledger, askance_client.ledger.sqlite):
+        monkeypatch.setattr(room, "MAX_ANSWERS", 3)
+    monkeypatch.setattr(askance_client.device.settling, "MAX_ANSWERS", 3)
+    setup = AttackedDevice(ledger)
+    next_to_nothing = encode_randomizer(randomized_response(1))
+    for age in range(4):
+        outcome = setup.ask(predicate(SCHEMA.age < age), next_to_nothing).outcome
+        assert isinstance(outcome, Refusal)
+        assert outcome.reason is Reason.INVALID_RANDOMIZER
+    assert list(ledger.history()) == []
+    assert setup.ask(predicate(SCHEMA.age < 3)).charged_nano_nats == EPSILON
+
+
+def test_as_many_answers_as_a_device_ever_gives_cost_65_nats() -> None:
+    """The number of answers binds before no life budget of 65 nats or less."""
+    assert MAX_ANSWERS * LEAST_LOSS == 65_536_000_000
 
 
 def test_a_table_without_a_loss_is_refused(ledger: Ledger) -> None:

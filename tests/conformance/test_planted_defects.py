@@ -315,6 +315,16 @@ def a_day_is_the_last_twenty_four_hours(patch: Patch) -> None:
 
 
 @defect("ledger")
+def a_question_of_a_tiny_loss_is_answered(patch: Patch) -> None:
+    patch.setattr(device, "LEAST_LOSS", 1)
+
+
+@defect("ledger")
+def a_question_of_the_least_loss_is_refused(patch: Patch) -> None:
+    patch.setattr(device, "LEAST_LOSS", 1_000_001)
+
+
+@defect("ledger")
 def a_day_starts_an_hour_late(patch: Patch) -> None:
     day = device.Ledger.day
     patch.setattr(

@@ -31,7 +31,7 @@ from typing import Protocol
 
 from askance_aggregator.learners import Allocation
 from askance_aggregator.planning.parts import Part
-from askance_client.errors import InvalidParameter
+from askance_client.errors import InvalidParameter, PlanRefused
 
 MOST_TOGETHER = 8  # questions of a cohort, unless all are: at 16 nats each has 2
 PARTS = 16  # a cohort divides the budget in so many parts
@@ -289,7 +289,7 @@ def _users(
         return alone[members[0]].need
     try:
         return max(part.need for part in balanced(members, sized, nano_nats))
-    except InvalidParameter:
+    except (InvalidParameter, PlanRefused):
         return None
 
 
@@ -308,6 +308,7 @@ def balanced(members: Sequence[int], sized: Sized, nano_nats: int) -> tuple[Part
 
     Raises:
         InvalidParameter: no randomizer spends such a part.
+        PlanRefused: an equal part is less than devices answer.
     """
     even = tuple(sized(index, nano_nats // len(members)) for index in members)
     if len(members) > MOST_TOGETHER or len({part.need for part in even}) == 1:
@@ -319,7 +320,7 @@ def balanced(members: Sequence[int], sized: Sized, nano_nats: int) -> tuple[Part
             worst = max(members, key=lambda index: parts[index].need)
             steps[worst] += 1
             parts[worst] = sized(worst, nano_nats * steps[worst] // PARTS)
-    except InvalidParameter:
+    except (InvalidParameter, PlanRefused):
         return even
     uneven = tuple(parts[index] for index in members)
     return min(even, uneven, key=lambda option: max(part.need for part in option))

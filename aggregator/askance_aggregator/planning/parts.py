@@ -10,6 +10,8 @@ from askance_aggregator.estimation import Decode
 from askance_aggregator.learners import Question
 from askance_aggregator.planning.choices import Choice, choices
 from askance_aggregator.planning.precision import Design, n_variance, tail_of
+from askance_client.accounting import LEAST_LOSS, format_nats
+from askance_client.errors import PlanRefused
 from askance_client.randomizers import Randomizer
 
 
@@ -63,12 +65,26 @@ def part_of(question: Question, nano_nats: int, beta: float, design: Design) -> 
 
     Raises:
         InvalidParameter: no randomizer spends such a budget.
+        PlanRefused: none of them has a loss that devices answer (`LEAST_LOSS`).
     """
+    _check_loss(nano_nats)
+    offered = choices(question, nano_nats, design)
+    _check_loss(max(choice.randomizer.loss.nano_nats for choice in offered))
     parts = [
         Part(question, choice.randomizer, need(question, choice, beta), choice.decode, choice.limit)
-        for choice in choices(question, nano_nats, design)
+        for choice in offered
+        if choice.randomizer.loss.nano_nats >= LEAST_LOSS
     ]
     return min(parts, key=lambda part: part.need)
+
+
+def _check_loss(nano_nats: int) -> None:
+    """Refuse a question that costs less than devices answer."""
+    if nano_nats < LEAST_LOSS:
+        raise PlanRefused(
+            f"epsilon: expected {format_nats(LEAST_LOSS)} nats or more per question of a user, the"
+            f" least loss that devices answer, got {format_nats(nano_nats)}"
+        )
 
 
 class Sizer:
@@ -96,6 +112,7 @@ class Sizer:
 
         Raises:
             InvalidParameter: no randomizer spends such a budget.
+            PlanRefused: it is less than devices answer.
         """
         return self.of(self._questions[index], nano_nats, self.profiles[index])
 

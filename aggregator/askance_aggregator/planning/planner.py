@@ -66,8 +66,8 @@ def plan(
 
     Raises:
         InvalidParameter: a number is out of range, or no randomizer spends such a budget.
-        PlanRefused: the rehearsal does not come to an end, or there are fewer users than
-            `least_answers`.
+        PlanRefused: the rehearsal does not come to an end, there are fewer users than
+            `least_answers`, or a question would cost less than devices answer.
     """
     _check_beta(beta)
     _check_users(n_users, least_answers)
@@ -132,6 +132,7 @@ def settled(
 
     Raises:
         InvalidParameter: a rule asks for a noise, and no randomizer spends such a budget.
+        PlanRefused: likewise, and the budget is less than devices answer.
     """
 
     def noise(question: Question) -> float:
@@ -147,7 +148,7 @@ def settled(
     def needed(option: Learner[Any]) -> int | None:
         try:
             made = plan(option, nano_nats, beta, None, design, waves, least_answers)
-        except InvalidParameter:
+        except (InvalidParameter, PlanRefused):
             return None
         return made.users_needed
 

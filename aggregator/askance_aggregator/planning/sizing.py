@@ -27,7 +27,7 @@ from askance_aggregator.planning.parts import Part, Sizer
 from askance_aggregator.planning.plans import GroupPlan, RoundPlan, Uninformed
 from askance_aggregator.planning.precision import Design, tail_of
 from askance_client.accounting import NANO_NATS_PER_NAT
-from askance_client.errors import InvalidParameter
+from askance_client.errors import InvalidParameter, PlanRefused
 from askance_client.messages import MAX_WAVES
 
 
@@ -172,6 +172,7 @@ def size_batch(
 
     Raises:
         InvalidParameter: no randomizer spends such a budget, or the number of waves is none.
+        PlanRefused: the budget of a question is less than devices answer, however it is divided.
     """
     if not 1 <= waves <= MAX_WAVES:
         raise InvalidParameter(f"waves expects 1 to {MAX_WAVES}, found {waves}")
@@ -210,15 +211,15 @@ def _sized(batch: Batch, nano_nats: int, beta: float, design: Design, least_answ
     """Choose cohorts and randomizers: what takes fewer users; of equals FRESH, then SPLIT.
 
     Raises:
-        InvalidParameter: no randomizer spends such a budget.
+        InvalidParameter, PlanRefused: no randomizer that devices answer spends such a budget.
     """
     sizer = Sizer(batch.questions, beta, design, least_answers)
     options: dict[Allocation, tuple[Section, ...]] = {}
-    refusals: list[InvalidParameter] = []
+    refusals: list[InvalidParameter | PlanRefused] = []
     for allocation in _allowed(batch, nano_nats):
         try:
             options[allocation] = _WAYS[allocation](batch.questions, sizer, nano_nats, beta)
-        except InvalidParameter as refusal:
+        except (InvalidParameter, PlanRefused) as refusal:
             refusals.append(refusal)
     if not options:
         raise refusals[0]

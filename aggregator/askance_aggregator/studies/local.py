@@ -151,7 +151,7 @@ class LocalOracle:
         first = self._next
         try:
             planned = self._planned(batch)
-        except InvalidParameter as error:  # no randomizer for it: plain, unless users were charged
+        except (InvalidParameter, PlanRefused) as error:  # plain, unless users were charged
             if not self._tallies:
                 raise
             self._stop(str(error))

@@ -15,6 +15,7 @@ Rules of the package:
 from askance_client.accounting.charges import charge, ratio_within
 from askance_client.accounting.exponential import exp_bounds
 from askance_client.accounting.nano_nats import (
+    LEAST_LOSS,
     MAX_NANO_NATS,
     NANO_NATS_PER_NAT,
     check_nano_nats,
@@ -23,6 +24,7 @@ from askance_client.accounting.nano_nats import (
 )
 
 __all__ = [
+    "LEAST_LOSS",
     "MAX_NANO_NATS",
     "NANO_NATS_PER_NAT",
     "charge",

@@ -11,6 +11,11 @@ from askance_client.printable import value_text
 NANO_NATS_PER_NAT = 10**9
 MAX_NANO_NATS = 10**6 * NANO_NATS_PER_NAT
 
+# The least loss of a question that a device answers, in nano-nats. It follows from no owner's
+# budget, which it would reveal. With `ledger.MAX_ANSWERS` of them a device has spent 65.536 nats:
+# answers that cost next to nothing use up no life budget of 65 nats or less by their number.
+LEAST_LOSS = NANO_NATS_PER_NAT // 1000
+
 _MAX_TEXT = 64
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Generic, NamedTuple, TypeVar
 
+from askance_client.accounting import LEAST_LOSS
 from askance_client.codec import decode_request, decode_study, digest_of, study_of, verify_study
 from askance_client.errors import AskanceError, InvalidParameter, InvalidQuery
 from askance_client.messages import Reason, Refusal, Repeat, Request, SignedStudy, StudyTerms
@@ -204,12 +205,15 @@ def _examine_request(
     mismatch = _mismatch(query, randomizer)
     if mismatch is not None:
         return Refusal(Reason.LEVELS_MISMATCH, mismatch)
-    if randomizer.loss.nano_nats == 0:
-        return Refusal(Reason.INVALID_RANDOMIZER, "expected a randomizer with a loss above 0")
+    if (nano_nats := randomizer.loss.nano_nats) < LEAST_LOSS:
+        return Refusal(
+            Reason.INVALID_RANDOMIZER,
+            f"loss: expected {LEAST_LOSS} nano-nats or more, got {nano_nats}",
+        )
     return ExaminedRequest(
         digest=digest,
         request=request,
-        nano_nats=randomizer.loss.nano_nats,
+        nano_nats=nano_nats,
         question=_question(query.digest(schema) + randomizer.canonical, repeat, request.epoch),
     )
 

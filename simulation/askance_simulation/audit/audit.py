@@ -12,7 +12,12 @@ from typing import Any
 
 from askance_aggregator.families import randomized_response
 from askance_aggregator.studies.study import Epsilon
-from askance_client.accounting import NANO_NATS_PER_NAT, parse_epsilon
+from askance_client.accounting import (
+    LEAST_LOSS,
+    NANO_NATS_PER_NAT,
+    format_nats,
+    parse_epsilon,
+)
 from askance_client.device import Device
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import Coins, SystemCoins
@@ -99,7 +104,7 @@ class Audit:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A randomizer that cannot be made at this epsilon, so that nothing was audited."""
+    """A randomizer that cannot be made or asked at this epsilon: nothing was audited."""
 
     subject: str
     nano_nats: int
@@ -242,6 +247,10 @@ def audit_families(
                 subject = make(nano)
             except InvalidParameter as error:
                 yield Refused(name, nano, str(error))
+                continue
+            if subject.randomizer.loss.nano_nats < LEAST_LOSS:
+                least = format_nats(LEAST_LOSS)
+                yield Refused(name, nano, f"expected {least} nats or more, as devices do")
                 continue
             yield audit_devices(subject, coins or SystemCoins(), ledgers, reports=reports)
 

@@ -133,8 +133,59 @@ def test_where_one_group_cannot_spend_the_budget_a_cohort_may() -> None:
 
 @pytest.mark.parametrize("nano", [0, -1, 1])
 def test_a_budget_that_cannot_be_divided_is_refused(nano: int) -> None:
-    with pytest.raises(InvalidParameter):
+    with pytest.raises(PlanRefused, match=r"epsilon: expected 0\.001 nats or more per question"):
         plan_batch(Batch([YES, NO], Allocation.SPLIT), nano, 0.01)
+
+
+class TestLeastLoss:
+    """Devices refuse a question of less than 1,000,000 nano-nats."""
+
+    def test_a_budget_of_the_least_loss_is_planned(self) -> None:
+        (group,) = plan_batch(Batch([YES]), 1_000_000, 0.01).groups
+        assert group.randomizer.loss.nano_nats == 1_000_000
+
+    def test_a_smaller_budget_is_refused_and_says_why(self) -> None:
+        refused = r"expected 0\.001 nats or more per question of a user.*got 0\.000999999$"
+        with pytest.raises(PlanRefused, match=refused):
+            plan(asks(Batch([YES])), 999_999, 0.05)
+
+    def test_a_budget_is_not_split_into_smaller_parts(self) -> None:
+        batch = Batch([YES, NO])
+        assert set(plan_batch(batch, 2_000_000, 0.01).options) == {
+            Allocation.FRESH,
+            Allocation.SPLIT,
+        }
+        assert set(plan_batch(batch, 1_999_999, 0.01).options) == {Allocation.FRESH}
+
+    def test_users_who_must_answer_all_are_not_asked_for_smaller_parts(self) -> None:
+        batch = Batch([YES, NO], Allocation.SPLIT)
+        assert [
+            group.randomizer.loss.nano_nats for group in plan_batch(batch, 2_000_000, 0.01).groups
+        ] == [
+            1_000_000,
+            1_000_000,
+        ]
+        with pytest.raises(PlanRefused, match=r"got 0\.000999999$"):
+            plan_batch(batch, 1_999_999, 0.01)
+
+    def test_a_sixteenth_of_a_budget_is_no_smaller(self) -> None:
+        """A question that needs little gets a sixteenth where that is enough for devices."""
+        unequal = Batch([YES, Question(NO.query, tau="0.9")], Allocation.SPLIT)
+        parts = [
+            group.randomizer.loss.nano_nats
+            for group in plan_batch(unequal, 16_000_000, 0.01).groups
+        ]
+        assert parts == [15_000_000, 1_000_000]
+        parts = [
+            group.randomizer.loss.nano_nats
+            for group in plan_batch(unequal, 15_000_000, 0.01).groups
+        ]
+        assert parts == [7_500_000, 7_500_000]
+
+    def test_a_design_that_spends_less_is_refused(self) -> None:
+        """The loss of its randomizer counts, not the budget that it was called with."""
+        with pytest.raises(PlanRefused, match=r"got 0\.0005$"):
+            plan_batch(Batch([YES]), NAT, 0.01, design=lambda levels, _: best_for(levels, 500_000))
 
 
 def test_without_a_population_an_open_tolerance_is_sized_for_a_twentieth() -> None:

@@ -100,6 +100,13 @@ def test_a_plan_has_its_rounds_and_refuses_with_3(run: Run) -> None:
     assert failure["failure"]["message"] in err
 
 
+def test_a_plan_of_less_than_devices_answer_is_refused_with_3(run: Run) -> None:
+    code, failure, _ = run("plan", "frequency", "--set", "cells=4", "--epsilon", "0.0009")
+    assert code == 3
+    assert failure["failure"]["reason"] == "plan-refused"
+    assert "0.001 nats or more per question" in failure["failure"]["message"]
+
+
 def test_waves_are_planned_and_what_they_save_is_told(run: Run) -> None:
     words = ("frequency", "--epsilon", "8", "--set", "cells=2", "--set", "tau=0.04")
     code, plan, _ = run("plan", *words, "--waves", "3")

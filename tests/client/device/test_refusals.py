@@ -15,7 +15,7 @@ from askance_aggregator.families import hypercube_response, k_ary_response, rand
 from askance_aggregator.queries import category, predicate, real, signed, vector
 from askance_client.accounting import parse_epsilon
 from askance_client.codec import MAX_MESSAGE_BYTES, decode_report, digest_of
-from askance_client.device import Device
+from askance_client.device import Device, Examiner, examination
 from askance_client.messages import Reason, Refusal, SignedStudy
 from askance_client.queries import Bit, Schema
 from askance_client.randomizers import KaryResponse
@@ -170,6 +170,34 @@ class TestRequests:
 
         payload = altered(setup.payload(study), change)
         assert setup.refusal(device, payload).reason is Reason.INVALID_RANDOMIZER
+
+    @pytest.mark.parametrize("nano_nats", [1, 500_000, 999_999])
+    def test_a_loss_below_a_thousandth_of_a_nat(
+        self, setup: DeviceSetup, device: Device, study: SignedStudy, nano_nats: int
+    ) -> None:
+        payload = setup.payload(study, randomizer=randomized_response(nano_nats))
+        refusal = setup.refusal(device, payload)
+        assert refusal.reason is Reason.INVALID_RANDOMIZER
+        assert refusal.message == f"loss: expected 1000000 nano-nats or more, got {nano_nats}"
+
+    def test_a_loss_of_a_thousandth_of_a_nat_is_answered(
+        self, setup: DeviceSetup, device: Device, study: SignedStudy
+    ) -> None:
+        payload = setup.payload(study, randomizer=randomized_response(1_000_000))
+        assert setup.answer(device, payload).charged_nano_nats == 1_000_000
+
+    def test_a_report_of_a_smaller_loss_that_was_charged_once_is_resent(
+        self, setup: DeviceSetup, study: SignedStudy, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A ledger of an earlier version has answers of a few nano-nats."""
+        device = setup.device(studies=[study])
+        payload = setup.payload(study, randomizer=randomized_response(7))
+        with monkeypatch.context() as earlier:
+            earlier.setattr(examination, "LEAST_LOSS", 1)
+            report = device.answer(payload)
+        later = setup.device(studies=[study], ledger=device.ledger)
+        later._examiner = Examiner()
+        assert later.answer(payload) == report
 
     @pytest.mark.parametrize("levels", [2, 4, 5])
     def test_a_randomizer_of_other_levels_than_the_query_has_cells(

@@ -83,8 +83,8 @@ def test_a_table_counts_a_byte_for_twelve_and_a_half_of_its_numbers(
     rows = [[share] * symbols for _ in range(3)]
     for number, row in enumerate(rows):
         row[-1] += rest
-        row[number] += 1
-        row[10] -= 1
+        row[number] += share // 500
+        row[10] -= share // 500
     table = tuple(tuple(row) for row in rows)
     asked = Request(study.digest, 0, 0, category(setup.schema.colour), Channel(table))
     payload = encode_request(asked)

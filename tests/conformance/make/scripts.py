@@ -371,9 +371,22 @@ def _values() -> Iterator[Script]:
         )
 
 
+def _least_losses() -> Iterator[Script]:
+    least = 1_000_000
+    below, nothing = (request(epsilon=nano) for nano in (least - 1, 1))
+    yield (
+        Script("a loss below a thousandth of a nat is refused, whatever is left", life=3 * least)
+        .introduce(S0)
+        .ask(T, (nothing, "INVALID_RANDOMIZER"), (below, "INVALID_RANDOMIZER"))
+        .ask(T, (request(epsilon=least), "charged"), (request(epsilon=least + 1), "charged"))
+        .ask(T, (request(epsilon=least, round=1), "reused"), (below, "INVALID_RANDOMIZER"))
+        .sequence(2)
+    )
+
+
 def scripts() -> Iterator[Script]:
     """Yield every script that is written by hand."""
-    for part in (_reuse, _budgets, _time, _restarts, _refusals, _values):
+    for part in (_reuse, _budgets, _time, _restarts, _refusals, _values, _least_losses):
         yield from part()
 
 

@@ -20,6 +20,7 @@ from tests.conformance.verifier.studies import (
 from tests.conformance.verifier.wire import SIGNED_STUDY, Malformed, Message, decode
 
 DAY_S, HOUR_S, SLACK_S = 86_400, 3_600, 60
+LEAST_LOSS = 1_000_000  # nano-nats
 MAX_ANSWERS, MAX_REFUSALS, MAX_STUDIES = 1 << 16, 256, 256
 Outcome = tuple[str, bytes | None]
 """A word (charged, resent, reused, silent, or a reason) and the report, if one leaves."""
@@ -153,7 +154,7 @@ class Device:
             return "FIELD_NOT_ALLOWED"
         if request.mismatched():
             return "LEVELS_MISMATCH"
-        if request.randomizer.nano_nats == 0:
+        if request.randomizer.nano_nats < LEAST_LOSS:
             return "INVALID_RANDOMIZER"
         if self.policy.fields is not None and not request.query.fields <= {*self.policy.fields}:
             return "FIELD_NOT_ALLOWED"

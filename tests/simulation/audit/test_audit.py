@@ -290,6 +290,14 @@ def test_a_randomizer_that_cannot_be_made_is_refused_and_no_alarm() -> None:
     assert "at most" in first.to_json()["refused"]
 
 
+def test_a_loss_that_devices_do_not_answer_is_refused_and_no_alarm() -> None:
+    audits = list(audit_families(["0.000999999"], ledgers=MemoryLedgers(), reports=2))
+    assert {type(audit) for audit in audits} == {Refused}
+    assert {audit.to_json()["refused"] for audit in audits} == {
+        "expected 0.001 nats or more, as devices do"
+    }
+
+
 def test_any_function_can_be_audited() -> None:
     """No device: a function of a record that gives bytes."""
     cases = (Case("no", {"x": 0}, {}), Case("yes", {"x": 1}, {}))

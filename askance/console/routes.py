@@ -38,6 +38,7 @@ _STATUSES = {
     "unreachable": 502,
     "store-failed": 503,
     "too-many-calls": 503,
+    "unread-answers": 503,
     "deadline-exceeded": 504,
 }
 

@@ -6,7 +6,7 @@ parsed, and a field that is not known is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -338,12 +338,12 @@ def decode_deleted(data: bytes) -> None:
 
 def encode_export(
     signed: SignedStudy,
-    lines: Sequence[str],
+    lines: Iterable[str],
     result_json: str,
     reports_deleted_unix_s: int = 0,
     population: TaggedPopulation | None = None,
 ) -> Iterator[bytes]:
-    """A study's export in parts of about half a megabyte."""
+    """A study's export in parts of about half a megabyte; lines are taken part by part."""
     opening = _encode_population(population)
     first, held, size = True, list[str](), 0
     for line in lines:

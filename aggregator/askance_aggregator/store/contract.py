@@ -141,7 +141,7 @@ class StudyLog(Protocol):
         ...
 
     def lines(self) -> Iterator[str]:
-        """All lines, oldest first, as they are when this is called."""
+        """All lines, oldest first, as they are when this is called; read as they are taken."""
         ...
 
 

@@ -42,6 +42,7 @@ from askance_aggregator.store.sqlite_rows import note_request, request_number, s
 from askance_aggregator.store.sqlite_sharing import ServingLock, open_shared
 from askance_aggregator.store.sqlite_transactions import SqliteTransactions
 from askance_aggregator.store.study_rows import StudyRows
+from askance_aggregator.store.transcript_rows import read_transcript
 from askance_aggregator.store.watch import UNWATCHED, StoreWatch
 from askance_client.errors import StoreError, StoreFailed
 from askance_client.messages import AckStatus, SignedStudy
@@ -76,6 +77,7 @@ class SqliteStore:
         transactions = SqliteTransactions(self._writing, self._reading)
         self.register = RegisterRows(transactions)
         self.listing = StudyRows(transactions)
+        self._transactions = transactions
 
     @classmethod
     def create(cls, path: Path) -> SqliteStore:
@@ -427,12 +429,7 @@ class SqliteStore:
 
     def lines(self, study: int, epoch: int) -> Iterator[str]:
         """The lines of a transcript of the study of that number."""
-        with self._reading() as connection:
-            rows = connection.execute(
-                "SELECT line FROM transcript_lines WHERE study = ? AND epoch = ? ORDER BY number",
-                (study, epoch),
-            ).fetchall()
-        return (str(line) for (line,) in rows)
+        return read_transcript(self._transactions, study, epoch)
 
     def _row(self, statement: str, parameters: tuple[object, ...]) -> Row | None:
         with self._reading() as connection:

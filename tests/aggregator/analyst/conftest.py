@@ -16,7 +16,8 @@ from grpc import aio
 from askance_aggregator import learners
 from askance_aggregator.analyst import Aggregator, StudyExport, connect
 from askance_aggregator.clock import system_now_s
-from askance_aggregator.server.analysts.servicer import AnalystsServicer
+from askance_aggregator.server.analysts.servicer import AnalystsServicer, gate_of
+from askance_aggregator.server.callers import AuditRecorder, CallerLimits, Callers
 from askance_aggregator.server.devices import AggregatorServer, ServerParts, ServiceFleet, Settings
 from askance_aggregator.server.studies import StudyManager, SubmissionLimits
 from askance_aggregator.store import MemoryStore
@@ -68,6 +69,7 @@ def serving(
     store: MemoryStore | None = None,
     population: Population | None = None,
     now_s: Callable[[], int] = system_now_s,
+    callers: CallerLimits | None = None,
 ) -> Iterator[ServedManager]:
     """A served manager; with `devices`, all users answer, else none does.
 
@@ -96,7 +98,14 @@ def serving(
                     look_s=0.01,
                 )
             )
-            servicer = AnalystsServicer(managers[0], executor=executor, max_watchers=4, now_s=now_s)
+            gate = gate_of(
+                Callers(lambda: managers[0].analysts),
+                AuditRecorder(store.audit, now_s),
+                executor=executor,
+                now_s=now_s,
+                limits=callers,
+            )
+            servicer = AnalystsServicer(managers[0], executor=executor, gate=gate, now_s=now_s)
             server.add_generic_rpc_handlers((servicer.handler(),))
 
         server = held.enter_context(

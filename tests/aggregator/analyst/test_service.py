@@ -231,18 +231,6 @@ def test_bad_bytes_have_a_clean_status(served: ServedManager, what: str) -> None
     assert "\n" not in error.details()
 
 
-def test_one_watcher_too_many_is_told_so(quiet_served: ServedManager) -> None:
-    with quiet_served.connected() as aggregator:
-        handle = aggregator.submit(quiet_served.study())
-        watching = [handle.watch() for _ in range(4)]
-        assert all(next(one).state is StudyState.OPEN for one in watching)
-        with pytest.raises(CallRefused) as caught:
-            handle.status()
-        assert caught.value.reason == "too-many-calls"
-        for one in watching:
-            one.close()  # type: ignore[attr-defined]  # generators
-
-
 def test_a_list_shows_a_pause_to_clients_that_know_it(
     quiet_served: ServedManager, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

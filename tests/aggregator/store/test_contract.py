@@ -162,6 +162,13 @@ class TestStudies:
         log.append("two")
         assert list(lines) == ["one"]
 
+    def test_a_long_transcript_is_whole_and_in_order(self, store: Store) -> None:
+        store.add_study(FIRST, STUDY)
+        lines = [*map(str, range(300)), *(f"{n} " + "ü" * 150_000 for n in range(5)), "", "end"]
+        for line in lines:
+            store.log(FIRST).append(line)
+        assert list(store.log(FIRST).lines()) == lines
+
     def test_no_transcript_without_a_study(self, store: Store) -> None:
         with pytest.raises(StoreError, match="expected a stored one"):
             store.log(FIRST)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Callable
 from concurrent.futures import Executor
+from contextlib import aclosing, suppress
+from functools import partial
 from typing import ParamSpec, TypeVar
 
 import grpc
@@ -34,7 +35,15 @@ from askance_aggregator.analyst.wire import (
 )
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.server.analysts.statuses import refused_status, status_of
-from askance_aggregator.server.callers import Admitted, AuditRecorder, Callers, Gate, Scope
+from askance_aggregator.server.analysts.watching import StudyWatches
+from askance_aggregator.server.callers import (
+    Admitted,
+    AuditRecorder,
+    CallerLimits,
+    Callers,
+    Gate,
+    Scope,
+)
 from askance_aggregator.server.devices.calls import (
     Context,
     read_message,
@@ -47,10 +56,7 @@ from askance_aggregator.studies.population import population_facts
 from askance_client.codec import digest_of
 from askance_client.messages import SignedStudy
 
-_LOOK_EVERY_S = 0.2
 _CANCEL_S = 30.0  # an analyst waits at most so long for a study that is ending
-MAX_WATCHERS = 256
-MAX_SUBMISSIONS = 64  # being planned or waiting for it; an analyst may try again
 _TRACE_KEY = "traceparent"  # https://www.w3.org/TR/trace-context
 _MESSAGE_S = 5.0  # how long a submission may take to arrive, after its metadata
 P = ParamSpec("P")
@@ -66,9 +72,7 @@ class AnalystsServicer:
       planner: where studies are planned, which takes seconds of a processor: other calls do not
         wait for it. None: in `executor`.
       now_s: the time, in whole seconds since 1970, UTC.
-      max_watchers: how many may watch studies at one time.
-      max_submissions: how many may be submitted at one time.
-      gate: admits and records calls. None: one that knows the manager's analysts.
+      gate: admits, counts and records calls. None: one that knows the manager's analysts.
       observer: encloses submissions in spans.
     """
 
@@ -79,8 +83,6 @@ class AnalystsServicer:
         executor: Executor,
         planner: Executor | None = None,
         now_s: Callable[[], int] = system_now_s,
-        max_watchers: int = MAX_WATCHERS,
-        max_submissions: int = MAX_SUBMISSIONS,
         gate: Gate | None = None,
         observer: Observer = SILENT,
     ) -> None:
@@ -93,11 +95,8 @@ class AnalystsServicer:
             executor=executor,
             now_s=now_s,
         )
-        self._max_watchers = max_watchers
-        self._max_submissions = max_submissions
         self._observer = observer
-        self._watchers = 0
-        self._submissions = 0
+        self._watches = StudyWatches()
 
     def handler(self) -> grpc.GenericRpcHandler:
         """Return the handler by which a server routes calls.
@@ -175,29 +174,19 @@ class AnalystsServicer:
         digest, key = admitted.subject, await self._owner(admitted)
         data = await read_message(context, _MESSAGE_S)
         admitted.check_body(data)
-        population = None
+        read = partial(self._call_manager, self._manager.status, digest, key)
+        status, population = await read(), None
         if asks_population(data):
-            status = await self._call_manager(self._manager.status, digest, key)
             register = self._manager.register
             found = await self._call_manager(population_status, register, status)
             population = None if found is None else PopulationStatus(*found)
-        if self._watchers >= self._max_watchers:
-            raise CallRefused(
-                "too-many-calls", f"expected at most {self._max_watchers} who watch at one time"
-            )
-        self._watchers += 1
-        try:
-            last: StudyEvent | None = None
-            while last is None or last.state is StudyState.OPEN:
-                status = await self._call_manager(self._manager.status, digest, key)
+        last: StudyEvent | None = None
+        async with aclosing(self._watches.statuses(digest, read)) as statuses:
+            async for status in statuses:
                 event = _event(status, population)
                 if event != last:
                     await context.write(encode_event(event))
                     last = event
-                else:
-                    await asyncio.sleep(_LOOK_EVERY_S)
-        finally:
-            self._watchers -= 1
 
     async def _result(self, context: Context, admitted: Admitted) -> None:
         digest, key, epoch = admitted.subject, await self._owner(admitted), admitted.epoch
@@ -215,16 +204,22 @@ class AnalystsServicer:
         called = admitted.subject, await self._owner(admitted), admitted.epoch
         found = await self._call_manager(self._manager.export, *called)
         opening = await self._call_manager(self._manager.register.population, called[0])
-        for part in encode_export(*found, opening):
+        parts = encode_export(*found, opening)
+        while (part := await self._call_manager(next, parts, None)) is not None:
             await context.write(part)
 
     async def _cancel(self, context: Context, admitted: Admitted) -> None:
         digest, key = admitted.subject, await self._owner(admitted)
         state = await self._call_manager(self._manager.cancel, digest, key)
-        until = time.monotonic() + _CANCEL_S
-        while state is StudyState.OPEN and time.monotonic() < until:
-            await asyncio.sleep(_LOOK_EVERY_S)  # no thread waits: other analysts need them
-            state = (await self._call_manager(self._manager.status, digest, key)).state
+        if state is StudyState.OPEN:  # no thread waits: other analysts need them
+            read = partial(self._call_manager, self._manager.status, digest, key)
+            with suppress(TimeoutError):
+                async with (
+                    asyncio.timeout(_CANCEL_S),
+                    aclosing(self._watches.statuses(digest, read)) as statuses,
+                ):
+                    async for status in statuses:
+                        state = status.state
         await context.write(encode_state(state))
 
     async def _pause(self, context: Context, admitted: Admitted) -> None:
@@ -266,17 +261,8 @@ class AnalystsServicer:
         population: TaggedPopulation | None,
     ) -> T:
         """Do what plans a study, where other calls do not wait for it."""
-        if self._submissions >= self._max_submissions:
-            raise CallRefused(
-                "too-many-calls",
-                f"expected at most {self._max_submissions} submissions at one time",
-            )
-        self._submissions += 1
-        try:
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._planner, work, signed, population)
-        finally:
-            self._submissions -= 1
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._planner, work, signed, population)
 
     async def _call_manager(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call the study manager in the executor, so that the event loop does not wait."""
@@ -319,7 +305,14 @@ def _event(status: StudyStatus, population: PopulationStatus | None) -> StudyEve
 
 
 def gate_of(
-    callers: Callers, recorder: AuditRecorder, *, executor: Executor, now_s: Callable[[], int]
+    callers: Callers,
+    recorder: AuditRecorder,
+    *,
+    executor: Executor,
+    now_s: Callable[[], int],
+    limits: CallerLimits | None = None,
 ) -> Gate:
     """Return the gate of a server's services; its refusals have the reasons of the table."""
-    return Gate(callers, recorder, executor, lambda error: status_of(error)[2], now_s)
+    return Gate(
+        callers, recorder, executor, lambda error: status_of(error)[2], now_s, limits=limits
+    )

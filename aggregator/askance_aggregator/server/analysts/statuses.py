@@ -41,6 +41,7 @@ _REASONS: dict[str, grpc.StatusCode] = {
     "over-quota": _Code.RESOURCE_EXHAUSTED,
     "too-many-studies": _Code.RESOURCE_EXHAUSTED,
     "too-many-calls": _Code.RESOURCE_EXHAUSTED,
+    "unread-answers": _Code.RESOURCE_EXHAUSTED,
 }
 _STORE_FAILED = "the aggregator's store failed: ask again later"
 _SLOW = "expected a message, got none in time"

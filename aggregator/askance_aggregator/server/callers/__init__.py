@@ -2,22 +2,25 @@
 
 `roles` is the table of what each role may call; `callers` knows the identities that the operator
 has configured, `bearer` those of an issuer's tokens (with its keys by `issuer_keys`; both need the
-extra oidc); `gate` admits a call, before its handler runs, by these two; `recorder` appends to
-the store's audit log.
+extra oidc); `limits` counts what each caller has at work; `gate` admits a call, before its handler
+runs, by these; `recorder` appends to the store's audit log.
 """
 
 from askance_aggregator.server.callers.callers import Caller, Callers, TokenCallers
 from askance_aggregator.server.callers.gate import Admitted, Gate
+from askance_aggregator.server.callers.limits import CallerLimits
 from askance_aggregator.server.callers.oidc import OidcSettings
 from askance_aggregator.server.callers.recorder import AuditRecorder, record_command
-from askance_aggregator.server.callers.roles import RULES, CallRule, Role, Scope
+from askance_aggregator.server.callers.roles import RULES, CallKind, CallRule, Role, Scope
 
 __all__ = [
     "RULES",
     "Admitted",
     "AuditRecorder",
+    "CallKind",
     "CallRule",
     "Caller",
+    "CallerLimits",
     "Callers",
     "Gate",
     "OidcSettings",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import ParamSpec, TypeVar
 
@@ -20,6 +21,7 @@ from askance_aggregator.analyst.calls import (
     read_unsigned_call,
 )
 from askance_aggregator.server.callers.callers import Caller, Callers
+from askance_aggregator.server.callers.limits import CallerLimits, CallsAtWork
 from askance_aggregator.server.callers.recorder import AuditRecorder, origin_of
 from askance_aggregator.server.callers.roles import RULES, CallRule, Scope
 from askance_aggregator.server.devices.calls import Context, Method
@@ -94,6 +96,7 @@ class Gate:
       reason_of: returns the word for programs of an error that a call ends with.
       now_s: the time, in whole seconds since 1970, UTC.
       rules: the table of what each role may call.
+      limits: of each caller, and of all.
     """
 
     def __init__(
@@ -104,6 +107,7 @@ class Gate:
         reason_of: Callable[[Exception], str],
         now_s: Callable[[], int],
         rules: Mapping[str, CallRule] = RULES,
+        limits: CallerLimits | None = None,
     ) -> None:
         self._callers = callers
         self._recorder = recorder
@@ -111,6 +115,11 @@ class Gate:
         self._reason_of = reason_of
         self._now_s = now_s
         self._rules = rules
+        self._calls = CallsAtWork(limits or CallerLimits())
+
+    def change(self, limits: CallerLimits) -> None:
+        """Keep other limits from now on; calls at work go on. In the service's event loop."""
+        self._calls.change(limits)
 
     def guarded(self, call: ServiceCall, do: Do) -> Method:
         """Return a method that admits its caller before it does something about a study.
@@ -135,27 +144,33 @@ class Gate:
 
         async def guarded(context: Context) -> None:
             event = AuditEvent(0, "", "", call.method, "", origin_of(context.peer()), "begun")
-            changes = call.method in self._rules and self._rules[call.method].changes
-            begun = False
-            try:
-                metadata = context.invocation_metadata()
-                caller, signed = await self._run(self.identify, call, metadata)
-                event = replace(event, who=caller.name, role=caller.role)
-                admitted = self.permit(call, caller, signed)
-                subject, do = await prepare(context, admitted)
-                event = replace(event, subject=subject)
-                if changes:
-                    await self._run(self._begin, event, signed.nonce)
-                    begun = True
-                await do(context, admitted)
-            except Exception as error:
-                reason = self._reason_of(error)
-                what = "failed" if reason in _FAILURES else "refused"
-                record = self._recorder.record if begun else self._recorder.refuse
-                await self._run(record, replace(event, outcome=f"{what}: {reason}"))
-                raise
-            if changes:
-                await self._run(self._recorder.record, replace(event, outcome="done"))
+            with ExitStack() as counted:
+                with self._calls.unknown():  # until it is counted, or its refusal recorded
+                    try:
+                        metadata = context.invocation_metadata()
+                        caller, signed = await self._run(self.identify, call, metadata)
+                        event = replace(event, who=caller.name, role=caller.role)
+                        admitted = self.permit(call, caller, signed)
+                        rule = self._rules[call.method]
+                        context = counted.enter_context(
+                            self._calls.counted(caller, rule.kind, context)
+                        )
+                    except Exception as error:
+                        await self._record_end(event, error, self._recorder.refuse)
+                        raise
+                record = self._recorder.refuse
+                try:
+                    subject, do = await prepare(context, admitted)
+                    event = replace(event, subject=subject)
+                    if rule.changes:
+                        await self._run(self._begin, event, signed.nonce)
+                        record = self._recorder.record
+                    await do(context, admitted)
+                except Exception as error:
+                    await self._record_end(event, error, record)
+                    raise
+                if rule.changes:
+                    await self._run(self._recorder.record, replace(event, outcome="done"))
 
         return guarded
 
@@ -195,6 +210,14 @@ class Gate:
                 "nonce-missing", f"{call}: expected a call with a nonce, got one of version 1"
             )
         return Admitted(call, caller, scope, signed)
+
+    async def _record_end(
+        self, event: AuditEvent, error: Exception, record: Callable[[AuditEvent], None]
+    ) -> None:
+        """Record the error that a call ends with."""
+        reason = self._reason_of(error)
+        what = "failed" if reason in _FAILURES else "refused"
+        await self._run(record, replace(event, outcome=f"{what}: {reason}"))
 
     def _begin(self, event: AuditEvent, nonce: bytes) -> None:
         """Record that a call begins, before anything is changed."""

@@ -24,6 +24,15 @@ class Scope(Enum):
     ALL = "all"
 
 
+class CallKind(StrEnum):
+    """Kind of a call, by what it holds; its value begins the names of its limits."""
+
+    CALL = "calls"  # any
+    PLAN = "plans"  # a study is planned, which takes seconds of a processor
+    WATCH = "watches"  # open as long as a study
+    EXPORT = "exports"  # a message for as long as its caller does not read
+
+
 @dataclass(frozen=True, slots=True)
 class CallRule:
     """Row of the table: a call, and how far each role reaches with it.
@@ -36,6 +45,7 @@ class CallRule:
       changes: whether the call changes something.
       once: whether a second arrival of the same signed call would do something new. Such a call
         needs a nonce, and is refused when the nonce comes again.
+      kind: of its limits.
     """
 
     viewer: Scope
@@ -44,6 +54,7 @@ class CallRule:
     admin: Scope
     changes: bool = False
     once: bool = False
+    kind: CallKind = CallKind.CALL
 
     def scope(self, role: Role) -> Scope:
         """Return how far a role reaches with the call."""
@@ -63,12 +74,12 @@ _NONE, _OWN, _ALL = Scope.NONE, Scope.OWN, Scope.ALL
 # operator sees how far studies have come, and no results.
 RULES: Mapping[str, CallRule] = {
     #                         viewer  analyst operator admin
-    "Analysts/Submit": CallRule(_NONE, _OWN, _NONE, _OWN, changes=True),
-    "Analysts/Plan": CallRule(_NONE, _OWN, _NONE, _OWN),
+    "Analysts/Submit": CallRule(_NONE, _OWN, _NONE, _OWN, changes=True, kind=CallKind.PLAN),
+    "Analysts/Plan": CallRule(_NONE, _OWN, _NONE, _OWN, kind=CallKind.PLAN),
     "Analysts/List": CallRule(_ALL, _OWN, _ALL, _ALL),
-    "Analysts/Watch": CallRule(_ALL, _OWN, _ALL, _ALL),
+    "Analysts/Watch": CallRule(_ALL, _OWN, _ALL, _ALL, kind=CallKind.WATCH),
     "Analysts/Result": CallRule(_ALL, _OWN, _NONE, _ALL),
-    "Analysts/Export": CallRule(_ALL, _OWN, _NONE, _ALL),
+    "Analysts/Export": CallRule(_ALL, _OWN, _NONE, _ALL, kind=CallKind.EXPORT),
     "Analysts/Cancel": CallRule(_NONE, _OWN, _ALL, _ALL, changes=True),
     "Analysts/DeleteReports": CallRule(_NONE, _OWN, _ALL, _ALL, changes=True),
     "Analysts/DeleteResults": CallRule(_NONE, _OWN, _ALL, _ALL, changes=True),

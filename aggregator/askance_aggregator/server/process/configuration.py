@@ -6,10 +6,11 @@ Relative paths in it are relative to the file. What each key says stands in the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from ipaddress import ip_network
 from pathlib import Path
 
+from askance_aggregator.server.callers import CallerLimits
 from askance_aggregator.server.devices import Network
 from askance_aggregator.server.process.callers_table import (
     CallerSettings,
@@ -23,7 +24,7 @@ from askance_aggregator.server.process.telemetry_settings import (
     read_telemetry,
 )
 from askance_aggregator.server.studies import KEEP_ALL, KeepLimits
-from askance_aggregator.server.studies.quotas import NO_QUOTAS, Quotas
+from askance_aggregator.server.studies.quotas import DEFAULT_QUOTAS, Quotas
 from askance_aggregator.store import StoreLocation, store_location
 from askance_aggregator.studies.keep import UNLIMITED, Keep
 from askance_client.addresses import Address
@@ -54,6 +55,7 @@ _COUNTS = (
     "age_s",
     "retry_ms",
 )
+_CALLER_COUNTS = tuple(one.name for one in fields(CallerLimits))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,7 @@ class StudyLimits:
       idle_s: seconds after which a connection without a call is closed.
       age_s: seconds after which a connection takes no new calls.
       retry_ms: least wait that an overloaded aggregator asks for, in milliseconds.
+      callers: on calls of analysts and operators.
     """
 
     user_nano_nats: int | None = None
@@ -128,6 +131,7 @@ class StudyLimits:
     idle_s: int = 600
     age_s: int = 86_400
     retry_ms: int = 1_000
+    callers: CallerLimits = field(default_factory=CallerLimits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +167,7 @@ class Configuration:
     callers: CallerSettings = field(default_factory=CallerSettings)
     keep: KeepLimits = KEEP_ALL
     telemetry: TelemetrySettings | None = None
-    quotas: Quotas = NO_QUOTAS
+    quotas: Quotas = DEFAULT_QUOTAS
     replica: str | None = None
 
     def __post_init__(self) -> None:
@@ -232,7 +236,7 @@ def read_configuration(
     kept = KEEP_ALL if keep is None else _keep(keep, path)
     level = None if logs is None else logs.get("level", _log_level)
     named = CallerSettings() if callers is None else read_callers(callers, folder)
-    allowed = NO_QUOTAS if quotas is None else read_quotas(quotas)
+    allowed = DEFAULT_QUOTAS if quotas is None else read_quotas(quotas)
     given.finish()
     try:
         located = store or there
@@ -313,7 +317,15 @@ def _secret(table: TomlTable, key: str, folder: Path) -> SecretSource:
 def _limits(table: TomlTable) -> StudyLimits:
     proxies = table.get("trusted_proxies", networks)
     given = {key: table.get(key, at_least_one) for key in _COUNTS}
+    of_callers = {key: table.get(key, at_least_one) for key in _CALLER_COUNTS}
+    try:
+        callers = CallerLimits(
+            **{key: number for key, number in of_callers.items() if number is not None}
+        )
+    except InvalidParameter as error:
+        raise InvalidParameter(table.place(str(error))) from None
     return StudyLimits(
+        callers=callers,
         user_nano_nats=table.get("epsilon_per_user", a_budget),
         trusted_proxies=proxies or frozenset(),
         **{key: number for key, number in given.items() if number is not None},

@@ -22,7 +22,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.server.analysts.operators import OperatorsServicer
 from askance_aggregator.server.analysts.servicer import AnalystsServicer, gate_of
-from askance_aggregator.server.callers import AuditRecorder, Callers
+from askance_aggregator.server.callers import AuditRecorder, Callers, Gate
 from askance_aggregator.server.devices import (
     AggregatorServer,
     CertifiedListener,
@@ -206,6 +206,7 @@ class _Beside:
     """Services beside the devices' calls; built when the service has a fleet to offer."""
 
     manager: StudyManager
+    gate: Gate
 
     def __init__(
         self,
@@ -253,6 +254,7 @@ class _Beside:
             ),
         )
         server.change(_settings(limits, connections))
+        server.loop.call_soon_threadsafe(self.gate.change, limits.callers)
 
     def add_to(self, server: aio.Server, fleet: ServiceFleet) -> None:
         """Add the analysts' calls and the health service."""
@@ -277,18 +279,24 @@ class _Beside:
             self._configuration.callers.named,
             self._configuration.callers.tokens(self._now_s),
         )
-        gate = gate_of(callers, self._recorder, executor=self._executor, now_s=self._now_s)
+        self.gate = gate_of(
+            callers,
+            self._recorder,
+            executor=self._executor,
+            now_s=self._now_s,
+            limits=limits.callers,
+        )
         analysts = AnalystsServicer(
             manager,
             now_s=self._now_s,
             executor=self._executor,
             planner=self._planner,
-            gate=gate,
+            gate=self.gate,
             observer=self._observer,
         )
         operators = OperatorsServicer(
             manager,
-            gate=gate,
+            gate=self.gate,
             figures=FleetReader(
                 self._observer.registry, self._store, limits.user_nano_nats, self._now_s
             ).read,

@@ -1,12 +1,12 @@
 """Table `[quotas]` of a configuration: what each analyst may submit.
 
-[quotas]                      # of every analyst; a key that is left out is no limit
-open_studies = 4
-studies_per_day = 10
-epsilon_per_day = "2"         # per user, of the studies of one day together
-users_per_study = 100000
+[quotas]                      # of every analyst
+open_studies = 8              # left out: 8
+studies_per_day = 100         # left out: 100
+epsilon_per_day = "2"         # per user, of the studies of one day together; left out: no limit
+users_per_study = 100000      # left out: no limit
 
-[[quotas.analysts]]           # of one analyst, in place of all of these
+[[quotas.analysts]]           # of one analyst, in place of all of these; the same if left out
 key = "64 hexadecimal digits"
 open_studies = 20
 """
@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from askance_aggregator.server.process.callers_table import public_key
-from askance_aggregator.server.studies.quotas import Quota, Quotas
+from askance_aggregator.server.studies.quotas import DEFAULT_QUOTA, Quota, Quotas
 from askance_client.accounting import parse_epsilon
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -46,8 +46,8 @@ def read_quotas(table: TomlTable) -> Quotas:
 
 def _quota(table: TomlTable) -> Quota:
     return Quota(
-        open_studies=table.get("open_studies", at_least_one),
-        studies_per_day=table.get("studies_per_day", at_least_one),
+        open_studies=table.get("open_studies", at_least_one) or DEFAULT_QUOTA.open_studies,
+        studies_per_day=table.get("studies_per_day", at_least_one) or DEFAULT_QUOTA.studies_per_day,
         day_nano_nats=table.get("epsilon_per_day", a_budget),
         users_per_study=table.get("users_per_study", at_least_one),
     )

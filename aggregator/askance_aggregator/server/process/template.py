@@ -96,6 +96,19 @@ first_message_s = 5  # for the first message of a call, after its credentials
 idle_s = 600         # a connection without a call is closed
 age_s = 86400        # a connection takes no new calls; open streams go on
 retry_ms = 1000      # an overloaded aggregator asks for a wait of so long to twice as long
+# Calls of analysts and operators at one time: per caller, and in all. A caller is an analyst's key,
+# or a name of [callers]. One that is refused is told the key of the limit.
+calls_per_caller = 64  # of every kind together
+calls = 1024
+plans_per_caller = 8   # studies that are submitted or planned
+plans = 64
+watches_per_caller = 32
+watches = 512
+exports_per_caller = 4
+exports = 64
+unread_bytes_per_caller = 8388608 # sent and not read by the caller
+unread_bytes = 134217728
+unknown_calls = 1024   # whose caller is being identified, in all
 
 # Days after a study's end for which its single reports, and its results with counts and
 # transcripts, are kept: of studies that sign none, and at most. Left out: until they are deleted
@@ -108,11 +121,11 @@ retry_ms = 1000      # an overloaded aggregator asks for a wait of so long to tw
 # collect_every_s = 3600
 
 # What each analyst may submit; a study past it is refused with the figures. A day is one of UTC.
-# Left out, or without a key: no limit. [[quotas.analysts]] is of one analyst, in place of all of
-# these.
-# [quotas]
-# open_studies = 4
-# studies_per_day = 10
+# Left out: 8 open studies and 100 per day, and no limit of the other two keys.
+# [[quotas.analysts]] is of one analyst, in place of all of these.
+[quotas]
+open_studies = 8
+studies_per_day = 100
 # epsilon_per_day = "2"    # per user, of all studies of one analyst and day
 # users_per_study = 100000 # that a study's plan needs
 # [[quotas.analysts]]

@@ -6,7 +6,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from askance_aggregator.clock import system_now_s
@@ -250,10 +250,11 @@ class StudyManager:
 
     def export(
         self, digest: bytes, public_key: bytes, epoch: int = 0
-    ) -> tuple[SignedStudy, list[str], str, int]:
+    ) -> tuple[SignedStudy, Iterator[str], str, int]:
         """Return a study, a transcript so far, its result, and when its reports were deleted.
 
         The result is "" while the study is open, the time in Unix seconds 0 while reports are kept.
+        Lines are read as they are taken; reading them raises as this does.
 
         Args:
           digest: of the study.
@@ -266,10 +267,14 @@ class StudyManager:
         """
         signed = self._signed(digest, public_key, epoch)
         kept = self._check_kept(digest)
-        ended = self._store.conclusion(digest, epoch)
-        lines = list(self._store.log(digest, epoch).lines())
-        deleted = 0 if kept is None else kept.reports_deleted_unix_s or 0
-        return signed, lines, "" if ended is None else ended.result_json, deleted
+        ended = self._store.conclusion(digest, epoch)  # first: then the lines are all of its
+        lines = self._kept_lines(digest, self._store.log(digest, epoch).lines())
+        deleted = kept.reports_deleted_unix_s or 0 if kept else 0
+        return signed, lines, ended.result_json if ended else "", deleted
+
+    def _kept_lines(self, digest: bytes, lines: Iterator[str]) -> Iterator[str]:
+        yield from lines  # fewer, if they were deleted meanwhile
+        self._check_kept(digest)
 
     def delete_reports(self, digest: bytes, public_key: bytes) -> None:
         """Delete an ended study's reports; counts and results stay, and its export is verified yet.

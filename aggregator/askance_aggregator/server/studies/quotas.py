@@ -66,6 +66,11 @@ class Quotas:
 
 NO_QUOTAS = Quotas()
 
+# Of an analyst whose operator sets nothing: of the 64 studies that may be open, eight leave room
+# for seven other analysts who use all of theirs; a program that submits in a loop stops after 100.
+DEFAULT_QUOTA = Quota(open_studies=8, studies_per_day=100)
+DEFAULT_QUOTAS = Quotas(DEFAULT_QUOTA)
+
 
 def check_quota(
     key: bytes, terms: StudyTerms, quota: Quota, users: int, store: Store, now_s: int

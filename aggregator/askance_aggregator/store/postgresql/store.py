@@ -44,8 +44,14 @@ from askance_aggregator.store.postgresql.replicas import (
 from askance_aggregator.store.postgresql.report_rows import ReportRows
 from askance_aggregator.store.postgresql.retention import PostgresqlRetention
 from askance_aggregator.store.postgresql.schema import SCHEMA
-from askance_aggregator.store.register_rows import Execute, RegisterRows, StatementAnswer
+from askance_aggregator.store.register_rows import (
+    Execute,
+    RegisterRows,
+    StatementAnswer,
+    Transactions,
+)
 from askance_aggregator.store.study_rows import StudyRows
+from askance_aggregator.store.transcript_rows import read_transcript
 from askance_aggregator.store.watch import StoreWatch
 from askance_client.errors import StoreError
 from askance_client.messages import AckStatus, SignedStudy
@@ -79,6 +85,7 @@ class PostgresqlStore:
         transactions = _PostgresqlTransactions(database)
         self.register = RegisterRows(transactions)
         self.listing = StudyRows(transactions)
+        self._transactions = transactions
 
     @classmethod
     def open(
@@ -177,7 +184,7 @@ class PostgresqlStore:
 
     def log(self, study_digest: bytes, epoch: int = 0) -> _PostgresqlStudyLog:
         number = self._database.read(lambda connection: study_number(connection, study_digest))
-        return _PostgresqlStudyLog(self._database, self.replicas, number, epoch)
+        return _PostgresqlStudyLog(self._database, self._transactions, self.replicas, number, epoch)
 
     def open_round(
         self,
@@ -400,9 +407,15 @@ def _executing(connection: Connection) -> Execute:
 
 class _PostgresqlStudyLog:
     def __init__(
-        self, database: PostgresqlDatabase, replicas: PostgresqlReplicas, study: int, epoch: int
+        self,
+        database: PostgresqlDatabase,
+        transactions: Transactions,
+        replicas: PostgresqlReplicas,
+        study: int,
+        epoch: int,
     ) -> None:
         self._database = database
+        self._transactions = transactions
         self._replicas = replicas
         self._of = (study, epoch)
 
@@ -418,11 +431,7 @@ class _PostgresqlStudyLog:
         self._database.write(step)
 
     def lines(self) -> Iterator[str]:
-        rows = self._database.rows(
-            "SELECT line FROM transcript_lines WHERE study = %s AND epoch = %s ORDER BY number",
-            self._of,
-        )
-        return (line for (line,) in rows)
+        return read_transcript(self._transactions, *self._of)
 
 
 def _columns(deadline: Deadline) -> tuple[str, int, int]:

@@ -32,7 +32,14 @@ from askance_aggregator.operators.device_wire import (
 from askance_aggregator.operators.wire import encode_audit_request
 from askance_aggregator.server.analysts.operators import OperatorsServicer
 from askance_aggregator.server.analysts.servicer import AnalystsServicer, gate_of
-from askance_aggregator.server.callers import AuditRecorder, Caller, Callers, Role, TokenCallers
+from askance_aggregator.server.callers import (
+    AuditRecorder,
+    Caller,
+    CallerLimits,
+    Callers,
+    Role,
+    TokenCallers,
+)
 from askance_aggregator.server.devices import AggregatorServer, ServerParts, ServiceFleet
 from askance_aggregator.server.studies import StudyManager
 from askance_aggregator.store import MemoryStore
@@ -100,7 +107,9 @@ def signed_study(key: Ed25519PrivateKey) -> SignedStudy:
 
 @contextmanager
 def served(
-    store: MemoryStore | None = None, tokens: TokenCallers | None = None
+    store: MemoryStore | None = None,
+    tokens: TokenCallers | None = None,
+    limits: CallerLimits | None = None,
 ) -> Iterator[tuple[str, SignedStudy]]:
     """A server with a caller per role; yields its address and an open study of an analyst's."""
     store, study = store or MemoryStore(), signed_study(OWNER)
@@ -120,6 +129,7 @@ def served(
                 AuditRecorder(store.audit, lambda: NOW_S),
                 executor=executor,
                 now_s=lambda: NOW_S,
+                limits=limits,
             )
             analysts = AnalystsServicer(manager, executor=executor, now_s=lambda: NOW_S, gate=gate)
             operators = OperatorsServicer(

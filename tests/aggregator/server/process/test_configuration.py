@@ -14,7 +14,7 @@ from askance_aggregator.server.process.configuration import (
 )
 from askance_aggregator.server.process.process import _settings
 from askance_aggregator.server.studies import KEEP_ALL, KeepLimits
-from askance_aggregator.server.studies.quotas import NO_QUOTAS, Quota, Quotas
+from askance_aggregator.server.studies.quotas import Quota, Quotas
 from askance_aggregator.store import PostgresqlLocation, SqliteLocation
 from askance_aggregator.studies.keep import Keep
 from askance_client.addresses import Address
@@ -109,10 +109,12 @@ BAD = {
     'listen = "127.0.0.1:1"': "store: expected a value, got none",
     "listen = [": "expected TOML, got other text",
     LEAST + 'colour = "red"': "colour: expected one of analysts, callers, enrolment, keep, limits",
-    LEAST + "[limits]\nrounds = 7": "limits.rounds: expected one of age_s, check_ins, connections",
+    LEAST + "[limits]\nrounds = 7": "limits.rounds: expected one of age_s, calls, calls_per_caller",
     LEAST + '[limits]\ntrusted_proxies = ["proxy"]': "limits.trusted_proxies: expected addresses",
     LEAST + "[limits]\nstreams = 0": "limits.streams: expected a whole number of 1 or more",
     LEAST + '[limits]\ncheck_ins = "5"': "limits.check_ins: expected a whole number",
+    LEAST
+    + "[limits]\nexports = 3": "limits.exports_per_caller: expected at most exports (3), got 4",
     LEAST + "[limits]\nopen_studies = true": "limits.open_studies: expected a whole number",
     LEAST + "[limits]\nepsilon_per_user = 0.5": "limits.epsilon_per_user: expected a text",
     LEAST + '[limits]\nepsilon_per_user = "-1"': "limits.epsilon_per_user: expected a positive",
@@ -210,12 +212,13 @@ def read_configuration_of(path: Path, text: str) -> Configuration:
 
 
 def test_quotas_are_of_every_analyst_or_of_one(path: Path) -> None:
-    assert read_configuration_of(path, LEAST).quotas == NO_QUOTAS
+    assert read_configuration_of(path, LEAST).quotas == Quotas(Quota(8, 100))
     table = '[quotas]\nopen_studies = 4\nstudies_per_day = 10\nepsilon_per_day = "2"\n'
     own = f'[[quotas.analysts]]\nkey = "{KEY}"\nusers_per_study = 9\n'
     quotas = read_configuration_of(path, LEAST + table + own).quotas
     default = Quota(open_studies=4, studies_per_day=10, day_nano_nats=2 * 10**9)
-    assert quotas == Quotas(default, {bytes.fromhex(KEY): Quota(users_per_study=9)})
+    own_quota = Quota(open_studies=8, studies_per_day=100, users_per_study=9)
+    assert quotas == Quotas(default, {bytes.fromhex(KEY): own_quota})
     with pytest.raises(InvalidParameter, match="expected distinct keys"):
         read_configuration_of(path, LEAST + table + own + own)
     with pytest.raises(InvalidParameter, match=r"quotas\.studies"):

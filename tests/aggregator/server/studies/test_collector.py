@@ -148,7 +148,10 @@ def test_an_analyst_deletes_reports_and_then_results(run_in: RunIn) -> None:
         assert export(deployment, digest).reports_deleted_unix_s == deployment.clock.now
         found = collector(deployment).collect()
         assert (found.reports_of, found.rows) == (1, 6)
+        _, lines, _, _ = manager.export(digest, PUBLIC)
         manager.delete_results(digest, PUBLIC)
+        with pytest.raises(ResultsDeleted):  # an export under way never ends as if it were whole
+            list(lines)
         with pytest.raises(ResultsDeleted):
             manager.export(digest, PUBLIC)
 

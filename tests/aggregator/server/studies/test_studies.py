@@ -151,10 +151,12 @@ class TestRestarts:
         async def scenario(deployment: Deployment) -> None:
             await deployment.submit(0)
             await everybody(deployment)
-            before = deployment.manager.export(deployment.digest(0), PUBLIC)
+            signed, lines, *rest = deployment.manager.export(deployment.digest(0), PUBLIC)
+            before = [signed, list(lines), *rest]
             await deployment.restart()
             assert deployment.manager.resume() == 0
-            assert deployment.manager.export(deployment.digest(0), PUBLIC) == before
+            signed, lines, *rest = deployment.manager.export(deployment.digest(0), PUBLIC)
+            assert [signed, list(lines), *rest] == before
 
         run_in(scenario)
 

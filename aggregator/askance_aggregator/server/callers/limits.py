@@ -1,0 +1,230 @@
+"""Limits on the calls of each caller, and on those of all callers together.
+
+Invariants, held whatever ends a call:
+
+1. A caller has at most its share of calls of each kind at work, and all callers together at most
+   the total of that kind. Each call counts as one of kind CALL too.
+2. What a caller has been sent and has not read is at most its share, or one message. A write that
+   would pass it refuses its call; a call does not write its next message before the last one has
+   left, so a caller that reads nothing holds one message per call.
+3. A call that is refused is not counted and holds nothing.
+4. A total is at least a share: it is never the first limit that one caller alone meets.
+
+gRPC returns from a write when the peer's flow-control window has taken the message, so a message
+that is not read is one whose write has not returned. No write is given up after some time: gRPC
+would keep the stream, and its message, without a call that counts it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import Any, cast
+
+from askance_aggregator.analyst.calls import CallRefused
+from askance_aggregator.server.callers.callers import Caller
+from askance_aggregator.server.callers.roles import CallKind
+from askance_aggregator.server.devices.calls import Context
+from askance_client.errors import InvalidParameter
+
+
+@dataclass(frozen=True, slots=True)
+class CallerLimits:
+    """Limits on calls of analysts and operators at one time: per caller, and in all.
+
+    Args:
+      calls_per_caller: of every kind together.
+      calls: likewise, in all.
+      plans_per_caller: studies that are submitted or planned.
+      plans: likewise, in all.
+      watches_per_caller: studies that are watched.
+      watches: likewise, in all.
+      exports_per_caller: exports that are sent.
+      exports: likewise, in all.
+      unread_bytes_per_caller: bytes that were sent and not read; one message may pass it.
+      unread_bytes: likewise, in all.
+      unknown_calls: calls whose caller is being identified, in all.
+    """
+
+    calls_per_caller: int = 64
+    calls: int = 1_024
+    plans_per_caller: int = 8
+    plans: int = 64
+    watches_per_caller: int = 32
+    watches: int = 512
+    exports_per_caller: int = 4
+    exports: int = 64
+    unread_bytes_per_caller: int = 8 * 1024 * 1024
+    unread_bytes: int = 128 * 1024 * 1024
+    unknown_calls: int = 1_024
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            if getattr(self, one.name) < 1:
+                raise InvalidParameter(
+                    f"{one.name}: expected 1 or more, got {getattr(self, one.name)}"
+                )
+        for name in (*CallKind, "unread_bytes"):
+            share, total = getattr(self, f"{name}_per_caller"), getattr(self, name)
+            if share > total:
+                raise InvalidParameter(
+                    f"{name}_per_caller: expected at most {name} ({total}), got {share}"
+                )
+
+    def share(self, kind: CallKind) -> int:
+        """Return how many calls of a kind one caller may have at work."""
+        return cast(int, getattr(self, f"{kind}_per_caller"))
+
+    def total(self, kind: CallKind) -> int:
+        """Return how many calls of a kind all callers together may have at work."""
+        return cast(int, getattr(self, kind))
+
+
+class CallsAtWork:
+    """Counter of the calls at work; used in one event loop.
+
+    It keeps nothing about a caller that has no call at work.
+
+    Args:
+      limits: of each caller, and of all.
+    """
+
+    def __init__(self, limits: CallerLimits) -> None:
+        self._limits = limits
+        self._unknown = 0
+        self._totals: Counter[CallKind] = Counter()
+        self._shares: Counter[tuple[bytes | str, CallKind]] = Counter()
+        self._unread = 0
+        self._unread_of: Counter[bytes | str] = Counter()
+
+    def change(self, limits: CallerLimits) -> None:
+        """Keep other limits from now on; calls at work go on."""
+        self._limits = limits
+
+    @property
+    def calls(self) -> int:
+        """Number of calls at work, of known callers."""
+        return self._totals[CallKind.CALL]
+
+    @property
+    def unread_bytes(self) -> int:
+        """Bytes that were written and have not left."""
+        return self._unread
+
+    @property
+    def remembered(self) -> int:
+        """Number of entries that are kept about callers."""
+        return len(self._shares) + len(self._unread_of)
+
+    @contextmanager
+    def unknown(self) -> Iterator[None]:
+        """Count a call whose caller is being identified, for the length of a block.
+
+        Raises:
+          CallRefused: there are too many.
+        """
+        if self._unknown >= self._limits.unknown_calls:
+            raise CallRefused(
+                "too-many-calls",
+                f"expected at most {self._limits.unknown_calls} calls of unknown callers at one"
+                " time (limits.unknown_calls)",
+            )
+        self._unknown += 1
+        try:
+            yield
+        finally:
+            self._unknown -= 1
+
+    @contextmanager
+    def counted(self, caller: Caller, kind: CallKind, context: Context) -> Iterator[Context]:
+        """Count a call for the length of a block.
+
+        Args:
+          caller: makes the call.
+          kind: of the call.
+          context: gRPC's own, of the call.
+
+        Yields:
+          The context by which the call is to be answered.
+
+        Raises:
+          CallRefused: a limit is reached; the call is not counted.
+        """
+        who = caller.key or caller.name
+        kinds = dict.fromkeys((CallKind.CALL, kind))
+        for one in kinds:
+            self._check(who, one)
+        for one in kinds:
+            self._totals[one] += 1
+            self._shares[who, one] += 1
+        try:
+            yield cast(Context, _CountedContext(context, self, who))
+        finally:
+            for one in kinds:
+                self._totals[one] -= 1
+                _subtract(self._shares, (who, one), 1)
+
+    @contextmanager
+    def unread(self, who: bytes | str, size: int) -> Iterator[None]:
+        """Count a message from its write until it has left.
+
+        Raises:
+          CallRefused: the caller has not read what it was sent before.
+        """
+        limits, held = self._limits, self._unread_of[who]
+        if held and (
+            held + size > limits.unread_bytes_per_caller
+            or self._unread + size > limits.unread_bytes
+        ):
+            raise CallRefused(
+                "unread-answers",
+                f"expected the caller to read its other answers first, got {held} bytes unread"
+                " (limits.unread_bytes_per_caller)",
+            )
+        self._unread += size
+        self._unread_of[who] += size
+        try:
+            yield
+        finally:
+            self._unread -= size
+            _subtract(self._unread_of, who, size)
+
+    def _check(self, who: bytes | str, kind: CallKind) -> None:
+        share, total = self._limits.share(kind), self._limits.total(kind)
+        if self._shares[who, kind] >= share:
+            raise CallRefused(
+                "too-many-calls",
+                f"expected at most {share} {kind} of one caller at one time"
+                f" (limits.{kind}_per_caller)",
+            )
+        if self._totals[kind] >= total:
+            raise CallRefused(
+                "too-many-calls",
+                f"expected at most {total} {kind} of all callers at one time (limits.{kind})",
+            )
+
+
+class _CountedContext:
+    """Context of a call whose messages count until they have left; all else is gRPC's own."""
+
+    def __init__(self, context: Context, calls: CallsAtWork, who: bytes | str) -> None:
+        self._context = context
+        self._calls = calls
+        self._who = who
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    async def write(self, message: bytes) -> None:
+        """Write one message; see `CallsAtWork.unread`."""
+        with self._calls.unread(self._who, len(message)):
+            await self._context.write(message)
+
+
+def _subtract(counter: Counter[Any], key: object, number: int) -> None:
+    """Count down, and forget a key whose number is 0."""
+    counter[key] -= number
+    if not counter[key]:
+        del counter[key]

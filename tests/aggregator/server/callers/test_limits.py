@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance_aggregator.analyst.calls import Call, CallRefused
 from askance_aggregator.analyst.wire import REASON_KEY, decode_export_part
-from askance_aggregator.server.callers import Caller, CallerLimits, CallKind, Role
+from askance_aggregator.server.callers import RULES, Caller, CallerLimits, CallKind, Role
 from askance_aggregator.server.callers.limits import CallsAtWork
 from askance_aggregator.store import MemoryStore
 from askance_client.codec import digest_of
@@ -275,3 +275,13 @@ def test_the_defaults_hold_for_one_careless_analyst_among_ten() -> None:
     for name in ("calls", "plans", "watches", "exports", "unread_bytes"):
         share, total = getattr(limits, f"{name}_per_caller"), getattr(limits, name)
         assert 8 * share <= total, name
+
+
+def test_calls_that_hold_something_for_long_have_limits_of_their_own() -> None:
+    kinds = {method: rule.kind.value for method, rule in RULES.items() if rule.kind != "calls"}
+    assert kinds == {
+        "Analysts/Submit": "plans",
+        "Analysts/Plan": "plans",
+        "Analysts/Watch": "watches",
+        "Analysts/Export": "exports",
+    }

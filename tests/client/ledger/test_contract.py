@@ -17,6 +17,7 @@ from askance_client.ledger import (
     LedgerFile,
     Limits,
     Overrun,
+    Span,
     SqliteLedger,
     Standing,
     Totals,
@@ -97,6 +98,19 @@ def test_totals_are_by_study_by_day_and_for_life(ledger: Ledger) -> None:
     assert ledger.totals(STUDY, 10) == Totals(study=21, day=1, life=321, last_s=11 * DAY)
     assert ledger.totals(STUDY, 11) == Totals(study=21, day=320, life=321, last_s=11 * DAY)
     assert ledger.totals(OTHER, 12) == Totals(study=300, day=0, life=321, last_s=11 * DAY)
+
+
+def test_a_day_is_its_86_400_seconds_and_a_span_begins_at_its_own(ledger: Ledger) -> None:
+    """Charges at the last second of a day and at the first two of the next, in one span."""
+    start_s, ample = 11 * DAY, 10**9
+    limits = Limits(ample, ample, ample, Span(start_s, ample), Span(start_s, ample))
+    for number, at_s in enumerate((start_s - 1, start_s, start_s + 1), start=1):
+        commit(ledger, charge(number, 10**number)._replace(at_s=at_s), limits)
+    commit(ledger, charge(4, 10_000, study=OTHER)._replace(at_s=start_s), limits)
+    assert ledger.totals(STUDY, 10).day == 10
+    assert ledger.totals(STUDY, 11).day == 11_100
+    totals = ledger.standing(name(5), name(5), STUDY, 11, limits).totals
+    assert (totals.window, totals.epoch) == (11_100, 1_100)
 
 
 def test_the_last_second_is_the_latest_whatever_the_order(ledger: Ledger) -> None:

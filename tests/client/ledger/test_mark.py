@@ -23,6 +23,7 @@ from askance_client.ledger import (
     Overrun,
     PostingKind,
     mark_path,
+    marked,
 )
 from askance_client.ledger import mark as mark_module
 from askance_client.ledger.mark import High, Mark
@@ -301,6 +302,29 @@ def test_a_crash_while_the_first_mark_is_made_is_gone_on_from(path: Path) -> Non
     SqliteFile.create(path, KIND).close()
     Mark.create(mark_path(path), High(bytes(16), 0, bytes(32))).close()
     assert life(path) == 0
+
+
+@pytest.mark.parametrize("step", ["before the mark", "before the id"])
+def test_a_crash_while_a_new_file_gets_its_mark_is_gone_on_from(
+    path: Path, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mark is durable before the id: a file that has an id and no mark has lost one."""
+
+    def ends(*_: object) -> None:
+        raise Stopped
+
+    with monkeypatch.context() as crashing:
+        if step == "before the mark":
+            crashing.setattr(Mark, "create", ends)
+        else:
+            crashing.setattr(marked, "write_fact", ends)
+        with pytest.raises(Stopped):
+            LedgerFile.create(path)
+    assert mark_path(path).exists() == (step == "before the id")
+    assert life(path) == 0
+    spending = LedgerFile.open(path)
+    assert spend(spending, 1) == b"report 1"
+    spending.close()
 
 
 class TestAcceptLoss:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from askance_aggregator.queries import predicate
 from askance_client.codec import decode_report, digest_of
 from askance_client.device import Device, TooManyRefusals
 from askance_client.errors import InvalidParameter, StoreFailed
@@ -175,6 +176,40 @@ def test_a_decision_survives_a_restart(setup: DeviceSetup, opened: Callable[...,
     assert kept.decision is not None
     assert (kept.decision.verdict, kept.decision.why) == (Verdict.DENIED, "asks too much")
     assert kept.questions == (setup.payload(no),)
+
+
+@pytest.mark.parametrize("last", [Verdict.DENIED, Verdict.APPROVED])
+def test_the_latest_of_several_decisions_holds_after_a_restart_too(
+    setup: DeviceSetup, opened: Callable[..., Consents], last: Verdict
+) -> None:
+    consents, study = opened(), setup.study()
+    asked(setup, asking(setup, consents, study), setup.payload(study))
+    for verdict in (last, *Verdict, last):
+        known = consents.named(digest_of(study.study).hex())
+        if verdict is Verdict.APPROVED:
+            consents.approve(known, NOW, None)
+        else:
+            consents.deny(known, NOW)
+    for now in (consents, opened()):
+        found = asked(setup, asking(setup, now, study), setup.payload(study))[0]
+        assert found == ("answered" if last is Verdict.APPROVED else "NOT_APPROVED")
+
+
+def test_an_approval_that_has_ended_is_not_revived_by_a_clock_that_is_corrected(
+    setup: DeviceSetup, opened: Callable[..., Consents]
+) -> None:
+    """Decisions are held against the charge's time, which stands still meanwhile."""
+    consents, brief, other = opened(), setup.study(expires=NOW + 9 * DAY), setup.study(nonce=1)
+    device = asking(setup, consents, brief, other)
+    for study in (brief, other):
+        asked(setup, device, setup.payload(study))
+    consents.approve(consents.named(digest_of(brief.study).hex()), NOW - DAY + 30, 1)
+    consents.approve(consents.named(digest_of(other.study).hex()), NOW, None)
+    setup.now_s = NOW + 30  # the brief approval has ended
+    assert asked(setup, device, setup.payload(other))[0] == "answered"
+    setup.now_s = NOW + 29
+    tall = setup.payload(brief, predicate(setup.schema.height > 1), round_=1)
+    assert asked(setup, device, tall)[0] == "held"
 
 
 def test_an_approval_ends_and_the_study_is_asked_about_again(

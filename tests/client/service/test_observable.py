@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import secrets
+from collections.abc import Iterator
+from itertools import permutations, product
 from pathlib import Path
 
 import pytest
@@ -18,6 +21,8 @@ from askance_client.service.observable import (
     on_grid,
     ordered,
     pause_ms,
+    shuffled,
+    system_jitter,
     time_limit_ms,
 )
 
@@ -36,6 +41,27 @@ def test_batches_keep_the_order_and_leave_nothing_out() -> None:
     assert batches("abcde", 2) == [("a", "b"), ("c", "d"), ("e",)]
     assert batches("", 2) == []
     assert [connection_of(position, 3) for position in range(5)] == [0, 1, 2, 0, 1]
+
+
+def test_every_order_of_reports_is_drawn_by_as_many_draws() -> None:
+    """The 4! outcomes of the draws lead to the 4! orders, once each."""
+    found = set()
+    for drawn in product(range(4), range(3), range(2)):
+        ahead = iter(zip((3, 2, 1), drawn, strict=True))
+
+        def jitter(bound: int, ahead: Iterator[tuple[int, int]] = ahead) -> int:
+            expected, number = next(ahead)
+            assert bound == expected
+            return number
+
+        found.add(tuple(shuffled("abcd", jitter)))
+    assert found == set(permutations("abcd"))
+
+
+def test_system_jitter_includes_both_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secrets, "randbelow", lambda end: end - 1)
+    assert system_jitter(7) == 7
+    assert {system_jitter(0) for _ in range(3)} == {0}
 
 
 def test_a_wait_that_was_asked_for_is_bounded_and_spread() -> None:

@@ -27,7 +27,7 @@ def test_the_bytes_and_then_the_name_are_synced(
 def test_what_cannot_be_synced_is_not_there(
     tmp_path: Path, failing: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls = []
+    calls: list[None] = []
 
     def flush(_: int) -> None:
         calls.append(None)

@@ -70,11 +70,15 @@ def test_an_old_call_is_none(drift: int) -> None:
 
 
 def test_a_signature_is_good_for_nothing_else() -> None:
-    signed = sign_call(Call.WATCH, STUDY, KEY, NOW_S)
+    signed, of_an_epoch = (sign_call(Call.WATCH, STUDY, KEY, NOW_S, epoch) for epoch in (0, 3))
+    assert check_call(Call.WATCH, of_an_epoch, [public(KEY)], NOW_S) == public(KEY)
     others = (
         (Call.CANCEL, signed),
         (Call.WATCH, replace(signed, subject=bytes(32))),
         (Call.WATCH, replace(signed, at_unix_s=NOW_S + 1)),
+        (Call.WATCH, replace(signed, epoch=1)),
+        (Call.WATCH, replace(of_an_epoch, epoch=0)),
+        (Call.WATCH, replace(of_an_epoch, epoch=4)),
         (Call.WATCH, replace(signed, signature=bytes(64))),
     )
     for call, changed in others:

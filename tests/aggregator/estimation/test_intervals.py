@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from math import comb, log
+from math import comb, exp, log
 
 import numpy as np
 import pytest
 
 from askance_aggregator.estimation import clopper_pearson, hoeffding
+from askance_aggregator.estimation.intervals import bernstein
 
 
 def at_least(count: int, n: int, p: float) -> float:
@@ -33,3 +34,14 @@ def test_hoeffding_is_the_two_sided_bound() -> None:
     half = hoeffding(3.0, 50, 0.01)
     assert 2 * np.exp(-2 * 50 * half**2 / 9) == pytest.approx(0.01)
     assert hoeffding(1.0, 1, 2 / np.e) == pytest.approx((log(np.e) / 2) ** 0.5)
+
+
+@pytest.mark.parametrize("alpha", [0.05, 1e-6])
+@pytest.mark.parametrize(("variance", "reach"), [(0.25, 1.0), (0.01, 5.0), (9.0, 0.5)])
+def test_bernstein_is_the_half_width_that_its_inequality_gives(
+    variance: float, reach: float, alpha: float
+) -> None:
+    """Neither less, so that it holds, nor more: 2 exp(-n t^2 / (2 (v + reach t / 3))) = alpha."""
+    n = 40
+    half = bernstein(variance, reach, n, alpha)
+    assert 2 * exp(-n * half**2 / (2 * (variance + reach * half / 3))) == pytest.approx(alpha)

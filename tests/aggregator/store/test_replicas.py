@@ -198,6 +198,19 @@ def test_renewal_keeps_a_lease_and_finds_a_lost_one(
         first.close_round(STUDY, 0)
 
 
+def test_a_replica_that_has_lost_a_lease_does_not_give_it_back(
+    first: Store, second: Store, location: PostgresqlLocation
+) -> None:
+    first.add_study(STUDY, SIGNED)
+    first.replicas.acquire(STUDY)
+    expire(location)
+    assert second.replicas.acquire(STUDY)
+    first.replicas.release(STUDY)  # its own, which is another's by now
+    assert first.replicas.open_studies() == [SharedStudy(STUDY, False, False, None)]
+    assert not first.replicas.acquire(STUDY)
+    second.close_round(STUDY, 0)
+
+
 def test_a_name_is_one_processs_and_its_successor_frees_its_leases(
     first: Store, second: Store, location: PostgresqlLocation, postgresql: PostgresqlServer
 ) -> None:

@@ -17,6 +17,7 @@ from askance_aggregator.estimation import estimate
 from askance_aggregator.families import family_of, randomized_response
 from askance_aggregator.learners import (
     Allocation,
+    Answer,
     Answers,
     Batch,
     Learner,
@@ -255,6 +256,25 @@ def entered(planned: RoundPlan, *yeses: int) -> Waves:
         request = Request(bytes(32), 0, 0, YES.query, randomizer)
         waves.add([0], [request], [tally(yes, users)])
     return waves
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "enough"),
+    [
+        (0.3125, 0.6875, True),
+        (0.25, 0.6875, False),  # a whole tolerance below
+        (0.3125, 0.75, False),  # and above
+        (0.125, 0.5, False),
+        (0.5, 0.875, False),
+    ],
+)
+def test_an_answer_is_exact_enough_within_less_than_tau_on_both_sides(
+    low: float, high: float, enough: bool
+) -> None:
+    exact = Answer((0.5,), (0.3125,), (0.6875,))
+    assert exact_enough(Answer((0.5,), (low,), (high,)), Fraction(1, 4)) is enough
+    both = Answer((0.5, 0.5), (*exact.lows, low), (*exact.highs, high))
+    assert exact_enough(both, Fraction(1, 4)) is enough
 
 
 def test_a_wave_that_asks_by_another_randomizer_is_refused() -> None:

@@ -232,9 +232,10 @@ def test_verify_finds_an_edit_of_any_column(folder: Path, tmp_path: Path, run: R
     assert missed == []
 
 
-def test_an_accepted_loss_that_is_no_row_hides_nothing(folder: Path, run: Run) -> None:
+@pytest.mark.parametrize("place", [2, 3, 2**40], ids=["an answer", "the last", "no row"])
+def test_an_accepted_loss_that_is_no_row_hides_nothing(folder: Path, run: Run, place: int) -> None:
     """The number that says up to where breaks were accepted is not in the chain itself."""
-    edit(folder, "INSERT INTO facts VALUES ('accepted', ?)", (2**40).to_bytes(8, "big"))
+    edit(folder, "INSERT INTO facts VALUES ('accepted', ?)", place.to_bytes(8, "big"))
     edit(folder, "UPDATE postings SET at_s = 1 WHERE place = 2")
     code, result, _ = run("verify", str(folder))
     assert (code, result["accepted_breaks"]) == (1, 0)

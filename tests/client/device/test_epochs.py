@@ -109,6 +109,21 @@ class TestAnswers:
         ]
         assert charged == [own.epsilon, 0, own.epsilon, own.epsilon]
 
+    def test_epochs_of_one_index_and_different_lengths_share_no_answers(
+        self, own: DeviceSetup, ledger: Ledger
+    ) -> None:
+        """Index 20,000 of days is in 2024, of pairs of days in 2079."""
+        studies = [
+            own.study(nonce, repeat=Repeat(every, 1, 20_000), expires=50_000 * DAY)
+            for nonce, every in enumerate((1, 2))
+        ]
+        device = own.device(ledger=ledger, studies=studies, refresh_days=1)
+        for number, study in enumerate(studies, start=1):
+            own.now_s = number * 20_000 * DAY
+            report = own.answer(device, own.payload(study, epoch=20_000))
+            assert report.charged_nano_nats == own.epsilon
+        assert spent(ledger) == 2 * own.epsilon
+
     def test_a_stored_report_of_an_earlier_epoch_is_resent_and_costs_nothing(
         self, own: DeviceSetup, ledger: Ledger
     ) -> None:
@@ -123,12 +138,15 @@ class TestAnswers:
 
 class TestHostileAggregator:
     @pytest.mark.parametrize("forged", [-2, -1, 1, 2, 3, 4, 1 << 20, -WEEKLY.first])
+    @pytest.mark.parametrize("epoch", [WEEKLY.first, WEEKLY.first + 2])
     def test_a_forged_epoch_is_refused_and_costs_nothing(
-        self, own: DeviceSetup, ledger: Ledger, forged: int
+        self, own: DeviceSetup, ledger: Ledger, epoch: int, forged: int
     ) -> None:
+        """An epoch before or after the present one, whether the study signs it or not."""
         study = weekly(own)
         device = own.device(ledger=ledger, studies=[study], refresh_days=7)
-        payload = own.payload(study, epoch=WEEKLY.first + forged)
+        own.now_s = epoch * 7 * DAY
+        payload = own.payload(study, epoch=max(epoch + forged, 0))
         assert reason_of(own, device, payload) is Reason.WRONG_EPOCH
         assert spent(ledger) == 0
 
@@ -195,6 +213,21 @@ class TestHostileAggregator:
         over = Reason.OVER_STUDY_BUDGET
         assert outcomes == [None, None, over, None, None, over, None, over, over]
         assert spent(ledger) == 5 * own.epsilon
+
+    @pytest.mark.parametrize("days", [0, 1, 6])
+    def test_the_signed_budget_holds_over_all_days_of_an_epoch(
+        self, own: DeviceSetup, ledger: Ledger, days: int
+    ) -> None:
+        study = weekly(own, budget=own.epsilon)
+        device = own.device(ledger=ledger, studies=[study], refresh_days=7)
+        first, second, third = three_questions(own, (study, study, study), WEEKLY.first)
+        own.now_s = WEEKLY.first * 7 * DAY
+        assert own.answer(device, first).charged_nano_nats == own.epsilon
+        own.now_s += days * DAY
+        assert reason_of(own, device, second) is Reason.OVER_STUDY_BUDGET
+        own.now_s = (WEEKLY.first + 1) * 7 * DAY - 1  # its last second
+        assert reason_of(own, device, third) is Reason.OVER_STUDY_BUDGET
+        assert spent(ledger) == own.epsilon
 
 
 class TestWindows:

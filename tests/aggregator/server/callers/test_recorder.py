@@ -129,6 +129,18 @@ def test_a_change_is_made_once_per_nonce_after_a_restart_too() -> None:
     ]
 
 
+def test_a_change_that_began_has_its_end_however_many_calls_are_refused() -> None:
+    """A flood of refusals is counted in one entry; the end of a change is an entry of its own."""
+    store, key = MemoryStore(), KEYS[Role.ADMIN]
+    with served(store) as (address, study):
+        subject, data = request(Call.DELETE_REPORTS, key, study)
+        for number in range(MAX_REFUSALS + 2):
+            nonce = number.to_bytes(16, "big")
+            signed = sign_call(Call.DELETE_REPORTS, subject, key, NOW_S, body=data, nonce=nonce)
+            assert outcome(address, Call.DELETE_REPORTS, data, call_metadata(signed)) == "open"
+    assert [one.outcome for one in events(store)] == ["begun", "refused: open"] * (MAX_REFUSALS + 2)
+
+
 class FullLog(MemoryAuditLog):
     """A log on a disk that is full after a number of entries."""
 

@@ -100,6 +100,26 @@ def test_everybody_of_a_failed_commit_hears_of_it_and_the_next_goes_on(
     run(scenario())
 
 
+def test_what_is_stored_and_cannot_be_counted_is_not_acknowledged(
+    run: Run, executor: Executor
+) -> None:
+    def uncounted(_: object) -> None:
+        raise ZeroDivisionError
+
+    store = SlowStore()
+    store.let.release(10)
+
+    async def scenario() -> None:
+        commits = ReportGroupCommit(store, executor)
+        lost, good = commits.submit(message(0), uncounted), commits.submit(message(1))
+        with pytest.raises(StoreError, match="stored, and not counted"):
+            await lost
+        assert await good == [AckStatus.ACCEPTED]
+        assert store.batches == [2]
+
+    run(scenario())
+
+
 def test_any_failure_is_a_store_error(run: Run, executor: Executor) -> None:
     class Broken(MemoryStore):
         def accept(self, arrivals: Sequence[StoredReport]) -> list[AckStatus]:

@@ -16,6 +16,7 @@ from askance_aggregator.server.devices import AggregatorServer
 from askance_aggregator.store import MemoryStore, StoredReport
 from askance_client.device import Device
 from askance_client.errors import RemoteProtocolError
+from askance_client.messages import AckStatus
 from askance_client.service import Response, channel_options
 from askance_client.service.runtime import LedgerOlder
 from askance_simulation.fleets.memory_ledger import MemoryLedger
@@ -75,6 +76,27 @@ def test_nothing_of_it_is_kept_and_the_next_aggregator_is_answered(
 
     run(check_in())
     assert device.ledger.sequence == 1
+
+
+def test_its_acknowledgements_are_not_believed_either(
+    world: World, device: Device, run: Run
+) -> None:
+    """The report is kept for an aggregator that may be believed."""
+    (digest,) = (group.digest for group in world.broadcast(1).groups)
+    lie = Response(acks=((digest, AckStatus.ACCEPTED),), acknowledged_sequence=2)
+    script = Script(asking(world, 0), lie)
+
+    async def check_in() -> None:
+        async with aggregator(script) as channel:
+            runner = world.runner(0, device, channel)
+            with pytest.raises(LedgerOlder, match=r"at most 1 .* has 2"):
+                await runner.check_in_once()
+            assert runner.unacknowledged == 1
+            await runner.check_in_once()  # from here on the script is honest
+            assert runner.unacknowledged == 0
+
+    run(check_in())
+    assert len({message.reports for message in script.heard[1:3]}) == 1
 
 
 @pytest.mark.parametrize("echo", [0, 1])

@@ -186,6 +186,21 @@ def test_an_operators_days_hold_for_studies_that_sign_none(run_in: RunIn) -> Non
     run_in(scenario)
 
 
+def test_a_bound_that_the_operator_lowers_holds_for_days_that_are_signed(run_in: RunIn) -> None:
+    async def scenario(deployment: Deployment) -> None:
+        await ended(deployment, kept(60, 90))
+        assert collector(deployment).collect() == NOTHING
+        deployment.clock.advance(30 * DAY_S - 1)
+        assert collector(deployment, most=Keep(30, 40)).collect() == NOTHING
+        deployment.clock.advance(1)
+        assert collector(deployment).collect() == NOTHING
+        assert collector(deployment, most=Keep(30, 40)).collect().reports_of == 1
+        deployment.clock.advance(10 * DAY_S)
+        assert collector(deployment, most=Keep(30, 40)).collect().results_of == 1
+
+    run_in(scenario)
+
+
 def test_a_deletion_that_is_stopped_goes_on_at_the_next_start(
     run_in: RunIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:

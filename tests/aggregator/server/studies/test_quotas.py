@@ -80,6 +80,35 @@ def test_studies_per_day_are_free_again_on_the_next(run_in: RunIn) -> None:
     run_in(scenario, limits=limits(studies_per_day=2))
 
 
+def test_a_day_is_one_of_utc_and_not_the_last_24_hours(run_in: RunIn) -> None:
+    async def scenario(deployment: Deployment) -> None:
+        deployment.manager.submit(study(1))
+        await deployment.settle()
+        deployment.clock.advance(DAY_S - NOW_S % DAY_S - 1)
+        assert "got 2 with this one" in refusal(deployment, study(2))
+        deployment.clock.advance(1)  # the first second of the next day
+        deployment.manager.submit(study(2))
+        await deployment.settle()
+
+    run_in(scenario, limits=limits(studies_per_day=1))
+
+
+def test_the_epoch_under_way_counts_on_the_day_of_submission(run_in: RunIn) -> None:
+    """It began on an earlier day, and users are asked from now on."""
+    weeks = Repeat(7, 2, NOW_S // WEEK_S)
+    assert weeks.first * 7 < NOW_S // DAY_S
+
+    async def scenario(deployment: Deployment) -> None:
+        deployment.manager.submit(
+            study(1, budget_nano_nats=2 * NAT, repeat=weeks, expires_unix_s=NOW_S + 9 * WEEK_S)
+        )
+        await deployment.settle()
+        message = refusal(deployment, study(2, budget_nano_nats=2 * NAT))
+        assert "studies of 2023-11-14, got 2 more; 1 left" in message
+
+    run_in(scenario, limits=limits(day_nano_nats=3 * NAT))
+
+
 def test_epsilon_per_user_and_day(run_in: RunIn) -> None:
     async def scenario(deployment: Deployment) -> None:
         deployment.manager.submit(study(1, budget_nano_nats=2 * NAT))

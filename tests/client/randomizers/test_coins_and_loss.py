@@ -126,7 +126,17 @@ def test_what_is_no_loss_is_refused(numerator: int, denominator: int) -> None:
         PrivacyLoss(numerator, denominator)
 
 
-PARTS = ("levels", "coins", "width", "loss", "parameters", "randomize", "valid", "probability")
+PARTS = (
+    "levels",
+    "coins",
+    "draw_cost",
+    "width",
+    "loss",
+    "parameters",
+    "randomize",
+    "valid",
+    "probability",
+)
 
 
 @pytest.mark.parametrize("missing", PARTS)

@@ -333,6 +333,9 @@ class TestEnrolmentByToken:
         assert store.population() == 2
         assert store.enrol_with(devices(1, 2), TOKEN, 2) == Enrolled(0, 2)
         assert store.enrol_with(devices(3), bytes(16), 2) == Enrolled(1, 0)
+        with pytest.raises(EnrolmentRefused, match="at most 2 devices"):
+            store.enrol_with(devices(4, 5), bytes(16), 2)  # one of them would be within
+        assert store.population() == 3
 
     def test_a_known_device_keeps_its_token(self, store: Store) -> None:
         store.enrol_with(devices(1), TOKEN, 9)

@@ -348,6 +348,8 @@ class TestTokens:
         store.register.revoke_token(TOKEN)
         with pytest.raises(EnrolmentRefused, match="got a revoked one"):
             store.enrol_with(devices(8), TOKEN, 10)
+        with pytest.raises(EnrolmentRefused, match="got a revoked one"):
+            store.enrol_with(devices(7), TOKEN, 10)  # nor does it move a device to a gateway
         assert store.device(b"device 8") is None
         assert store.device(b"device 7") is not None
         assert store.register.tokens() == [TokenEntry(TOKEN, 1, 10, 2_000, revoked=True)]

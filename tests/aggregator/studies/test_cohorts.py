@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from askance_aggregator.studies import Permutation
 from askance_aggregator.studies.cohorts import Cohort, permutation_of
+from askance_aggregator.studies.results import cohort_seed
 from askance_client.errors import InvalidParameter
 
 SIZES = sorted({2**k + step for k in range(1, 17) for step in (-1, 0, 1)} | {10, 100, 1000})
@@ -18,6 +20,16 @@ SIZES = sorted({2**k + step for k in range(1, 17) for step in (-1, 0, 1)} | {10,
 
 # A study that was interrupted asks the same users after an upgrade.
 GOLDEN = [7, 5, 8, 2, 9, 6, 0, 3, 4, 1]
+
+
+def test_every_study_and_epoch_has_a_seed_of_its_own() -> None:
+    """The analyst's nonce decides it, by the study's digest; of an epoch its index as well."""
+    digest = bytes(range(32))
+    assert cohort_seed(digest) == sha256(b"askance cohorts v1\0" + digest).digest()
+    later = sha256(b"askance cohorts v1\0" + digest + (2_900).to_bytes(8, "big")).digest()
+    assert cohort_seed(digest, 2_900) == later
+    seeds = {cohort_seed(study, epoch) for study in (digest, bytes(32)) for epoch in range(3)}
+    assert len(seeds) == 6
 
 
 def in_order(permutation: Permutation) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ import pytest
 from grpc import StatusCode
 
 from askance_aggregator.server.devices import Hub, ServiceStopped, status_of
-from askance_aggregator.store import MemoryStore, SqliteStore, Store
+from askance_aggregator.store import MemoryStore, SqliteStore, Store, StoredReport
 from askance_aggregator.studies import Round, Tally
 from askance_client.codec import digest_of, encode_report
 from askance_client.device import Device
@@ -220,6 +220,37 @@ def test_a_late_report_is_told_so_and_its_charge_stands(deployment: Deployment, 
     assert deployment.report(2) == late  # the same bytes, and no second charge
     assert list(ledger.history()) == before
     assert [entry.nano_nats > 0 for entry in before] == [True]
+
+
+def test_a_report_that_is_being_stored_when_its_round_closes_is_counted(
+    deployment: Deployment, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It will be acknowledged as accepted: the round waits for the disk."""
+    begun, let = threading.Event(), threading.Event()
+    accept = deployment.store.accept
+
+    def slow(arrivals: Sequence[StoredReport]) -> list[AckStatus]:
+        begun.set()
+        assert let.wait(30)
+        return accept(arrivals)
+
+    monkeypatch.setattr(deployment.store, "accept", slow)
+
+    async def scenario() -> None:
+        async with deployment.asking() as (hub, task):
+            delivering = asyncio.ensure_future(delivered(hub, deployment, 0))
+            while not begun.is_set():
+                await asyncio.sleep(0.001)
+            deployment.clock.now_s += DEADLINE_S
+            try:
+                assert await still_open(task)
+            finally:
+                let.set()
+            assert await delivering == [AckStatus.ACCEPTED]
+            assert answered(await task) == (1, USERS)
+
+    with ThreadPoolExecutor(2) as deployment.executor:  # one of which waits for the disk
+        run(scenario())
 
 
 @pytest.mark.parametrize("with_another", [False, True], ids=["alone", "one by one"])

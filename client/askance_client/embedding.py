@@ -93,8 +93,9 @@ class DeviceClient:
       up in order, and pending writes are completed. `run`, `run_once` and `enrol` have a loop of
       their own and are refused within a running one.
     Fork: a client belongs to the process that made it. After a fork every method but `close`
-      raises `LocalProtocolError` in the child, and the parent's client is not affected. A process
-      that forks makes its clients afterwards.
+      raises `LocalProtocolError` in the child, and the parent's client is not affected: not by
+      `close`, nor by the child's end of any kind. A process that forks makes its clients
+      afterwards.
 
     Privacy: as of `Device`: every report is charged durably before it leaves, all together at most
       the policy's life budget. Records are read when a new question was decided, and for at most

@@ -3,18 +3,25 @@
 WAL and synchronous=FULL: what was committed survives a loss of power. The file is held exclusively
 while it is open, so that no second process spends or counts on its own. What is no file of the kind
 asked for is refused before anything in it is changed, and let go.
+
+A forked child has a copy of each open connection. SQLite, closing it, would fold the log into the
+file and delete it under the parent: the child never closes it, not at its end either, and never
+uses it.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sqlite3
 import tempfile
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from askance_client.durable_files import sync
 from askance_client.errors import StoreError, StoreFailed, UnsupportedStore
@@ -54,16 +61,61 @@ class FileKind:
         )
 
 
+class ProcessLock:
+    """Lock that a forked child of the process that made it is refused.
+
+    The child's copy may be held for ever, by a thread that only the parent has.
+    """
+
+    forks: ClassVar[int] = 0
+    """Forks between the first process and this one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._forks = ProcessLock.forks
+
+    @property
+    def is_own(self) -> bool:
+        """Whether this process made the lock."""
+        return self._forks == ProcessLock.forks
+
+    def acquire(self) -> None:
+        """Wait for the lock.
+
+        Raises:
+            StoreError: this process is a forked child; nothing was done.
+        """
+        if not self.is_own:
+            raise StoreError(
+                "store: expected a call in the process that opened it, got one in a forked child"
+                " of it: open it after the fork"
+            )
+        self._lock.acquire()
+
+    def release(self) -> None:
+        """Let the lock go."""
+        self._lock.release()
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
 class SqliteFile:
     """An open file of a kind; safe to share between threads."""
+
+    _open: ClassVar[weakref.WeakSet[SqliteFile]] = weakref.WeakSet()
 
     def __init__(self, connection: sqlite3.Connection, path: Path, kind: FileKind) -> None:
         """Use `create` or `open`."""
         self.connection = connection
         self._path = path
         self._kind = kind
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
         self._stuck = False  # in a transaction that could not be rolled back
+        SqliteFile._open.add(self)
 
     @classmethod
     def create(cls, path: Path, kind: FileKind) -> SqliteFile:
@@ -193,9 +245,23 @@ class SqliteFile:
         sync(path)
 
     def close(self) -> None:
-        """Close the file."""
-        with self._lock:
-            self.connection.close()
+        """Close the file; a forked child leaves it to its parent."""
+        if self.is_own:
+            with self._lock:
+                self.connection.close()
+
+    @property
+    def is_own(self) -> bool:
+        """Whether this process opened the file; False in a forked child."""
+        return self._lock.is_own
+
+    @classmethod
+    def leave_to_parent(cls) -> None:
+        """Keep the connections of a forked child's parent from being closed, by its end as well."""
+        ProcessLock.forks += 1
+        for file in cls._open:
+            # A reference that is never given back: at a process's end Python drops all others.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(file.connection))
 
     def _roll_back(self) -> None:
         try:
@@ -212,6 +278,10 @@ class SqliteFile:
                 f"{self._kind.name} {self._path}: {self._kind.undone}: expected a transaction that"
                 " was rolled back, got one still open; restart the process"
             )
+
+
+if hasattr(os, "register_at_fork"):  # Windows has none, and no fork
+    os.register_at_fork(after_in_child=SqliteFile.leave_to_parent)
 
 
 def _connect(path: Path) -> sqlite3.Connection:

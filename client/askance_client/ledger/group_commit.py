@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from askance_client.errors import StoreError
 from askance_client.ledger.marked import MarkedFile
+from askance_client.sqlite_file import ProcessLock
 
 T = TypeVar("T")
 
@@ -26,7 +27,7 @@ class GroupCommit:
 
     def __init__(self, file: MarkedFile) -> None:
         self._file = file
-        self._guard = threading.Lock()  # of the two below
+        self._guard = ProcessLock()  # of the two below
         self._waiting: list[_Step[Any]] = []
         self._led = False
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 from askance_client.errors import StoreError
 from askance_client.ledger.mark import ID_BYTES, High, Mark, mark_path
 from askance_client.ledger.postings import KIND, NO_HASH, fill_hashes
-from askance_client.sqlite_file import SqliteFile
+from askance_client.sqlite_file import ProcessLock, SqliteFile
 
 ID, GAPS, ACCEPTED = "id", "gaps", "accepted"
 """Names of facts: the file's random id; how many places have no row, by losses that the owner
@@ -36,7 +35,7 @@ class MarkedFile:
         """Use `create` or `open`."""
         self.file = file
         self._mark = mark
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
         self._behind = True  # rows may have been committed that the mark has not reached
 
     @classmethod
@@ -96,10 +95,11 @@ class MarkedFile:
             self._settle()
 
     def close(self) -> None:
-        """Close the file and the mark."""
-        with self._lock:
-            self.file.close()
-            self._mark.close()
+        """Close the file and the mark; a forked child leaves both to its parent."""
+        if self.file.is_own:
+            with self._lock:
+                self.file.close()
+                self._mark.close()
 
     def _settle(self) -> None:
         if not self._behind:

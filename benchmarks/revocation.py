@@ -30,7 +30,14 @@ from service_load import metadata, token
 from askance_aggregator.server.devices import AggregatorServer
 from askance_aggregator.store import Store, store_location
 from askance_aggregator.store.register import DeviceSelection
-from askance_client.service import SERVICE, CheckIn, encode_check_in, token_digest
+from askance_client.service import (
+    SERVICE,
+    CheckIn,
+    channel_options,
+    connections_for,
+    encode_check_in,
+    token_digest,
+)
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
@@ -46,7 +53,11 @@ async def revoke_all(store: Store, addresses: Sequence[str], devices: int) -> li
     Returns:
       The milliseconds that each stream went on.
     """
-    channels = [aio.insecure_channel(address) for address in addresses]
+    channels = [
+        aio.insecure_channel(address, options=channel_options(own_connection=True))
+        for _ in range(connections_for(-(-devices // len(addresses))))
+        for address in addresses
+    ]
     pause = random.Random(0)
     calls = []
     for ordinal in range(devices):

@@ -39,7 +39,6 @@ from askance_client.service import (
     Metadata,
     Response,
     channel_options,
-    connections_for,
     decode_gateway_response,
     decode_response,
     device_metadata,
@@ -50,6 +49,7 @@ from askance_client.service import (
 from askance_protos.v1 import exchange_pb2 as pb
 
 SHARED_CHANNELS = 8
+SHARED_STREAMS = 500  # of a shared channel; the servers of `service_server` take twice as many
 DIALLING = 200  # connections that are being made at one time
 VARIANTS = 128  # of what devices answer
 AT_WORK = 64  # unary calls at one time
@@ -131,7 +131,7 @@ async def participate(
     address: str, ordinals: range, answers: Answers, own_connections: bool, lost: dict[str, int]
 ) -> None:
     """Run every device's stream until the server ends it; failed calls are counted by status."""
-    shared = connections_for(len(ordinals), SHARED_CHANNELS)
+    shared = max(SHARED_CHANNELS, -(-len(ordinals) // SHARED_STREAMS))
     count = len(ordinals) if own_connections else shared
     channels = [
         aio.insecure_channel(address, options=channel_options(own_connection=True))

@@ -36,7 +36,7 @@ import uvloop
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from grpc import aio
 from numpy.typing import NDArray
-from service_load import gateway, token
+from service_load import SHARED_STREAMS, gateway, token
 
 from askance_aggregator.encoding import encode_request, sign_study
 from askance_aggregator.exchange import (
@@ -175,6 +175,7 @@ class Durable:
         settings = Settings(
             max_streams=max(50_000, devices),
             max_check_ins=10_000,
+            connection_streams=2 * SHARED_STREAMS,
             unproven=PeerLimits(max(1_024, devices), max(1_024, devices)),
         )
         self._server = AggregatorServer.start(self._store, settings=settings)
@@ -311,7 +312,9 @@ class Raw:
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
-        server = aio.server(options=Settings().server_options())
+        server = aio.server(
+            options=Settings(connection_streams=2 * SHARED_STREAMS).server_options()
+        )
         handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
             "CheckIn": grpc.unary_unary_rpc_method_handler(self._check_in),
             "Participate": grpc.stream_stream_rpc_method_handler(self._participate),

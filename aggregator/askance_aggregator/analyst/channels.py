@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,7 +17,15 @@ from askance_client.service import NO_PROXY
 
 _KEEPALIVE_MS = 60_000
 _REFUSED_BEFORE_ASKING = ("plan-refused", "over-user-budget", "over-quota")
+# An aggregator takes 16 calls per connection, and gRPC lets more wait without a word. A process
+# that watches many studies therefore has several connections: each is opened when others are full.
+_CONNECTIONS = 64
 _OPTIONS = [
+    (
+        "grpc.service_config",
+        json.dumps({"connectionScaling": {"maxConnectionsPerSubchannel": _CONNECTIONS}}),
+    ),
+    ("grpc.max_connections_per_subchannel_cap", _CONNECTIONS),
     ("grpc.max_receive_message_length", MAX_ANSWER_BYTES),
     ("grpc.max_send_message_length", 2 * MAX_SUBMISSION_BYTES),
     ("grpc.keepalive_time_ms", _KEEPALIVE_MS),

@@ -37,9 +37,9 @@ MAX_ENROLMENTS = 4096  # devices in one message
 MAX_ENROLMENT_TOKEN_BYTES = 1024
 MAX_KNOWN_STUDIES = 256
 MAX_REQUEST_MESSAGE_BYTES = 1024 * 1024
-# Calls that a client has at one time over one connection. An aggregator accepts twice as many; gRPC
-# lets more wait without a word, so a process that stands for more devices opens more connections.
-STREAMS_PER_CONNECTION = 500
+# Calls of a client over one connection; a process with more opens more connections. An aggregator
+# accepts twice as many: each may hold a header list of 1.4 MB, and gRPC lets more wait in silence.
+STREAMS_PER_CONNECTION = 8
 # Room for the longest request or study and all that may stand beside it.
 MAX_RESPONSE_BYTES = 4 * MAX_MESSAGE_BYTES
 

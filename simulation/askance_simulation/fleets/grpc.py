@@ -24,7 +24,12 @@ from askance_simulation.fleets.attendance import Attendance
 from askance_simulation.fleets.devices import Devices
 from askance_simulation.fleets.opened import OpenedFleet, Progress
 from askance_simulation.fleets.runners import Runners
-from askance_simulation.fleets.streams import FaultyStreams, MakeStreams, SharedStreams
+from askance_simulation.fleets.streams import (
+    STREAMS_PER_CONNECTION,
+    FaultyStreams,
+    MakeStreams,
+    SharedStreams,
+)
 
 _CONNECTIONS = 8
 _TICK_S = 0.2
@@ -96,6 +101,7 @@ def room_for(devices: int) -> Settings:
         max_streams=max(usual.max_streams, devices),
         max_members=max(usual.max_members, devices),
         max_pending=max(usual.max_pending, devices),
+        connection_streams=2 * STREAMS_PER_CONNECTION,
         unproven=PeerLimits(max(usual.unproven.calls, devices), max(usual.unproven.calls, devices)),
     )
 

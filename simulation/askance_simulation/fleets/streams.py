@@ -20,7 +20,6 @@ from askance_client.service import (
     DeviceAnswers,
     Identity,
     Multiplexer,
-    connections_for,
     gateway_metadata,
     token_digest,
 )
@@ -31,6 +30,9 @@ from askance_simulation.stream_runner import StreamRunner
 
 T = TypeVar("T")
 
+# Streams of devices over one connection. A fleet's service is its own process's and accepts more
+# of them than an aggregator does: 10,000 devices need 20 connections, not 1,250.
+STREAMS_PER_CONNECTION = 500
 _GATEWAY_ID = b"gateway"  # followed by its number: 15 bytes, where a device's id has 16
 _TOKEN_ID = bytes(16)  # of the enrolment token of all gateways
 
@@ -139,7 +141,8 @@ class StreamPerDevice:
     def __init__(self, devices: Devices, connections: int, order: Sequence[int]) -> None:
         self._devices = devices
         self._identities = _identities(len(devices))
-        self._connections = connections_for(len(devices), connections)
+        needed = -(-len(devices) // STREAMS_PER_CONNECTION)
+        self._connections = max(1, min(connections, len(devices)), needed)
         self._order = order
         self._runtimes: dict[int, Runtime] = {}  # which an absence does not end
 

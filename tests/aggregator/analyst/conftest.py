@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, AsyncExitStack, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
 import pytest
@@ -23,7 +23,7 @@ from askance_aggregator.server.studies import StudyManager, SubmissionLimits
 from askance_aggregator.store import MemoryStore
 from askance_aggregator.studies.study import Study
 from askance_client.device import Policy
-from askance_client.service import Identity, channel_options, token_digest
+from askance_client.service import Identity, channel_options, connections_for, token_digest
 from askance_simulation.fleets import Devices
 from askance_simulation.populations import Population, masked_parity
 from askance_simulation.randomness.coins import SeededCoins
@@ -132,9 +132,15 @@ def _answering(
     fleet = Devices(population, policy, SeededCoins(Seed.of(1)), now_s)
 
     async def serve() -> None:
-        async with aio.insecure_channel(server.address, options=channel_options()) as channel:
+        async with AsyncExitStack() as held:
+            channels = [
+                await held.enter_async_context(
+                    aio.insecure_channel(server.address, channel_options(own_connection=True))
+                )
+                for _ in range(connections_for(len(identities)))
+            ]
             runners = [
-                StreamRunner(fleet[n], one, channel).participate()
+                StreamRunner(fleet[n], one, channels[n % len(channels)]).participate()
                 for n, one in enumerate(identities)
             ]
             await asyncio.gather(*runners)

@@ -16,7 +16,7 @@ _KEEPALIVE_MS = 60_000
 _KEEPALIVE_TIMEOUT_MS = 20_000
 # gRPC resets streams at random as a connection nears its limit, and counts streams that have ended
 # until their handlers have: what clients keep to is half of it.
-_STREAMS = 2
+_CONNECTION_STREAMS = 2 * STREAMS_PER_CONNECTION
 _FOREVER_MS = 2**31 - 1  # how gRPC writes no limit
 
 
@@ -32,6 +32,8 @@ class Settings:
       max_pending: calls that gRPC has received and the service has not yet taken up. gRPC's own
         limit rejects calls silently above 1,000, which a fleet that connects at once passes.
       max_connections: at one time; gRPC closes one more as soon as it is made.
+      connection_streams: streams open at one time on one connection. Each may hold a header list,
+        which gRPC keeps in 115 bytes per byte that was sent.
       unproven: limits on calls whose caller has not proved an identity.
       handshake_s: how long a connection may take until it speaks HTTP/2, TLS included.
       first_message_s: how long the first message of a call may take, after its metadata.
@@ -48,6 +50,7 @@ class Settings:
     max_check_ins: int = 1_000
     max_pending: int = 100_000
     max_connections: int = 60_000
+    connection_streams: int = _CONNECTION_STREAMS
     unproven: PeerLimits = field(default_factory=lambda: PeerLimits(1_024, 256))
     handshake_s: float = 10.0
     first_message_s: float = 5.0
@@ -65,6 +68,7 @@ class Settings:
             self.max_pending,
             self.check_in_every_ms,
             self.max_connections,
+            self.connection_streams,
             self.retry_ms,
         )
         if least < 1:
@@ -80,7 +84,7 @@ class Settings:
             ("grpc.server.max_pending_requests_hard_limit", self.max_pending),
             ("grpc.max_receive_message_length", MAX_REQUEST_MESSAGE_BYTES),
             ("grpc.max_send_message_length", _MAX_SEND_BYTES),
-            ("grpc.max_concurrent_streams", _STREAMS * STREAMS_PER_CONNECTION),
+            ("grpc.max_concurrent_streams", self.connection_streams),
             ("grpc.max_allowed_incoming_connections", self.max_connections),
             ("grpc.server_handshake_timeout_ms", _ms(self.handshake_s)),
             ("grpc.max_connection_idle_ms", _ms(self.idle_s)),

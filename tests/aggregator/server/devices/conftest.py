@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, TypeVar
 
 import pytest
@@ -35,6 +35,7 @@ from askance_client.service import (
     Identity,
     Metadata,
     channel_options,
+    connections_for,
     device_metadata,
     token_digest,
 )
@@ -230,9 +231,15 @@ def server(store: MemoryStore, settings: Settings) -> Any:
 async def _participating(
     world: World, address: str, devices: Sequence[Device], **options: Any
 ) -> AsyncIterator[list[StreamRunner]]:
-    async with aio.insecure_channel(address, options=channel_options()) as channel:
+    async with AsyncExitStack() as held:
+        channels = [
+            await held.enter_async_context(
+                aio.insecure_channel(address, options=channel_options(own_connection=True))
+            )
+            for _ in range(connections_for(len(devices)))
+        ]
         runners = [
-            world.runner(ordinal, device, channel, **options)
+            world.runner(ordinal, device, channels[ordinal % len(channels)], **options)
             for ordinal, device in enumerate(devices)
         ]
         tasks = [asyncio.ensure_future(runner.participate()) for runner in runners]

@@ -115,6 +115,30 @@ def test_members_answer_as_devices_of_their_own_would(
     file.close()
 
 
+def test_many_members_check_in_at_one_time(
+    world: Any, store: MemoryStore, server: AggregatorServer, run: Any
+) -> None:
+    """More calls at one time than a connection has streams: the others wait for no connection."""
+    members = 100
+    world.enrol(store, members)
+    notes = Notes()
+    ledgers = [MemoryLedger() for _ in range(members)]
+
+    async def serve() -> Any:
+        asking = asyncio.to_thread(
+            server.fleet.ask, world.broadcast(members), world.accounts(members)
+        )
+        asked = asyncio.ensure_future(asking)
+        await until(lambda: len(server.hub.rounds()) == 1)
+        outcome = await gateway(world, server.address, notes, ledgers).check_in_once()
+        (tally,) = await asked
+        return outcome, tally
+
+    outcome, tally = run(serve())
+    assert (outcome.answered, outcome.failures) == (members, {})
+    assert tally.answered == members
+
+
 def test_a_ledger_that_cannot_keep_anything_stops_its_own_member_until_it_can(
     world: Any, store: MemoryStore, server: AggregatorServer, run: Any
 ) -> None:

@@ -120,8 +120,39 @@ def test_a_process_opens_as_many_connections_as_its_streams_need(
 
 
 def test_an_aggregator_takes_twice_as_many_streams_as_a_client_opens() -> None:
-    options = dict(Settings().server_options())
-    assert options["grpc.max_concurrent_streams"] == 2 * STREAMS_PER_CONNECTION
+    assert dict(Settings().server_options())["grpc.max_concurrent_streams"] == 16
+    assert STREAMS_PER_CONNECTION == 8
+
+
+@pytest.mark.parametrize("streams", [1, 7])
+def test_a_service_of_ones_own_may_take_other_numbers_of_streams(streams: int) -> None:
+    options = dict(Settings(connection_streams=streams).server_options())
+    assert options["grpc.max_concurrent_streams"] == streams
+
+
+def test_a_seventeenth_stream_of_one_connection_waits_until_one_ends(
+    world: World, store: MemoryStore, run: Run
+) -> None:
+    """1,000 streams of one connection, each with 12,000 fields, held 1.4 GB."""
+    world.enrol(store, 17)
+
+    async def scenario(server: AggregatorServer) -> None:
+        async with aio.insecure_channel(server.address, channel_options()) as channel:
+            dial: Any = channel.stream_stream(f"/{SERVICE}/Participate")
+            held = []
+            for ordinal in range(16):  # one after the other: near its limit gRPC resets bursts
+                held.append(dial(metadata=world.metadata(ordinal)))
+                await held[-1].initial_metadata()
+            late = dial(metadata=world.metadata(16))
+            answered = asyncio.ensure_future(late.initial_metadata())
+            await asyncio.wait([answered], timeout=0.3)
+            assert not answered.done()
+            held[0].cancel()
+            await answered
+            late.cancel()
+
+    with AggregatorServer.start(store) as server:
+        run(scenario(server))
 
 
 def test_every_limit_on_connections_reaches_grpc() -> None:
@@ -147,11 +178,12 @@ def test_silent_streams_without_credentials_lock_out_no_device(
             aio.insecure_channel(server.address) as honest,
         ):
             dial: Any = hostile.stream_stream(f"/{SERVICE}/Participate")
-            silent = [dial() for _ in range(50)]
-            codes = await asyncio.gather(*(stream.code() for stream in silent))
-            assert set(codes) == {grpc.StatusCode.FAILED_PRECONDITION}
+            for _ in range(7):  # 56 in all, as many at one time as a client may have
+                silent = [dial() for _ in range(STREAMS_PER_CONNECTION)]
+                codes = await asyncio.gather(*(stream.code() for stream in silent))
+                assert set(codes) == {grpc.StatusCode.FAILED_PRECONDITION}
             unknown = device_metadata(Identity(b"nobody", bytes(32)))
-            silent = [dial(metadata=unknown) for _ in range(50)]
+            silent = [dial(metadata=unknown) for _ in range(STREAMS_PER_CONNECTION)]
             stream: Any = honest.stream_stream(f"/{SERVICE}/Participate")(
                 metadata=world.metadata(0)
             )

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import pytest
 from grpc import aio
 
-from askance_aggregator.server.devices import AggregatorServer
+from askance_aggregator.server.devices import AggregatorServer, Settings
 from askance_aggregator.store import SqliteStore
 from askance_aggregator.studies import Tally
-from askance_client.service import STREAMS_PER_CONNECTION, channel_options
+from askance_client.service import channel_options
 
 if TYPE_CHECKING:
     from tests.aggregator.server.devices.conftest import World
 
 USERS = 10_000
-CONNECTIONS = USERS // STREAMS_PER_CONNECTION
+CONNECTIONS = 20  # a descriptor at both ends of each
 
 
 @pytest.mark.slow
@@ -52,7 +52,8 @@ def test_ten_thousand_devices_answer_a_broadcast(world: World, tmp_path: Path) -
             await channel.close()
         return tallies
 
-    with AggregatorServer.start(store) as server:
+    settings = Settings(connection_streams=2 * USERS // CONNECTIONS)
+    with AggregatorServer.start(store, settings=settings) as server:
         playing = asyncio.run_coroutine_threadsafe(scenario(server), server.loop)
         tallies = playing.result(240)
     store.close()

@@ -254,3 +254,47 @@ except Exception as error:
     )
     assert (done.returncode, done.stdout) == (-signal.SIGKILL, "0\n"), done.stderr
     assert count_answers(path) == 2
+
+
+def test_threads_charge_while_children_come_and_go(tmp_path: Path) -> None:
+    """Eight threads print each charge after its commit; children end; the process is killed."""
+    program = f"""
+import os, sys, threading
+from pathlib import Path
+path = Path(sys.argv[1])
+{OPEN["ledger"]}
+def charge(first):
+    for n in range(first, first + 1000):
+        write(n)
+        os.write(1, b"%d\\n" % n)
+for first in range(0, 8000, 1000):
+    threading.Thread(target=charge, args=(first,), daemon=True).start()
+for ending in (0, 1, 2) * 3:
+    if child := os.fork():
+        os.waitpid(child, 0)
+    elif ending == 0:
+        sys.exit(0)
+    elif ending == 1:
+        opened.close()
+        sys.exit(0)
+    else:
+        os._exit(0)
+os.kill(os.getpid(), 9)
+"""
+    path = tmp_path / "ledger.sqlite"
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(path)],
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    printed = {int(line) for line in done.stdout.split("\n")[:-1]}
+    assert len(printed) > 8
+    ledger = LedgerFile.open(path)
+    charged = {int.from_bytes(one.charge.request_digest, "big") for one in ledger.answers()}
+    ledger.close()
+    assert printed <= charged
+    assert len(charged - printed) <= 8  # each thread may have been killed between the two

@@ -1,4 +1,4 @@
-"""Numbers given to a learner, as exact fractions, and their canonical text."""
+"""Numbers that callers give, checked and exact, and their canonical text."""
 
 from __future__ import annotations
 
@@ -101,3 +101,10 @@ def _decimal(value: Decimal) -> Fraction:
     if not value.is_finite() or (value and abs(value.adjusted()) > _MAX_DECADES):
         raise ValueError
     return Fraction(value)
+
+
+def at_least_one(value: object) -> int:
+    """Check that a value is a whole number of 1 or more, and return it."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InvalidParameter(f"expected a whole number of 1 or more, got {value_text(value)}")
+    return value

@@ -14,6 +14,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from askance_client.addresses import Address
+from askance_client.cli.counters import a_counter
 from askance_client.cli.event_log import Journal
 from askance_client.cli.explaining import explain
 from askance_client.cli.home import DeviceHome
@@ -121,6 +122,8 @@ class DeviceClient:
       check_s: seconds between two looks at the conditions and at held studies, 1 or more.
       release_ms: reports leave at a multiple of this many milliseconds after their requests.
       longest_wait_s: between two tries to reach the aggregator.
+      counter: a file on another volume, or command:WORDS, that finds a folder that was put back
+        whole (see `counter` in `device.toml`); None: none.
 
     Raises:
       InvalidParameter: a bad address, no way to keep the connection secret, or a policy that
@@ -144,8 +147,10 @@ class DeviceClient:
         check_s: int = _CHECK_S,
         release_ms: int = _RELEASE_MS,
         longest_wait_s: int = _LONGEST_WAIT_S,
+        counter: Path | str | None = None,
     ) -> None:
         self._home = DeviceHome(Path(folder))
+        self._counter = None if counter is None else a_counter(str(counter), Path(folder))
         self._certificate = CertificateFile(self._home.certificate_path, system_now_s)
         self._address = Address.of(aggregator)
         self._ca = None if ca is None else Path(ca)
@@ -343,7 +348,7 @@ class DeviceClient:
         bound = binding(self._source.naming, self._schema)
         if not self._home.configuration.exists():
             DeviceHome.create(self._home.folder, _CONFIGURATION, bound)
-        file, coins = self._home.bound(bound), SystemCoins()
+        file, coins = self._home.bound(bound, self._counter), SystemCoins()
         try:
             gateway = Gateway(
                 roster.at_work(self._home.secret(), file, coins, self._journal.source_failed),

@@ -18,15 +18,13 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from askance_client.durable_files import sync
 from askance_client.errors import StoreError, StoreFailed, UnsupportedStore
-
-_PAGES = 512  # that a copy takes at a time: 2 MiB, some 2 ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +111,7 @@ class SqliteFile:
         self.connection = connection
         self._path = path
         self._kind = kind
-        self._lock = ProcessLock()
+        self.lock = ProcessLock()  # held in every step
         self._stuck = False  # in a transaction that could not be rolled back
         SqliteFile._open.add(self)
 
@@ -192,7 +190,7 @@ class SqliteFile:
         Raises:
             StoreError: the file cannot be read, or holds a transaction that was not rolled back.
         """
-        with self._lock:
+        with self.lock:
             self._check_usable()
             try:
                 yield self.connection
@@ -209,7 +207,7 @@ class SqliteFile:
             StoreError: nothing was made durable, or the file holds a transaction that was not
                 rolled back.
         """
-        with self._lock:
+        with self.lock:
             self._check_usable()
             try:
                 self.connection.execute("BEGIN IMMEDIATE")
@@ -224,36 +222,16 @@ class SqliteFile:
                 self._roll_back()
                 raise
 
-    def copy_to(self, path: Path, pause: Callable[[], None]) -> None:
-        """Copy the file to a new one, as it is at the end; transactions pass in between.
-
-        Args:
-            path: the new file.
-            pause: lets other threads in, after every two mebibytes.
-
-        Raises:
-            StoreError: it cannot be copied.
-        """
-
-        def others(*_: int) -> None:
-            self._lock.release()
-            pause()
-            self._lock.acquire()
-
-        with self.reading() as connection, closing(sqlite3.connect(path)) as target:
-            connection.backup(target, pages=_PAGES, progress=others)
-        sync(path)
-
     def close(self) -> None:
         """Close the file; a forked child leaves it to its parent."""
         if self.is_own:
-            with self._lock:
+            with self.lock:
                 self.connection.close()
 
     @property
     def is_own(self) -> bool:
         """Whether this process opened the file; False in a forked child."""
-        return self._lock.is_own
+        return self.lock.is_own
 
     @classmethod
     def leave_to_parent(cls) -> None:

@@ -134,13 +134,6 @@ def a_text(value: object) -> str:
     return value
 
 
-def at_least_one(value: object) -> int:
-    """Check that a value is a whole number of 1 or more, and return it."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InvalidParameter(f"expected a whole number of 1 or more, got {value_text(value)}")
-    return value
-
-
 def true_or_false(value: object) -> bool:
     """Check that a value is true or false, and return it."""
     if not isinstance(value, bool):

@@ -27,7 +27,7 @@ from askance_client.accounting import LEAST_LOSS
 from askance_client.codec import decode_report, digest_of, parse
 from askance_client.device import Device, Examiner, Policy
 from askance_client.errors import RemoteProtocolError
-from askance_client.ledger import MAX_ANSWERS, Ledger, SqliteLedger
+from askance_client.ledger import MAX_ANSWERS, Ledger, LedgerFile
 from askance_client.messages import Reason, Refusal, Report, StudyTerms
 from askance_client.queries import (
     Bit,
@@ -112,7 +112,7 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
     if request.param == "memory":
         yield MemoryLedger()
         return
-    ledger = SqliteLedger.create(tmp_path / "ledger.sqlite")
+    ledger = LedgerFile.create(tmp_path / "ledger.sqlite").ledger()
     yield ledger
     ledger.close()
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from askance_aggregator.numbers import at_least_one
 from askance_client.errors import InvalidParameter
 from askance_client.printable import unknown_text, value_text
-from askance_client.toml_tables import TomlTable, a_text, at_least_one, texts, true_or_false
+from askance_client.toml_tables import TomlTable, a_text, texts, true_or_false
 
 
 @pytest.mark.parametrize(

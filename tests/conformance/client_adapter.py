@@ -33,7 +33,7 @@ from askance_client.codec import (
 from askance_client.codec.exchange import study_of
 from askance_client.device import Device, Examiner, Policy
 from askance_client.errors import InvalidParameter, InvalidQuery, RemoteProtocolError
-from askance_client.ledger import SqliteLedger
+from askance_client.ledger import LedgerFile
 from askance_client.messages import Refusal, SignedStudy
 from askance_client.queries import Query, QueryKind, Schema
 from askance_client.randomizers import Randomizer, round_to_levels
@@ -259,7 +259,7 @@ class Script:
     def __init__(self, given: Json, folder: Path) -> None:
         self._given, self._path = given, folder / "ledger.sqlite"
         self._coins, self._now_s = GivenCoins(), 0
-        self._ledger = SqliteLedger.create(self._path)
+        self._ledger = LedgerFile.create(self._path).ledger()
         self._device = self._started()
 
     def _started(self) -> Device:
@@ -308,7 +308,7 @@ class Script:
 
     def _restart(self, step: Json) -> Json:
         self._ledger.close()
-        self._ledger = SqliteLedger.open(self._path)
+        self._ledger = LedgerFile.open(self._path).ledger()
         self._device = self._started()
         return {}
 

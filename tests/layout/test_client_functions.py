@@ -12,7 +12,6 @@ ELSEWHERE = {
     "__init__.py __getattr__": "Python calls it",
     "cli/record_settings.py an_origin": "cli/device.py loads it by the text of its name",
     "embedding.py outside_hours": "an application calls it",
-    "toml_tables.py at_least_one": "belongs to the readers of values of a TOML table",
 }
 
 

@@ -217,8 +217,8 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
             "expected the study that was charged, found another",
         },
         "client/askance_client/ledger/marked.py": {
-            "expected its own mark, found another ledger's",
-            "expected row {} to be the one that its mark has, found another",
+            "expected its own {}, found another ledger's",
+            "expected row {} to be the one that its {} has, found another",
         },
     },
     "what stands in a file of another kind, perhaps of records; its path is shown": {

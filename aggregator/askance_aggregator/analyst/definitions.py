@@ -44,6 +44,7 @@ from typing import Any, TypeVar
 from askance_aggregator.analyst.file_kinds import read_study_table
 from askance_aggregator.analyst.submission import DEFAULT_DAYS, Every, terms_of_submission
 from askance_aggregator.learners import Learner, find
+from askance_aggregator.numbers import at_least_one
 from askance_aggregator.store import TaggedPopulation
 from askance_aggregator.store.register import checked_tags
 from askance_aggregator.studies.keep import UNLIMITED, Keep
@@ -54,7 +55,7 @@ from askance_client.messages import StudyTerms
 from askance_client.printable import value_text
 from askance_client.queries import Schema
 from askance_client.records import schema_from_table, schema_from_toml
-from askance_client.toml_tables import TomlTable, a_number_of_days, a_text, at_least_one
+from askance_client.toml_tables import TomlTable, a_number_of_days, a_text
 
 _BETA: Epsilon = "0.01"
 _CONFIDENCE: Epsilon = "0.95"

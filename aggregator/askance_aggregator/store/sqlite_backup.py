@@ -24,7 +24,25 @@ from askance_client.sqlite_file import SqliteFile
 
 SQLITE = "sqlite"
 _PART = "store.sqlite"
+_PAGES = 512  # that a copy takes at a time: 2 MiB, some 2 ms
 _YIELD_S = 0.0005  # a lock is not handed over: a thread that waits for it has to be let in
+
+
+def _copy(file: SqliteFile, path: Path) -> None:
+    """Copy an open file to a new one, as it is at the end; transactions pass in between.
+
+    Raises:
+        StoreError: it cannot be copied.
+    """
+
+    def others(*_: int) -> None:
+        file.lock.release()
+        time.sleep(_YIELD_S)
+        file.lock.acquire()
+
+    with file.reading() as connection, closing(sqlite3.connect(path)) as target:
+        connection.backup(target, pages=_PAGES, progress=others)
+    sync(path)
 
 
 def back_up_sqlite(file: SqliteFile, path: Path, now_s: int) -> Manifest:
@@ -41,7 +59,7 @@ def back_up_sqlite(file: SqliteFile, path: Path, now_s: int) -> Manifest:
     try:
         with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as folder:
             image = Path(folder) / _PART
-            file.copy_to(image, lambda: time.sleep(_YIELD_S))
+            _copy(file, image)
             with closing(sqlite3.connect(image)) as copied:
                 (devices,) = copied.execute("SELECT count(*) FROM devices").fetchone()
                 (studies,) = copied.execute("SELECT count(*) FROM studies").fetchone()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from askance_client.accounting import parse_epsilon
 from askance_client.addresses import Address
+from askance_client.cli.counters import OwnCounter, a_counter
 from askance_client.cli.record_settings import RecordSettings, record_settings
 from askance_client.device import Policy
 from askance_client.errors import InvalidParameter
@@ -48,6 +49,7 @@ class DeviceConfiguration:
       longest_wait_s: between two tries to reach the aggregator.
       rule: what holds for a study on which the owner has not decided.
       consent_days: an approval holds for so many days; None: until the study expires.
+      counter: outside the folder, raised after every commit; None: the mark alone is compared.
     """
 
     path: Path
@@ -60,6 +62,7 @@ class DeviceConfiguration:
     longest_wait_s: int = _LONGEST_WAIT_S
     rule: ConsentRule = ConsentRule.PINNED
     consent_days: int | None = None
+    counter: OwnCounter | None = None
 
 
 def read_configuration(path: Path) -> DeviceConfiguration:
@@ -82,6 +85,7 @@ def configuration_in(given: TomlTable, path: Path) -> DeviceConfiguration:
     folder = path.parent
     address = given.need("aggregator", an_address)
     ca = given.get("ca", a_text)
+    counter = given.get("counter", lambda value: a_counter(a_text(value), folder))
     plaintext = given.get("plaintext", true_or_false) or False
     policy = given.need_table("policy")
     allowed = _policy(policy)
@@ -105,6 +109,7 @@ def configuration_in(given: TomlTable, path: Path) -> DeviceConfiguration:
         longest,
         rule,
         consent_days,
+        counter,
     )
 
 

@@ -199,8 +199,9 @@ def _ledger(home: DeviceHome, configuration: DeviceConfiguration) -> str:
         raise _Wrong(
             "not checked, because the records cannot be read", _ADVICE["records"]
         ) from None
-    home.bound(binding).close()  # opens it, with chain and mark
-    return "whole, and bound to these records"
+    home.bound(binding, configuration.counter).close()  # opens it, with chain, mark and counter
+    counted = "" if configuration.counter is None else ", not behind its counter"
+    return f"whole{counted}, and bound to these records"
 
 
 def _clock(home: DeviceHome, now_s: int) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from askance_client.cli.counters import OwnCounter
 from askance_client.durable_files import write_new
 from askance_client.errors import StoreError
 from askance_client.ledger import LedgerFile
@@ -94,27 +95,31 @@ class DeviceHome:
                 f"device {self.folder}: expected a sound {_IDENTITY}, got a damaged one"
             ) from (None)
 
-    def ledgers(self) -> LedgerFile:
+    def ledgers(self, counter: OwnCounter | None = None) -> LedgerFile:
         """The ledgers, opened; the caller closes them.
+
+        Args:
+          counter: the counter outside the folder; None: there is none, or nothing is charged.
 
         Raises:
           StoreError: missing, damaged, newer or in use (see `LedgerFile.open`).
         """
-        return LedgerFile.open(self.ledger_path)
+        return LedgerFile.open(self.ledger_path, counter)
 
-    def bound(self, binding: Mapping[str, str]) -> LedgerFile:
+    def bound(self, binding: Mapping[str, str], counter: OwnCounter | None = None) -> LedgerFile:
         """Open the ledgers for use with a configuration; the caller closes them.
 
         Ledgers that are not bound yet are bound to `binding`, durably.
 
         Args:
           binding: how the configuration names members (see `naming.binding`).
+          counter: the counter outside the folder; None: there is none.
 
         Raises:
           StoreError: as of `ledgers`; or the ledgers are bound to other texts, or not bound though
             there are charges; nothing was changed.
         """
-        file = self.ledgers()
+        file = self.ledgers(counter)
         try:
             wrong = mismatches(file.bind(binding), binding)
             if wrong:

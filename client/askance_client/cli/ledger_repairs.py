@@ -9,9 +9,10 @@ import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 
+from askance_client.cli.counters import OwnCounter, replace_mark
 from askance_client.errors import StoreError
 from askance_client.ledger.contract import Charge
-from askance_client.ledger.mark import High, Mark, mark_path
+from askance_client.ledger.mark import High, mark_path
 from askance_client.ledger.marked import (
     ACCEPTED,
     GAPS,
@@ -38,12 +39,18 @@ Member = tuple[str, bytes]
 
 
 def accept_loss(
-    path: Path, members: Iterable[Member], life_nano_nats: int, now_s: int, *, everyone: bool
+    path: Path,
+    members: Iterable[Member],
+    life_nano_nats: int,
+    now_s: int,
+    *,
+    everyone: bool,
+    counter: OwnCounter | None = None,
 ) -> int:
     """Charge what is left of the life budget, since rows of the ledger may be lost.
 
     Sequence numbers skip `LOSS_STEP`, so that no honest aggregator has acknowledged a higher one. A
-    mark that was missing, or ahead of the file, is made anew.
+    mark or a counter that was missing, or ahead of the file, is made anew or passed.
 
     Args:
         path: the ledger file.
@@ -51,26 +58,28 @@ def accept_loss(
         life_nano_nats: the life budget of each.
         now_s: the time, in Unix seconds.
         everyone: True if the members that the file knows are concerned as well; they are whenever
-            the file is older than its mark.
+            the file is older than its mark or counter.
+        counter: the counter outside the folder; None: there is none.
 
     Returns:
         The number of members charged.
 
     Raises:
-        StoreError: no file, damaged, in use, or the disk refuses; or the file is older than its
-            mark and not everyone is to be charged. Nothing was charged then.
+        StoreError: no file, damaged, in use, or the disk or the counter refuses; or the file is
+            older than its mark or counter and not everyone is to be charged. Nothing was charged
+            then.
     """
     if everyone and mark_path(path).exists() and not path.exists():
         SqliteFile.create(path, KIND).close()  # all of it was lost, and only the mark is left
     try:
-        marked = MarkedFile.open(path)
+        marked = MarkedFile.open(path, counter)
     except LedgerBehind:
         if not everyone:
             raise StoreError(
                 f"ledger {path}: expected all members to be charged, since the file is older than"
                 " its mark, got one member"
             ) from None
-        return _accept_behind(path, members, life_nano_nats, now_s)
+        return _accept_behind(path, members, life_nano_nats, now_s, counter)
     try:
         with marked.transaction() as connection:
             return _charge_whole(connection, members, life_nano_nats, now_s, everyone=everyone)
@@ -78,12 +87,13 @@ def accept_loss(
         marked.close()
 
 
-def repair_clock(path: Path, now_s: int) -> int:
+def repair_clock(path: Path, now_s: int, counter: OwnCounter | None = None) -> int:
     """Believe the clock again, for all members whose last charge is later than now.
 
     Args:
         path: the ledger file.
         now_s: the time, in Unix seconds.
+        counter: the counter outside the folder; None: there is none.
 
     Returns:
         The number of members concerned.
@@ -91,7 +101,7 @@ def repair_clock(path: Path, now_s: int) -> int:
     Raises:
         StoreError: the file cannot be used; nothing was changed.
     """
-    marked = MarkedFile.open(path)
+    marked = MarkedFile.open(path, counter)
     try:
         with marked.transaction() as connection:
             late = connection.execute(
@@ -102,31 +112,43 @@ def repair_clock(path: Path, now_s: int) -> int:
             ).fetchall()
             for (name,) in late:
                 member = (name, _enrolment(connection, name))
-                _append(connection, member, PostingKind.CLOCK, now_s, 0)
+                repaired = Charge(b"", b"", b"", now_s, 0, b"")
+                _append(connection, member, PostingKind.CLOCK, repaired)
             return len(late)
     finally:
         marked.close()
 
 
-def _accept_behind(path: Path, members: Iterable[Member], life_nano_nats: int, now_s: int) -> int:
-    """Accept the loss of a file that its mark does not fit, and make the mark anew.
+def _accept_behind(
+    path: Path,
+    members: Iterable[Member],
+    life_nano_nats: int,
+    now_s: int,
+    counter: OwnCounter | None,
+) -> int:
+    """Accept the loss of a file that its mark or counter does not fit, and make both anew.
 
-    A crash between the two leaves a file with a new id beside the old mark, which is refused as
-    before: accepting the loss once more charges nothing more.
+    A crash in between leaves a file with a new id beside an old mark or counter, which is refused
+    as before: accepting the loss once more charges nothing more.
     """
+    counted = 0 if counter is None else counter.read()
     file = SqliteFile.open(path, KIND)
     try:
         fresh = fresh_id()
         with file.transaction() as connection:
             if read_fact(connection, ID) is None:  # a copy from before the marks
                 fill_hashes(connection)
-            charged = _charge_whole(connection, members, life_nano_nats, now_s, everyone=True)
+            charged = _charge_whole(
+                connection, members, life_nano_nats, now_s, everyone=True, after=counted
+            )
             place, chained = read_tip(connection)
             (count,) = connection.execute("SELECT count(*) FROM postings").fetchone()
             write_fact(connection, ID, fresh)
             write_fact(connection, GAPS, (place - count).to_bytes(8, "big"))
             write_fact(connection, ACCEPTED, place.to_bytes(8, "big"))
-        Mark.replace(mark_path(path), High(fresh, place, chained))
+        replace_mark(mark_path(path), High(fresh, place, chained))
+        if counter is not None:
+            counter.replace(High(fresh, place, chained))
     finally:
         file.close()
     return charged
@@ -139,6 +161,7 @@ def _charge_whole(
     now_s: int,
     *,
     everyone: bool,
+    after: int = 0,
 ) -> int:
     concerned = dict(members)
     if everyone:
@@ -149,18 +172,18 @@ def _charge_whole(
             "SELECT coalesce(sum(nano_nats), 0) FROM postings WHERE member = ?", (name,)
         ).fetchone()
         left = max(0, life_nano_nats - spent)
-        _append(connection, (name, enrolment), PostingKind.LOSS, now_s, left)
+        loss = Charge(b"", b"", b"", now_s, left, b"")
+        _append(connection, (name, enrolment), PostingKind.LOSS, loss, after)
     return len(concerned)
 
 
 def _append(
-    connection: sqlite3.Connection, member: Member, kind: PostingKind, now_s: int, nano_nats: int
+    connection: sqlite3.Connection, member: Member, kind: PostingKind, event: Charge, after: int = 0
 ) -> None:
     name, enrolment = member
     last, before = last_of_chain(connection, name, enrolment)
     step = LOSS_STEP if kind is PostingKind.LOSS else 1
-    event = Charge(b"", b"", b"", now_s, nano_nats, b"")
-    append(connection, name, enrolment, last + step, before, kind, event, b"")
+    append(connection, name, enrolment, last + step, before, kind, event, b"", after)
 
 
 def _enrolment(connection: sqlite3.Connection, member: str) -> bytes:

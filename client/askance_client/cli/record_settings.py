@@ -94,7 +94,7 @@ def an_origin(text: str) -> Origin:
         case "url":
             return Origin(word, (an_endpoint(text),))
         case "command":
-            return Origin(word, _words(where))
+            return Origin(word, command_words(where))
         case _:
             return Origin(word, (where,))
 
@@ -124,13 +124,21 @@ def a_row(value: object) -> int:
     return value
 
 
-def _words(text: str) -> tuple[str, ...]:
+def command_words(text: str) -> tuple[str, ...]:
+    """Split a command's text into words, as a shell does.
+
+    Raises:
+      InvalidParameter: no word, or an open quotation.
+    """
     try:
-        return tuple(shlex.split(text))
+        words = tuple(shlex.split(text))
     except ValueError as error:
         raise InvalidParameter(
             f"expected a command's words, got {value_text(text)}: {error}"
         ) from None
+    if not words:
+        raise InvalidParameter("expected a command's words, got none")
+    return words
 
 
 def _origin(table: TomlTable) -> Origin:

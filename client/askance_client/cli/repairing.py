@@ -47,10 +47,12 @@ def accept(home: DeviceHome, path: Path, arguments: argparse.Namespace) -> dict[
             raise InvalidParameter(
                 f"--device-id: expected the device id of a member, got {device.hex()}"
             )
-    life = configuration.policy.life_nano_nats
+    life, counter = configuration.policy.life_nano_nats, configuration.counter
     whom = "all members" if device is None else f"device {device.hex()}"
     _confirm(arguments, _LOSS.format(life=format_nats(life), whom=whom))
-    charged = accept_loss(home.ledger_path, members, life, system_now_s(), everyone=device is None)
+    charged = accept_loss(
+        home.ledger_path, members, life, system_now_s(), everyone=device is None, counter=counter
+    )
     return {"members": charged, "life_nano_nats": life}
 
 
@@ -60,12 +62,13 @@ def tell_accept(result: dict[str, Any]) -> str:
     return f"loss accepted: the life budget of {life} nats is spent, members: {result['members']}"
 
 
-def repair(home: DeviceHome, _: Path, arguments: argparse.Namespace) -> dict[str, Any]:
+def repair(home: DeviceHome, path: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     """Believe the clock again after it was once far ahead."""
     now = system_now_s()
     shown = utc_text(now, "%Y-%m-%d %H:%M:%S")
     _confirm(arguments, _CLOCK.format(now=shown))
-    return {"members": repair_clock(home.ledger_path, now), "now_unix_s": now}
+    counter = read_configuration(path).counter
+    return {"members": repair_clock(home.ledger_path, now, counter), "now_unix_s": now}
 
 
 def tell_repair(result: dict[str, Any]) -> str:

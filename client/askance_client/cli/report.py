@@ -121,12 +121,12 @@ def _paragraph(entry: dict[str, Any]) -> Iterator[str]:
 def verify(home: DeviceHome, configuration: Path) -> dict[str, Any]:
     """Check the chain and the binding, and recompute every charge, against the configuration.
 
-    The mark was checked when the file was opened.
+    Mark and counter were checked when the file was opened.
     """
     configured = read_configuration(configuration)
     expected = binding(open_records(configured).naming, read_schema(configured))
     checked, violations = 0, []
-    file = home.ledgers()
+    file = home.ledgers(configured.counter)
     try:
         audit = LedgerAudit(configured.policy, file.accepted)
         bound = file.binding()

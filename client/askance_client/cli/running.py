@@ -51,7 +51,7 @@ def enroll(home: DeviceHome, path: Path, arguments: argparse.Namespace) -> dict[
     configuration, token = read_configuration(path), _token(arguments)
     people = read_people(configuration)
     warn(people.warnings)
-    home.bound(people.binding).close()  # refuses, before anything leaves
+    home.bound(people.binding, configuration.counter).close()  # refuses, before anything leaves
     identities = list(identities_of(home.secret(), people.names))
     try:
         gateway = gateway_identity(home.secret(), people.names)
@@ -178,7 +178,7 @@ def _files(
     home: DeviceHome, binding: Mapping[str, str], configuration: DeviceConfiguration
 ) -> Iterator[OpenFolder]:
     """The ledgers and the owner's decisions, held for the length of a block."""
-    ledgers = home.bound(binding)
+    ledgers = home.bound(binding, configuration.counter)
     try:
         consents = Consents.open(home.consents_path, configuration.rule)
         try:

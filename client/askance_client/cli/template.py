@@ -80,6 +80,9 @@ def _head(given: Given) -> list[str]:
         "# The authority that signed the aggregator's certificate. Without it: plain text, on",
         "# loopback only, or with plaintext = true.",
         _optional("ca", _text(given.ca), '"ca.pem"'),
+        "# A counter that is not put back with this folder: a file on another volume, or",
+        '# "command:WORDS". With it a folder that was put back whole is refused.',
+        '# counter = "/mnt/other/device.counter"',
     ]
 
 

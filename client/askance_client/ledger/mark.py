@@ -14,8 +14,9 @@ import os
 import struct
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-from askance_client.durable_files import flush, sync, write_new
+from askance_client.durable_files import flush, write_new
 from askance_client.errors import StoreError
 
 ID_BYTES = 16
@@ -38,6 +39,39 @@ class High:
     ledger: bytes
     place: int
     chained: bytes
+
+
+class LedgerCounter(Protocol):
+    """A place outside the ledger's folder that only rises: a second mark, or a number.
+
+    The `high` of a number alone has an empty id and an empty hash.
+    """
+
+    high: High
+
+    def advance(self, place: int, chained: bytes) -> None:
+        """Move it to a later row, durably (see `Mark.advance`)."""
+        ...
+
+    def close(self) -> None:
+        """Release it; closing it again does nothing."""
+        ...
+
+
+class CounterPlace(Protocol):
+    """Place of a counter: a path, or a command."""
+
+    def open(self, made: High | None) -> LedgerCounter:
+        """Open the counter.
+
+        Args:
+            made: where it is made if it is missing, for a ledger that never had one; None: the
+                ledger had one, which may not be missing.
+
+        Raises:
+            StoreError: it is missing, damaged or not reached.
+        """
+        ...
 
 
 def mark_path(path: Path) -> Path:
@@ -63,26 +97,10 @@ class Mark:
             StoreError: a file is there already, or the disk refuses.
         """
         try:
-            write_new(path, _whole(high), mode=0o600)
+            write_new(path, new_mark(high), mode=0o600)
         except OSError as error:
             raise StoreError(f"mark {path}: cannot be made: {error.strerror}") from None
         return cls.open(path)
-
-    @classmethod
-    def replace(cls, path: Path, high: High) -> None:
-        """Put a new mark at `path`, whole or not at all.
-
-        Raises:
-            StoreError: the disk refuses; what was at `path` is as it was.
-        """
-        beside = path.with_name(f".{path.name}-new")
-        try:
-            beside.unlink(missing_ok=True)
-            write_new(beside, _whole(high), mode=0o600)
-            os.replace(beside, path)
-            sync(path.parent)
-        except OSError as error:
-            raise StoreError(f"mark {path}: cannot be replaced: {error.strerror}") from None
 
     @classmethod
     def open(cls, path: Path) -> Mark:
@@ -140,7 +158,7 @@ def _record(high: High) -> bytes:
     return fields + hashlib.sha256(fields).digest()
 
 
-def _whole(high: High) -> bytes:
+def new_mark(high: High) -> bytes:
     """Return the bytes of a new mark: both slots are alike."""
     return 2 * _record(high).ljust(_SLOT, b"\0")
 

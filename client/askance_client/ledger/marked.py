@@ -4,37 +4,45 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from askance_client.errors import StoreError
-from askance_client.ledger.mark import ID_BYTES, High, Mark, mark_path
+from askance_client.ledger.mark import (
+    ID_BYTES,
+    CounterPlace,
+    High,
+    LedgerCounter,
+    Mark,
+    mark_path,
+)
 from askance_client.ledger.postings import KIND, NO_HASH, fill_hashes
 from askance_client.sqlite_file import ProcessLock, SqliteFile
 
-ID, GAPS, ACCEPTED = "id", "gaps", "accepted"
+ID, GAPS, ACCEPTED, COUNTED = "id", "gaps", "accepted", "counted"
 """Names of facts: the file's random id; how many places have no row, by losses that the owner
-accepted; the last place of the latest accepted loss."""
+accepted; the last place of the latest accepted loss; whether the file was ever opened with a
+counter, which may not be missing from then on."""
 
 _ADVICE = "stop, and read 'A ledger is refused' in docs/deployment.md (device accept-loss)"
 
 
 class LedgerBehind(StoreError):
-    """A ledger is older than its mark, or the mark is missing: charges may be forgotten."""
+    """A ledger is older than its mark or counter, or lacks one: charges may be forgotten."""
 
 
 class MarkedFile:
-    """An open ledger file and its mark; safe to share between threads.
+    """An open ledger file, its mark and maybe a counter; safe to share between threads.
 
-    A row is not visible before the mark has reached it. If the mark cannot be written, the
-    charge stands and every later read and step tries the mark again first.
+    A row is not visible before the mark, and then the counter, have reached it. If one cannot be
+    written, the charge stands and every later read and step tries again first.
     """
 
-    def __init__(self, file: SqliteFile, mark: Mark) -> None:
+    def __init__(self, file: SqliteFile, marks: Sequence[LedgerCounter]) -> None:
         """Use `create` or `open`."""
         self.file = file
-        self._mark = mark
+        self._marks = marks  # the mark is first: a counter is never ahead of it
         self._lock = ProcessLock()
         self._behind = True  # rows may have been committed that the mark has not reached
 
@@ -54,25 +62,34 @@ class MarkedFile:
         return cls.open(path)
 
     @classmethod
-    def open(cls, path: Path) -> MarkedFile:
+    def open(cls, path: Path, counter: CounterPlace | None = None) -> MarkedFile:
         """Open the file at `path`, bring an older version up to date, and check it by its mark.
 
         Raises:
-            LedgerBehind: the file is older than its mark, or the mark is missing.
+            LedgerBehind: the file is older than its mark or counter, or one of them is missing or
+                cannot be read.
             StoreError: no file, no ledger, damaged, or in use by another process.
             UnsupportedStore: written by a newer version.
         """
         file = SqliteFile.open(path, KIND)
+        marks: list[LedgerCounter] = []
         try:
             with file.reading() as connection:
-                known = read_fact(connection, ID)
+                known, counted = read_fact(connection, ID), read_fact(connection, COUNTED)
             if known is None:
                 _adopt(file, path)
-            mark = _checked(file, path)
+            _check(file, path, "mark", lambda: Mark.open(mark_path(path)), marks)
+            if counter is not None:
+                made = marks[0].high if counted is None else None
+                _check(file, path, "counter", lambda: counter.open(made), marks)
+                with file.transaction() as connection:
+                    write_fact(connection, COUNTED, b"yes")
         except BaseException:
+            for mark in marks:
+                mark.close()
             file.close()
             raise
-        marked = cls(file, mark)
+        marked = cls(file, marks)
         with marked.reading():  # a crash may have come between a commit and its mark
             return marked
 
@@ -95,19 +112,21 @@ class MarkedFile:
             self._settle()
 
     def close(self) -> None:
-        """Close the file and the mark; a forked child leaves both to its parent."""
+        """Close the file and the marks; a forked child leaves them to its parent."""
         if self.file.is_own:
             with self._lock:
                 self.file.close()
-                self._mark.close()
+                for mark in self._marks:
+                    mark.close()
 
     def _settle(self) -> None:
         if not self._behind:
             return
         with self.file.reading() as connection:
             place, chained = read_tip(connection)
-        if place > self._mark.high.place:
-            self._mark.advance(place, chained)
+        for mark in self._marks:
+            if place > mark.high.place:
+                mark.advance(place, chained)
         self._behind = False
 
 
@@ -151,7 +170,7 @@ def _adopt(file: SqliteFile, path: Path) -> None:
         if mark.high.place:
             with file.reading() as connection:
                 last, _ = read_tip(connection)
-            found = _too_few(mark.high.place, last)
+            found = _too_few("mark", mark.high.place, last)
             raise LedgerBehind(f"ledger {path}: {found}: {_ADVICE}")
         beside.unlink()  # a crash came before the id was committed
     high = High(fresh_id(), 0, NO_HASH)
@@ -161,41 +180,42 @@ def _adopt(file: SqliteFile, path: Path) -> None:
         write_fact(connection, ID, high.ledger)
 
 
-def _checked(file: SqliteFile, path: Path) -> Mark:
-    """Open the mark and hold the file against it."""
-    mark = None
+def _check(
+    file: SqliteFile,
+    path: Path,
+    name: str,
+    opener: Callable[[], LedgerCounter],
+    marks: list[LedgerCounter],
+) -> None:
+    """Open a mark or counter, add it to `marks`, and hold the file against it."""
     try:
-        mark = Mark.open(mark_path(path))
+        marks.append(opener())
         with file.reading() as connection:
-            found = _difference(connection, mark.high)
+            found = _difference(connection, name, marks[-1].high)
     except StoreError as error:
-        if mark is not None:
-            mark.close()
-        raise LedgerBehind(f"ledger {path}: {error}: {_ADVICE}") from None
+        found = str(error)
     if found is not None:
-        mark.close()
         raise LedgerBehind(f"ledger {path}: {found}: {_ADVICE}")
-    return mark
 
 
-def _difference(connection: sqlite3.Connection, high: High) -> str | None:
-    """Return what the file lacks of all that its mark says, if anything."""
-    if read_fact(connection, ID) != high.ledger:
-        return "expected its own mark, found another ledger's"
+def _difference(connection: sqlite3.Connection, name: str, high: High) -> str | None:
+    """Return what the file lacks of all that its mark or counter says, if anything."""
+    if high.ledger and read_fact(connection, ID) != high.ledger:
+        return f"expected its own {name}, found another ledger's"
     last, _ = read_tip(connection)
     if last < high.place:
-        return _too_few(high.place, last)
-    if high.place:
+        return _too_few(name, high.place, last)
+    if high.place and high.chained:
         row = connection.execute(
             "SELECT 1 FROM postings WHERE place = ? AND hash = ?", (high.place, high.chained)
         )
         if row.fetchone() is None:
-            return f"expected row {high.place} to be the one that its mark has, found another"
+            return f"expected row {high.place} to be the one that its {name} has, found another"
     return _missing(connection, last)
 
 
-def _too_few(place: int, last: int) -> str:
-    return f"expected row {place}, as its mark says, found {last} as the last one"
+def _too_few(name: str, place: int, last: int) -> str:
+    return f"expected row {place}, as its {name} says, found {last} as the last one"
 
 
 def _missing(connection: sqlite3.Connection, last: int) -> str | None:

@@ -220,6 +220,7 @@ def append(
     kind: PostingKind,
     charge: Charge,
     report: bytes,
+    after: int = 0,
 ) -> None:
     """Append a row at the file's next place.
 
@@ -232,8 +233,11 @@ def append(
         kind: kind of the row.
         charge: amounts and digests of the row.
         report: the stored report; empty if there is none.
+        after: a place that the row's is to be above.
     """
-    (place,) = connection.execute("SELECT coalesce(max(place), 0) + 1 FROM postings").fetchone()
+    (place,) = connection.execute(
+        "SELECT max(coalesce(max(place), 0), ?) + 1 FROM postings", (after,)
+    ).fetchone()
     posting = Posting(place, member, enrolment, sequence, kind, charge, report, b"")
     named = (charge.request_digest, charge.study_digest, charge.question, charge.symbol, report)
     connection.execute(

@@ -22,6 +22,7 @@ from askance_client.ledger.contract import (
     overrun,
 )
 from askance_client.ledger.group_commit import GroupCommit
+from askance_client.ledger.mark import CounterPlace
 from askance_client.ledger.marked import ACCEPTED, MarkedFile, read_number
 from askance_client.ledger.postings import (
     PAGE,
@@ -66,15 +67,20 @@ class LedgerFile:
         return cls(MarkedFile.create(path))
 
     @classmethod
-    def open(cls, path: Path) -> LedgerFile:
+    def open(cls, path: Path, counter: CounterPlace | None = None) -> LedgerFile:
         """Open the ledgers at `path`, or refuse.
 
+        Args:
+            path: the file; its mark is beside it.
+            counter: outside the folder; None: the mark alone is compared.
+
         Raises:
-            LedgerBehind: the file is older than its mark, or the mark is missing.
+            LedgerBehind: the file is older than its mark or counter, or one of them is missing or
+                cannot be read.
             StoreError: no file, no ledger, damaged, or in use by another process.
             UnsupportedStore: written by a newer version.
         """
-        return cls(MarkedFile.open(path))
+        return cls(MarkedFile.open(path, counter))
 
     def ledger(self, member: str = "", enrolment: bytes = b"") -> SqliteLedger:
         """Return a member's ledger, empty if the file has no charge of theirs.
@@ -165,31 +171,18 @@ class LedgerFile:
 
 
 class SqliteLedger:
-    """The ledger's contract for one member of a file (see `Ledger`), shareable between threads.
-
-    `create` and `open` are for a file with one device's ledger and no other's.
-    """
+    """The ledger's contract for one member of a file (see `Ledger`), shareable between threads."""
 
     __slots__ = ("_commits", "_enrolment", "_file", "_member")
 
     def __init__(
         self, file: MarkedFile, commits: GroupCommit, member: str, enrolment: bytes
     ) -> None:
-        """Use `create`, `open` or `LedgerFile.ledger`."""
+        """Use `LedgerFile.ledger`."""
         self._file = file
         self._commits = commits
         self._member = member
         self._enrolment = enrolment
-
-    @classmethod
-    def create(cls, path: Path) -> SqliteLedger:
-        """Make a new, empty ledger at `path` (see `LedgerFile.create`)."""
-        return LedgerFile.create(path).ledger()
-
-    @classmethod
-    def open(cls, path: Path) -> SqliteLedger:
-        """Open the ledger at `path`, or refuse (see `LedgerFile.open`)."""
-        return LedgerFile.open(path).ledger()
 
     @property
     def sequence(self) -> int:

@@ -11,14 +11,12 @@ holds or refuses the request if not.
 from askance_client.owner.application import ApplicationConsent, Consent
 from askance_client.owner.consents import (
     MAX_WAITING,
-    ConsentDecision,
     ConsentRule,
     Consents,
     KnownStudy,
     Verdict,
 )
 from askance_client.owner.control import (
-    SOCKET,
     ControlServer,
     Operation,
     ask_running,
@@ -27,10 +25,8 @@ from askance_client.owner.control import (
 
 __all__ = [
     "MAX_WAITING",
-    "SOCKET",
     "ApplicationConsent",
     "Consent",
-    "ConsentDecision",
     "ConsentRule",
     "Consents",
     "ControlServer",

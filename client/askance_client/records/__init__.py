@@ -35,11 +35,9 @@ from askance_client.records.naming import (
 from askance_client.records.origins import (
     KINDS,
     Origin,
-    SourceKind,
     SourceSettings,
     kind_of_path,
     open_source,
-    read_parquet,
 )
 from askance_client.records.processes import an_endpoint
 from askance_client.records.schema_files import (
@@ -62,10 +60,8 @@ from askance_client.records.tables import (
     Table,
     field_name,
     is_missing,
-    is_utf_8,
     read_csv,
     read_json,
-    read_json_lines,
 )
 
 __all__ = [
@@ -89,20 +85,16 @@ __all__ = [
     "RecordSource",
     "Several",
     "SourceFailed",
-    "SourceKind",
     "SourceSettings",
     "Table",
     "an_endpoint",
     "binding",
     "field_name",
     "is_missing",
-    "is_utf_8",
     "kind_of_path",
     "open_source",
     "read_csv",
     "read_json",
-    "read_json_lines",
-    "read_parquet",
     "schema_from_table",
     "schema_from_toml",
 ]

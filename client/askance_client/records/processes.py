@@ -49,6 +49,14 @@ class CommandReader:
         """Return None: the command runs anew for every question."""
 
     def read(self, limits: ReadLimits) -> Table:
+        return json_table(self.place, self.output(limits))
+
+    def output(self, limits: ReadLimits) -> bytes:
+        """Run the command and return what it printed.
+
+        Raises:
+          SourceFailed: it cannot be run, is late or too long, or its exit code is not 0.
+        """
         deadline = limits.deadline()
         try:
             process = subprocess.Popen(
@@ -73,7 +81,7 @@ class CommandReader:
                 process.stdout.close()
         if code:
             raise SourceFailed(f"{self.place}: expected exit code 0, got {code}")
-        return json_table(self.place, output)
+        return output
 
     def _finished(
         self, process: subprocess.Popen[bytes], limits: ReadLimits, deadline: ReadDeadline

@@ -128,7 +128,7 @@ def decode_response(data: bytes) -> Response:
     check_count("requests", len(message.requests), MAX_REQUESTS)
     check_count("entries of tables", entries_of(message.requests), MAX_ENTRIES)
     return Response(
-        tuple(_decode_ack(ack) for ack in message.acks),
+        tuple(decode_ack(ack) for ack in message.acks),
         tuple(SignedStudy(s.study, s.public_key, s.signature) for s in message.studies),
         tuple(message.requests),
         message.retry_after_ms,
@@ -148,7 +148,12 @@ def entries_of(requests: Iterable[bytes]) -> int:
     return total
 
 
-def _decode_ack(ack: pb.Ack) -> tuple[bytes, AckStatus]:
+def decode_ack(ack: pb.Ack | pb.MembersAck) -> tuple[bytes, AckStatus]:
+    """Decode an acknowledgement's request digest and status.
+
+    Raises:
+      RemoteProtocolError: no digest, or an unknown status.
+    """
     check_digest("an acknowledged request", ack.request_digest)
     try:
         return ack.request_digest, AckStatus(ack.status)

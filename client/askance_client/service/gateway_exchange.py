@@ -23,8 +23,8 @@ from askance_client.service.exchange import (
     MAX_RESPONSE_BYTES,
     MAX_STUDIES,
     check_count,
-    check_digest,
     check_size,
+    decode_ack,
     entries_of,
 )
 from askance_protos.v1 import exchange_pb2 as pb
@@ -173,14 +173,7 @@ def _members(numbers: Sequence[int], count: int) -> tuple[int, ...]:
 
 
 def _ack(ack: pb.MembersAck, count: int) -> tuple[bytes, AckStatus, tuple[int, ...]]:
-    check_digest("an acknowledged request", ack.request_digest)
-    try:
-        status = AckStatus(ack.status)
-    except ValueError:
-        raise RemoteProtocolError(
-            f"exchange: expected a known status, got number {ack.status}"
-        ) from None
-    return ack.request_digest, status, _members(ack.members, count)
+    return *decode_ack(ack), _members(ack.members, count)
 
 
 def _absence(absence: pb.MembersAbsence, count: int) -> tuple[Absence, tuple[int, ...]]:

@@ -9,6 +9,7 @@ import pytest
 
 from askance_client.addresses import Address
 from askance_client.cli.configuration import read_configuration
+from askance_client.cli.counters import CounterCommand, CounterFile
 from askance_client.cli.record_settings import an_origin
 from askance_client.cli.template import Given, device_toml
 from askance_client.device import Policy
@@ -63,6 +64,23 @@ def test_all_that_can_be_set(tmp_path: Path) -> None:
     )
     assert found.records.naming == ByColumn("id")
     assert (found.release_ms, found.connections, found.longest_wait_s) == (250, 3, 5)
+
+
+def test_a_counter_is_a_file_outside_or_a_command(tmp_path: Path) -> None:
+    def read(line: str) -> object:
+        return read_configuration(written(tmp_path, f"{line}\n{WHOLE}")).counter
+
+    assert read("") is None
+    assert read('counter = "/mnt/other/counter"') == CounterFile(Path("/mnt/other/counter"))
+    assert read('counter = "../counter"') == CounterFile(tmp_path / "../counter")
+    assert isinstance(read('counter = "command:nv-counter --index 7"'), CounterCommand)
+    for line, message in (
+        ("counter = 7", "counter: expected a text, got 7"),
+        ('counter = "counter"', "counter: expected a file outside"),
+        ('counter = "command:"', "counter: expected a command's words, got none"),
+    ):
+        with pytest.raises(InvalidParameter, match=message):
+            read(line)
 
 
 NAMINGS: list[tuple[str, dict[str, Any], Naming]] = [

@@ -19,11 +19,13 @@ from askance_aggregator.encoding import encode_request, sign_study
 from askance_aggregator.families import k_ary_response, randomized_response
 from askance_aggregator.queries import category, predicate, real
 from askance_client.accounting import parse_epsilon
+from askance_client.cli.counters import replace_mark
 from askance_client.cli.device import main
 from askance_client.cli.home import DeviceHome
 from askance_client.codec import digest_of
 from askance_client.device import Device, Examiner, Policy
 from askance_client.ledger import Limits, mark_path
+from askance_client.ledger.mark import High
 from askance_client.messages import Request, StudyTerms
 from askance_client.queries import (
     Bit,
@@ -342,6 +344,58 @@ class TestRepairClock:
         file.close()
         assert run("history", str(folder))[1]["entries"][-1]["kind"] == "clock"
         assert run("verify", str(folder))[0] == 0
+
+
+class TestCounter:
+    """A folder whose `device.toml` names a counter, and that is put back whole."""
+
+    @pytest.fixture(params=["file", "command"])
+    def counted(self, request: pytest.FixtureRequest, folder: Path, run: Run) -> Path:
+        setting = str(folder.parent / "counter")
+        if request.param == "command":
+            script, number = folder.parent / "counter.sh", folder.parent / "number"
+            number.write_text("0\n")
+            script.write_text(
+                'read -r n < "$1"; if [ "$2" -gt "$n" ]; then echo "$2" > "$1"; fi; cat "$1"'
+            )
+            setting = f"command:sh {script} {number}"
+        configuration = folder / "device.toml"
+        configuration.write_text(f"counter = '{setting}'\n{configuration.read_text()}")
+        assert run("verify", str(folder))[0] == 0
+        return folder
+
+    def put_back(self, folder: Path, rows: int) -> None:
+        """Make the ledger and its mark those of an earlier time."""
+        edit(folder, "DELETE FROM postings WHERE place > ?", rows)
+        connection = sqlite3.connect(folder / "ledger.sqlite")
+        (ledger,) = connection.execute("SELECT value FROM facts WHERE name = 'id'").fetchone()
+        (chained,) = connection.execute(
+            "SELECT hash FROM postings WHERE place = ?", (rows,)
+        ).fetchone()
+        connection.close()
+        replace_mark(mark_path(DeviceHome(folder).ledger_path), High(ledger, rows, chained))
+
+    def test_it_is_refused_until_its_owner_accepts_the_loss(self, counted: Path, run: Run) -> None:
+        self.put_back(counted, 2)
+        assert run("history", str(counted))[0] == 0  # shows, and charges nothing
+        for command in ("verify", "run"):
+            code, failure, _ = run(command, str(counted), *(["--once"] * (command == "run")))
+            assert code == 1
+            assert "row 3, as its counter says, found 2" in failure["failure"]["message"]
+        code, failure, _ = run("repair-clock", str(counted), "--yes")
+        assert code == 1
+        code, result, err = run("accept-loss", str(counted), "--yes")
+        assert (code, result["members"]) == (0, 1), err
+        code, found, _ = run("verify", str(counted))
+        assert (code, found["violations"]) == (0, [])
+
+    def test_doctor_says_what_is_wrong(self, counted: Path, run: Run) -> None:
+        checks = {one["check"]: one for one in run("doctor", str(counted))[1]["checks"]}
+        assert checks["ledger"]["text"].startswith("whole, not behind its counter")
+        self.put_back(counted, 2)
+        checks = {one["check"]: one for one in run("doctor", str(counted))[1]["checks"]}
+        assert "as its counter says" in checks["ledger"]["text"]
+        assert checks["ledger"]["help"] == "see `A ledger is refused` in docs/deployment.md"
 
 
 def test_requests_past_the_bound_are_not_charged(

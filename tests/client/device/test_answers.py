@@ -14,7 +14,7 @@ from askance_client.accounting import parse_epsilon
 from askance_client.codec import digest_of
 from askance_client.device import Device
 from askance_client.errors import StoreError
-from askance_client.ledger import Charge, Limits, SqliteLedger
+from askance_client.ledger import Charge, LedgerFile, Limits
 from askance_client.ledger.contract import Compose
 from askance_client.messages import Reason, Refusal
 from askance_client.randomizers import COIN_SPACE, SystemCoins
@@ -261,10 +261,10 @@ class TestSpendBeforeSend:
     def test_what_came_out_is_on_the_disk(self, setup: DeviceSetup, tmp_path: Path) -> None:
         study = setup.study()
         payload = setup.payload(study)
-        ledger = SqliteLedger.create(tmp_path / "ledger")
+        ledger = LedgerFile.create(tmp_path / "ledger").ledger()
         sent = setup.device(studies=[study], ledger=ledger).answer(payload)
         ledger.close()
-        reopened = SqliteLedger.open(tmp_path / "ledger")
+        reopened = LedgerFile.open(tmp_path / "ledger").ledger()
         assert reopened.stored(digest_of(payload)) == sent
         assert reopened.totals(digest_of(study.study), 0).life == HALF
         reopened.close()

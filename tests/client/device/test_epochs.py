@@ -15,7 +15,7 @@ import pytest
 
 from askance_aggregator.queries import predicate
 from askance_client.device import Device
-from askance_client.ledger import Ledger, SqliteLedger
+from askance_client.ledger import Ledger, LedgerFile
 from askance_client.messages import Reason, Refusal, Repeat, SignedStudy
 from askance_client.queries import EncodedRecord
 from askance_simulation.fleets.memory_ledger import MemoryLedger
@@ -33,7 +33,7 @@ LATER = 40_000 * DAY
 def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Ledger:
     if request.param == "memory":
         return MemoryLedger()
-    return SqliteLedger.create(tmp_path / "ledger")
+    return LedgerFile.create(tmp_path / "ledger").ledger()
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ from askance_client.ledger import (
     Limits,
     Overrun,
     Span,
-    SqliteLedger,
     Standing,
     Totals,
     sqlite,
@@ -41,7 +40,7 @@ def one_of_many(path: Path) -> Ledger:
 
 MAKERS: dict[str, Callable[[Path], Ledger]] = {
     "memory": lambda _: MemoryLedger(),
-    "sqlite": SqliteLedger.create,
+    "sqlite": lambda path: LedgerFile.create(path).ledger(),
     "one of many": one_of_many,
 }
 
@@ -207,7 +206,7 @@ def test_history_is_as_it_was_when_asked_for(ledger: Ledger) -> None:
 
 def test_threads_cannot_both_spend_the_last_nano_nat(tmp_path: Path) -> None:
     """The ledger that may be shared is the one on disk."""
-    ledger = SqliteLedger.create(tmp_path / "shared")
+    ledger = LedgerFile.create(tmp_path / "shared").ledger()
     limits = Limits(study=100, day=100, life=100)
     barrier = threading.Barrier(4)
 

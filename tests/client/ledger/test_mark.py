@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from askance_client.cli import ledger_repairs
 from askance_client.cli.ledger_repairs import accept_loss, repair_clock
 from askance_client.errors import StoreError
 from askance_client.ledger import (
@@ -383,7 +384,7 @@ class TestAcceptLoss:
             raise Stopped
 
         with monkeypatch.context() as crashing:
-            crashing.setattr(Mark, "replace", ends)
+            crashing.setattr(ledger_repairs, "replace_mark", ends)
             with pytest.raises(Stopped):
                 accept_loss(behind, [("a", b"id of a")], LIFE, NOW, everyone=True)
         refused(behind, "expected its own mark, found another ledger's")

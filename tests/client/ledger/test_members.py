@@ -18,7 +18,6 @@ from askance_client.ledger import (
     LedgerFile,
     Limits,
     Overrun,
-    SqliteLedger,
     Totals,
 )
 from askance_client.ledger.postings import KIND
@@ -100,7 +99,7 @@ def test_a_single_device_s_file_from_before_members_keeps_its_charges(path: Path
                 (name(number), STUDY, name(number), cost, b"y", b"report %d" % number),
             )
     old.close()
-    ledger = SqliteLedger.open(path)
+    ledger = LedgerFile.open(path).ledger()
     assert ledger.totals(STUDY, 10) == Totals(90, 90, 90, 11 * SECONDS_PER_DAY - 1)
     assert [entry.request_digest for entry in ledger.history()] == [name(1), name(3)]
     assert ledger.stored(name(3)) == b"report 3"

@@ -21,6 +21,7 @@ from askance_client.ledger import (
     Charge,
     Ledger,
     LedgerBehind,
+    LedgerFile,
     Limits,
     Overrun,
     Span,
@@ -182,12 +183,12 @@ class DurableSpending(Spending):
     def make(self) -> Ledger:
         self.folder = tempfile.TemporaryDirectory()
         self.path = Path(self.folder.name) / "ledger"
-        return SqliteLedger.create(self.path)
+        return LedgerFile.create(self.path).ledger()
 
     @rule()
     def restart(self) -> None:
         self.ledger.close()
-        self.ledger = SqliteLedger.open(self.path)
+        self.ledger = LedgerFile.open(self.path).ledger()
 
     @rule(request=st.integers(8, 11), nano_nats=st.integers(1, 25))
     def fail(self, request: int, nano_nats: int) -> None:
@@ -209,7 +210,7 @@ class DurableSpending(Spending):
     def back_up(self) -> None:
         self.ledger.close()
         self.backup = self.path.read_bytes(), len(self.entries)
-        self.ledger = SqliteLedger.open(self.path)
+        self.ledger = LedgerFile.open(self.path).ledger()
 
     @precondition(lambda self: self.backup is not None)
     @rule()
@@ -223,7 +224,7 @@ class DurableSpending(Spending):
         if charges < len(self.entries):
             self.refused()
             self.path.write_bytes(now)
-        self.ledger = SqliteLedger.open(self.path)
+        self.ledger = LedgerFile.open(self.path).ledger()
 
     @precondition(lambda self: self.entries)
     @rule(first=st.integers(0, 40), count=st.integers(1, 40))
@@ -240,7 +241,7 @@ class DurableSpending(Spending):
         connection.close()
         self.refused()
         self.path.write_bytes(now)
-        self.ledger = SqliteLedger.open(self.path)
+        self.ledger = LedgerFile.open(self.path).ledger()
 
     @precondition(lambda self: self.entries)
     @rule()
@@ -251,7 +252,7 @@ class DurableSpending(Spending):
             for suffix in ("", ".mark"):
                 shutil.copy(f"{self.path}{suffix}", f"{killed}{suffix}")
             try:
-                ledger = SqliteLedger.open(killed)
+                ledger = LedgerFile.open(killed).ledger()
             except LedgerBehind:
                 return
             assert len(list(ledger.history())) == len(self.entries)
@@ -259,7 +260,7 @@ class DurableSpending(Spending):
 
     def refused(self) -> None:
         try:
-            SqliteLedger.open(self.path)
+            LedgerFile.open(self.path).ledger()
         except LedgerBehind:
             return
         raise AssertionError("expected a ledger that lost charges to be refused")

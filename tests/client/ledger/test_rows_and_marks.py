@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from askance_client.cli.counters import replace_mark
 from askance_client.cli.ledger_repairs import accept_loss, repair_clock
 from askance_client.errors import InvalidParameter, StoreError
 from askance_client.ledger import (
@@ -289,7 +290,7 @@ class TestMarks:
         beside = path.with_name(f".{path.name}-new")
         beside.write_bytes(b"left by a crash")
         Mark.create(path, self.HIGH).close()
-        Mark.replace(path, replace(self.HIGH, place=1))
+        replace_mark(path, replace(self.HIGH, place=1))
         mark = Mark.open(path)
         assert mark.high.place == 1
         assert not beside.exists()
@@ -301,7 +302,7 @@ class TestMarks:
         with pytest.raises(StoreError, match="cannot be made"):
             Mark.create(path, self.HIGH)
 
-    @pytest.mark.parametrize("step", [Mark.open, lambda path: Mark.replace(path, TestMarks.HIGH)])
+    @pytest.mark.parametrize("step", [Mark.open, lambda path: replace_mark(path, TestMarks.HIGH)])
     def test_what_is_no_file_is_refused(self, step: Any, path: Path) -> None:
         path.mkdir()
         with pytest.raises(StoreError, match="cannot be"):

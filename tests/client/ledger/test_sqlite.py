@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from askance_client.errors import StoreError
-from askance_client.ledger import SECONDS_PER_DAY, Charge, Limits, SqliteLedger, Totals
+from askance_client.ledger import SECONDS_PER_DAY, Charge, LedgerFile, Limits, SqliteLedger, Totals
 
 DAY = SECONDS_PER_DAY
 STUDY = b"s" * 32
@@ -28,7 +28,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def ledger(path: Path) -> Iterator[SqliteLedger]:
-    made = SqliteLedger.create(path)
+    made = LedgerFile.create(path).ledger()
     yield made
     made.close()
 
@@ -48,7 +48,7 @@ def test_everything_survives_a_restart(path: Path, ledger: SqliteLedger) -> None
     report = spend(ledger, 1)
     history = list(ledger.history())
     ledger.close()
-    again = SqliteLedger.open(path)
+    again = LedgerFile.open(path).ledger()
     assert again.stored((1).to_bytes(32, "big")) == report
     assert again.totals(STUDY, 10) == Totals(5, 5, 5, 10 * DAY)
     assert list(again.history()) == history
@@ -62,8 +62,8 @@ def test_what_was_spent_survives_a_kill(path: Path) -> None:
         """
         import sys
         from pathlib import Path
-        from askance_client.ledger import Charge, Limits, SqliteLedger
-        ledger = SqliteLedger.create(Path(sys.argv[1]))
+        from askance_client.ledger import Charge, LedgerFile, Limits
+        ledger = LedgerFile.create(Path(sys.argv[1])).ledger()
         limits = Limits(1 << 40, 1 << 40, 1 << 40)
         for number in range(10_000):
             name = number.to_bytes(32, "big")
@@ -80,7 +80,7 @@ def test_what_was_spent_survives_a_kill(path: Path) -> None:
         told = [int(process.stdout.readline()) for _ in range(25)]
         process.send_signal(signal.SIGKILL)
         told += [int(line) for line in process.stdout.read().split()]
-    ledger = SqliteLedger.open(path)
+    ledger = LedgerFile.open(path).ledger()
     assert ledger.totals(STUDY, 10).life >= 5 * len(told)
     assert all(ledger.stored(number.to_bytes(32, "big")) for number in told)
     ledger.close()

@@ -15,14 +15,15 @@ from askance_aggregator.store import SqliteStore, StoredReport
 from askance_aggregator.store.migrations import KIND as STORE
 from askance_client import sqlite_file
 from askance_client.errors import StoreError, UnsupportedStore
-from askance_client.ledger import Charge, Limits, SqliteLedger
+from askance_client.ledger import Charge, LedgerFile, Limits
 from askance_client.ledger.postings import KIND as LEDGER
 from askance_client.sqlite_file import FileKind, SqliteFile
 
 PAGE = 4096
 
 
-def fill_ledger(ledger: Any) -> None:
+def fill_ledger(file: Any) -> None:
+    ledger = file.ledger()
     for number in range(150):
         name = number.to_bytes(32, "big")
         charge = Charge(name, b"s" * 32, name, 864_000, 5, b"y")
@@ -44,7 +45,7 @@ class Keeper:
 
 
 KEEPERS = {
-    "ledger": Keeper(LEDGER, SqliteLedger, fill_ledger, lambda ledger: ledger._file.file),
+    "ledger": Keeper(LEDGER, LedgerFile, fill_ledger, lambda file: file._file.file),
     "store": Keeper(STORE, SqliteStore, fill_store, lambda store: store._file),
 }
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from askance_aggregator.numbers import at_least_one
 from askance_aggregator.server.callers import Caller, OidcSettings, Role, TokenCallers
 from askance_aggregator.server.callers.key_sources import key_source
 from askance_aggregator.server.process.files import NotOperable
 from askance_client.errors import InvalidParameter
 from askance_client.printable import unknown_text, value_text
-from askance_client.toml_tables import TomlTable, a_text, at_least_one
+from askance_client.toml_tables import TomlTable, a_text
 
 _PUBLIC_KEY_BYTES = 32
 _MAX_NAME = 64  # characters; a name stands in each entry of the audit log

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from ipaddress import ip_network
 from pathlib import Path
 
+from askance_aggregator.numbers import at_least_one
 from askance_aggregator.server.callers import CallerLimits
 from askance_aggregator.server.devices import Network
 from askance_aggregator.server.process.callers_table import (
@@ -33,7 +34,6 @@ from askance_client.printable import unknown_text, value_text
 from askance_client.toml_tables import (
     TomlTable,
     a_text,
-    at_least_one,
     texts,
     true_or_false,
 )

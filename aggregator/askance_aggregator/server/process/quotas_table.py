@@ -16,12 +16,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from askance_aggregator.numbers import at_least_one
 from askance_aggregator.server.process.callers_table import public_key
 from askance_aggregator.server.studies.quotas import DEFAULT_QUOTA, Quota, Quotas
 from askance_client.accounting import parse_epsilon
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
-from askance_client.toml_tables import TomlTable, a_text, at_least_one
+from askance_client.toml_tables import TomlTable, a_text
 
 
 def read_quotas(table: TomlTable) -> Quotas:

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from askance_aggregator.numbers import at_least_one
 from askance_client.addresses import Address
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
-from askance_client.toml_tables import TomlTable, a_text, at_least_one
+from askance_client.toml_tables import TomlTable, a_text
 
 _PORT = 4317  # OTLP over gRPC
 _EXPECTED = "expected http://HOST:PORT or https://HOST:PORT"

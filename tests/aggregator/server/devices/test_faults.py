@@ -15,7 +15,7 @@ from askance_aggregator.server.devices import AggregatorServer, Settings
 from askance_aggregator.store import MemoryStore, SqliteStore, StoredReport
 from askance_aggregator.studies import Tally
 from askance_client.errors import StoreError
-from askance_client.ledger import SqliteLedger
+from askance_client.ledger import LedgerFile
 from askance_client.messages import AckStatus
 from askance_client.service import channel_options
 
@@ -187,7 +187,7 @@ def test_a_ledger_on_a_disk_may_be_written_by_another_thread(
     store = MemoryStore()
     world.enrol(store, 4)
     round_ = world.broadcast(4)
-    ledgers = [SqliteLedger.create(tmp_path / f"ledger {n}") for n in range(4)]
+    ledgers = [LedgerFile.create(tmp_path / f"ledger {n}").ledger() for n in range(4)]
     devices = [world.device(ordinal, ledger) for ordinal, ledger in enumerate(ledgers)]
     threads: set[str] = set()
     for device in devices:

@@ -21,7 +21,7 @@ from askance_aggregator.queries import predicate
 from askance_client.accounting import parse_epsilon
 from askance_client.codec import decode_report, decode_study, digest_of
 from askance_client.device import Device
-from askance_client.ledger import Ledger, SqliteLedger
+from askance_client.ledger import Ledger, LedgerFile
 from askance_client.messages import Reason, Refusal, Repeat, Report, Request, SignedStudy
 from askance_client.service import Response
 from askance_simulation.fleets.memory_ledger import MemoryLedger
@@ -96,7 +96,7 @@ class Asked:
 def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Ledger:
     if request.param == "memory":
         return MemoryLedger()
-    return SqliteLedger.create(tmp_path / "ledger")
+    return LedgerFile.create(tmp_path / "ledger").ledger()
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 import grpc
+from grpc import aio
 
 from askance_aggregator.analyst.calls import CallRefused
 from askance_aggregator.analyst.wire import REASON_KEY
@@ -45,6 +46,7 @@ _REASONS: dict[str, grpc.StatusCode] = {
 }
 _STORE_FAILED = "the aggregator's store failed: ask again later"
 _SLOW = "expected a message, got none in time"
+_GONE = "the caller went away"
 _INTERNAL = "internal error: ask again later"
 
 
@@ -68,6 +70,8 @@ def status_of(error: Exception) -> tuple[grpc.StatusCode, str, str]:
             return _Code.INVALID_ARGUMENT, str(error), "malformed"
         case StoreError():  # paths and disks are the operator's matter
             return _Code.UNAVAILABLE, _STORE_FAILED, "store-failed"
+        case aio.InternalError():  # of a write
+            return _Code.CANCELLED, _GONE, "went-away"
         case TimeoutError():
             return _Code.DEADLINE_EXCEEDED, _SLOW, "timeout"
         case _:

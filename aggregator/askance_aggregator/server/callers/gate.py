@@ -30,7 +30,8 @@ from askance_client.service import Received
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_FAILURES = ("internal", "store-failed", "timeout")  # reasons that are no decision about a caller
+# Reasons that are no decision about a caller.
+_FAILURES = ("internal", "store-failed", "timeout", "went-away")
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,14 +106,20 @@ def serving(method: Method, status_for: Callable[[Exception], CallStatus]) -> Ha
 
     async def serve(_: object, context: Context) -> None:
         refused: CallStatus | None = None
+        gone = False
         try:
             await method(context)
         except aio.AbortError as error:  # the stream was ended elsewhere, and gRPC keeps the error
             _forget(error)
             raise
+        except aio.InternalError as error:  # the caller has gone, and gRPC does not know it yet
+            gone = True
+            _forget(error)
         except Exception as error:
             refused = status_for(error)
             _forget(error)
+        if gone:
+            raise asyncio.CancelledError  # gRPC ends such a call without a word in its log
         if refused is not None:
             context.set_code(refused.code)
             context.set_details(refused.details)

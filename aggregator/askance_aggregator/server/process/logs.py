@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any, TextIO
 
 import structlog
+from grpc import aio
 from structlog.stdlib import BoundLogger, ExtraAdder, ProcessorFormatter
 from structlog.typing import Processor
 
@@ -90,8 +91,15 @@ def _renderer(stream: TextIO) -> Processor:
 
 
 def _tame(record: logging.LogRecord) -> bool:
-    """Take out of another library's record whatever may repeat what the library was given."""
+    """Take out of another library's record whatever may repeat what the library was given.
+
+    Returns:
+      False for a record to leave out: gRPC logs as an error that it could not send the end of a
+      call whose caller has gone, which any caller can cause.
+    """
     if record.name.split(".")[0] not in _OURS:
+        if record.exc_info and isinstance(record.exc_info[1], aio.InternalError):
+            return False
         record.msg = str(record.msg).partition("\n")[0]
         record.args = ()
     return True

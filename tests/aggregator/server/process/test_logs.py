@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from grpc import aio
 
 from askance_aggregator.server.process.logs import logger, logs_to
 from askance_client.errors import StoreError
@@ -120,3 +121,13 @@ def test_afterwards_logging_is_as_it_was(log: Log) -> None:
     with logs_to(io.StringIO(), "debug"):
         pass
     assert (list(root.handlers), root.level, threading.excepthook) == (*before, hook)
+
+
+def test_a_caller_that_has_gone_is_no_error(log: Log) -> None:
+    """GRPC logs that it could not send the end of a call; any caller can cause it at will."""
+    grpc_log = logging.getLogger("grpc._cython.cygrpc")
+    gone = raised(aio.InternalError("execute_batch"))
+    grpc_log.error("Exception not handled by _handle_exceptions in servicer", exc_info=gone)
+    assert log.events() == []
+    grpc_log.error("Unexpected [KeyError] raised by servicer method", exc_info=raised(KeyError()))
+    assert log.only()["level"] == "error"

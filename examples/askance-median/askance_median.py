@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 import askance as ask
 from askance.learners import (
     Assessment,
-    ParameterEntry,
+    Parameter,
+    ParameterKind,
     SmallSettings,
     Users,
     assess,
@@ -42,8 +42,28 @@ class Median:
         return cls(document["column"], document["value"])
 
 
+def ages() -> ask.Schema:
+    """Make the schema to plan with where there is no data."""
+    return ask.Schema("ages", 1, age=ask.Integer(0, 127))
+
+
+@catalogued(
+    summary="the median of a whole number, by binary search",
+    error="distance of the value's rank from one half",
+    guess="the middle of the column's range",
+    success="a rank within tau of one half",
+    example=ages,
+    population="traits",
+    small=SmallSettings(oracles={"tau": "1/10"}, fleets={"tau": "1/4"}),
+)
 @ask.adaptive("median", version=2)
-def median(schema: ask.Schema, column: str, tau: str = "1/10") -> ask.Learning[Median]:
+def median(
+    schema: ask.Schema,
+    column: Annotated[str, Parameter("the whole number", ParameterKind.FIELD)] = "age",
+    tau: Annotated[
+        str, Parameter("how exactly each rank is wanted", ParameterKind.NUMBER)
+    ] = "1/10",
+) -> ask.Learning[Median]:
     """Find a value whose rank is within tau of one half, among the whole numbers of a column."""
     kind = schema.fields[column]
     if not isinstance(kind, ask.Integer):
@@ -80,23 +100,3 @@ def rank_missed(values: np.ndarray[Any, Any], value: int) -> float:
 def parts(users: Users) -> list[tuple[int, int]]:
     """List the stretches of users."""
     return list(users.stretches())
-
-
-@catalogued(
-    "median",
-    version=2,
-    summary="the median of a whole number, by binary search",
-    error="distance of the value's rank from one half",
-    guess="the middle of the column's range",
-    success="a rank within tau of one half",
-    parameters=(
-        ParameterEntry("column", "the whole number", "age"),
-        ParameterEntry("tau", "how exactly each rank is wanted", "1/10"),
-    ),
-    population="traits",
-    small=SmallSettings(oracles={"tau": "1/10"}, fleets={"tau": "1/4"}),
-)
-def listed_median(schema: ask.Schema | None, parameters: Mapping[str, str]) -> ask.Learner[Any]:
-    """Build the learner from text."""
-    chosen = ask.Schema("ages", 1, age=ask.Integer(0, 127)) if schema is None else schema
-    return median(chosen, parameters["column"], parameters["tau"])

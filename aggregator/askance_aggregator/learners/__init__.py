@@ -114,7 +114,7 @@ from askance_aggregator.learners.masked_parity import (
 from askance_aggregator.learners.mean import MeanEstimate, mean
 from askance_aggregator.learners.mean_vector import MeanVector, mean_vector
 from askance_aggregator.learners.naive_bayes import NaiveBayes, naive_bayes
-from askance_aggregator.learners.parameters import ParameterEntry, ParameterKind
+from askance_aggregator.learners.parameters import Parameter, ParameterEntry, ParameterKind
 from askance_aggregator.learners.pca import PrincipalComponents, principal_components
 from askance_aggregator.learners.perceptron import perceptron, perceptron_rounds
 from askance_aggregator.learners.prefixes import bits_of_text, text_of_bits
@@ -191,6 +191,7 @@ __all__ = [
     "NonAdaptive",
     "Number",
     "OneStandsOut",
+    "Parameter",
     "ParameterEntry",
     "ParameterKind",
     "PopulationMean",

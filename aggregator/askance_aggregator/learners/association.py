@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isqrt
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -34,13 +34,10 @@ from askance_aggregator.learners.learning import Answer, Answers, Batch, Questio
 from askance_aggregator.learners.marginals import Marginal
 from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.parameters import (
-    TAU,
-    ParameterEntry,
+    Parameter,
     ParameterKind,
-    Text,
-    columns_in,
-    first_fields,
-    whole,
+    Tau,
+    two_of,
 )
 from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
@@ -147,14 +144,36 @@ class Association:
         return f"{told} ({self.v.low:.3g} .. {self.v.high:.3g}); {self._test_text()}"
 
 
+@catalogued(
+    summary="whether two columns are independent, and Cramér's V",
+    error="distance of the estimated Cramér's V from the population's",
+    guess="no association",
+    success=ALL_COVER,
+    example=traits_schema,
+    population="traits",
+    small=SmallSettings(
+        oracles={"columns": "member,y", "tau": "1/20"}, fleets={"columns": "member,y"}
+    ),
+)
 @non_adaptive("association", version=1)
 def association(
     schema: Schema,
-    columns: Sequence[str],
-    bins: int = 4,
-    tau: Rational | None = None,
-    effect: Rational | None = None,
-    level: Rational = Fraction(1, 20),
+    columns: Annotated[
+        Sequence[str],
+        Parameter(
+            "two fields by name, with a comma (default: the first two categories or bits)",
+            ParameterKind.FIELDS,
+            read=two_of(Category, Bit),
+        ),
+    ],
+    bins: Annotated[int, "into how many bins a number falls"] = 4,
+    tau: Tau = None,
+    effect: Annotated[
+        Rational | None, "Cramér's V that the test is to find; sizes the plan"
+    ] = None,
+    level: Annotated[Rational, "of that test: its chance to find what is not there"] = Fraction(
+        1, 20
+    ),
 ) -> tuple[Batch, Callable[[Answers], Association]]:
     """Test whether two columns are independent, and estimate how much they go together.
 
@@ -281,49 +300,3 @@ def _(hypothesis: Association, learner: Learner[Any], users: Users) -> Assessmen
     judged = covers((v.value,), (v.low,), (v.high,), true, (0.0,))
     cells = covers(answer.values, answer.lows, answer.highs, truth)
     return replace(judged, success=bool(judged.success and cells.success))
-
-
-@catalogued(
-    "association",
-    version=1,
-    summary="whether two columns are independent, and Cramér's V",
-    error="distance of the estimated Cramér's V from the population's",
-    guess="no association",
-    success=ALL_COVER,
-    parameters=(
-        ParameterEntry(
-            "columns",
-            "two fields by name, with a comma (default: the first two categories or bits)",
-            kind=ParameterKind.FIELDS,
-        ),
-        ParameterEntry("bins", "into how many bins a number falls", "4", kind=ParameterKind.WHOLE),
-        TAU,
-        ParameterEntry(
-            "effect",
-            "Cramér's V that the test is to find; sizes the plan",
-            kind=ParameterKind.NUMBER,
-        ),
-        ParameterEntry(
-            "level",
-            "of that test: its chance to find what is not there",
-            "1/20",
-            kind=ParameterKind.NUMBER,
-        ),
-    ),
-    population="traits",
-    small=SmallSettings(
-        oracles={"columns": "member,y", "tau": "1/20"}, fleets={"columns": "member,y"}
-    ),
-)
-def listed_association(schema: Schema | None, parameters: Text) -> Learner[Any]:
-    """Build the learner from text."""
-    known = traits_schema() if schema is None else schema
-    named = columns_in(parameters)
-    return association(
-        known,
-        first_fields("association", known, (Category, Bit), 2) if named is None else named,
-        whole("bins", parameters["bins"]),
-        parameters.get("tau"),
-        parameters.get("effect"),
-        parameters["level"],
-    )

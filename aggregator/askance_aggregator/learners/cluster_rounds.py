@@ -26,7 +26,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, isqrt, sqrt
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,13 +35,7 @@ from askance_aggregator.learners.centres import Points, on_grid, scaled
 from askance_aggregator.learners.conditions import Conditions, planned_tau
 from askance_aggregator.learners.learning import Answer, Question
 from askance_aggregator.learners.missing import MissingShare
-from askance_aggregator.learners.parameters import (
-    ParameterEntry,
-    ParameterKind,
-    Text,
-    check_rounds,
-    whole,
-)
+from askance_aggregator.learners.parameters import check_rounds
 from askance_aggregator.learners.reach import reach_of
 from askance_aggregator.numbers import Rational, positive, rational
 from askance_aggregator.queries import of_complete, vector
@@ -62,14 +56,11 @@ _LEAST_SHARE = 2.0**-9  # of a cluster that is not empty
 _LEAST_VARIANCE, _MOST_VARIANCE = 0.02, 0.6  # of a number, where first centres are spread
 _REACH = 1.7  # of the first centres, in standard deviations: of even spacing, sqrt(3)
 
-ROUNDS = ParameterEntry(
-    "rounds", "number of steps (default: by users and noise, 6 to 16)", kind=ParameterKind.WHOLE
-)
-CLIP_ENTRY = ParameterEntry(
-    "clip",
+Rounds = Annotated[int | None, "number of steps (default: by users and noise, 6 to 16)"]
+Clip = Annotated[
+    Rational | None,
     "distance from a centre beyond which a record counts no more (default: by noise)",
-    kind=ParameterKind.NUMBER,
-)
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,12 +312,6 @@ class Step:
         """Move the centres; one that may be empty goes half of the way to that of the greatest."""
         nearer = (centres + centres[self.shares.argmax()]) / 2
         return on_grid(np.where(self.known[:, None], centres + self.moves, nearer))
-
-
-def rounds_in(parameters: Text) -> int | None:
-    """Return the number of rounds that is set by text."""
-    rounds = parameters.get("rounds")
-    return None if rounds is None else whole("rounds", rounds)
 
 
 def is_late(number: int, rounds: int) -> bool:

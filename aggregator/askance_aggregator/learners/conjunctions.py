@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,11 +13,11 @@ from askance_aggregator.learners.assessments import THE_TARGET, Assessment, User
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
-from askance_aggregator.learners.parameters import ParameterEntry, ParameterKind, Text, whole
+from askance_aggregator.learners.parameters import Accuracy
 from askance_aggregator.learners.presentation import Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.shapes import RuleList
-from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.numbers import rational
 from askance_aggregator.queries import predicate
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -89,14 +89,25 @@ class Conjunction:
         return " and ".join(f"x[{variable}]" for variable in self.variables) or "always"
 
 
-def conjunctions_schema(d: int) -> Schema:
+def conjunctions_schema(d: Annotated[int, "variables (8 without data)"] = 8) -> Schema:
     """The records x with their label y."""
     return Schema("conjunctions", 1, x=Bits(d), y=Label([0, 1]))
 
 
+@catalogued(
+    summary="monotone conjunctions over d bits, asked all at once",
+    error="share of labels that the hypothesis gets wrong, under the population's distribution",
+    guess="the more frequent label",
+    success=THE_TARGET,
+    example=conjunctions_schema,
+    population="conjunctions",
+    small=SmallSettings(
+        oracles={"d": "3", "accuracy": "1/2"}, fleets={"d": "2", "relevant": "1", "accuracy": "1/2"}
+    ),
+)
 @non_adaptive("conjunctions", version=1)
 def conjunctions(
-    schema: Schema, accuracy: Rational = "1/10"
+    schema: Schema, accuracy: Accuracy = "1/10"
 ) -> tuple[Batch, Callable[[Answers], Conjunction]]:
     """Keep every variable that positive examples seldom have at 0.
 
@@ -158,29 +169,3 @@ def _(hypothesis: Conjunction, learner: Learner[Any], users: Users) -> Assessmen
     error = 0.5 ** len(one) + 0.5 ** len(other) - 2 * both
     true = 0.5 ** len(other)
     return Assessment(hypothesis == target, error, baseline=min(true, 1 - true))
-
-
-@catalogued(
-    "conjunctions",
-    version=1,
-    summary="monotone conjunctions over d bits, asked all at once",
-    error="share of labels that the hypothesis gets wrong, under the population's distribution",
-    guess="the more frequent label",
-    success=THE_TARGET,
-    parameters=(
-        ParameterEntry("d", "variables (8 without data)", kind=ParameterKind.WHOLE),
-        ParameterEntry("accuracy", "the allowed error", "1/10", kind=ParameterKind.NUMBER),
-    ),
-    population="conjunctions",
-    small=SmallSettings(
-        oracles={"d": "3", "accuracy": "1/2"}, fleets={"d": "2", "relevant": "1", "accuracy": "1/2"}
-    ),
-)
-def listed_conjunctions(schema: Schema | None, parameters: Text) -> Learner[Any]:
-    """Build the learner from text."""
-    own = conjunctions_schema(whole("d", parameters["d"])) if "d" in parameters else None
-    if schema is None:
-        schema = own or conjunctions_schema(8)
-    elif own is not None and schema.fields.get("x") != own.fields["x"]:
-        raise InvalidParameter("conjunctions: d and the schema expect different records")
-    return conjunctions(schema, parameters["accuracy"])

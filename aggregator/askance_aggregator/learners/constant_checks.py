@@ -12,22 +12,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from math import ceil
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.learning import Allocation, Answers, Batch, Question
-from askance_aggregator.learners.parameters import ParameterEntry
+from askance_aggregator.learners.parameters import Parameter
 from askance_aggregator.queries import category, where
 from askance_client.errors import InvalidParameter
 from askance_client.printable import unknown_text
 from askance_client.queries import Expression, Query
 
-DECIDE = ParameterEntry(
-    "decide",
-    "model; check: by a fifth of the users, against the constant; constant (default: by noise)",
-    choices=("model", "check", "constant"),
-)
+Decide = Annotated[
+    str | None,
+    Parameter(
+        "model; check: by a fifth of the users, against the constant; constant (default: by noise)",
+        choices=("model", "check", "constant"),
+    ),
+]
 CHECKED = 5  # users per user who checks
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -26,12 +26,10 @@ from askance_aggregator.learners.levels import p_value
 from askance_aggregator.learners.missing import MissingShare, complete_rows
 from askance_aggregator.learners.moments import Interval, Moments
 from askance_aggregator.learners.parameters import (
-    PRESENT,
-    ParameterEntry,
+    Parameter,
     ParameterKind,
-    Text,
-    columns_in,
-    first_fields,
+    Present,
+    two_of,
 )
 from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
@@ -134,13 +132,36 @@ class Correlation:
         return told if self.p_value is None else f"{told}, p <= {self.p_value:.2g}"
 
 
+@catalogued(
+    summary="Pearson's correlation of two numbers",
+    error="distance of the estimated correlation from the population's",
+    guess="no correlation",
+    success=ALL_COVER,
+    example=lambda: plane_schema(1),
+    population="plane",
+    small=SmallSettings(
+        oracles={"d": "1", "columns": "x0,y", "tau": "1", "deviation": "1"},
+        fleets={"d": "1", "columns": "x0,y", "tau": "1", "deviation": "1"},
+    ),
+)
 @non_adaptive("correlation", version=1)
 def correlation(
     schema: Schema,
-    columns: Sequence[str],
-    tau: Rational | None = None,
-    deviation: Rational | None = None,
-    present: Rational | None = None,
+    columns: Annotated[
+        Sequence[str],
+        Parameter(
+            "two numbers or bits, with a comma (default: the first two)",
+            ParameterKind.FIELDS,
+            read=two_of(Integer, Real),
+        ),
+    ],
+    tau: Annotated[Rational | None, "how exactly it is wanted (default: as users allow)"] = None,
+    deviation: Annotated[
+        Rational | None,
+        "the standard deviation of each number, as a part of half its range, at least: sizes"
+        " the plan, no interval relies on it (default: 1/2)",
+    ] = None,
+    present: Present = None,
 ) -> tuple[Batch, Callable[[Answers], Correlation]]:
     """Estimate the correlation of two numbers, over the users who have both.
 
@@ -283,46 +304,3 @@ def _(hypothesis: Correlation, learner: Learner[Any], users: Users) -> Assessmen
     judged = covers((hypothesis.estimate,), *ends, truth, (0.0,), 1.0)
     inside = hypothesis.missing.low <= absent <= hypothesis.missing.high
     return replace(judged, success=bool(judged.success and inside))
-
-
-@catalogued(
-    "correlation",
-    version=1,
-    summary="Pearson's correlation of two numbers",
-    error="distance of the estimated correlation from the population's",
-    guess="no correlation",
-    success=ALL_COVER,
-    parameters=(
-        ParameterEntry(
-            "columns",
-            "two numbers or bits, with a comma (default: the first two)",
-            kind=ParameterKind.FIELDS,
-        ),
-        ParameterEntry(
-            "tau", "how exactly it is wanted (default: as users allow)", kind=ParameterKind.NUMBER
-        ),
-        ParameterEntry(
-            "deviation",
-            "the standard deviation of each number, as a part of half its range, at least: sizes"
-            " the plan, no interval relies on it (default: 1/2)",
-            kind=ParameterKind.NUMBER,
-        ),
-        PRESENT,
-    ),
-    population="plane",
-    small=SmallSettings(
-        oracles={"d": "1", "columns": "x0,y", "tau": "1", "deviation": "1"},
-        fleets={"d": "1", "columns": "x0,y", "tau": "1", "deviation": "1"},
-    ),
-)
-def listed_correlation(schema: Schema | None, parameters: Text) -> Learner[Any]:
-    """Build the learner from text."""
-    known = plane_schema(1) if schema is None else schema
-    named = columns_in(parameters)
-    return correlation(
-        known,
-        first_fields("correlation", known, (Integer, Real), 2) if named is None else named,
-        parameters.get("tau"),
-        parameters.get("deviation"),
-        parameters.get("present"),
-    )

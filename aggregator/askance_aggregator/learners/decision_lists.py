@@ -5,27 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
-from askance_aggregator.learners.learner import Adaptive, Learner, adaptive
+from askance_aggregator.learners.learner import Adaptive, adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
-from askance_aggregator.learners.literals import D, allowed_error, bits_or_default, bits_width
-from askance_aggregator.learners.parameters import (
-    ACCURACY,
-    ParameterEntry,
-    ParameterKind,
-    Text,
-    whole,
-)
+from askance_aggregator.learners.literals import allowed_error, bits_width, labelled_bits_schema
+from askance_aggregator.learners.parameters import Accuracy
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, bits_of
 from askance_aggregator.learners.shapes import RuleList
-from askance_aggregator.numbers import Rational
 from askance_aggregator.queries import EncodedColumns, category, dot, where
 from askance_client.errors import InvalidAnswer, InvalidParameter
 from askance_client.printable import value_text
@@ -134,8 +127,31 @@ class DecisionList:
         return ", else ".join([*told, str(self.default)])
 
 
+@adaptive("decision-lists", version=1)
+def _decision_lists(schema: Schema, accuracy: Fraction, length: int) -> Learning[DecisionList]:
+    d = bits_width(schema, "decision-lists")
+    if isinstance(length, bool) or length < 1:
+        raise InvalidParameter(f"length expects 1 or more, found {length}")
+    return _rounds(schema, d, accuracy / (2 * (d + 1)), length)
+
+
+@catalogued(
+    summary="lists of rules on single bits, every rule that is sure in one round",
+    error=HELD_OUT,
+    guess=MOST_FREQUENT,
+    success=NONE_WRONG,
+    example=labelled_bits_schema,
+    population="decision-lists",
+    small=SmallSettings(
+        oracles={"d": "3", "relevant": "2", "accuracy": "4/5", "length": "2"},
+        fleets={"d": "2", "relevant": "2", "accuracy": "4/5", "length": "2"},
+    ),
+    made_by=_decision_lists,
+)
 def decision_lists(
-    schema: Schema, accuracy: Rational = "1/10", length: int = 2
+    schema: Schema,
+    accuracy: Accuracy = "1/10",
+    length: Annotated[int, "how many rules the target may have"] = 2,
 ) -> Adaptive[DecisionList]:
     """Append, round by round, every literal whose new examples all but agree.
 
@@ -173,14 +189,6 @@ def decision_lists(
     made = _decision_lists(schema, allowed_error(accuracy), length)
     rehearsal = _Rehearsal(bits_width(schema, made.name), length)
     return replace(made, rehearsal=rehearsal)
-
-
-@adaptive("decision-lists", version=1)
-def _decision_lists(schema: Schema, accuracy: Fraction, length: int) -> Learning[DecisionList]:
-    d = bits_width(schema, "decision-lists")
-    if isinstance(length, bool) or length < 1:
-        raise InvalidParameter(f"length expects 1 or more, found {length}")
-    return _rounds(schema, d, accuracy / (2 * (d + 1)), length)
 
 
 def _rounds(schema: Schema, d: int, tau: Fraction, length: int) -> Learning[DecisionList]:
@@ -260,29 +268,3 @@ class _Rehearsal:
         first = (0.5, 0.0, 0.0, 0.5, 0.0) if last else one
         rows = [first, *([mixed] * (open_ - 1))]
         return tuple(Answer(row, row, row) for row in rows)
-
-
-@catalogued(
-    "decision-lists",
-    version=1,
-    summary="lists of rules on single bits, every rule that is sure in one round",
-    error=HELD_OUT,
-    guess=MOST_FREQUENT,
-    success=NONE_WRONG,
-    parameters=(
-        D,
-        ACCURACY,
-        ParameterEntry(
-            "length", "how many rules the target may have", "2", kind=ParameterKind.WHOLE
-        ),
-    ),
-    population="decision-lists",
-    small=SmallSettings(
-        oracles={"d": "3", "relevant": "2", "accuracy": "4/5", "length": "2"},
-        fleets={"d": "2", "relevant": "2", "accuracy": "4/5", "length": "2"},
-    ),
-)
-def listed_decision_lists(schema: Schema | None, parameters: Text) -> Learner[Any]:
-    """Build the learner from text."""
-    on_bits = bits_or_default("decision-lists", schema, parameters)
-    return decision_lists(on_bits, parameters["accuracy"], whole("length", parameters["length"]))

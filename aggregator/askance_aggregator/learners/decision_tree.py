@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from math import prod, sqrt
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -27,8 +27,8 @@ from askance_aggregator.learners.cell_groups import (
 )
 from askance_aggregator.learners.conditions import Conditions, planned_tau
 from askance_aggregator.learners.constant_checks import (
-    DECIDE,
     Confusion,
+    Decide,
     ModelChoice,
     asked_of_a_fifth,
     check_decision,
@@ -36,7 +36,7 @@ from askance_aggregator.learners.constant_checks import (
 )
 from askance_aggregator.learners.encodings import Cells, cells
 from askance_aggregator.learners.joint_trees import GrowthRule, JointTable, grow
-from askance_aggregator.learners.learner import Learner, adaptive
+from askance_aggregator.learners.learner import adaptive
 from askance_aggregator.learners.learning import (
     Allocation,
     Answer,
@@ -46,16 +46,7 @@ from askance_aggregator.learners.learning import (
     Question,
 )
 from askance_aggregator.learners.missing import CompleteCases, MissingShare
-from askance_aggregator.learners.parameters import (
-    COLUMNS,
-    LABEL,
-    TAU,
-    ParameterEntry,
-    ParameterKind,
-    Text,
-    columns_in,
-    whole,
-)
+from askance_aggregator.learners.parameters import Columns, LabelName, Tau
 from askance_aggregator.learners.reach import standard_error
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import features_of, label_of, some_fields
@@ -167,6 +158,16 @@ class _Task:
         return tuple(even_grouping(part, count) for part, count in pairs if count > 1)
 
 
+@catalogued(
+    summary="a category from all other fields by a tree (ID3), in two rounds",
+    error=HELD_OUT,
+    guess=MOST_FREQUENT,
+    success=NONE_WRONG,
+    example=traits_schema,
+    population="traits",
+    small=SmallSettings(oracles={"columns": "height", "bins": "2", "depth": "1", "tau": "1/20"}),
+    held_out=True,
+)
 @adaptive(
     "decision-tree",
     version=3,
@@ -175,15 +176,17 @@ class _Task:
 )
 def decision_tree(
     schema: Schema,
-    label: str | None = None,
-    columns: Sequence[str] | None = None,
-    depth: int = 6,
-    bins: int = 8,
-    min_share: Rational = "1/500",
-    cells: int | None = None,
-    copies: int | None = None,
-    decide: str | None = None,
-    tau: Rational | None = None,
+    label: LabelName = None,
+    columns: Columns = None,
+    depth: Annotated[int, "of the tree at most"] = 6,
+    bins: Annotated[int, "into how many bins a number falls"] = 8,
+    min_share: Annotated[Rational, "of users on either side of a split at least"] = "1/500",
+    cells: Annotated[int | None, "of the joint table at most (default: by users and noise)"] = None,
+    copies: Annotated[
+        int | None, "equal questions for the joint table (default: one per field)"
+    ] = None,
+    decide: Decide = None,
+    tau: Tau = None,
 ) -> Learning[DecisionTree]:
     """Screen the fields, ask for one joint table of a few of them, and grow a tree from it.
 
@@ -231,19 +234,7 @@ def decision_tree(
         >>> len(ask.Study(learner, people.schema, epsilon=4).plan().rounds) >= 1
         True
     """
-    arguments = {
-        "schema": schema,
-        "label": label,
-        "columns": columns,
-        "depth": depth,
-        "bins": bins,
-        "min_share": min_share,
-        "cells": cells,
-        "copies": copies,
-        "decide": decide,
-        "tau": tau,
-    }
-    return _grow(_Task.of(arguments))
+    return _grow(_Task.of(locals()))
 
 
 def _grow(task: _Task) -> Learning[DecisionTree]:
@@ -363,54 +354,3 @@ def _check_whole(name: str, value: object, low: int, high: int) -> None:
         raise InvalidParameter(
             f"{name} expects a whole number in {low}..{high}, got {value_text(value)}"
         )
-
-
-@catalogued(
-    "decision-tree",
-    version=3,
-    summary="a category from all other fields by a tree (ID3), in two rounds",
-    error=HELD_OUT,
-    guess=MOST_FREQUENT,
-    success=NONE_WRONG,
-    parameters=(
-        LABEL,
-        COLUMNS,
-        ParameterEntry("depth", "of the tree at most", "6", kind=ParameterKind.WHOLE),
-        ParameterEntry("bins", "into how many bins a number falls", "8", kind=ParameterKind.WHOLE),
-        ParameterEntry(
-            "min_share",
-            "of users on either side of a split at least",
-            "1/500",
-            kind=ParameterKind.NUMBER,
-        ),
-        ParameterEntry(
-            "cells",
-            "of the joint table at most (default: by users and noise)",
-            kind=ParameterKind.WHOLE,
-        ),
-        ParameterEntry(
-            "copies",
-            "equal questions for the joint table (default: one per field)",
-            kind=ParameterKind.WHOLE,
-        ),
-        DECIDE,
-        TAU,
-    ),
-    population="traits",
-    small=SmallSettings(oracles={"columns": "height", "bins": "2", "depth": "1", "tau": "1/20"}),
-    held_out=True,
-)
-def listed_decision_tree(schema: Schema | None, parameters: Text) -> Learner[Any]:
-    """Build the learner from text."""
-    return decision_tree(
-        traits_schema() if schema is None else schema,
-        parameters.get("label"),
-        columns_in(parameters),
-        whole("depth", parameters["depth"]),
-        whole("bins", parameters["bins"]),
-        parameters["min_share"],
-        None if "cells" not in parameters else whole("cells", parameters["cells"]),
-        None if "copies" not in parameters else whole("copies", parameters["copies"]),
-        parameters.get("decide"),
-        parameters.get("tau"),
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 from askance_aggregator.learners.assessments import (
     ALL_COVER,
@@ -21,9 +21,8 @@ from askance_aggregator.learners.learning import Allocation, Answer, Answers, Ba
 from askance_aggregator.learners.mean import MeanEstimate
 from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.parameters import (
-    ParameterEntry,
+    Parameter,
     ParameterKind,
-    Text,
     field_named,
     first_fields,
 )
@@ -147,15 +146,60 @@ def _share_text(mean: MeanEstimate) -> str:
     return "" if mean.missing is None else f", {1 - mean.missing.share:.1%} of users"
 
 
+def _number(learner: str, schema: Schema, asked: str | None) -> str:
+    if asked is None:
+        return first_fields(learner, schema, (Integer, Real), 1)[0]
+    return field_named(learner, schema, (Integer, Real, Bit), asked)
+
+
+def _group(learner: str, schema: Schema, asked: str | None) -> str:
+    if asked is not None:
+        return asked
+    labels = [name for name, kind in schema.fields.items() if isinstance(kind, Label)]
+    return labels[0] if len(labels) == 1 else first_fields(learner, schema, (Category,), 1)[0]
+
+
+@catalogued(
+    summary="the difference of two groups' means or shares (A/B)",
+    error="distance of the estimated difference from the population's, in real units",
+    guess="no difference",
+    success=ALL_COVER,
+    example=traits_schema,
+    population="traits",
+    small=SmallSettings(
+        oracles={"column": "age", "tau": "20", "present": "1/4"},
+        fleets={"column": "age", "tau": "80", "present": "1/4"},
+    ),
+)
 @non_adaptive("difference", version=1)
 def difference(
     schema: Schema,
-    column: str,
-    group: str,
-    first: str | None = None,
-    second: str | None = None,
-    tau: Rational | None = None,
-    present: Rational | None = None,
+    column: Annotated[
+        str,
+        Parameter(
+            "the number or bit (default: the first number)", ParameterKind.FIELD, read=_number
+        ),
+    ],
+    group: Annotated[
+        str,
+        Parameter(
+            "the category or bit that groups users (default: the only label or the first category)",
+            ParameterKind.FIELD,
+            read=_group,
+        ),
+    ],
+    first: Annotated[str | None, "a value of the group (default: its first)"] = None,
+    second: Annotated[
+        str | None, "another, whose mean is taken less the first's (its second)"
+    ] = None,
+    tau: Annotated[
+        Rational | None, "how exactly the difference is wanted (default: as users allow)"
+    ] = None,
+    present: Annotated[
+        Rational | None,
+        "the share of users in each group, at least: sizes the plan, no interval relies on it"
+        " (default: 1/2)",
+    ] = None,
 ) -> tuple[Batch, Callable[[Answers], Difference]]:
     """Compare the means of two groups of users, or their shares of a property.
 
@@ -276,62 +320,3 @@ def _(hypothesis: Difference, learner: Learner[Any], users: Users) -> Assessment
     ends = (hypothesis.low,), (hypothesis.high,)
     judged = covers((hypothesis.estimate,), *ends, true, (0.0,), max(widths))
     return replace(judged, success=bool(judged.success and inside))
-
-
-@catalogued(
-    "difference",
-    version=1,
-    summary="the difference of two groups' means or shares (A/B)",
-    error="distance of the estimated difference from the population's, in real units",
-    guess="no difference",
-    success=ALL_COVER,
-    parameters=(
-        ParameterEntry(
-            "column", "the number or bit (default: the first number)", kind=ParameterKind.FIELD
-        ),
-        ParameterEntry(
-            "group",
-            "the category or bit that groups users (default: the only label or the first category)",
-            kind=ParameterKind.FIELD,
-        ),
-        ParameterEntry("first", "a value of the group (default: its first)"),
-        ParameterEntry("second", "another, whose mean is taken less the first's (its second)"),
-        ParameterEntry(
-            "tau",
-            "how exactly the difference is wanted (default: as users allow)",
-            kind=ParameterKind.NUMBER,
-        ),
-        ParameterEntry(
-            "present",
-            "the share of users in each group, at least: sizes the plan, no interval relies on it"
-            " (default: 1/2)",
-            kind=ParameterKind.NUMBER,
-        ),
-    ),
-    population="traits",
-    small=SmallSettings(
-        oracles={"column": "age", "tau": "20", "present": "1/4"},
-        fleets={"column": "age", "tau": "80", "present": "1/4"},
-    ),
-)
-def listed_difference(schema: Schema | None, parameters: Text) -> Learner[Any]:
-    """Build the learner from text."""
-    known = traits_schema() if schema is None else schema
-    field = parameters.get("column")
-    if field is None:
-        (field,) = first_fields("difference", known, (Integer, Real), 1)
-    field = field_named("difference", known, (Integer, Real, Bit), field)
-    group = parameters.get("group")
-    if group is None:
-        labels = [name for name, kind in known.fields.items() if isinstance(kind, Label)]
-        chosen = labels if len(labels) == 1 else first_fields("difference", known, (Category,), 1)
-        (group,) = chosen
-    return difference(
-        known,
-        field,
-        group,
-        parameters.get("first"),
-        parameters.get("second"),
-        parameters.get("tau"),
-        parameters.get("present"),
-    )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 from askance_aggregator.learners.assessments import (
     ALL_COVER,
@@ -17,13 +17,7 @@ from askance_aggregator.learners.assessments import (
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
-from askance_aggregator.learners.parameters import (
-    ParameterEntry,
-    ParameterKind,
-    Text,
-    field_named,
-    whole,
-)
+from askance_aggregator.learners.parameters import Parameter, ParameterKind, field_named
 from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.shares import nearest_distribution
@@ -101,9 +95,48 @@ class FrequencyEstimate:
         )
 
 
+def _cells_schema(
+    cells: Annotated[int, "how many cells, to plan without data (16)"] = 16,
+) -> Schema:
+    """A category of so many cells; a number's values, where a category has not as many."""
+    if not 2 <= cells <= MAX_CELLS:
+        raise InvalidParameter(f"cells expects 2..{MAX_CELLS}, found {cells}")
+    if cells > MAX_LABELS:
+        return Schema("frequency", 1, cell=Integer(0, cells - 1))
+    return Schema("frequency", 1, cell=Category(range(cells)))
+
+
+def _category(learner: str, schema: Schema, asked: str | None) -> Query | Expression:
+    """Return the category asked for; of a schema to plan with, the values of its number."""
+    if asked is None and [*map(type, schema.fields.values())] == [Integer]:
+        (cell,) = schema.fields
+        return category(schema[cell])
+    return schema[field_named(learner, schema, (Category,), asked)]
+
+
+@catalogued(
+    summary="the share of users in each cell of a category",
+    error="greatest distance of an estimated share from the population's, over cells",
+    guess="the same share for every cell",
+    success=ALL_COVER,
+    example=_cells_schema,
+    population="categories",
+    small=SmallSettings(oracles={"tau": "1/10"}, fleets={"tau": "1/5"}),
+)
 @non_adaptive("frequency", version=1)
 def frequency(
-    query: Query | Expression, tau: Rational | None = None
+    query: Annotated[
+        Query | Expression,
+        Parameter(
+            "the category (default: the label, or the only one)",
+            ParameterKind.FIELD,
+            name="column",
+            read=_category,
+        ),
+    ],
+    tau: Annotated[
+        Rational | None, "how exactly each share is wanted (default: as users allow)"
+    ] = None,
 ) -> tuple[Batch, Callable[[Answers], FrequencyEstimate]]:
     """Ask one categorical question of all users.
 
@@ -143,43 +176,3 @@ def _(hypothesis: FrequencyEstimate, learner: Learner[Any], users: Users) -> Ass
     guess = (even,) * len(answer.values)
     (truth,) = users.totals([query])
     return covers(answer.values, answer.lows, answer.highs, truth.shares(), guess, even)
-
-
-@catalogued(
-    "frequency",
-    version=1,
-    summary="the share of users in each cell of a category",
-    error="greatest distance of an estimated share from the population's, over cells",
-    guess="the same share for every cell",
-    success=ALL_COVER,
-    parameters=(
-        ParameterEntry(
-            "column", "the category (default: the label, or the only one)", kind=ParameterKind.FIELD
-        ),
-        ParameterEntry(
-            "cells", "how many cells, to plan without data (16)", kind=ParameterKind.WHOLE
-        ),
-        ParameterEntry(
-            "tau",
-            "how exactly each share is wanted (default: as users allow)",
-            kind=ParameterKind.NUMBER,
-        ),
-    ),
-    population="categories",
-    small=SmallSettings(oracles={"tau": "1/10"}, fleets={"tau": "1/5"}),
-)
-def listed_frequency(schema: Schema | None, parameters: Text) -> Learner[Any]:
-    """Build the learner from text."""
-    if schema is None:
-        cells = whole("cells", parameters.get("cells", "16"))
-        if not 2 <= cells <= MAX_CELLS:
-            raise InvalidParameter(f"cells expects 2..{MAX_CELLS}, found {cells}")
-        if cells > MAX_LABELS:  # more than a category has: the values of a number
-            numbered = Schema("frequency", 1, cell=Integer(0, cells - 1))
-            asked = category(numbered["cell"])
-            return replace(frequency(asked, parameters.get("tau")), schema=numbered)
-        schema = Schema("frequency", 1, cell=Category(range(cells)))
-    elif "cells" in parameters:
-        raise InvalidParameter("frequency: cells is for planning without data; found a schema")
-    field = field_named("frequency", schema, (Category,), parameters.get("column"))
-    return replace(frequency(schema[field], parameters.get("tau")), schema=schema)

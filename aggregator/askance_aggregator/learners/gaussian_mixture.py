@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from math import log, sqrt
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,14 +29,13 @@ from askance_aggregator.learners.centres import (
     within_clusters,
 )
 from askance_aggregator.learners.cluster_rounds import (
-    CLIP_ENTRY,
     COUNT,
-    ROUNDS,
+    Clip,
+    Rounds,
     RoundSettings,
     Start,
     Step,
     is_late,
-    rounds_in,
     settled_rounds,
     start_question,
     sums_question,
@@ -46,26 +45,13 @@ from askance_aggregator.learners.encodings import SCALE_BITS, Number
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Batch, Learning, Question
-from askance_aggregator.learners.missing import (
-    MissingShare,
-    share_from,
-    share_json,
-)
-from askance_aggregator.learners.parameters import (
-    COLUMNS,
-    TAU,
-    ParameterEntry,
-    ParameterKind,
-    Text,
-    columns_in,
-    whole,
-)
+from askance_aggregator.learners.missing import MissingShare, share_from, share_json
+from askance_aggregator.learners.parameters import Columns, Tau
 from askance_aggregator.learners.presentation import Presentation
 from askance_aggregator.learners.reach import reach_of
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, schema_in, schema_to_json
 from askance_aggregator.learners.shapes import Centres
-from askance_aggregator.numbers import Rational
 from askance_aggregator.queries import (
     EncodedColumns,
     absolute,
@@ -234,14 +220,26 @@ def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str
     return settled_rounds(given, k, lambda clip: _sums(bells, clip), conditions)
 
 
+@catalogued(
+    summary="a sum of round bells by expectation-maximisation",
+    error=WITHIN,
+    guess="the mean row as the only centre",
+    example=lambda: clusters_schema(2),
+    population="clusters",
+    small=SmallSettings(
+        oracles={"clumps": "2", "d": "1", "rounds": "2", "tau": "1/4"},
+        fleets={"clumps": "2", "d": "1", "rounds": "2", "tau": "1/2"},
+    ),
+    held_out=True,
+)
 @adaptive("gaussian-mixture", version=3, settle=_settle)
 def gaussian_mixture(
     schema: Schema,
-    k: int = 2,
-    columns: Sequence[str] | None = None,
-    rounds: int | None = None,
-    tau: Rational | None = None,
-    clip: Rational | None = None,
+    k: Annotated[int, "how many components"] = 2,
+    columns: Columns = None,
+    rounds: Rounds = None,
+    tau: Tau = None,
+    clip: Clip = None,
 ) -> Learning[GaussianMixture]:
     """Fit a mixture of round Gaussians by expectation-maximisation, from points about the mean.
 
@@ -442,35 +440,3 @@ def _shrunk(raw: Any, off: Any, prior: float) -> Any:
 @assess.register
 def _(hypothesis: GaussianMixture, learner: Learner[Any], users: Users) -> Assessment:
     return within_clusters(hypothesis, users)
-
-
-@catalogued(
-    "gaussian-mixture",
-    version=3,
-    summary="a sum of round bells by expectation-maximisation",
-    error=WITHIN,
-    guess="the mean row as the only centre",
-    parameters=(
-        ParameterEntry("k", "how many components", "2", kind=ParameterKind.WHOLE),
-        COLUMNS,
-        ROUNDS,
-        TAU,
-        CLIP_ENTRY,
-    ),
-    population="clusters",
-    small=SmallSettings(
-        oracles={"clumps": "2", "d": "1", "rounds": "2", "tau": "1/4"},
-        fleets={"clumps": "2", "d": "1", "rounds": "2", "tau": "1/2"},
-    ),
-    held_out=True,
-)
-def listed_gaussian_mixture(schema: Schema | None, parameters: Text) -> Learner[Any]:
-    """Build the learner from text."""
-    return gaussian_mixture(
-        clusters_schema(2) if schema is None else schema,
-        whole("k", parameters["k"]),
-        columns_in(parameters),
-        rounds_in(parameters),
-        parameters.get("tau"),
-        parameters.get("clip"),
-    )

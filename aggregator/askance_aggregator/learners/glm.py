@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
-from typing import Any, Protocol, Self
+from typing import Annotated, Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,13 +42,7 @@ from askance_aggregator.learners.glm_losses import Loss
 from askance_aggregator.learners.glm_rules import Noise, Scale, affordable, rate_of, users_for
 from askance_aggregator.learners.learning import Batch, Learning, Question
 from askance_aggregator.learners.linear_classifiers import on_weight_grid
-from askance_aggregator.learners.parameters import (
-    ParameterEntry,
-    ParameterKind,
-    Text,
-    check_rounds,
-    whole,
-)
+from askance_aggregator.learners.parameters import check_rounds
 from askance_aggregator.numbers import Rational, positive, rational
 from askance_client.queries import MAX_COMPONENTS
 
@@ -57,19 +51,9 @@ EXACT_CLIP = Fraction(4)  # likewise; few gradients are as long
 MOST_CLIP = 8
 MOST_RATE = 1000
 
-ROUNDS = ParameterEntry(
-    "rounds", "number of steps (default: by users and noise, 8 to 128)", kind=ParameterKind.WHOLE
-)
-RATE = ParameterEntry(
-    "rate",
-    "the step per unit of gradient (default: by noise and rounds)",
-    kind=ParameterKind.NUMBER,
-)
-CLIP = ParameterEntry(
-    "clip",
-    "bound of the length of a record's gradient (default: by noise)",
-    kind=ParameterKind.NUMBER,
-)
+Rounds = Annotated[int | None, "number of steps (default: by users and noise, 8 to 128)"]
+Rate = Annotated[Rational | None, "the step per unit of gradient (default: by noise and rounds)"]
+Clip = Annotated[Rational | None, "bound of the length of a record's gradient (default: by noise)"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,15 +241,6 @@ def of_a_fifth(question: Question, given: DescentSettings, parts: int = 1) -> Ba
     """
     rounds = EXACT_ROUNDS if given.rounds is None else given.rounds
     return asked_of_a_fifth(question, rounds, parts)
-
-
-def settings_in(parameters: Text) -> dict[str, Any]:
-    """Return the settings that are set by text, as arguments of a learner."""
-    rounds = parameters.get("rounds")
-    return {
-        "rounds": None if rounds is None else whole("rounds", rounds),
-        **{name: parameters.get(name) for name in ("rate", "clip", "decide", "tau")},
-    }
 
 
 def _known(given: DescentSettings) -> dict[str, Any]:

@@ -12,23 +12,22 @@ from numpy.typing import NDArray
 
 from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.learners.conditions import Conditions
-from askance_aggregator.learners.constant_checks import DECIDE, ModelChoice
+from askance_aggregator.learners.constant_checks import Decide, ModelChoice
 from askance_aggregator.learners.encodings import cells
 from askance_aggregator.learners.glm import (
-    CLIP,
-    RATE,
-    ROUNDS,
+    Clip,
     DescentSettings,
     Model,
+    Rate,
+    Rounds,
     descend,
-    settings_in,
     settle,
 )
 from askance_aggregator.learners.glm_checks import ClassCheck
 from askance_aggregator.learners.glm_gradients import Features, check_width
 from askance_aggregator.learners.glm_losses import Logistic, Loss, SmoothHinge
 from askance_aggregator.learners.glm_rules import CLASSES, MARGINS, Scale
-from askance_aggregator.learners.learner import Learner, adaptive
+from askance_aggregator.learners.learner import adaptive
 from askance_aggregator.learners.learning import Batch, Learning, Question
 from askance_aggregator.learners.linear_classifiers import (
     LinearClassifier,
@@ -38,15 +37,18 @@ from askance_aggregator.learners.linear_classifiers import (
     on_weight_grid,
     positive_class,
 )
-from askance_aggregator.learners.parameters import AFFORDABLE, LABEL, TAU, Text, columns_in
+from askance_aggregator.learners.parameters import Affordable, LabelName, Tau
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import features_of, label_of, some_fields
 from askance_aggregator.learners.schemas import traits_schema
-from askance_aggregator.numbers import Rational
 from askance_aggregator.queries import predicate
 from askance_client.queries import Expression, Schema
 
 C = TypeVar("C", bound=LinearClassifier)
+_SMALL = SmallSettings(
+    oracles={"columns": "height", "rounds": "4", "rate": "8", "clip": "1", "tau": "1/4"},
+    fleets={"columns": "member", "rounds": "2", "rate": "1", "clip": "1", "tau": "1/3"},
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,16 @@ class _Task:
         return kind(self.features, self.label, classes.labels, tuple(weights.tolist()))
 
 
+@catalogued(
+    summary="one of two classes by a weighted sum, by gradients of fresh users",
+    error=HELD_OUT,
+    guess=MOST_FREQUENT,
+    success=NONE_WRONG,
+    example=traits_schema,
+    population="traits",
+    small=_SMALL,
+    held_out=True,
+)
 @adaptive(
     "logistic-regression",
     version=2,
@@ -117,13 +129,13 @@ class _Task:
 )
 def logistic_regression(
     schema: Schema,
-    label: str | None = None,
-    columns: Sequence[str] | None = None,
-    rounds: int | None = None,
-    rate: Rational | None = None,
-    clip: Rational | None = None,
-    decide: str | None = None,
-    tau: Rational | None = None,
+    label: LabelName = None,
+    columns: Affordable = None,
+    rounds: Rounds = None,
+    rate: Rate = None,
+    clip: Clip = None,
+    decide: Decide = None,
+    tau: Tau = None,
 ) -> Learning[LogisticModel]:
     """Minimise the logistic loss by gradients, one vector question per round (`glm`).
 
@@ -162,6 +174,16 @@ def logistic_regression(
     return _learn(LogisticModel, task, task.model, given)
 
 
+@catalogued(
+    summary="one of two classes by a halfspace of wide margin, by gradients of fresh users",
+    error=HELD_OUT,
+    guess=MOST_FREQUENT,
+    success=NONE_WRONG,
+    example=traits_schema,
+    population="traits",
+    small=_SMALL,
+    held_out=True,
+)
 @adaptive(
     "linear-svm",
     version=1,
@@ -169,13 +191,13 @@ def logistic_regression(
 )
 def linear_svm(
     schema: Schema,
-    label: str | None = None,
-    columns: Sequence[str] | None = None,
-    rounds: int | None = None,
-    rate: Rational | None = None,
-    clip: Rational | None = None,
-    decide: str | None = None,
-    tau: Rational | None = None,
+    label: LabelName = None,
+    columns: Affordable = None,
+    rounds: Rounds = None,
+    rate: Rate = None,
+    clip: Clip = None,
+    decide: Decide = None,
+    tau: Tau = None,
 ) -> Learning[SupportVectorModel]:
     """Minimise the smoothed hinge loss by gradients, one vector question per round (`glm`).
 
@@ -232,54 +254,3 @@ def _constant(model: Model, share: float) -> NDArray[np.float64]:
     inside = min(max(share, _LEAST_SHARE), 1 - _LEAST_SHARE)
     weights[0] = log(inside / (1 - inside))
     return on_weight_grid(weights)
-
-
-_PARAMETERS = (LABEL, AFFORDABLE, ROUNDS, RATE, CLIP, DECIDE, TAU)
-_SMALL = SmallSettings(
-    oracles={"columns": "height", "rounds": "4", "rate": "8", "clip": "1", "tau": "1/4"},
-    fleets={"columns": "member", "rounds": "2", "rate": "1", "clip": "1", "tau": "1/3"},
-)
-
-
-@catalogued(
-    "logistic-regression",
-    version=2,
-    summary="one of two classes by a weighted sum, by gradients of fresh users",
-    error=HELD_OUT,
-    guess=MOST_FREQUENT,
-    success=NONE_WRONG,
-    parameters=_PARAMETERS,
-    population="traits",
-    small=_SMALL,
-    held_out=True,
-)
-def listed_logistic_regression(schema: Schema | None, parameters: Text) -> Learner[Any]:
-    """Build the learner from text."""
-    return logistic_regression(
-        traits_schema() if schema is None else schema,
-        parameters.get("label"),
-        columns_in(parameters),
-        **settings_in(parameters),
-    )
-
-
-@catalogued(
-    "linear-svm",
-    version=1,
-    summary="one of two classes by a halfspace of wide margin, by gradients of fresh users",
-    error=HELD_OUT,
-    guess=MOST_FREQUENT,
-    success=NONE_WRONG,
-    parameters=_PARAMETERS,
-    population="traits",
-    small=_SMALL,
-    held_out=True,
-)
-def listed_linear_svm(schema: Schema | None, parameters: Text) -> Learner[Any]:
-    """Build the learner from text."""
-    return linear_svm(
-        traits_schema() if schema is None else schema,
-        parameters.get("label"),
-        columns_in(parameters),
-        **settings_in(parameters),
-    )

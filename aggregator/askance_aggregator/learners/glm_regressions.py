@@ -5,44 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.conditions import Conditions
-from askance_aggregator.learners.constant_checks import DECIDE, ModelChoice
+from askance_aggregator.learners.constant_checks import Decide, ModelChoice
 from askance_aggregator.learners.encodings import Number, numbers_of
 from askance_aggregator.learners.glm import (
-    CLIP,
-    RATE,
-    ROUNDS,
+    Clip,
     DescentSettings,
     Model,
+    Rate,
+    Rounds,
     descend,
-    settings_in,
     settle,
 )
 from askance_aggregator.learners.glm_checks import OutcomeCheck
 from askance_aggregator.learners.glm_gradients import Features, check_width
 from askance_aggregator.learners.glm_losses import Huber, Loss, Squared
 from askance_aggregator.learners.glm_rules import OUTCOMES, TWO_VALUES, Scale
-from askance_aggregator.learners.learner import Learner, adaptive
+from askance_aggregator.learners.learner import adaptive
 from askance_aggregator.learners.learning import Batch, Learning
-from askance_aggregator.learners.linear import (
-    SQUARED,
-    TARGET,
-    LinearModel,
-    target_of,
-)
-from askance_aggregator.learners.parameters import (
-    AFFORDABLE,
-    TAU,
-    ParameterEntry,
-    ParameterKind,
-    Text,
-    columns_in,
-)
+from askance_aggregator.learners.linear import SQUARED, LinearModel, Target, target_of
+from askance_aggregator.learners.parameters import Affordable, Tau
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import features_of, some_fields
 from askance_aggregator.learners.schemas import plane_schema
@@ -57,6 +44,11 @@ WHOLE_WIDTH = Fraction(1)  # of an outcome of two values, which has no outliers
 
 Lossy = Callable[[Expression], Loss]
 """Loss of an outcome."""
+_GUESS = "the mean outcome of those rows"
+_SMALL = SmallSettings(
+    oracles={"d": "1", "tau": "1/4", "rounds": "4", "rate": "1/2", "clip": "1"},
+    fleets={"d": "1", "tau": "1/2", "rounds": "2", "clip": "1", "rate": "1/2"},
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,16 +132,25 @@ def _settle_huber(arguments: Mapping[str, Any], conditions: Conditions) -> Mappi
     return _settle(arguments, conditions, _huber(arguments["width"]))
 
 
+@catalogued(
+    summary="a number as a weighted sum of others, by least squares",
+    error=SQUARED,
+    guess=_GUESS,
+    example=lambda: plane_schema(3),
+    population="plane",
+    small=_SMALL,
+    held_out=True,
+)
 @adaptive("linear-regression", version=3, settle=_settle_squared)
 def linear_regression(
     schema: Schema,
-    target: str | None = None,
-    columns: Sequence[str] | None = None,
-    tau: Rational | None = None,
-    rounds: int | None = None,
-    rate: Rational | None = None,
-    clip: Rational | None = None,
-    decide: str | None = None,
+    target: Target = None,
+    columns: Affordable = None,
+    tau: Tau = None,
+    rounds: Rounds = None,
+    rate: Rate = None,
+    clip: Clip = None,
+    decide: Decide = None,
 ) -> Learning[LinearModel]:
     """Least squares: `ridge_regression` without a penalty.
 
@@ -184,17 +185,28 @@ def linear_regression(
     return _learn(_Task.of(schema, target, columns, Squared), given)
 
 
+@catalogued(
+    summary="least squares with a penalty on large weights",
+    error=SQUARED,
+    guess=_GUESS,
+    example=lambda: plane_schema(3),
+    population="plane",
+    small=_SMALL,
+    held_out=True,
+)
 @adaptive("ridge-regression", version=3, settle=_settle_ridge)
 def ridge_regression(
     schema: Schema,
-    target: str | None = None,
-    columns: Sequence[str] | None = None,
-    penalty: Rational | None = None,
-    tau: Rational | None = None,
-    rounds: int | None = None,
-    rate: Rational | None = None,
-    clip: Rational | None = None,
-    decide: str | None = None,
+    target: Target = None,
+    columns: Affordable = None,
+    penalty: Annotated[
+        Rational | None, "on squared weights of scaled features (default: by noise)"
+    ] = None,
+    tau: Tau = None,
+    rounds: Rounds = None,
+    rate: Rate = None,
+    clip: Clip = None,
+    decide: Decide = None,
 ) -> Learning[LinearModel]:
     """Least squares with a penalty on the squared weights (not on the intercept's), by gradients.
 
@@ -233,17 +245,28 @@ def ridge_regression(
     return _learn(_Task.of(schema, target, columns, Squared, penalty), given)
 
 
+@catalogued(
+    summary="a number as a weighted sum of others, with little pull by outliers",
+    error=SQUARED,
+    guess=_GUESS,
+    example=lambda: plane_schema(3),
+    population="plane",
+    small=_SMALL,
+    held_out=True,
+)
 @adaptive("huber-regression", version=1, settle=_settle_huber)
 def huber_regression(
     schema: Schema,
-    target: str | None = None,
-    columns: Sequence[str] | None = None,
-    width: Rational | None = None,
-    tau: Rational | None = None,
-    rounds: int | None = None,
-    rate: Rational | None = None,
-    clip: Rational | None = None,
-    decide: str | None = None,
+    target: Target = None,
+    columns: Affordable = None,
+    width: Annotated[
+        Rational | None, "where the loss turns linear (default: 1/8; two values: 1)"
+    ] = None,
+    tau: Tau = None,
+    rounds: Rounds = None,
+    rate: Rate = None,
+    clip: Clip = None,
+    decide: Decide = None,
 ) -> Learning[LinearModel]:
     """Regression by Huber's loss: records far from the model pull by no more than the width.
 
@@ -308,90 +331,3 @@ def _learn(task: _Task, given: DescentSettings) -> Learning[LinearModel]:
         if constants is not None:
             return task.concluded(constants)
     return task.concluded(weights)
-
-
-_PARAMETERS = (TARGET, AFFORDABLE, TAU, ROUNDS, RATE, CLIP, DECIDE)
-_GUESS = "the mean outcome of those rows"
-_SMALL = SmallSettings(
-    oracles={"d": "1", "tau": "1/4", "rounds": "4", "rate": "1/2", "clip": "1"},
-    fleets={"d": "1", "tau": "1/2", "rounds": "2", "clip": "1", "rate": "1/2"},
-)
-
-
-@catalogued(
-    "linear-regression",
-    version=3,
-    summary="a number as a weighted sum of others, by least squares",
-    error=SQUARED,
-    guess=_GUESS,
-    parameters=_PARAMETERS,
-    population="plane",
-    small=_SMALL,
-    held_out=True,
-)
-def listed_linear_regression(schema: Schema | None, parameters: Text) -> Learner[Any]:
-    """Build the learner from text."""
-    return linear_regression(
-        plane_schema(3) if schema is None else schema,
-        parameters.get("target"),
-        columns_in(parameters),
-        **settings_in(parameters),
-    )
-
-
-@catalogued(
-    "ridge-regression",
-    version=3,
-    summary="least squares with a penalty on large weights",
-    error=SQUARED,
-    guess=_GUESS,
-    parameters=(
-        *_PARAMETERS,
-        ParameterEntry(
-            "penalty",
-            "on squared weights of scaled features (default: by noise)",
-            kind=ParameterKind.NUMBER,
-        ),
-    ),
-    population="plane",
-    small=_SMALL,
-    held_out=True,
-)
-def listed_ridge_regression(schema: Schema | None, parameters: Text) -> Learner[Any]:
-    """Build the learner from text."""
-    return ridge_regression(
-        plane_schema(3) if schema is None else schema,
-        parameters.get("target"),
-        columns_in(parameters),
-        parameters.get("penalty"),
-        **settings_in(parameters),
-    )
-
-
-@catalogued(
-    "huber-regression",
-    version=1,
-    summary="a number as a weighted sum of others, with little pull by outliers",
-    error=SQUARED,
-    guess=_GUESS,
-    parameters=(
-        *_PARAMETERS,
-        ParameterEntry(
-            "width",
-            "where the loss turns linear (default: 1/8; two values: 1)",
-            kind=ParameterKind.NUMBER,
-        ),
-    ),
-    population="plane",
-    small=_SMALL,
-    held_out=True,
-)
-def listed_huber_regression(schema: Schema | None, parameters: Text) -> Learner[Any]:
-    """Build the learner from text."""
-    return huber_regression(
-        plane_schema(3) if schema is None else schema,
-        parameters.get("target"),
-        columns_in(parameters),
-        parameters.get("width"),
-        **settings_in(parameters),
-    )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -17,11 +17,9 @@ from askance_aggregator.learners.learner import Adaptive, Learner, adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
 from askance_aggregator.learners.missing import MissingShare, share_from, share_json
 from askance_aggregator.learners.parameters import (
-    ParameterEntry,
+    Parameter,
     ParameterKind,
-    Text,
-    field_named,
-    whole,
+    one_of,
 )
 from askance_aggregator.learners.prefixes import MAX_PREFIXES, Domain, Value
 from askance_aggregator.learners.presentation import EstimateRow, Presentation
@@ -140,12 +138,46 @@ class HeavyHitters:
         return f"{self.column} at {self.threshold} or more: {told or 'none'}{missing}"
 
 
+@adaptive("heavy-hitters", version=1)
+def _heavy_hitters(
+    schema: Schema, column: str, threshold: Fraction, bits: int, tau: Fraction
+) -> Learning[HeavyHitters]:
+    domain, most = Domain(schema, column), _most(threshold, tau)
+    if isinstance(bits, bool) or not 1 <= bits <= (MAX_CELLS // most).bit_length() - 1:
+        raise InvalidParameter(
+            f"bits expects a whole number from 1 on that makes at most {MAX_CELLS} cells of {most}"
+            f" prefixes, found {bits}"
+        )
+    domain.extensions([0], 0, 1)  # refused here, if it cannot be asked about
+    return _search(domain, threshold, tau, _lengths(domain.width, bits, most), most)
+
+
+@catalogued(
+    summary="the most frequent values of a large domain, prefix by prefix",
+    error="the most by which a share misses the threshold whose value is wrongly found or missing",
+    guess="no value is frequent",
+    success="every value of that share found and no other",
+    example=lambda: words_schema(16),
+    population="words",
+    small=SmallSettings(
+        oracles={"width": "8", "words": "8", "threshold": "1/4", "bits": "2", "tau": "1/10"},
+        fleets={"width": "4", "words": "3", "threshold": "2/5", "bits": "1", "tau": "1/5"},
+    ),
+    made_by=_heavy_hitters,
+)
 def heavy_hitters(
     schema: Schema,
-    column: str,
-    threshold: Rational = "1/10",
-    bits: int = 4,
-    tau: Rational = "1/20",
+    column: Annotated[
+        str,
+        Parameter(
+            "bits, a whole number or a category (default: the only one)",
+            ParameterKind.FIELD,
+            read=one_of(Bits, Integer, Category),
+        ),
+    ],
+    threshold: Annotated[Rational, "the share from which on a value is frequent"] = "1/10",
+    bits: Annotated[int, "by how many a prefix is extended in a round"] = 4,
+    tau: Annotated[Rational, "how exactly each share is wanted"] = "1/20",
 ) -> Adaptive[HeavyHitters]:
     """The values that many have, among more values than could be asked about one by one.
 
@@ -187,20 +219,6 @@ def heavy_hitters(
     share, off = rational(threshold, "threshold"), rational(tau, "tau")
     made = _heavy_hitters(schema, column, share, bits, off)
     return replace(made, rehearsal=_Rehearsal(_most(share, off)))
-
-
-@adaptive("heavy-hitters", version=1)
-def _heavy_hitters(
-    schema: Schema, column: str, threshold: Fraction, bits: int, tau: Fraction
-) -> Learning[HeavyHitters]:
-    domain, most = Domain(schema, column), _most(threshold, tau)
-    if isinstance(bits, bool) or not 1 <= bits <= (MAX_CELLS // most).bit_length() - 1:
-        raise InvalidParameter(
-            f"bits expects a whole number from 1 on that makes at most {MAX_CELLS} cells of {most}"
-            f" prefixes, found {bits}"
-        )
-    domain.extensions([0], 0, 1)  # refused here, if it cannot be asked about
-    return _search(domain, threshold, tau, _lengths(domain.width, bits, most), most)
 
 
 def _search(
@@ -337,48 +355,3 @@ def census(column: str, users: Users) -> dict[Value, Fraction]:
         counts.update(dict(zip(named, times.tolist(), strict=True)))
     del counts[NOTHING]
     return {value: Fraction(count, users.size) for value, count in counts.items()}
-
-
-@catalogued(
-    "heavy-hitters",
-    version=1,
-    summary="the most frequent values of a large domain, prefix by prefix",
-    error="the most by which a share misses the threshold whose value is wrongly found or missing",
-    guess="no value is frequent",
-    success="every value of that share found and no other",
-    parameters=(
-        ParameterEntry(
-            "column",
-            "bits, a whole number or a category (default: the only one)",
-            kind=ParameterKind.FIELD,
-        ),
-        ParameterEntry(
-            "threshold",
-            "the share from which on a value is frequent",
-            "1/10",
-            kind=ParameterKind.NUMBER,
-        ),
-        ParameterEntry(
-            "bits", "by how many a prefix is extended in a round", "4", kind=ParameterKind.WHOLE
-        ),
-        ParameterEntry(
-            "tau", "how exactly each share is wanted", "1/20", kind=ParameterKind.NUMBER
-        ),
-    ),
-    population="words",
-    small=SmallSettings(
-        oracles={"width": "8", "words": "8", "threshold": "1/4", "bits": "2", "tau": "1/10"},
-        fleets={"width": "4", "words": "3", "threshold": "2/5", "bits": "1", "tau": "1/5"},
-    ),
-)
-def listed_heavy_hitters(schema: Schema | None, parameters: Text) -> Learner[Any]:
-    """Build the learner from text."""
-    if schema is None:
-        schema = words_schema(16)
-    return heavy_hitters(
-        schema,
-        field_named("heavy-hitters", schema, (Bits, Integer, Category), parameters.get("column")),
-        parameters["threshold"],
-        whole("bits", parameters["bits"]),
-        parameters["tau"],
-    )

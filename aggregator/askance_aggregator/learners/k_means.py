@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,14 +27,13 @@ from askance_aggregator.learners.centres import (
     within_clusters,
 )
 from askance_aggregator.learners.cluster_rounds import (
-    CLIP_ENTRY,
     COUNT,
-    ROUNDS,
+    Clip,
+    Rounds,
     RoundSettings,
     Start,
     Step,
     is_late,
-    rounds_in,
     settled_rounds,
     start_question,
     sums_question,
@@ -45,21 +44,12 @@ from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Batch, Learning, Question
 from askance_aggregator.learners.missing import MissingShare, share_from, share_json
-from askance_aggregator.learners.parameters import (
-    COLUMNS,
-    TAU,
-    ParameterEntry,
-    ParameterKind,
-    Text,
-    columns_in,
-    whole,
-)
+from askance_aggregator.learners.parameters import Columns, Tau
 from askance_aggregator.learners.presentation import Presentation
 from askance_aggregator.learners.reach import reach_of
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, schema_in, schema_to_json
 from askance_aggregator.learners.shapes import Centres
-from askance_aggregator.numbers import Rational
 from askance_aggregator.queries import (
     EncodedColumns,
     category,
@@ -181,14 +171,26 @@ def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str
     return settled_rounds(given, k, lambda clip: _sums(parts, centres, clip), conditions)
 
 
+@catalogued(
+    summary="centres of clusters of numbers (Lloyd)",
+    error=WITHIN,
+    guess="the mean row as the only centre",
+    example=lambda: clusters_schema(2),
+    population="clusters",
+    small=SmallSettings(
+        oracles={"clumps": "2", "d": "1", "k": "2", "rounds": "2", "tau": "1/4"},
+        fleets={"clumps": "2", "d": "1", "k": "2", "rounds": "2", "tau": "1/2"},
+    ),
+    held_out=True,
+)
 @adaptive("k-means", version=2, settle=_settle)
 def k_means(
     schema: Schema,
-    k: int = 3,
-    columns: Sequence[str] | None = None,
-    rounds: int | None = None,
-    tau: Rational | None = None,
-    clip: Rational | None = None,
+    k: Annotated[int, "how many centres"] = 3,
+    columns: Columns = None,
+    rounds: Rounds = None,
+    tau: Tau = None,
+    clip: Clip = None,
 ) -> Learning[Clusters]:
     """Run Lloyd's algorithm from points about the users' mean, by one vector question per round.
 
@@ -296,35 +298,3 @@ def _sums(
 @assess.register
 def _(hypothesis: Clusters, learner: Learner[Any], users: Users) -> Assessment:
     return within_clusters(hypothesis, users)
-
-
-@catalogued(
-    "k-means",
-    version=2,
-    summary="centres of clusters of numbers (Lloyd)",
-    error=WITHIN,
-    guess="the mean row as the only centre",
-    parameters=(
-        ParameterEntry("k", "how many centres", "3", kind=ParameterKind.WHOLE),
-        COLUMNS,
-        ROUNDS,
-        TAU,
-        CLIP_ENTRY,
-    ),
-    population="clusters",
-    small=SmallSettings(
-        oracles={"clumps": "2", "d": "1", "k": "2", "rounds": "2", "tau": "1/4"},
-        fleets={"clumps": "2", "d": "1", "k": "2", "rounds": "2", "tau": "1/2"},
-    ),
-    held_out=True,
-)
-def listed_k_means(schema: Schema | None, parameters: Text) -> Learner[Any]:
-    """Build the learner from text."""
-    return k_means(
-        clusters_schema(2) if schema is None else schema,
-        whole("k", parameters["k"]),
-        columns_in(parameters),
-        rounds_in(parameters),
-        parameters.get("tau"),
-        parameters.get("clip"),
-    )

@@ -37,6 +37,8 @@ T_co = TypeVar("T_co", covariant=True)
 Rehearsal = Callable[[Batch], Answers]
 """Answers to plan with, where zeros would not lead a learner through its usual rounds."""
 
+_IDENTITIES: dict[Callable[..., Any], tuple[str, int]] = {}  # of decorated functions
+
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,63}", re.ASCII)
 
 
@@ -219,6 +221,7 @@ def adaptive(
                 settling=_settling(function, make, settle, *args, **kwargs),
             )
 
+        _IDENTITIES[make] = (name, version)
         return make
 
     return decorate
@@ -275,9 +278,24 @@ def non_adaptive(
                 settling=_settling(function, make, settle, *args, **kwargs),
             )
 
+        _IDENTITIES[make] = (name, version)
         return make
 
     return decorate
+
+
+def identity_of(function: Callable[..., Any]) -> tuple[str, int]:
+    """Return name and version of the learners that a decorated function makes.
+
+    Raises:
+        InvalidParameter: it is decorated neither by `adaptive` nor by `non_adaptive`.
+    """
+    if function not in _IDENTITIES:
+        raise InvalidParameter(
+            "expected a function that adaptive or non_adaptive decorates,"
+            f" got {getattr(function, '__qualname__', type(function).__name__)}"
+        )
+    return _IDENTITIES[function]
 
 
 def _settling(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import sqrt
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,20 +21,9 @@ from askance_aggregator.learners.assessments import (
 from askance_aggregator.learners.encodings import Number, numbers_of
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner
-from askance_aggregator.learners.missing import (
-    MissingShare,
-    complete_rows,
-    share_from,
-    share_json,
-)
-from askance_aggregator.learners.parameters import ParameterEntry, ParameterKind
-from askance_aggregator.learners.rows import (
-    Rows,
-    encoded,
-    field_of,
-    schema_in,
-    schema_to_json,
-)
+from askance_aggregator.learners.missing import MissingShare, complete_rows, share_from, share_json
+from askance_aggregator.learners.parameters import Parameter, ParameterKind
+from askance_aggregator.learners.rows import Rows, encoded, field_of, schema_in, schema_to_json
 from askance_aggregator.learners.shapes import Coefficients, Predictions
 from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
@@ -248,9 +237,10 @@ def _(hypothesis: LinearModel, learner: Learner[Any], users: Users) -> Assessmen
     return Assessment(None, float(missed / variance), baseline=1.0, margin=margin, summary=told)
 
 
-TARGET = ParameterEntry(
-    "target", "what to predict (default: the label, or the last number)", kind=ParameterKind.FIELD
-)
+Target = Annotated[
+    str | None,
+    Parameter("what to predict (default: the label, or the last number)", ParameterKind.FIELD),
+]
 SQUARED = (
     "mean squared error on rows of which nobody was asked, over that of the mean outcome: 1 - R^2"
 )

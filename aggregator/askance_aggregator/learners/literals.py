@@ -5,22 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
-from askance_aggregator.learners.learner import Learner, non_adaptive
+from askance_aggregator.learners.learner import non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
-from askance_aggregator.learners.parameters import (
-    ACCURACY,
-    ParameterEntry,
-    ParameterKind,
-    Text,
-    whole,
-)
+from askance_aggregator.learners.parameters import Accuracy
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, bits_of
 from askance_aggregator.learners.shapes import ResultShape, RuleList, shape_of
@@ -156,14 +150,25 @@ class Disjunction(Literals):
         return self.joined("or", "never")
 
 
-def labelled_bits_schema(d: int) -> Schema:
+def labelled_bits_schema(d: Annotated[int, "variables (8 without data)"] = 8) -> Schema:
     """Records of d bits x with their label y."""
     return Schema("labelled-bits", 1, x=Bits(d), y=Label([0, 1]))
 
 
+@catalogued(
+    summary="conjunctions of variables and negated variables, asked all at once",
+    error=HELD_OUT,
+    guess=MOST_FREQUENT,
+    success=NONE_WRONG,
+    example=labelled_bits_schema,
+    population="literal-conjunctions",
+    small=SmallSettings(
+        oracles={"d": "3", "accuracy": "4/5"}, fleets={"d": "2", "relevant": "1", "accuracy": "4/5"}
+    ),
+)
 @non_adaptive("literal-conjunctions", version=1)
 def literal_conjunctions(
-    schema: Schema, accuracy: Rational = "1/10"
+    schema: Schema, accuracy: Accuracy = "1/10"
 ) -> tuple[Batch, Callable[[Answers], LiteralConjunction]]:
     """Keep every literal that positive examples seldom violate.
 
@@ -199,9 +204,20 @@ def literal_conjunctions(
     return batch, conclude
 
 
+@catalogued(
+    summary="disjunctions of variables and negated variables, asked all at once",
+    error=HELD_OUT,
+    guess=MOST_FREQUENT,
+    success=NONE_WRONG,
+    example=labelled_bits_schema,
+    population="disjunctions",
+    small=SmallSettings(
+        oracles={"d": "3", "accuracy": "4/5"}, fleets={"d": "2", "relevant": "1", "accuracy": "4/5"}
+    ),
+)
 @non_adaptive("disjunctions", version=1)
 def disjunctions(
-    schema: Schema, accuracy: Rational = "1/10"
+    schema: Schema, accuracy: Accuracy = "1/10"
 ) -> tuple[Batch, Callable[[Answers], Disjunction]]:
     """Keep every literal that negative examples seldom satisfy: De Morgan's other side.
 
@@ -271,60 +287,3 @@ def _violations(schema: Schema, d: int, accuracy: Rational, label: str) -> tuple
 def _kept(answers: Answers, value: int, tau: float) -> tuple[int, ...]:
     """The variables that have this value at hardly any such example."""
     return tuple(j for j, answer in enumerate(answers) if answer.values[value] <= tau)
-
-
-D = ParameterEntry("d", "variables (8 without data)", kind=ParameterKind.WHOLE)
-
-
-def bits_or_default(name: str, schema: Schema | None, parameters: Text) -> Schema:
-    """Return the schema of a learner over x=Bits(d), y=Label([0, 1]).
-
-    The parameter d is for planning without data.
-
-    Raises:
-        InvalidParameter: d and the schema differ.
-    """
-    own = labelled_bits_schema(whole("d", parameters["d"])) if "d" in parameters else None
-    if schema is None:
-        return own or labelled_bits_schema(8)
-    if own is not None and schema.fields.get("x") != own.fields["x"]:
-        raise InvalidParameter(f"{name}: d and the schema expect different records")
-    return schema
-
-
-@catalogued(
-    "literal-conjunctions",
-    version=1,
-    summary="conjunctions of variables and negated variables, asked all at once",
-    error=HELD_OUT,
-    guess=MOST_FREQUENT,
-    success=NONE_WRONG,
-    parameters=(D, ACCURACY),
-    population="literal-conjunctions",
-    small=SmallSettings(
-        oracles={"d": "3", "accuracy": "4/5"}, fleets={"d": "2", "relevant": "1", "accuracy": "4/5"}
-    ),
-)
-def listed_literal_conjunctions(schema: Schema | None, parameters: Text) -> Learner[Any]:
-    """Build the learner from text."""
-    on_bits = bits_or_default("literal-conjunctions", schema, parameters)
-    return literal_conjunctions(on_bits, parameters["accuracy"])
-
-
-@catalogued(
-    "disjunctions",
-    version=1,
-    summary="disjunctions of variables and negated variables, asked all at once",
-    error=HELD_OUT,
-    guess=MOST_FREQUENT,
-    success=NONE_WRONG,
-    parameters=(D, ACCURACY),
-    population="disjunctions",
-    small=SmallSettings(
-        oracles={"d": "3", "accuracy": "4/5"}, fleets={"d": "2", "relevant": "1", "accuracy": "4/5"}
-    ),
-)
-def listed_disjunctions(schema: Schema | None, parameters: Text) -> Learner[Any]:
-    """Build the learner from text."""
-    on_bits = bits_or_default("disjunctions", schema, parameters)
-    return disjunctions(on_bits, parameters["accuracy"])

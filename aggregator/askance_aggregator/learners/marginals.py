@@ -2,42 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations, product
 from math import comb, prod
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.learners.assessments import (
-    ALL_COVER,
-    Assessment,
-    Users,
-    assess,
-    covers,
-)
+from askance_aggregator.learners.assessments import ALL_COVER, Assessment, Users, assess, covers
 from askance_aggregator.learners.encodings import columns_of, joint
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, NonAdaptive, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
-from askance_aggregator.learners.parameters import (
-    COLUMNS,
-    TAU,
-    ParameterEntry,
-    ParameterKind,
-    Text,
-    columns_in,
-    whole,
-)
+from askance_aggregator.learners.parameters import Columns, Tau
 from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import some_fields
 from askance_aggregator.learners.schemas import traits_schema
 from askance_aggregator.learners.shapes import Intervals, ResultShape, Tables, TwoWayTable
 from askance_aggregator.learners.shares import nearest_distribution
-from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.numbers import rational
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Schema
@@ -192,13 +178,25 @@ class Marginals:
         return "\n".join(map(str, self.tables))
 
 
+@catalogued(
+    summary="the joint shares of every few of some fields",
+    error="greatest distance of an estimated share from the population's, over all cells",
+    guess="the same share for every cell of a table, none for a missing value",
+    success=ALL_COVER,
+    example=traits_schema,
+    population="traits",
+    small=SmallSettings(
+        oracles={"columns": "member,colour,age", "bins": "2", "tau": "1/5"},
+        fleets={"columns": "member,colour,y", "tau": "1/4"},
+    ),
+)
 @non_adaptive("marginals", version=1)
 def marginals(
     schema: Schema,
-    columns: Sequence[str] | None = None,
-    way: int = 2,
-    bins: int = 4,
-    tau: Rational | None = None,
+    columns: Columns = None,
+    way: Annotated[int, "how many fields at a time"] = 2,
+    bins: Annotated[int, "into how many bins a number falls"] = 4,
+    tau: Tau = None,
 ) -> tuple[Batch, Callable[[Answers], Marginals]]:
     """The joint shares of the cells of every `way` of some columns.
 
@@ -279,33 +277,3 @@ def _even(hypothesis: Marginals) -> tuple[tuple[float, ...], float]:
         cells = len(table.answer.values) - 1
         guess += [*[1 / cells] * cells, 0.0]
     return tuple(guess), max(guess)
-
-
-@catalogued(
-    "marginals",
-    version=1,
-    summary="the joint shares of every few of some fields",
-    error="greatest distance of an estimated share from the population's, over all cells",
-    guess="the same share for every cell of a table, none for a missing value",
-    success=ALL_COVER,
-    parameters=(
-        COLUMNS,
-        ParameterEntry("way", "how many fields at a time", "2", kind=ParameterKind.WHOLE),
-        ParameterEntry("bins", "into how many bins a number falls", "4", kind=ParameterKind.WHOLE),
-        TAU,
-    ),
-    population="traits",
-    small=SmallSettings(
-        oracles={"columns": "member,colour,age", "bins": "2", "tau": "1/5"},
-        fleets={"columns": "member,colour,y", "tau": "1/4"},
-    ),
-)
-def listed_marginals(schema: Schema | None, parameters: Text) -> Learner[Any]:
-    """Build the learner from text."""
-    return marginals(
-        traits_schema() if schema is None else schema,
-        columns_in(parameters),
-        whole("way", parameters["way"]),
-        whole("bins", parameters["bins"]),
-        parameters.get("tau"),
-    )

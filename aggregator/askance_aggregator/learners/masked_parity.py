@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,7 +30,7 @@ from askance_aggregator.learners.decisions import OneStandsOut, SignsListed
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Allocation, Answer, Batch, Learning, Question
-from askance_aggregator.learners.parameters import ParameterEntry, ParameterKind, Text, whole
+from askance_aggregator.learners.parameters import Parameter, ParameterKind, whole
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.shapes import NoShape
 from askance_aggregator.learners.sign_lists import likely_patterns
@@ -118,7 +118,9 @@ class MaskedParity:
         return f"r = {''.join(map(str, self.r))}, a = {self.a}"
 
 
-def masked_parity_schema(d: int) -> Schema:
+def masked_parity_schema(
+    d: Annotated[int, "bits of the mask, 2..1024 (8 without data)"] = 8,
+) -> Schema:
     """The records (x, i, b) with their label y.
 
     Raises:
@@ -149,9 +151,39 @@ def _open_candidates(schema: Schema) -> Iterator[int]:
         number *= 2
 
 
+def _candidates(_: str, __: Schema, text: str | None) -> int | None:
+    return None if text in (None, BEST) else whole("candidates", text)
+
+
+@catalogued(
+    summary="the class that two rounds learn and one round cannot (KLNRS08 section 5)",
+    error="share of the domain's labels that the hypothesis gets wrong",
+    guess="the more frequent label",
+    success=THE_TARGET,
+    example=masked_parity_schema,
+    population="masked-parity",
+    small=SmallSettings(oracles={"d": "2"}),
+)
 @adaptive("masked-parity", version=1, settle=_settle)
 def masked_parity(
-    schema: Schema, variant: str = SIGNED, *, candidates: int | None = None
+    schema: Schema,
+    variant: Annotated[
+        str,
+        Parameter(
+            "signed: one question reads the mask; printed: d questions",
+            choices=("signed", "printed"),
+        ),
+    ] = SIGNED,
+    *,
+    candidates: Annotated[
+        int | None,
+        Parameter(
+            "masks that round 1 keeps, 1..512; best: as many as need the fewest users",
+            ParameterKind.TEXT,
+            default=BEST,
+            read=_candidates,
+        ),
+    ] = None,
 ) -> Learning[MaskedParity]:
     """Read the mask from the half that shows it, then the bit from the other half.
 
@@ -297,39 +329,3 @@ def _(hypothesis: MaskedParity, learner: Learner[Any], users: Users) -> Assessme
     negative = (sum(target.r) / len(target.r) + (0.5 if any(target.r) else target.a)) / 2
     error = (shown + hidden) / 2
     return Assessment(hypothesis == target, error, baseline=min(negative, 1 - negative))
-
-
-@catalogued(
-    "masked-parity",
-    version=1,
-    summary="the class that two rounds learn and one round cannot (KLNRS08 section 5)",
-    error="share of the domain's labels that the hypothesis gets wrong",
-    guess="the more frequent label",
-    success=THE_TARGET,
-    parameters=(
-        ParameterEntry("d", "bits of the mask, 2..1024 (8 without data)", kind=ParameterKind.WHOLE),
-        ParameterEntry(
-            "variant",
-            "signed: one question reads the mask; printed: d questions",
-            "signed",
-            choices=("signed", "printed"),
-        ),
-        ParameterEntry(
-            "candidates",
-            "masks that round 1 keeps, 1..512; best: as many as need the fewest users",
-            BEST,
-        ),
-    ),
-    population="masked-parity",
-    small=SmallSettings(oracles={"d": "2"}),
-)
-def listed_masked_parity(schema: Schema | None, parameters: Text) -> Learner[Any]:
-    """Build the learner from text."""
-    own = masked_parity_schema(whole("d", parameters["d"])) if "d" in parameters else None
-    if schema is None:
-        schema = own or masked_parity_schema(8)
-    elif own is not None and dict(own.fields) != dict(schema.fields):
-        raise InvalidParameter("masked-parity: d and the schema expect different records")
-    text = parameters["candidates"]
-    candidates = None if text == BEST else whole("candidates", text)
-    return masked_parity(schema, parameters["variant"], candidates=candidates)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 from askance_aggregator.learners.aims import Aim, PopulationMean, SampleMean, prior_in
 from askance_aggregator.learners.assessments import (
@@ -22,11 +22,10 @@ from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
 from askance_aggregator.learners.missing import MissingShare, excludes_missing
 from askance_aggregator.learners.parameters import (
-    MISSING,
-    PRESENT,
-    ParameterEntry,
+    Missing,
+    Parameter,
     ParameterKind,
-    Text,
+    Present,
     field_named,
 )
 from askance_aggregator.learners.presentation import EstimateRow, Presentation
@@ -107,14 +106,48 @@ class MeanEstimate:
         return f"{self.estimate:.5g}{of} ({self.low:.5g} .. {self.high:.5g}){missing}"
 
 
+def _number(learner: str, schema: Schema, asked: str | None) -> Expression:
+    return schema[field_named(learner, schema, (Integer, Real, Bit), asked)]
+
+
+@catalogued(
+    summary="the mean of a number over users",
+    error="distance of the estimated mean from the population's, in real units",
+    guess="the middle of the range",
+    success=ALL_COVER,
+    example=lambda: Schema("mean", 1, value=Real(-1, 1)),
+    population="numbers",
+    small=SmallSettings(oracles={"tau": "1/10"}, fleets={"tau": "1/5"}),
+)
 @non_adaptive("mean", version=2)
 def mean(
-    query: Query | Expression,
-    tau: Rational | None = None,
-    objective: str | None = None,
-    prior: str | None = None,
-    missing: str | None = None,
-    present: Rational | None = None,
+    query: Annotated[
+        Query | Expression,
+        Parameter(
+            "the number (default: the only one)", ParameterKind.FIELD, name="column", read=_number
+        ),
+    ],
+    tau: Annotated[
+        Rational | None, "how exactly the mean is wanted (default: as users allow)"
+    ] = None,
+    objective: Annotated[
+        str | None,
+        Parameter(
+            "the least variance for: minimax, the worst population (default); conditional, the"
+            " mean of those who answer; prior, a population like the prior",
+            choices=("minimax", "conditional", "prior"),
+        ),
+    ] = None,
+    prior: Annotated[
+        str | None,
+        Parameter(
+            "of objective=prior, public, never made from the data: POINT:WEIGHT with commas, or"
+            " small, middle (halves with each tenth of the range)",
+            ParameterKind.POINTS,
+        ),
+    ] = None,
+    missing: Missing = None,
+    present: Present = None,
 ) -> tuple[Batch, Callable[[Answers], MeanEstimate]]:
     """Ask one question of all users: of an expression, the mean over those who have a value.
 
@@ -232,51 +265,3 @@ def _middle_of(query: Query) -> tuple[tuple[float], float]:
     """Return the middle of a query's range, which is the constant guess, and half the range."""
     low, high = Question(query).bounds
     return (float((low + high) / 2),), float((high - low) / 2)
-
-
-@catalogued(
-    "mean",
-    version=2,
-    summary="the mean of a number over users",
-    error="distance of the estimated mean from the population's, in real units",
-    guess="the middle of the range",
-    success=ALL_COVER,
-    parameters=(
-        ParameterEntry("column", "the number (default: the only one)", kind=ParameterKind.FIELD),
-        ParameterEntry(
-            "tau",
-            "how exactly the mean is wanted (default: as users allow)",
-            kind=ParameterKind.NUMBER,
-        ),
-        ParameterEntry(
-            "objective",
-            "the least variance for: minimax, the worst population (default); conditional, the"
-            " mean of those who answer; prior, a population like the prior",
-            choices=("minimax", "conditional", "prior"),
-        ),
-        ParameterEntry(
-            "prior",
-            "of objective=prior, public, never made from the data: POINT:WEIGHT with commas, or"
-            " small, middle (halves with each tenth of the range)",
-            kind=ParameterKind.POINTS,
-        ),
-        MISSING,
-        PRESENT,
-    ),
-    population="numbers",
-    small=SmallSettings(oracles={"tau": "1/10"}, fleets={"tau": "1/5"}),
-)
-def listed_mean(schema: Schema | None, parameters: Text) -> Learner[Any]:
-    """Build the learner from text."""
-    if schema is None:
-        schema = Schema("mean", 1, value=Real(-1, 1))
-    field = field_named("mean", schema, (Integer, Real, Bit), parameters.get("column"))
-    made = mean(
-        schema[field],
-        parameters.get("tau"),
-        parameters.get("objective"),
-        parameters.get("prior"),
-        parameters.get("missing"),
-        parameters.get("present"),
-    )
-    return replace(made, schema=schema)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isqrt, sqrt
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -24,14 +24,10 @@ from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
 from askance_aggregator.learners.missing import EXCLUDE, MissingShare, excludes_missing
 from askance_aggregator.learners.parameters import (
-    COLUMNS,
-    MISSING,
-    PRESENT,
-    ParameterEntry,
-    ParameterKind,
-    Text,
-    columns_in,
-    whole,
+    Columns,
+    Missing,
+    Parameter,
+    Present,
 )
 from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
@@ -135,15 +131,33 @@ class MeanVector:
         return shown + (", ..." if len(self.fields) > 8 else "")
 
 
+@catalogued(
+    summary="the means of many numbers at once, bounded one by one or in length",
+    error="greatest distance of a mean from the population's (l2: length of the error), real units",
+    guess="the middle of each range (l2: zero)",
+    success=ALL_COVER,
+    example=vectors_schema,
+    population="unit-vectors",
+    small=SmallSettings(oracles={"d": "3", "tau": "1/5"}, fleets={"d": "5", "tau": "1/2"}),
+)
 @non_adaptive("mean-vector", version=3)
 def mean_vector(
     schema: Schema,
-    columns: Sequence[str] | None = None,
-    norm: str = "linf",
-    bound: Rational | None = None,
-    tau: Rational | None = None,
-    missing: str | None = None,
-    present: Rational | None = None,
+    columns: Columns = None,
+    norm: Annotated[
+        str,
+        Parameter(
+            "linf: each number is bounded; l2: and so is their length", choices=("linf", "l2")
+        ),
+    ] = "linf",
+    bound: Annotated[
+        Rational | None, "of each number, or of the length (default: the fields' bounds; l2: 1)"
+    ] = None,
+    tau: Annotated[
+        Rational | None, "how exact (l2: the error's length; default: as users allow)"
+    ] = None,
+    missing: Missing = None,
+    present: Present = None,
 ) -> tuple[Batch, Callable[[Answers], MeanVector]]:
     """The means of several numbers, asked as vectors: what a gradient step needs.
 
@@ -305,52 +319,3 @@ def _middles(
     ranges = [Question(as_query(users.schema[name])).bounds for name in hypothesis.fields]
     middles = tuple(float((low + high) / 2) for low, high in ranges)
     return middles, float(max(high - low for low, high in ranges) / 2)
-
-
-@catalogued(
-    "mean-vector",
-    version=3,
-    summary="the means of many numbers at once, bounded one by one or in length",
-    error="greatest distance of a mean from the population's (l2: length of the error), real units",
-    guess="the middle of each range (l2: zero)",
-    success=ALL_COVER,
-    parameters=(
-        COLUMNS,
-        ParameterEntry("d", "how many numbers, to plan without data (8)", kind=ParameterKind.WHOLE),
-        ParameterEntry(
-            "norm",
-            "linf: each number is bounded; l2: and so is their length",
-            "linf",
-            choices=("linf", "l2"),
-        ),
-        ParameterEntry(
-            "bound",
-            "of each number, or of the length (default: the fields' bounds; l2: 1)",
-            kind=ParameterKind.NUMBER,
-        ),
-        ParameterEntry(
-            "tau",
-            "how exact (l2: the error's length; default: as users allow)",
-            kind=ParameterKind.NUMBER,
-        ),
-        MISSING,
-        PRESENT,
-    ),
-    population="unit-vectors",
-    small=SmallSettings(oracles={"d": "3", "tau": "1/5"}, fleets={"d": "5", "tau": "1/2"}),
-)
-def listed_mean_vector(schema: Schema | None, parameters: Text) -> Learner[Any]:
-    """Build the learner from text."""
-    if schema is None:
-        schema = vectors_schema(whole("d", parameters.get("d", "8")))
-    elif "d" in parameters:
-        raise InvalidParameter("mean-vector: d is for planning without data; found a schema")
-    return mean_vector(
-        schema,
-        columns_in(parameters),
-        parameters["norm"],
-        parameters.get("bound"),
-        parameters.get("tau"),
-        parameters.get("missing"),
-        parameters.get("present"),
-    )

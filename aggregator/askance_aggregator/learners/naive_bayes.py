@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,19 +15,10 @@ from askance_aggregator.learners.conditions import Conditions
 from askance_aggregator.learners.encodings import Cells, cells, columns_of, joint
 from askance_aggregator.learners.field_limits import narrowest
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
-from askance_aggregator.learners.learner import Learner, non_adaptive
+from askance_aggregator.learners.learner import non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
 from askance_aggregator.learners.missing import MissingShare
-from askance_aggregator.learners.parameters import (
-    AFFORDABLE,
-    LABEL,
-    TAU,
-    ParameterEntry,
-    ParameterKind,
-    Text,
-    columns_in,
-    whole,
-)
+from askance_aggregator.learners.parameters import Affordable, LabelName, Tau
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import (
     Rows,
@@ -248,14 +239,29 @@ def _noise(variance: float, count: int) -> float:
     return min(variance * count**2, FULL_NOISE)
 
 
+@catalogued(
+    summary="a category from all other fields, by the joint shares of each with it",
+    error=HELD_OUT,
+    guess=MOST_FREQUENT,
+    success=NONE_WRONG,
+    example=traits_schema,
+    population="traits",
+    small=SmallSettings(
+        oracles={"columns": "member,age,answers", "bins": "2", "tau": "1/5"},
+        fleets={"columns": "member,age", "bins": "2", "tau": "1/4"},
+    ),
+    held_out=True,
+)
 @non_adaptive("naive-bayes", version=2, settle=_settle)
 def naive_bayes(
     schema: Schema,
-    label: str | None = None,
-    columns: Sequence[str] | None = None,
-    bins: int = 8,
-    smoothing: Rational | None = None,
-    tau: Rational | None = None,
+    label: LabelName = None,
+    columns: Affordable = None,
+    bins: Annotated[int, "into how many bins a number falls"] = 8,
+    smoothing: Annotated[
+        Rational | None, "the share each joint cell gets more (default: as answers are unsure)"
+    ] = None,
+    tau: Tau = None,
 ) -> tuple[Batch, Callable[[Answers], NaiveBayes]]:
     """Ask for the class, and for (class, cell) for each column of cells; compute the classifier.
 
@@ -357,40 +363,3 @@ def _shares_in(document: Document) -> tuple[MissingShare, ...] | None:
 
 def _rows(table: NDArray[np.float64]) -> Table:
     return tuple(tuple(row) for row in table.tolist())
-
-
-@catalogued(
-    "naive-bayes",
-    version=2,
-    summary="a category from all other fields, by the joint shares of each with it",
-    error=HELD_OUT,
-    guess=MOST_FREQUENT,
-    success=NONE_WRONG,
-    parameters=(
-        LABEL,
-        AFFORDABLE,
-        ParameterEntry("bins", "into how many bins a number falls", "8", kind=ParameterKind.WHOLE),
-        ParameterEntry(
-            "smoothing",
-            "the share each joint cell gets more (default: as answers are unsure)",
-            kind=ParameterKind.NUMBER,
-        ),
-        TAU,
-    ),
-    population="traits",
-    small=SmallSettings(
-        oracles={"columns": "member,age,answers", "bins": "2", "tau": "1/5"},
-        fleets={"columns": "member,age", "bins": "2", "tau": "1/4"},
-    ),
-    held_out=True,
-)
-def listed_naive_bayes(schema: Schema | None, parameters: Text) -> Learner[Any]:
-    """Build the learner from text."""
-    return naive_bayes(
-        traits_schema() if schema is None else schema,
-        parameters.get("label"),
-        columns_in(parameters),
-        whole("bins", parameters["bins"]),
-        parameters.get("smoothing"),
-        parameters.get("tau"),
-    )

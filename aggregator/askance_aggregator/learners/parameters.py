@@ -1,26 +1,32 @@
-"""Parameters of catalogue entries: their descriptions, and readers of their text."""
+"""Parameters of learners: declared once, in the signature, and read from text.
+
+An argument that can be set by text is annotated (`depth: Annotated[int, "of the tree at most"]`),
+by a `Parameter` where the type does not say all. Options of the command line, the catalogue,
+the console's form and the documentation's tables follow from `declared`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from fractions import Fraction
+from functools import cache
+from inspect import Parameter as Argument
+from inspect import signature
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from askance_aggregator.learners.learner import Learner
+from askance_aggregator.learners.learner import canonical_text
 from askance_aggregator.names import NoSuitableColumn, unknown_column
-from askance_aggregator.numbers import rational
+from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
 from askance_client.printable import unknown_text, value_text
 from askance_client.queries import Label, Schema
 
 MAX_ROUNDS = 10_000
 
-Text = Mapping[str, str]
-"""Text of every parameter that is set or has a default, by name."""
-
-Build = Callable[[Schema | None, Text], Learner[Any]]
-"""Maker of a learner from a schema (None: one of its own) and the text of its parameters."""
+Read = Callable[[str, Schema, str | None], Any]
+"""Maker of a value from the learner's name, the schema and the text (None: it is not set)."""
 
 
 class ParameterKind(Enum):
@@ -80,39 +86,128 @@ class ParameterEntry:
                 rational(part.strip(), self.name)
 
 
-ACCURACY = ParameterEntry("accuracy", "the allowed error", "1/10", kind=ParameterKind.NUMBER)
-COLUMNS = ParameterEntry(
-    "columns", "fields by name, with commas (default: all that suit)", kind=ParameterKind.FIELDS
-)
-AFFORDABLE = ParameterEntry(
-    "columns",
-    "fields by name, with commas (default: as many as users and epsilon allow)",
-    kind=ParameterKind.FIELDS,
-)
-TAU = ParameterEntry(
-    "tau", "how exactly each answer is wanted (default: as users allow)", kind=ParameterKind.NUMBER
-)
-MISSING = ParameterEntry(
-    "missing",
-    "users without a value: exclude, they are not counted (default), or default, they count with a"
-    " public one",
-    choices=("exclude", "default"),
-)
-PRESENT = ParameterEntry(
-    "present",
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """Annotation of an argument that can be set by text.
+
+    Args:
+        summary: one line for readers of the catalogue.
+        kind: form of its text; None: by the argument's type.
+        choices: the only words that it may be; empty: any text of its kind.
+        name: its name in text; empty: the argument's.
+        default: text that stands for the argument's default; None: the default as text.
+        read: maker of the value; None: by the kind, and the argument's default if it is not set.
+    """
+
+    summary: str
+    kind: ParameterKind | None = None
+    choices: tuple[str, ...] = ()
+    name: str = ""
+    default: str | None = None
+    read: Read | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """Parameter as it is declared in a signature.
+
+    Args:
+        argument: name of the argument.
+        entry: its entry in the catalogue.
+        read: maker of its value; None: the kind's.
+    """
+
+    argument: str
+    entry: ParameterEntry
+    read: Read | None
+
+    def value(self, learner: str, schema: Schema, text: str | None) -> dict[str, Any]:
+        """Return the argument by name, as the text says; empty: its default holds.
+
+        Raises:
+            InvalidParameter: the text is not of this kind, or no field suits.
+        """
+        if self.read is not None:
+            return {self.argument: self.read(learner, schema, text)}
+        return {} if text is None else {self.argument: self._of_kind(text)}
+
+    def _of_kind(self, text: str) -> Any:
+        match self.entry.kind:
+            case ParameterKind.WHOLE:
+                return whole(self.entry.name, text)
+            case ParameterKind.FIELDS:
+                return tuple(name.strip() for name in text.split(","))
+            case ParameterKind.NUMBERS:
+                return text.split(",")
+            case _:
+                return text
+
+
+@cache
+def declared(function: Callable[..., object]) -> tuple[Declared, ...]:
+    """Return the annotated parameters of a function, in the order of its signature."""
+    hints = get_type_hints(function, include_extras=True)
+    return tuple(
+        _declared(argument, *get_args(hints[name]))
+        for name, argument in signature(function).parameters.items()
+        if get_origin(hints.get(name)) is Annotated
+    )
+
+
+def _declared(argument: Argument, type_: Any, note: str | Parameter, *_: object) -> Declared:
+    said = Parameter(note) if isinstance(note, str) else note
+    default = said.default
+    if default is None and argument.default not in (None, Argument.empty):
+        default = canonical_text(argument.default)
+    entry = ParameterEntry(
+        said.name or argument.name,
+        said.summary,
+        default,
+        said.kind or _kind_of(type_),
+        said.choices,
+    )
+    return Declared(argument.name, entry, said.read)
+
+
+def _kind_of(type_: Any) -> ParameterKind:
+    """Return the form of the text of a type's values; lists of values state theirs."""
+    types = get_args(type_) or (type_,)
+    if Fraction in types:
+        return ParameterKind.NUMBER
+    return ParameterKind.WHOLE if int in types else ParameterKind.TEXT
+
+
+Columns = Annotated[
+    Sequence[str] | None,
+    Parameter("fields by name, with commas (default: all that suit)", ParameterKind.FIELDS),
+]
+Affordable = Annotated[
+    Sequence[str] | None,
+    Parameter(
+        "fields by name, with commas (default: as many as users and epsilon allow)",
+        ParameterKind.FIELDS,
+    ),
+]
+LabelName = Annotated[
+    str | None,
+    Parameter("the category to predict (default: the only label)", ParameterKind.FIELD),
+]
+Accuracy = Annotated[Rational, "the allowed error"]
+Tau = Annotated[Rational | None, "how exactly each answer is wanted (default: as users allow)"]
+Missing = Annotated[
+    str | None,
+    Parameter(
+        "users without a value: exclude, they are not counted (default), or default, they count"
+        " with a public one",
+        choices=("exclude", "default"),
+    ),
+]
+Present = Annotated[
+    Rational | None,
     "the share of users who have a value, at least: sizes the plan, no interval relies on it"
     " (default: 1)",
-    kind=ParameterKind.NUMBER,
-)
-LABEL = ParameterEntry(
-    "label", "the category to predict (default: the only label)", kind=ParameterKind.FIELD
-)
-
-
-def columns_in(parameters: Text) -> tuple[str, ...] | None:
-    """Return the fields that `columns` names; None if it is not set."""
-    named = parameters.get("columns")
-    return None if named is None else tuple(name.strip() for name in named.split(","))
+]
+"""Parameters of several learners; a learner of its own words annotates its own."""
 
 
 def field_named(learner: str, schema: Schema, types: tuple[type, ...], asked: str | None) -> str:
@@ -136,6 +231,22 @@ def field_named(learner: str, schema: Schema, types: tuple[type, ...], asked: st
     raise InvalidParameter(
         f"{learner}: column: expected one of the fields {', '.join(fits)}, got none"
     )
+
+
+def one_of(*types: type) -> Read:
+    """Return the maker of a field's name: see `field_named`."""
+    return lambda learner, schema, asked: field_named(learner, schema, types, asked)
+
+
+def two_of(*types: type) -> Read:
+    """Return the maker of fields' names: those that are asked for, else the first two that suit."""
+
+    def read(learner: str, schema: Schema, asked: str | None) -> tuple[str, ...]:
+        if asked is None:
+            return first_fields(learner, schema, types, 2)
+        return tuple(name.strip() for name in asked.split(","))
+
+    return read
 
 
 def first_fields(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, sqrt
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,24 +28,13 @@ from askance_aggregator.learners.missing import (
     share_json,
 )
 from askance_aggregator.learners.parameters import (
-    COLUMNS,
-    MISSING,
-    PRESENT,
-    TAU,
-    ParameterEntry,
-    ParameterKind,
-    Text,
-    columns_in,
-    whole,
+    Columns,
+    Missing,
+    Present,
+    Tau,
 )
 from askance_aggregator.learners.registry import SmallSettings, catalogued
-from askance_aggregator.learners.rows import (
-    Rows,
-    encoded,
-    schema_in,
-    schema_to_json,
-    some_fields,
-)
+from askance_aggregator.learners.rows import Rows, encoded, schema_in, schema_to_json, some_fields
 from askance_aggregator.learners.schemas import plane_schema
 from askance_aggregator.learners.second_moments import (
     MAX_NUMBERS,
@@ -204,15 +193,28 @@ def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str
     return {"clip": Fraction(round(min(max(allowed, LEAST_CLIP), MOST_CLIP) * 8), 8)}
 
 
+@catalogued(
+    summary="the directions in which numbers vary most",
+    error="the part of the population's variance that the best directions hold beyond those found",
+    guess="directions at random, which hold their number's share of the variance on average",
+    example=lambda: plane_schema(3),
+    population="plane",
+    small=SmallSettings(
+        oracles={"d": "1", "components": "1", "tau": "1/4"}, fleets={"d": "1", "tau": "1/2"}
+    ),
+)
 @adaptive("pca", version=3, settle=_settle)
 def principal_components(
     schema: Schema,
-    columns: Sequence[str] | None = None,
-    components: int = 2,
-    tau: Rational | None = None,
-    missing: str | None = None,
-    present: Rational | None = None,
-    clip: Rational | None = None,
+    columns: Columns = None,
+    components: Annotated[int, "how many directions"] = 2,
+    tau: Tau = None,
+    missing: Missing = None,
+    present: Present = None,
+    clip: Annotated[
+        Rational | None,
+        "squared distance that counts in full, times the variance (default: by noise)",
+    ] = None,
 ) -> Learning[PrincipalComponents]:
     """The leading eigenvectors of the covariance of scaled numbers, over complete cases.
 
@@ -351,39 +353,3 @@ def _(hypothesis: PrincipalComponents, learner: Learner[Any], users: Users) -> A
     at_random = total * len(axes) / count
     error, baseline = (max(float(best) - part, 0.0) / total for part in (held, at_random))
     return Assessment(None, error, baseline=baseline)
-
-
-@catalogued(
-    "pca",
-    version=3,
-    summary="the directions in which numbers vary most",
-    error="the part of the population's variance that the best directions hold beyond those found",
-    guess="directions at random, which hold their number's share of the variance on average",
-    parameters=(
-        COLUMNS,
-        ParameterEntry("components", "how many directions", "2", kind=ParameterKind.WHOLE),
-        TAU,
-        MISSING,
-        PRESENT,
-        ParameterEntry(
-            "clip",
-            "squared distance that counts in full, times the variance (default: by noise)",
-            kind=ParameterKind.NUMBER,
-        ),
-    ),
-    population="plane",
-    small=SmallSettings(
-        oracles={"d": "1", "components": "1", "tau": "1/4"}, fleets={"d": "1", "tau": "1/2"}
-    ),
-)
-def listed_principal_components(schema: Schema | None, parameters: Text) -> Learner[Any]:
-    """Build the learner from text."""
-    return principal_components(
-        plane_schema(3) if schema is None else schema,
-        columns_in(parameters),
-        whole("components", parameters["components"]),
-        parameters.get("tau"),
-        parameters.get("missing"),
-        parameters.get("present"),
-        parameters.get("clip"),
-    )

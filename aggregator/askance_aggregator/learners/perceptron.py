@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from math import ceil, sqrt
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NON
 from askance_aggregator.learners.conditions import Conditions
 from askance_aggregator.learners.encodings import cells
 from askance_aggregator.learners.field_limits import narrowest
-from askance_aggregator.learners.learner import Learner, adaptive
+from askance_aggregator.learners.learner import adaptive
 from askance_aggregator.learners.learning import Batch, Learning, Question
 from askance_aggregator.learners.linear_classifiers import (
     Coordinates,
@@ -28,14 +28,10 @@ from askance_aggregator.learners.linear_classifiers import (
 )
 from askance_aggregator.learners.missing import CompleteCases, missing_in
 from askance_aggregator.learners.parameters import (
-    AFFORDABLE,
-    LABEL,
-    ParameterEntry,
-    ParameterKind,
-    Text,
+    Accuracy,
+    Affordable,
+    LabelName,
     check_rounds,
-    columns_in,
-    whole,
 )
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.residuals import (
@@ -93,14 +89,30 @@ def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str
     return {} if len(kept) == len(names) else {"columns": tuple(names[place] for place in kept)}
 
 
+@catalogued(
+    summary="a halfspace, by the mean of the examples on its wrong side",
+    error=HELD_OUT,
+    guess=MOST_FREQUENT,
+    success=NONE_WRONG,
+    example=lambda: halfspaces_schema(3),
+    population="halfspaces",
+    small=SmallSettings(
+        oracles={"d": "1", "gap": "20", "rounds": "4"},
+        fleets={"d": "1", "gap": "20", "rounds": "2", "accuracy": "1/2"},
+        fleet_users=600,  # its tolerances are open: as many as there are
+    ),
+    held_out=True,
+)
 @adaptive("perceptron", version=2, rehearsal=greatest_answers, settle=_settle)
 def perceptron(
     schema: Schema,
-    label: str | None = None,
-    columns: Sequence[str] | None = None,
-    accuracy: Rational = "1/10",
-    margin: Rational | None = None,
-    rounds: int = 8,
+    label: LabelName = None,
+    columns: Affordable = None,
+    accuracy: Accuracy = "1/10",
+    margin: Annotated[
+        Rational | None, "of the examples (default: not known, nothing promised)"
+    ] = None,
+    rounds: Annotated[int, "how many corrections at most"] = 8,
 ) -> Learning[Halfspace]:
     """Add the mean of misclassified examples (their sign times x) to the weights, from zero.
 
@@ -208,41 +220,3 @@ def _correct(
     (classes,) = cells(schema, label)
     missing = None if having is None else missing_in(having)
     return Halfspace(features, label, classes.labels, tuple(best.tolist()), missing)
-
-
-@catalogued(
-    "perceptron",
-    version=2,
-    summary="a halfspace, by the mean of the examples on its wrong side",
-    error=HELD_OUT,
-    guess=MOST_FREQUENT,
-    success=NONE_WRONG,
-    parameters=(
-        LABEL,
-        AFFORDABLE,
-        ParameterEntry("accuracy", "the allowed error", "1/10", kind=ParameterKind.NUMBER),
-        ParameterEntry(
-            "margin",
-            "of the examples (default: not known, nothing promised)",
-            kind=ParameterKind.NUMBER,
-        ),
-        ParameterEntry("rounds", "how many corrections at most", "8", kind=ParameterKind.WHOLE),
-    ),
-    population="halfspaces",
-    small=SmallSettings(
-        oracles={"d": "1", "gap": "20", "rounds": "4"},
-        fleets={"d": "1", "gap": "20", "rounds": "2", "accuracy": "1/2"},
-        fleet_users=600,  # its tolerances are open: as many as there are
-    ),
-    held_out=True,
-)
-def listed_perceptron(schema: Schema | None, parameters: Text) -> Learner[Any]:
-    """Build the learner from text."""
-    return perceptron(
-        halfspaces_schema(3) if schema is None else schema,
-        parameters.get("label"),
-        columns_in(parameters),
-        parameters["accuracy"],
-        parameters.get("margin"),
-        whole("rounds", parameters["rounds"]),
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +17,11 @@ from askance_aggregator.learners.learner import Adaptive, Learner, adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
 from askance_aggregator.learners.missing import MissingShare, excludes_missing
 from askance_aggregator.learners.parameters import (
-    MISSING,
-    PRESENT,
-    ParameterEntry,
+    Missing,
+    Parameter,
     ParameterKind,
-    Text,
-    field_named,
-    whole,
+    Present,
+    one_of,
 )
 from askance_aggregator.learners.presentation import Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
@@ -138,14 +136,51 @@ class Quantiles:
         return f"quantiles of {self.column}: {', '.join(told)}{missing}"
 
 
-def quantiles(
+@adaptive("quantiles", version=2)
+def _quantiles(
     schema: Schema,
     column: str,
-    levels: Sequence[Rational] = ("1/2",),
-    steps: int = 64,
-    tau: Rational = "1/20",
-    missing: str | None = None,
-    present: Rational | None = None,
+    levels: Sequence[Fraction],
+    steps: int,
+    tau: Fraction,
+    missing: str | None,
+    present: Rational | None,
+) -> Learning[Quantiles]:
+    parts = _parts(schema, column, steps)
+    excluded = excludes_missing("quantiles", schema[column], missing)
+    if not levels or not all(0 < level < 1 for level in levels):
+        raise InvalidParameter(f"levels expects shares in (0, 1), got {value_text(list(levels))}")
+    return _search(schema, parts, levels, tau, excluded, present)
+
+
+@catalogued(
+    summary="the values below which given shares of people lie, by binary search",
+    error="greatest distance of a found cell's ranks from its level, 0 if the level is in the cell",
+    guess="the cells where values spread evenly between the bounds have these quantiles",
+    success="every rank within tau of its level",
+    example=lambda: Schema("quantiles", 1, number=Real(0, 1)),
+    population="numbers",
+    small=SmallSettings(
+        oracles={"levels": "1/4,3/4", "steps": "16", "tau": "1/10"},
+        fleets={"levels": "1/4,3/4", "steps": "8", "tau": "1/4"},
+    ),
+    made_by=_quantiles,
+)
+def quantiles(
+    schema: Schema,
+    column: Annotated[
+        str,
+        Parameter(
+            "the number (default: the only one)", ParameterKind.FIELD, read=one_of(Integer, Real)
+        ),
+    ],
+    levels: Annotated[
+        Sequence[Rational], Parameter("shares in (0, 1), with commas", ParameterKind.NUMBERS)
+    ] = ("1/2",),
+    steps: Annotated[int, "into how many cells the bounds are cut"] = 64,
+    tau: Annotated[Rational, "how exactly each rank is wanted"] = "1/20",
+    missing: Missing = None,
+    present: Present = None,
 ) -> Adaptive[Quantiles]:
     """Return for each level the cell in which the share of users below passes it.
 
@@ -186,23 +221,6 @@ def quantiles(
     parts = _parts(schema, column, steps)
     excluded = excludes_missing("quantiles", schema[column], missing)
     return replace(made, rehearsal=_Rehearsal(schema, parts, tuple(asked), excluded))
-
-
-@adaptive("quantiles", version=2)
-def _quantiles(
-    schema: Schema,
-    column: str,
-    levels: Sequence[Fraction],
-    steps: int,
-    tau: Fraction,
-    missing: str | None,
-    present: Rational | None,
-) -> Learning[Quantiles]:
-    parts = _parts(schema, column, steps)
-    excluded = excludes_missing("quantiles", schema[column], missing)
-    if not levels or not all(0 < level < 1 for level in levels):
-        raise InvalidParameter(f"levels expects shares in (0, 1), got {value_text(list(levels))}")
-    return _search(schema, parts, levels, tau, excluded, present)
 
 
 def _search(
@@ -346,43 +364,3 @@ def _ranks_missed(
     levels = np.array([float(item.level) for item in found])
     missed = np.maximum(levels - up_to / counted, below / counted - levels)
     return np.asarray(np.maximum(missed, 0.0))
-
-
-@catalogued(
-    "quantiles",
-    version=2,
-    summary="the values below which given shares of people lie, by binary search",
-    error="greatest distance of a found cell's ranks from its level, 0 if the level is in the cell",
-    guess="the cells where values spread evenly between the bounds have these quantiles",
-    success="every rank within tau of its level",
-    parameters=(
-        ParameterEntry("column", "the number (default: the only one)", kind=ParameterKind.FIELD),
-        ParameterEntry(
-            "levels", "shares in (0, 1), with commas", "1/2", kind=ParameterKind.NUMBERS
-        ),
-        ParameterEntry(
-            "steps", "into how many cells the bounds are cut", "64", kind=ParameterKind.WHOLE
-        ),
-        ParameterEntry("tau", "how exactly each rank is wanted", "1/20", kind=ParameterKind.NUMBER),
-        MISSING,
-        PRESENT,
-    ),
-    population="numbers",
-    small=SmallSettings(
-        oracles={"levels": "1/4,3/4", "steps": "16", "tau": "1/10"},
-        fleets={"levels": "1/4,3/4", "steps": "8", "tau": "1/4"},
-    ),
-)
-def listed_quantiles(schema: Schema | None, parameters: Text) -> Learner[Any]:
-    """Build the learner from text."""
-    if schema is None:
-        schema = Schema("quantiles", 1, number=Real(0, 1))
-    return quantiles(
-        schema,
-        field_named("quantiles", schema, (Integer, Real), parameters.get("column")),
-        parameters["levels"].split(","),
-        whole("steps", parameters["steps"]),
-        parameters["tau"],
-        parameters.get("missing"),
-        parameters.get("present"),
-    )

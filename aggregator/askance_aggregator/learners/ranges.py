@@ -5,17 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from askance_aggregator.learners.assessments import (
-    ALL_COVER,
-    Assessment,
-    Users,
-    assess,
-    covers,
-)
+from askance_aggregator.learners.assessments import ALL_COVER, Assessment, Users, assess, covers
 from askance_aggregator.learners.encodings import binned, cells, joint
 from askance_aggregator.learners.hierarchies import Hierarchy
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
@@ -23,12 +17,10 @@ from askance_aggregator.learners.learner import Learner, NonAdaptive, non_adapti
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
 from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.parameters import (
-    TAU,
-    ParameterEntry,
+    Parameter,
     ParameterKind,
-    Text,
-    field_named,
-    whole,
+    Tau,
+    one_of,
 )
 from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.quantiles import Quantile
@@ -246,9 +238,29 @@ def _part(inside: float, outside: float, otherwise: float) -> float:
     return inside / (inside + outside) if inside + outside > 0 else otherwise
 
 
+@catalogued(
+    summary="the shares of all ranges of a number, and its quantiles, asked all at once",
+    error="greatest distance of a share up to a cell's end from the population's",
+    guess="values spread evenly between the bounds",
+    success=ALL_COVER,
+    example=lambda: Schema("ranges", 1, number=Real(0, 1)),
+    population="numbers",
+    small=SmallSettings(
+        oracles={"steps": "16", "tau": "1/10"}, fleets={"steps": "4", "arity": "2", "tau": "1/4"}
+    ),
+)
 @non_adaptive("ranges", version=1)
 def ranges(
-    schema: Schema, column: str, steps: int = 64, arity: int = 4, tau: Rational | None = None
+    schema: Schema,
+    column: Annotated[
+        str,
+        Parameter(
+            "the number (default: the only one)", ParameterKind.FIELD, read=one_of(Integer, Real)
+        ),
+    ],
+    steps: Annotated[int, "into how many cells the bounds are cut"] = 64,
+    arity: Annotated[int, "how many ranges of a level make one of the next"] = 4,
+    tau: Tau = None,
 ) -> tuple[Batch, Callable[[Answers], Ranges]]:
     """All ranges of a number at once: a histogram of each level of a tree, made consistent.
 
@@ -330,41 +342,3 @@ def _(hypothesis: Ranges, learner: Learner[Any], users: Users) -> Assessment:
     missing = hypothesis.missing_share
     inside = missing.low <= absent / users.size <= missing.high
     return replace(assessment, success=held and inside)
-
-
-@catalogued(
-    "ranges",
-    version=1,
-    summary="the shares of all ranges of a number, and its quantiles, asked all at once",
-    error="greatest distance of a share up to a cell's end from the population's",
-    guess="values spread evenly between the bounds",
-    success=ALL_COVER,
-    parameters=(
-        ParameterEntry("column", "the number (default: the only one)", kind=ParameterKind.FIELD),
-        ParameterEntry(
-            "steps", "into how many cells the bounds are cut", "64", kind=ParameterKind.WHOLE
-        ),
-        ParameterEntry(
-            "arity",
-            "how many ranges of a level make one of the next",
-            "4",
-            kind=ParameterKind.WHOLE,
-        ),
-        TAU,
-    ),
-    population="numbers",
-    small=SmallSettings(
-        oracles={"steps": "16", "tau": "1/10"}, fleets={"steps": "4", "arity": "2", "tau": "1/4"}
-    ),
-)
-def listed_ranges(schema: Schema | None, parameters: Text) -> Learner[Any]:
-    """Build the learner from text."""
-    if schema is None:
-        schema = Schema("ranges", 1, number=Real(0, 1))
-    return ranges(
-        schema,
-        field_named("ranges", schema, (Integer, Real), parameters.get("column")),
-        whole("steps", parameters["steps"]),
-        whole("arity", parameters["arity"]),
-        parameters.get("tau"),
-    )

@@ -1,8 +1,8 @@
 """Catalogue of learners: found by name, built from text, for the command line and signed studies.
 
-A learner is listed by the decorator `catalogued`, in its own module. The modules of this package
-are found by themselves. A distribution of its own lists a learner under the entry-point group
-`askance.learners`, by the learner's name; it is imported when that name is asked for.
+A learner is listed by the decorator `catalogued` of the function that makes it. The modules of this
+package are found by themselves. A distribution of its own lists a learner under the entry-point
+group `askance.learners`, by the learner's name; it is imported when that name is asked for.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from inspect import signature
+from itertools import takewhile
+from typing import Any, TypeVar
 
-from askance_aggregator.learners.learner import Learner
-from askance_aggregator.learners.parameters import Build, ParameterEntry
+from askance_aggregator.learners.learner import Learner, identity_of
+from askance_aggregator.learners.parameters import ParameterEntry, ParameterKind, declared, whole
 from askance_client.errors import InvalidParameter, InvalidQuery
 from askance_client.printable import nearest_text, value_text
 from askance_client.queries import Schema
@@ -25,7 +27,9 @@ from askance_client.queries import Schema
 GROUP = "askance.learners"
 """Entry-point group under which distributions list learners."""
 
+_FIELDS = (ParameterKind.FIELD, ParameterKind.FIELDS)
 _PACKAGE = __name__.rpartition(".")[0]
+Made = TypeVar("Made", bound=Callable[..., Learner[Any]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,34 +58,43 @@ class LearnerEntry:
 
     Args:
         name: the learner's name.
-        version: of the learners that `make` returns, 1 or more.
+        version: of the learners that `function` returns, 1 or more.
         summary: the hypothesis, in a line.
         error: the meaning of the error of its assessments (`assessments.assess`), in a line.
-        guess: the constant guess whose error is their baseline, in a few words; empty: none.
-        success: the meaning of a success, in a few words; empty: its runs are not called right
-            or wrong.
-        parameters: parameters that can be set by text.
-        make: maker of the learner.
+        function: makes the learner; its annotated arguments can be set by text.
+        example: makes a schema to plan with where there is no data; its annotated arguments can be
+            set by text as well.
         population: name of the generated population that it runs on by default; None: it needs one
             to be named, or a data file.
         small: settings for tests.
         held_out: whether the error is measured on rows of users who were not asked; of a data file
             some are then put aside.
         distribution: "name==version" of the distribution that has it; empty: this one.
+        guess: the constant guess whose error is their baseline, in a few words; empty: none.
+        success: the meaning of a success, in a few words; empty: its runs are not called right
+            or wrong.
     """
 
     name: str
     version: int
     summary: str
     error: str
-    parameters: tuple[ParameterEntry, ...]
-    make: Build
+    function: Callable[..., Learner[Any]]
+    example: Callable[..., Schema]
     population: str | None = None
     small: SmallSettings = field(default_factory=SmallSettings)
     held_out: bool = False
     distribution: str = ""
     guess: str = ""
     success: str = ""
+
+    @property
+    def parameters(self) -> tuple[ParameterEntry, ...]:
+        """Parameters that can be set by text; those of the example follow the first fields."""
+        own = [one.entry for one in declared(self.function)]
+        fields = list(takewhile(lambda one: one.kind in _FIELDS, own))
+        shape = [replace(one.entry, default=None) for one in declared(self.example)]
+        return (*fields, *shape, *own[len(fields) :])
 
     def build(
         self, schema: Schema | None = None, parameters: Mapping[str, str] | None = None
@@ -94,7 +107,7 @@ class LearnerEntry:
 
         Raises:
             InvalidParameter: a parameter has no such name or a wrong value, the schema does not
-                suit the learner, or the entry makes a learner of another name or version.
+                suit the learner, or the function makes a learner of another name or version.
         """
         given = dict(parameters or {})
         known = [parameter.name for parameter in self.parameters]
@@ -104,14 +117,33 @@ class LearnerEntry:
                 raise InvalidParameter(
                     f"{self.name} has no parameter {name!r}{hint}; it has {', '.join(known)}"
                 )
-        defaults = {p.name: p.default for p in self.parameters if p.default is not None}
-        made = self.make(schema, {**defaults, **given})
+        about = self._schema(schema, given)
+        arguments = {"schema": about} if "schema" in signature(self.function).parameters else {}
+        for one in declared(self.function):
+            arguments |= one.value(self.name, about, given.get(one.entry.name))
+        made = self.function(**arguments)
         if (made.name, made.version) != (self.name, self.version):
             raise InvalidParameter(
-                f"{self.name}: expected an entry that makes version {self.version},"
+                f"{self.name}: expected a function that makes version {self.version},"
                 f" got {made.name} version {made.version}"
             )
-        return replace(made, distribution=self.distribution) if self.distribution else made
+        return replace(made, schema=about, distribution=self.distribution)
+
+    def _schema(self, schema: Schema | None, given: Mapping[str, str]) -> Schema:
+        """Return the schema of the records, or the example for what is given."""
+        shape: dict[str, Any] = {}
+        for one in declared(self.example):
+            text = given.get(one.entry.name)
+            if text is not None:
+                shape[one.argument] = whole(one.entry.name, text)
+        if schema is None:
+            return self.example(**shape)
+        if shape and not self.example(**shape).fields.items() <= schema.fields.items():
+            raise InvalidParameter(
+                f"{self.name}: {', '.join(shape)} and the schema expect different records"
+                f" ({', '.join(shape)}: to plan without data)"
+            )
+        return schema
 
     def spell(self, learner: Learner[Any], schema: Schema) -> dict[str, str]:
         """Find the text from which `build` makes this learner again on this schema, to be signed.
@@ -137,6 +169,7 @@ class LearnerEntry:
 
 
 _CATALOGUE: dict[str, LearnerEntry] = {}
+_ENTRIES: dict[Callable[..., Learner[Any]], LearnerEntry] = {}  # by the decorated function
 
 
 def register(entry: LearnerEntry) -> LearnerEntry:
@@ -152,44 +185,44 @@ def register(entry: LearnerEntry) -> LearnerEntry:
 
 
 def catalogued(
-    name: str,
     *,
-    version: int = 1,
     summary: str,
     error: str,
+    example: Callable[..., Schema],
     guess: str = "",
     success: str = "",
-    parameters: tuple[ParameterEntry, ...] = (),
     population: str | None = None,
     small: SmallSettings | None = None,
     held_out: bool = False,
-) -> Callable[[Build], LearnerEntry]:
-    """List a learner in the catalogue; decorates the function that builds it from text.
+    made_by: Callable[..., Learner[Any]] | None = None,
+) -> Callable[[Made], Made]:
+    """List a learner in the catalogue; decorates the function that makes it.
 
-    For the arguments see `LearnerEntry`. The decorated name is the entry: an entry point of a
-    distribution of its own refers to it.
+    For the other arguments see `LearnerEntry`. Name and version are those of `adaptive` or
+    `non_adaptive`, on the decorated function or on `made_by`, which it calls. An entry point of a
+    distribution of its own refers to the decorated function.
 
     Raises:
         InvalidParameter: the name is taken.
     """
 
-    def decorate(make: Build) -> LearnerEntry:
-        chosen = SmallSettings() if small is None else small
-        return register(
-            LearnerEntry(
-                name,
-                version,
-                summary,
-                error,
-                parameters,
-                make,
-                population,
-                chosen,
-                held_out,
-                guess=guess,
-                success=success,
-            )
+    def decorate(function: Made) -> Made:
+        name, version = identity_of(made_by or function)
+        entry = LearnerEntry(
+            name,
+            version,
+            summary,
+            error,
+            function,
+            example,
+            population,
+            SmallSettings() if small is None else small,
+            held_out,
+            guess=guess,
+            success=success,
         )
+        _ENTRIES[function] = register(entry)
+        return function
 
     return decorate
 
@@ -249,15 +282,16 @@ def _loaded(point: EntryPoint, distribution: str) -> LearnerEntry:
     """Import the entry that an entry point refers to; code of any distribution may fail."""
     place = f"learner {point.name!r} of {distribution}"
     try:
-        entry = point.load()
+        found = point.load()
     except Exception as error:
         raise InvalidParameter(
             f"{place}: expected {point.value} to be imported, got {type(error).__name__}: {error}"
         ) from error
-    if not isinstance(entry, LearnerEntry) or entry.name != point.name:
+    entry = _ENTRIES.get(found) if callable(found) else None
+    if entry is None or entry.name != point.name:
         raise InvalidParameter(
-            f"{place}: expected {point.value} to be the catalogue entry of that name,"
-            f" got {getattr(entry, 'name', type(entry).__name__)!r}"
+            f"{place}: expected {point.value} to be the catalogued learner of that name,"
+            f" got {type(found).__name__ if entry is None else entry.name!r}"
         )
     return entry
 
@@ -268,4 +302,4 @@ def _distribution(point: EntryPoint) -> str:
 
 
 def _is_built_in(entry: LearnerEntry) -> bool:
-    return str(getattr(entry.make, "__module__", "")).startswith(f"{_PACKAGE}.")
+    return str(entry.function.__module__).startswith(f"{_PACKAGE}.")

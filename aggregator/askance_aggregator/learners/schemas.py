@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Bit, Bits, Category, Integer, Label, Real, Schema
 
@@ -48,7 +50,9 @@ def words_schema(width: int) -> Schema:
     return Schema("words", 1, word=Bits(width))
 
 
-def vectors_schema(d: int) -> Schema:
+def vectors_schema(
+    d: Annotated[int, "how many numbers, to plan without data (8)"] = 8,
+) -> Schema:
     """Numbers x0 .. x(d-1) in [-1, 1].
 
     Raises:
@@ -59,7 +63,9 @@ def vectors_schema(d: int) -> Schema:
     return Schema.of("vectors", 1, {f"x{j}": Real(-1, 1) for j in range(d)})
 
 
-def paths_schema(horizon: int) -> Schema:
+def paths_schema(
+    horizon: Annotated[int, "how many epochs, to plan without data (16)"] = 16,
+) -> Schema:
     """A bit per epoch, oldest first: epoch_1 .. epoch_T.
 
     Raises:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +23,7 @@ from askance_aggregator.learners.discounted_changes import DiscountedChanges
 from askance_aggregator.learners.hypotheses import Document, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
-from askance_aggregator.learners.parameters import (
-    ParameterEntry,
-    ParameterKind,
-    Text,
-    columns_in,
-    whole,
-)
+from askance_aggregator.learners.parameters import Parameter, ParameterKind
 from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import some_fields
@@ -146,13 +140,34 @@ class _Path:
         )
 
 
+@catalogued(
+    summary="a share or a mean over time, of values that change rarely, by one answer per user",
+    error="greatest distance of an epoch's estimate from the population's, over epochs, real units",
+    guess="the middle of the range in every epoch",
+    success=ALL_COVER,
+    example=paths_schema,
+    population="paths",
+    small=SmallSettings(
+        oracles={"horizon": "4", "tau": "1/5"}, fleets={"horizon": "4", "tau": "2/5"}
+    ),
+)
 @non_adaptive("trend", version=1)
 def trend(
     schema: Schema,
-    columns: Sequence[str] | None = None,
-    value: str | None = None,
-    changes: Rational = 1,
-    tau: Rational | None = None,
+    columns: Annotated[
+        Sequence[str] | None,
+        Parameter(
+            "a field per epoch, oldest first, with commas (default: all that suit)",
+            ParameterKind.FIELDS,
+        ),
+    ] = None,
+    value: Annotated[str | None, "of categories: the value whose share is wanted"] = None,
+    changes: Annotated[
+        Rational, "of a user, at most: the sum of squared steps over the squared range"
+    ] = 1,
+    tau: Annotated[
+        Rational | None, "how exactly each epoch is wanted (default: as users allow)"
+    ] = None,
 ) -> tuple[Batch, Callable[[Answers], Trend]]:
     """Ask each user once about T epochs, for values that change at most k times.
 
@@ -304,53 +319,3 @@ def _(hypothesis: Trend, learner: Learner[Any], users: Users) -> Assessment:
     guess = (middle,) * len(truth)
     ends = hypothesis.lows, hypothesis.highs
     return covers(hypothesis.estimates, *ends, truth, guess, (high - low) / 2)
-
-
-@catalogued(
-    "trend",
-    version=1,
-    summary="a share or a mean over time, of values that change rarely, by one answer per user",
-    error="greatest distance of an epoch's estimate from the population's, over epochs, real units",
-    guess="the middle of the range in every epoch",
-    success=ALL_COVER,
-    parameters=(
-        ParameterEntry(
-            "columns",
-            "a field per epoch, oldest first, with commas (default: all that suit)",
-            kind=ParameterKind.FIELDS,
-        ),
-        ParameterEntry("value", "of categories: the value whose share is wanted"),
-        ParameterEntry(
-            "horizon", "how many epochs, to plan without data (16)", kind=ParameterKind.WHOLE
-        ),
-        ParameterEntry(
-            "changes",
-            "of a user, at most: the sum of squared steps over the squared range",
-            "1",
-            kind=ParameterKind.NUMBER,
-        ),
-        ParameterEntry(
-            "tau",
-            "how exactly each epoch is wanted (default: as users allow)",
-            kind=ParameterKind.NUMBER,
-        ),
-    ),
-    population="paths",
-    small=SmallSettings(
-        oracles={"horizon": "4", "tau": "1/5"}, fleets={"horizon": "4", "tau": "2/5"}
-    ),
-)
-def listed_trend(schema: Schema | None, parameters: Text) -> Learner[Any]:
-    """Build the learner from text."""
-    if schema is None:
-        schema = paths_schema(whole("horizon", parameters.get("horizon", "16")))
-    elif "horizon" in parameters:
-        raise InvalidParameter("trend: horizon is for planning without data; got a schema")
-    made = trend(
-        schema,
-        columns_in(parameters),
-        parameters.get("value"),
-        parameters["changes"],
-        parameters.get("tau"),
-    )
-    return replace(made, schema=schema)

@@ -231,11 +231,25 @@ def test_another_version_or_distribution_is_refused(changes: dict[str, Any], mes
 
 
 LISTING = """
-from askance.learners import catalogued, find
+import askance as ask
+from askance.learners import catalogued
 
-@catalogued("{name}", version=1, summary="own", error="own")
-def entry(schema, parameters):
-    return find("mean").build(schema)
+@catalogued(summary="own", error="own", example=lambda: ask.Schema("own", 1, x=ask.Bit()))
+@ask.non_adaptive("{name}")
+def entry(schema):
+    return ask.Batch([ask.Question(ask.predicate(schema["x"]))]), lambda answers: answers[0]
+"""
+# It names one learner and makes another.
+OTHERS = """
+made = entry
+from askance_aggregator.learners import registry
+registry._CATALOGUE.pop("median")
+
+@catalogued(
+    summary="own", error="own", example=lambda: ask.Schema("own", 1, x=ask.Bit()), made_by=made
+)
+def entry(schema):
+    return ask.learners.mean(schema["x"])
 """
 
 
@@ -243,8 +257,8 @@ def entry(schema, parameters):
     ("code", "message"),
     [
         ("import no_such_module", "expected askance_median_bad:entry to be imported, got Module"),
-        ("entry = 7", "to be the catalogue entry of that name, got 'int'"),
-        (LISTING.format(name="mode"), "to be the catalogue entry of that name, got 'mode'"),
+        ("entry = 7", "to be the catalogued learner of that name, got 'int'"),
+        (LISTING.format(name="mode"), "to be the catalogued learner of that name, got 'mode'"),
         (LISTING.format(name="mean"), "the learner 'mean' is registered already"),
     ],
 )
@@ -261,7 +275,7 @@ def test_a_listing_that_is_wrong_is_named(
 def test_a_listing_makes_the_learner_that_it_names(
     catalogue: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    code = LISTING.format(name="median")
+    code = LISTING.format(name="median") + OTHERS
     catalogue.syspath_prepend(str(listed(tmp_path, "one", "1", code)))
     with pytest.raises(InvalidParameter, match=r"median: expected .*, got mean version 2"):
         find("median").build()

@@ -93,7 +93,7 @@ def test_a_mean_vector_is_saved_and_read() -> None:
         ({"bound": "0"}, "bound expects a positive number"),
         ({"columns": "x0,x0"}, "each field once"),
         ({"columns": "z"}, "z"),
-        ({"d": "3"}, "d is for planning without data"),
+        ({"d": "4"}, "expect different records .d: to plan without data"),
     ],
 )
 def test_wrong_parameters_are_refused(settings: dict[str, str], says: str) -> None:

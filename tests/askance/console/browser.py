@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 FLAGS = (
     "--headless",
@@ -126,7 +127,11 @@ def faults(driver: Any) -> list[str]:
 
 
 def requested(driver: Any) -> list[str]:
-    """Return the addresses of all requests since the last call."""
+    """Return the addresses of all requests over a network since the last call.
+
+    Those of the browser's own pages (chrome:, chrome-untrusted:, ...) are not of a network.
+    """
     events = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
     sent = [one["params"] for one in events if one["method"] == "Network.requestWillBeSent"]
-    return [one["request"]["url"] for one in sent]
+    urls = (one["request"]["url"] for one in sent)
+    return [url for url in urls if urlsplit(url).scheme in ("http", "https", "ws", "wss")]

@@ -104,10 +104,9 @@ def seen() -> Iterator[Seen]:
         driver.get(visitor.links[0])
         until(lambda: page.path == "/")
         yield Seen(service, page)
-        own = (f"{page.origin}/", "chrome:", "data:")
         addresses = requested(driver)
         assert len(addresses) > 40
-        assert [one for one in addresses if not one.startswith(own)] == []
+        assert [one for one in addresses if not one.startswith(f"{page.origin}/")] == []
         assert driver.get_log("browser") == []  # errors of scripts, and of the policy of contents
 
 

@@ -225,7 +225,7 @@ def test_a_late_report_is_told_so_and_its_charge_stands(deployment: Deployment, 
 def test_a_report_that_is_being_stored_when_its_round_closes_is_counted(
     deployment: Deployment, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It will be acknowledged as accepted: the round waits for the disk."""
+    """The round waits for the disk, since the report will be acknowledged as accepted."""
     begun, let = threading.Event(), threading.Event()
     accept = deployment.store.accept
 

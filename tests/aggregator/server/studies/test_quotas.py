@@ -94,7 +94,7 @@ def test_a_day_is_one_of_utc_and_not_the_last_24_hours(run_in: RunIn) -> None:
 
 
 def test_the_epoch_under_way_counts_on_the_day_of_submission(run_in: RunIn) -> None:
-    """It began on an earlier day, and users are asked from now on."""
+    """Users are asked from now on, though the epoch began on an earlier day."""
     weeks = Repeat(7, 2, NOW_S // WEEK_S)
     assert weeks.first * 7 < NOW_S // DAY_S
 

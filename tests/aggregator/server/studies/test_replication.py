@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, closing
 from types import SimpleNamespace
 from typing import Any
 
+import psycopg
 import pytest
 
 from askance_aggregator.clock import system_now_s
@@ -18,6 +19,7 @@ from askance_aggregator.server.devices.servicer import DevicesServicer
 from askance_aggregator.server.devices.standings import Standings
 from askance_aggregator.server.studies import StudyManager
 from askance_aggregator.store import PostgresqlLocation, Store, StudyState, TaggedPopulation
+from askance_aggregator.store.postgresql import replicas
 from askance_aggregator.store.register import DeviceSelection
 from askance_aggregator.studies.population import signed_parameters
 from tests.aggregator.server.studies.conftest import study
@@ -107,6 +109,32 @@ def test_two_replicas_come_to_the_transcript_of_one(location: PostgresqlLocation
     expected = asyncio.run(alone())
     assert len(expected) == 5
     assert asyncio.run(together()) == expected
+
+
+def test_a_replica_that_has_lost_a_lease_lets_go_of_the_study(
+    location: PostgresqlLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its round is then another's, which it follows: it asks its devices, and ends nothing."""
+    monkeypatch.setattr(replicas, "RENEW_S", 0.05)
+
+    async def scenario() -> None:
+        deployment = Deployment(PARITY, store=location)
+        digest = deployment.digest(0)
+        try:
+            await deployment.submit(0)
+            assert deployment.hub.followed(digest) is None
+            with psycopg.connect(location.url) as connection:
+                connection.execute(
+                    "UPDATE askance.leases SET replica = 'another', token = token + 1,"
+                    " expires_at = clock_timestamp() + interval '1 hour'"
+                )
+            async with asyncio.timeout(60):
+                while deployment.hub.followed(digest) != (0, 0):
+                    await asyncio.sleep(0.02)
+        finally:
+            await deployment.stop()
+
+    asyncio.run(scenario())
 
 
 def test_replicas_ask_the_tagged_devices_alone(location: PostgresqlLocation) -> None:

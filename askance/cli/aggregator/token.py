@@ -18,16 +18,17 @@ from askance.cli.aggregator.common import (
     read_id,
     recorded,
 )
-from askance.cli.arguments import count
-from askance.cli.output import Failure, print_json
+from askance.cli.arguments import add_out, check_new, count
+from askance.cli.output import Failure, print_json, print_written
 from askance_aggregator.reports.texts import counted
 
 if TYPE_CHECKING:
     from askance_aggregator.store.register import TokenEntry
 
 _PRINTS = (
-    "Prints a token with which devices may be enrolled. Every holder of the token can use it."
-    " token list and token revoke ID show the tokens and refuse one."
+    "Makes a token with which devices may be enrolled. Every holder of the token can use it: --out"
+    " writes it to a file that only its owner may read. token list and token revoke ID show the"
+    " tokens and refuse one."
 )
 _LISTS = "Lists enrolment tokens: those that were printed, and older ones that were used."
 _REVOKES = "Refuses an enrolment token from now on. Devices that it has enrolled stay."
@@ -39,7 +40,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         commands,
         "token",
         _token,
-        summary="print a token that enrols devices",
+        summary="make a token that enrols devices",
         description=_PRINTS,
     )
     add_configuration(token)
@@ -53,6 +54,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     add_store(token)
     token.add_argument(
         "--days", type=count, default=7, metavar="D", help="days until the token expires; default 7"
+    )
+    add_out(
+        token, "FILE", "writes the token to a new file, readable by its owner only, not to stdout"
     )
     below = token.add_subparsers(dest="token_command", metavar="COMMAND")
     lists = add_command(below, "list", _list, summary="list enrolment tokens", description=_LISTS)
@@ -73,6 +77,7 @@ def _token(arguments: argparse.Namespace) -> int:
     from askance_aggregator.clock import system_now_s
     from askance_aggregator.server.process.tokens import read_tokens
 
+    check_new(arguments)
     configuration = configuration_of(arguments)
     if configuration.enrolment_key is None:
         raise Failure(2, "bad-input", f"{arguments.config}: expected a table enrolment, got none")
@@ -83,20 +88,35 @@ def _token(arguments: argparse.Namespace) -> int:
         recorded(store, "aggregator token", counted(token.devices, "device")),
     ):
         store.register.keep_token(token.token_id, token.devices, token.ends_unix_s)
+    if arguments.out is not None:
+        _write(arguments.out, token.text)
     if arguments.json:
         print_json(
             {
-                "token": token.text,
+                **({"token": token.text} if arguments.out is None else {}),
                 "id": token.token_id.hex(),
                 "devices": token.devices,
                 "ends_unix_s": token.ends_unix_s,
             }
         )
-    else:
+        return 0
+    if arguments.out is None:
         print(token.text)
-        what = f"{counted(token.devices, 'device')}, for {counted(arguments.days, 'day')}"
-        print(f"enrolls {what}", file=sys.stderr)
+    what = f"{counted(token.devices, 'device')}, for {counted(arguments.days, 'day')}"
+    print(f"enrolls {what}", file=sys.stderr)
     return 0
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a token to a file that only its owner may read, whatever was there before."""
+    from askance_client.durable_files import write_new
+
+    try:
+        path.unlink(missing_ok=True)  # with --force: its mode and its links may be of others
+        write_new(path, f"{text}\n".encode(), mode=0o600)
+    except OSError as error:
+        raise Failure(2, "bad-input", f"--out: {path}: cannot be made: {error.strerror}") from None
+    print_written(path)
 
 
 def _list(arguments: argparse.Namespace) -> int:

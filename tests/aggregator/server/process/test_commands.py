@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -81,6 +82,37 @@ def test_status_without_a_process_is_what_the_store_says(
         assert "  devices: 0" in said
         assert "  studies: none" in said
         assert "  oldest round: none" in said
+
+
+def test_a_token_is_written_to_a_file_that_only_its_owner_may_read(
+    fresh: AggregatorHome, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the shell's redirection, which documents showed before, any user could read it."""
+    words = ["aggregator", "token", "--config", str(fresh.configuration), "--devices", "3"]
+    file, tokens = tmp_path / "token", read_tokens(fresh.folder / "enrolment.key", system_now_s)
+    before = os.umask(0)
+    try:
+        assert main([*words, "--out", str(file)]) == 0
+    finally:
+        os.umask(before)
+    said = capsys.readouterr()
+    token = file.read_text()
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert tokens.verify(token.encode())[1] == 3
+    assert said.out == ""
+    assert token.strip() not in said.err
+    assert main([*words, "--out", str(file)]) == 2
+    assert f"--out: expected a new file, got {file}, which exists" in capsys.readouterr().err
+    assert file.read_text() == token
+    file.chmod(0o644)
+    assert main([*words, "--out", str(file), "--force", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert file.read_text() != token
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert tokens.verify(file.read_bytes())[0].hex() == told["id"]
+    assert sorted(told) == ["devices", "ends_unix_s", "id"]
+    assert main([*words, "--out", str(tmp_path / "nowhere" / "token")]) == 2
+    assert "cannot be made: No such file or directory" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ import argparse
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import tempfile
@@ -33,6 +32,10 @@ from service import REPEATS, Part, serving
 
 from askance_aggregator.store import SqliteStore
 from askance_client.ledger import LedgerFile
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
+
+from tests.ports import free_address  # noqa: E402 - a script is not run from the root
 
 GATEWAYS = 4
 QUESTIONS = (1, 7)  # in one round
@@ -116,13 +119,6 @@ def started(command: Sequence[str], log: Path) -> Iterator[subprocess.Popen[str]
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def free_address() -> str:
-    """Return a loopback address on which no process listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
 def wait_for(what: str, count: int, read: Any) -> float:

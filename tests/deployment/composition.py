@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.deployment.manifests import COMPOSE, ENTRYPOINTS, ROOT, compose, image_name
-from tests.deployment.test_proxy import free_port
+from tests.ports import free_port
 from tests.postgresql import PostgresqlServer
 from tests.sources import FOLDERS
 

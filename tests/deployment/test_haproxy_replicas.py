@@ -24,6 +24,7 @@ from askance_aggregator.store import StudyState
 from askance_aggregator.studies.study import Study
 from tests.aggregator.server.process.conftest import PATIENCE_S, made, ran, serving
 from tests.aggregator.server.process.people import SCHEMA, People
+from tests.ports import free_address
 from tests.postgresql import PostgresqlServer
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "deploy" / "haproxy" / "haproxy.cfg"
@@ -94,9 +95,7 @@ def _two_homes(folder: Path, database: str) -> tuple[AggregatorHome, AggregatorH
 @contextmanager
 def _proxied(folder: Path, replicas: Sequence[str]) -> Iterator[str]:
     """Run the example before two replicas; yield the address that it listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    address = free_address()
     changes = {"bind :7443": f"bind {address}", "maxconn 60000": "maxconn 500"}
     changes |= dict(zip(("127.0.0.1:7444", "127.0.0.1:7446"), replicas, strict=True))
     text = EXAMPLE.read_text()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
@@ -25,6 +24,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from askance_aggregator.clock import system_now_s
 from tests.aggregator.server.process.conftest import made, serving
+from tests.ports import free_address
 from tools.observability import ALERTS, DASHBOARD, RULES, dashboard, files
 
 PROMETHEUS = shutil.which("prometheus") or "/usr/bin/prometheus"
@@ -102,9 +102,7 @@ def prometheus(folder: Path, page: str) -> Iterator[str]:
         "scrape_configs": [job],
     }
     (folder / "prometheus.yml").write_text(json.dumps(configuration))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = free_address()
     words = [
         f"--config.file={folder / 'prometheus.yml'}",
         f"--storage.tsdb.path={folder / 'data'}",

@@ -18,6 +18,7 @@ from askance_aggregator.clock import system_now_s
 from askance_aggregator.store import SqliteStore
 from askance_client.service import SERVICE, Identity, device_metadata, token_digest
 from tests.aggregator.server.process.conftest import PATIENCE_S, made, serving
+from tests.ports import free_port
 
 DOCUMENTED = Path(__file__).resolve().parents[2] / "docs" / "proxy" / "haproxy.cfg"
 HAPROXY = shutil.which("haproxy") or "/usr/sbin/haproxy"
@@ -26,12 +27,6 @@ DEVICE = Identity(b"a device", bytes(32))
 needs_haproxy = pytest.mark.skipif(
     not Path(HAPROXY).is_file(), reason="haproxy is not installed (apt-get install haproxy)"
 )
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 @contextmanager

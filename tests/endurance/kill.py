@@ -24,7 +24,6 @@ import json
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -56,6 +55,7 @@ from askance_client.queries import Schema
 from askance_simulation.experiments.trials import EPOCH_S
 from askance_simulation.fleets import Devices
 from askance_simulation.fleets.objects import ObjectFleet
+from tests.ports import free_address
 
 USERS, D, EPSILON = 300, 4, "4"
 ROUNDS = 2  # of the study, each disturbed for as many kills as there are groups, less one
@@ -218,13 +218,6 @@ def undisturbed(study: SignedStudy, seed: int, trial: Trial = MASKED_PARITY) -> 
         cohort_seed=cohort_seed(digest_of(study.study)),
     )
     return session.run()
-
-
-def free_address() -> str:
-    """Return a loopback address on which no process listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
 @contextmanager

@@ -44,7 +44,6 @@ from kill import (
     Victim,
     Violated,
     check,
-    free_address,
     held_against,
     signed_study,
     stands,
@@ -56,6 +55,7 @@ from stores import PostgresqlStores, stores_of
 from askance_aggregator.analyst import StudyHandle, connect
 from askance_aggregator.store import StudyState
 from askance_client.errors import AskanceError
+from tests.ports import free_address
 
 ROOT = Path(__file__).resolve().parents[2]
 PROXY = ROOT / "deploy" / "haproxy" / "haproxy.cfg"

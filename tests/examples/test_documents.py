@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from tests.examples.documents import (
     documents,
     steps,
 )
+from tests.ports import free_address
 
 # Ten thousand devices, a deployment, the papers; medians over gRPC; sweeps; faults; boosting.
 LONG_DOCUMENTS = {
@@ -65,10 +65,7 @@ PRINTED = {
 @pytest.mark.timeout(1_800)
 def test_a_document_runs_from_top_to_bottom_in_a_clean_clone(document: str, tmp_path: Path) -> None:
     clone(tmp_path)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
-    reader = Reader(tmp_path, address)
+    reader = Reader(tmp_path, free_address())
     try:
         for step in steps(document):
             reader.run(step)

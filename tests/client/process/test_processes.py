@@ -15,6 +15,7 @@ from askance_client.cli.home import DeviceHome
 from askance_client.ledger import Posting
 from askance_client.service import system_now_s
 from tests.client.process.conftest import make_folder
+from tests.ports import free_port
 
 PEOPLE = 5
 WAIT_S = 60
@@ -55,7 +56,7 @@ def test_members_are_enrolled_once_and_again_is_no_harm(aggregator: Any, folder:
 
 def test_enroll_waits_for_an_aggregator_that_is_starting(tmp_path: Path) -> None:
     store, tokens = MemoryStore(), EnrolmentTokens(bytes(32), system_now_s)
-    with socket.create_server(("127.0.0.1", 0)) as proxy:  # of which no aggregator is ready
+    with socket.create_server(("127.0.0.1", free_port())) as proxy:  # no aggregator is ready
         host, port = proxy.getsockname()
         folder = make_folder(tmp_path, f"{host}:{port}")
         words = ("enroll", "--token", tokens.issue(PEOPLE, 1).text)

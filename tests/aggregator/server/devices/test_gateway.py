@@ -19,6 +19,7 @@ from askance_client.ledger import LedgerFile
 from askance_client.messages import Reason, Refusal
 from askance_client.service import Gateway, Member, channel_options
 from askance_simulation.fleets.memory_ledger import MemoryLedger
+from tests.ports import free_port
 
 MEMBERS = 6
 
@@ -250,7 +251,7 @@ def test_an_aggregator_that_comes_back_is_told_of(
 ) -> None:
     world.enrol(store, MEMBERS)
     notes, ledgers = Notes(), [MemoryLedger() for _ in range(MEMBERS)]
-    first = AggregatorServer.start(store, settings=settings)
+    first = AggregatorServer.start(store, port=free_port(), settings=settings)
 
     async def serve() -> None:
         async with running(gateway(world, first.address, notes, ledgers)):

@@ -7,7 +7,6 @@ import io
 import json
 import os
 import resource
-import socket
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -33,6 +32,7 @@ from askance_client.errors import StoreError, StoreFailed
 from askance_client.messages import AckStatus
 from tests.aggregator.server.process.conftest import Served, ran, serving
 from tests.aggregator.server.process.people import People, submit
+from tests.ports import free_port
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -161,12 +161,9 @@ def test_a_full_disk_is_seen_in_health_metrics_log_and_status_and_passes(
     fresh: AggregatorHome,
 ) -> None:
     """A limit on the size of the process's files stands in for the disk."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        text = fresh.configuration.read_text()
-        whole, _, rest = text.partition("[metrics]")
-        rest = rest.replace(":0", f":{probe.getsockname()[1]}")
-        fresh.configuration.write_text(f"{whole}[metrics]{rest}")
+    text = fresh.configuration.read_text()
+    whole, _, rest = text.partition("[metrics]")
+    fresh.configuration.write_text(f"{whole}[metrics]{rest.replace(':0', f':{free_port()}')}")
     token = json.loads(
         ran(
             "aggregator", "token", "--config", fresh.configuration, "--devices", "9000", "--json"

@@ -22,7 +22,7 @@ from askance_client.cli.members import MemberRoster, gateway_identity, identitie
 from askance_client.device import Policy
 from askance_client.errors import InvalidParameter, LocalProtocolError
 from askance_client.ledger import LedgerFile, PostingKind
-from askance_client.owner import ApplicationConsent, Consent
+from askance_client.owner import CONSENT_WAIT_S, ApplicationConsent, Consent
 from askance_client.queries import Schema
 from askance_client.randomizers import SystemCoins
 from askance_client.records import (
@@ -115,11 +115,13 @@ class DeviceClient:
       columns: column of a field whose name the records do not have, by field.
       several: the rule for several records.
       consent: asked about each study that the policy would accept, until it returns True. False,
-        or an exception, holds the study: nothing leaves, and it is asked again after `check_s`
-        seconds, or by the next `run_once`. The policy's own consent holds beside it. None: the
-        policy's own alone, or yes.
+        or an exception, holds the study: nothing leaves, and it is asked again when its requests
+        come again, by the next `run_once` or after some `consent_wait_s`. The policy's own consent
+        holds beside it. None: the policy's own alone, or yes.
+      consent_wait_s: mean time after which a run lets requests come again, whether or not any was
+        held, so that it does not tell when a study was agreed to.
       conditions: the device connects only while all return True; an exception counts as False.
-      check_s: seconds between two looks at the conditions and at held studies, 1 or more.
+      check_s: seconds between two looks at the conditions, 1 or more.
       release_ms: reports leave at a multiple of this many milliseconds after their requests.
       longest_wait_s: between two tries to reach the aggregator.
       counter: a file on another volume, or command:WORDS, that finds a folder that was put back
@@ -143,6 +145,7 @@ class DeviceClient:
         columns: Mapping[str, str] | None = None,
         several: Several = Several.REFUSE,
         consent: Consent | None = None,
+        consent_wait_s: int = CONSENT_WAIT_S,
         conditions: Sequence[Condition] = (),
         check_s: int = _CHECK_S,
         release_ms: int = _RELEASE_MS,
@@ -161,8 +164,10 @@ class DeviceClient:
         self._source = _source_of(records, limits)
         self._columns = columns or {}
         self._several = several
-        self._asked = None if consent is None else ApplicationConsent(consent, policy.consent)
-        self._policy = policy if consent is None else replace(policy, consent=self._asked)
+        if consent is not None:
+            policy = replace(policy, consent=ApplicationConsent(consent, policy.consent))
+        self._policy = policy
+        self._consent_wait_ms = 0 if policy.consent is None else 1000 * consent_wait_s
         self._conditions = tuple(conditions)
         self._check_s = check_s
         self._release_ms = release_ms
@@ -302,7 +307,6 @@ class DeviceClient:
     async def _connected(self, gateway: Gateway, stopped: asyncio.Event) -> None:
         """Run the gateway until a stop, or until a condition no longer holds."""
         running = asyncio.ensure_future(gateway.run())
-        asking: asyncio.Future[None] | None = None
         try:
             while not stopped.is_set() and self._allowed():
                 stopping = asyncio.ensure_future(_wait_for(stopped, self._check_s))
@@ -310,11 +314,7 @@ class DeviceClient:
                 stopping.cancel()
                 if running.done():
                     running.result()
-                if self._asked is not None and (asking is None or asking.done()):
-                    asking = asyncio.ensure_future(_ask_again(self._asked, gateway))
         finally:
-            if asking is not None:
-                asking.cancel()
             running.cancel()
             with suppress(asyncio.CancelledError):
                 await running
@@ -363,6 +363,7 @@ class DeviceClient:
                 longest_wait_ms=self._longest_wait_ms,
                 release_ms=self._release_ms,
                 certificate=self._certificate,
+                consent_wait_ms=self._consent_wait_ms,
             )
         except BaseException:
             file.close()
@@ -432,12 +433,6 @@ def outside_hours(first: int, last: int, hour: Callable[[], int] = local_hour) -
             raise InvalidParameter(f"hour: expected 0 to {_HOURS - 1}, got {value}")
     quiet = {(first + step) % _HOURS for step in range((last - first) % _HOURS)}
     return lambda: hour() not in quiet
-
-
-async def _ask_again(asked: ApplicationConsent, gateway: Gateway) -> None:
-    """Ask an application about held studies, in a thread; agreed, let their requests come again."""
-    if await asyncio.to_thread(asked.ask_again):
-        gateway.reopen()
 
 
 async def _wait_for(stopped: asyncio.Event, most_s: int) -> None:

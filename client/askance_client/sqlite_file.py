@@ -74,7 +74,7 @@ class ProcessLock:
 
     @property
     def is_own(self) -> bool:
-        """Whether this process made the lock."""
+        """True in the process that made the lock; False in a forked child of it."""
         return self._forks == ProcessLock.forks
 
     def acquire(self) -> None:
@@ -230,7 +230,7 @@ class SqliteFile:
 
     @property
     def is_own(self) -> bool:
-        """Whether this process opened the file; False in a forked child."""
+        """True in the process that opened the file; False in a forked child of it."""
         return self.lock.is_own
 
     @classmethod

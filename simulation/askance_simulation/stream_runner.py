@@ -15,11 +15,12 @@ from askance_client.service.observable import (
     Jitter,
     Sleep,
     batches,
-    pause_ms,
     sleep_ms,
     system_jitter,
 )
 from askance_client.service.streams import FAILURES, Call, Failure, HeldStream
+
+LEAST_WAIT_MS = 50  # whatever an aggregator asks for, no device checks in without a pause
 
 
 class StreamRunner(DeviceRunner):
@@ -62,7 +63,7 @@ class StreamRunner(DeviceRunner):
         """Check in for ever, at the aggregator's pace, and after a failure at its own."""
         while True:
             try:
-                wait_ms = pause_ms(await self.check_in_once())
+                wait_ms = max(await self.check_in_once(), LEAST_WAIT_MS)
                 self._stream.backoff.reset()
             except FAILURES as failure:
                 wait_ms = self._stream.after(failure)

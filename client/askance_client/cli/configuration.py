@@ -18,7 +18,7 @@ from askance_client.cli.record_settings import RecordSettings, record_settings
 from askance_client.device import Policy
 from askance_client.errors import InvalidParameter
 from askance_client.messages import MAX_EVERY_DAYS
-from askance_client.owner.consents import MAX_DAYS, ConsentRule
+from askance_client.owner.consents import CONSENT_WAIT_S, MAX_DAYS, ConsentRule
 from askance_client.printable import unknown_text, value_text
 from askance_client.toml_tables import TomlTable, a_number_of_days, a_text, texts, true_or_false
 
@@ -50,6 +50,7 @@ class DeviceConfiguration:
       rule: what holds for a study on which the owner has not decided.
       consent_days: an approval holds for so many days; None: until the study expires.
       counter: outside the folder, raised after every commit; None: the mark alone is compared.
+      consent_wait_ms: mean time until what the owner decided is acted on; 0: no owner is asked.
     """
 
     path: Path
@@ -63,6 +64,7 @@ class DeviceConfiguration:
     rule: ConsentRule = ConsentRule.PINNED
     consent_days: int | None = None
     counter: OwnCounter | None = None
+    consent_wait_ms: int = 0
 
 
 def read_configuration(path: Path) -> DeviceConfiguration:
@@ -91,6 +93,7 @@ def configuration_in(given: TomlTable, path: Path) -> DeviceConfiguration:
     allowed = _policy(policy)
     rule = policy.get("consent", _rule) or ConsentRule.PINNED
     consent_days = policy.get("consent_days", _within(1, MAX_DAYS))
+    consent_wait_s = policy.get("consent_wait_s", _within(1, _MAX_WAIT_S)) or CONSENT_WAIT_S
     source = record_settings(given.need_table("records"), folder)
     run = given.table("run") or TomlTable({}, "")
     release_ms = run.get("release_ms", _within(_LEAST_RELEASE_MS, _MAX_RELEASE_MS))
@@ -110,6 +113,7 @@ def configuration_in(given: TomlTable, path: Path) -> DeviceConfiguration:
         rule,
         consent_days,
         counter,
+        1000 * consent_wait_s if rule is ConsentRule.ASK else 0,
     )
 
 

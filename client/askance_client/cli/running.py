@@ -120,8 +120,7 @@ def run_on(home: DeviceHome, path: Path, *, as_json: bool, log_file: Path | None
 
 async def _until_signalled(gateway: Gateway, folder: OpenFolder) -> None:
     """Run a gateway and its socket until SIGTERM or SIGINT, then hang up in order."""
-    after = {"approve": gateway.reopen, "deny": gateway.reopen}
-    control = ControlServer(folder.home.control_path, folder.operations(), after)
+    control = ControlServer(folder.home.control_path, folder.operations())
     async with control.serving():
         await _run_until_signalled(gateway)
 
@@ -169,6 +168,7 @@ def _gateway(
             longest_wait_ms=1000 * configuration.longest_wait_s,
             release_ms=configuration.release_ms,
             certificate=certificate,
+            consent_wait_ms=configuration.consent_wait_ms,
         )
         yield gateway, folder
 

@@ -111,6 +111,9 @@ def _policy(given: Given) -> list[str]:
         '# consent = "ask"',
         "# An approval holds for so many days; without it: until the study expires.",
         "# consent_days = 30",
+        '# With "ask": what was decided is acted on after so many seconds on average, at a random',
+        "# time that says nothing about when it was decided.",
+        "# consent_wait_s = 600",
     ]
 
 

@@ -113,24 +113,33 @@ class Settling:
         if study is None:
             unknown = Refusal(Reason.UNKNOWN_STUDY, "expected a request of an accepted study")
             refusal = named if isinstance(named, Refusal) else unknown
-            return None, self._stored_or(digest, refusal)
+            return None, self._stored_or(digest, refusal, None, payload)
         asked = asked or self._examiner.request(payload, study)
         if isinstance(asked, Refusal):
-            return study.digest, self._stored_or(digest, asked)
+            return study.digest, self._stored_or(digest, asked, study, payload)
         return study.digest, self._decide(payload, asked, study)
 
-    def _stored_or(self, digest: bytes, refusal: Refusal) -> Settlement:
-        """Return the report of a request that was answered before, also if it is refused now."""
+    def _stored_or(
+        self, digest: bytes, refusal: Refusal, study: ExaminedStudy | None, payload: bytes
+    ) -> Settlement:
+        """Return the report of a request that was answered before, also if it is refused now.
+
+        It may never have arrived, so the owner's consent holds for it as for a new one. Of a study
+        that is not known now, consent cannot be asked for.
+        """
         stored = self._ledger.stored(digest)
-        return refusal if stored is None else stored
+        if stored is None or (study is None and self._policy.consent is not None):
+            return refusal
+        objection = study and objection_of_owner(self._policy, study, payload, self._now_s)
+        return objection or stored
 
     def _decide(self, payload: bytes, asked: ExaminedRequest, study: ExaminedStudy) -> Settlement:
         day = self._now_s // SECONDS_PER_DAY
         limits = self._policy.limits(study.terms, day)
         standing = self._ledger.standing(asked.digest, asked.question, study.digest, day, limits)
-        if standing.report is not None:
-            return standing.report
         at_s = self._time(standing.totals.last_s)
+        if standing.report is not None:
+            return objection_of_owner(self._policy, study, payload, at_s) or standing.report
         objection = self._policy.objection(asked.request.query.fields_used)
         objection = objection or self._policy.too_early(study.terms.repeat)
         objection = objection or _untimely(study, at_s, self._now_s, standing.totals.last_s)

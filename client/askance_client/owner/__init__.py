@@ -10,6 +10,7 @@ holds or refuses the request if not.
 
 from askance_client.owner.application import ApplicationConsent, Consent
 from askance_client.owner.consents import (
+    CONSENT_WAIT_S,
     MAX_WAITING,
     ConsentRule,
     Consents,
@@ -24,6 +25,7 @@ from askance_client.owner.control import (
 )
 
 __all__ = [
+    "CONSENT_WAIT_S",
     "MAX_WAITING",
     "ApplicationConsent",
     "Consent",

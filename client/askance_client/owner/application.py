@@ -8,7 +8,7 @@ from collections.abc import Callable
 from askance_client.device import ExaminedStudy
 from askance_client.device.policy import Consent as PolicyConsent
 from askance_client.messages import Reason, Refusal, StudyTerms
-from askance_client.owner.consents import MAX_WAITING, StudyKey
+from askance_client.owner.consents import StudyKey
 
 _LOGGER = logging.getLogger("askance.device")
 _MAX_AGREED = 1024  # studies; more are asked about again
@@ -29,7 +29,6 @@ class ApplicationConsent:
         self._consent = consent
         self._owner = owner
         self._agreed: set[StudyKey] = set()
-        self._held: dict[StudyKey, ExaminedStudy] = {}  # until `ask_again`
 
     def __call__(self, study: ExaminedStudy, payload: bytes, at_s: int) -> Refusal | None:
         objection = None if self._owner is None else self._owner(study, payload, at_s)
@@ -37,19 +36,8 @@ class ApplicationConsent:
             return objection
         if self._agrees(study):
             return None
-        if len(self._held) < MAX_WAITING:
-            self._held[study.digest, study.public_key] = study
         name = study.digest.hex()[:16]
         return Refusal(Reason.WAITING, f"study {name} waits for the application's consent")
-
-    def ask_again(self) -> bool:
-        """Ask about the studies that were held; True if one is agreed to now.
-
-        Its requests must then come again. Until then nothing is sent, so that an aggregator does
-        not see that a study is held.
-        """
-        agreed = [self._agrees(study) for study in tuple(self._held.values())]
-        return any(agreed)
 
     def _agrees(self, study: ExaminedStudy) -> bool:
         key = (study.digest, study.public_key)
@@ -65,5 +53,4 @@ class ApplicationConsent:
         if len(self._agreed) >= _MAX_AGREED:
             self._agreed.clear()
         self._agreed.add(key)
-        self._held.pop(key, None)
         return True

@@ -24,6 +24,8 @@ MAX_WAITING = 64
 
 MAX_QUESTIONS = 8  # requests that are kept per study, for the owner to read
 MAX_QUESTION_BYTES = 64 << 10
+CONSENT_WAIT_S = 600
+"""Mean time until a decision is acted on: a stream per device and ten minutes is little work."""
 MAX_DAYS = 3_660  # of an approval, ten years
 MAX_WHY = 200  # characters of a reason
 _LEAST_DIGITS = 8  # of a digest that names a study: 2^32 names
@@ -138,8 +140,9 @@ class Consents:
 
     Privacy: a decision is a function of the study's bytes and key, the clock and what the owner
       decided. Without a decision nothing leaves and nothing is evaluated or charged: an aggregator
-      cannot tell a study that waits from a device that is away. A denial leaves as a reason code
-      and an approval as an answer; both say what the owner decided, which no epsilon bounds.
+      sees a device that is connected and silent. A denial leaves as a reason code and an approval
+      as an answer, at times that do not follow the decision; both say what the owner decided, which
+      no epsilon bounds. A stored report does not leave while its study is denied or waits.
 
     Args:
       file: opened; closed by `close`.

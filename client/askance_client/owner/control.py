@@ -49,18 +49,15 @@ class ControlServer:
       path: where it stands; what a device that was killed left there is removed.
       operations: by name. An operation that changes something has done so, durably, when its first
         object is made.
-      after: called in the event loop when an operation of that name has ended without an error.
     """
 
     def __init__(
         self,
         path: Path,
         operations: Mapping[str, Operation],
-        after: Mapping[str, Callable[[], None]],
     ) -> None:
         self._path = path
         self._operations = operations
-        self._after = after
         self._open = 0
 
     @asynccontextmanager
@@ -99,14 +96,12 @@ class ControlServer:
         async with asyncio.timeout(REQUEST_TIMEOUT_S):
             line = await reader.readline()
         try:
-            name, operation, arguments = self._request(line)
+            operation, arguments = self._request(line)
             objects = operation(arguments)
             while made := await asyncio.to_thread(lambda: list(islice(objects, _LINES))):
                 writer.write(b"".join(_line(item) for item in made))
                 async with asyncio.timeout(STEP_TIMEOUT_S):
                     await writer.drain()
-            if name in self._after:
-                self._after[name]()
             last: dict[str, Any] = {"end": True}
         except AskanceError as error:
             reason = "bad-input" if isinstance(error, InvalidParameter) else "failed"
@@ -115,7 +110,7 @@ class ControlServer:
         async with asyncio.timeout(STEP_TIMEOUT_S):
             await writer.drain()
 
-    def _request(self, line: bytes) -> tuple[str, Operation, Mapping[str, Any]]:
+    def _request(self, line: bytes) -> tuple[Operation, Mapping[str, Any]]:
         try:
             found = json.loads(line)
             name, arguments = found["do"], found.get("with", {})
@@ -127,7 +122,7 @@ class ControlServer:
         if operation is None or not isinstance(arguments, dict):
             known = ", ".join(sorted(self._operations))
             raise InvalidParameter(f"control: expected one of {known}, got {value_text(name)}")
-        return name, operation, arguments
+        return operation, arguments
 
 
 def is_running(path: Path) -> bool:

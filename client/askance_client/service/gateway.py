@@ -33,6 +33,7 @@ from askance_client.service.observable import (
     Sleep,
     connection_of,
     connections_for,
+    consent_wait,
     ordered,
     sleep_ms,
     system_jitter,
@@ -118,6 +119,8 @@ class Gateway:
       longest_wait_ms: between two tries of one member.
       release_ms: see `DeviceRunner`; half of it is the time limit of evaluation.
       certificate: file of the certificate that `channel` shows; None: none is renewed.
+      consent_wait_ms: mean time after which the stream is opened anew, so that requests that were
+        held for the owner come again, in milliseconds; 0: never.
     """
 
     def __init__(
@@ -137,6 +140,7 @@ class Gateway:
         longest_wait_ms: int = LONGEST_WAIT_MS,
         release_ms: int = 0,
         certificate: CertificateFile | None = None,
+        consent_wait_ms: int = 0,
     ) -> None:
         examiner = Examiner(_EXAMINED)
         self._members = [
@@ -163,6 +167,7 @@ class Gateway:
         self._release_ms = release_ms
         self._metadata = self._credentials(identity)
         self._certificate = certificate
+        self._consent_wait_ms = consent_wait_ms
         self._multiplexer: Multiplexer | None = None
 
     @property
@@ -204,13 +209,19 @@ class Gateway:
                     )
                 )
 
-    def reopen(self) -> None:
-        """Open the stream anew, so that the aggregator sends the requests that were held.
+            if self._consent_wait_ms:
+                tasks.create_task(self._let_held_come_again())
 
-        For use in the event loop, after the owner has decided on a study.
-        """
+    def reopen(self) -> None:
+        """Open the stream anew; for use in the event loop."""
         if self._multiplexer is not None:
             self._multiplexer.reopen()
+
+    async def _let_held_come_again(self) -> None:
+        """Open the stream anew from time to time, whether or not a request is held."""
+        while True:
+            await self._sleep(consent_wait(self._consent_wait_ms, self._jitter))
+            self.reopen()
 
     async def check_in_once(self) -> CheckInOutcome:
         """Let each member fetch, answer and deliver once; failures are counted, not retried."""

@@ -47,7 +47,6 @@ from askance_client.service.observable import (
     system_jitter,
     wait_after,
 )
-from askance_client.service.outbox import MAX_UNACKNOWLEDGED
 from askance_client.service.runtime import check_sequence
 from askance_client.service.streams import Call, HeldStream, describe
 
@@ -57,6 +56,9 @@ _BATCH_BYTES = MAX_REQUEST_MESSAGE_BYTES // 2
 # Responses with requests that are dealt with at one time, of the open stream and of those before
 # it: else one that ends its streams quickly could make a gateway keep more and more.
 _MAX_AT_WORK = 2 * MAX_UNSETTLED
+
+MAX_UNREAD = 1024
+"""Reports per member that wait to be written: one that reads none is asked no more by."""
 
 Reports = tuple[int, dict[bytes, bytes]]
 """Number of a member, and its reports by their requests' digests."""
@@ -95,7 +97,9 @@ class Multiplexer:
     At rest a member takes its device and a place in a list: no task, no call and no buffer.
 
     Privacy: each member's device decides by itself; what leaves is what it has made durable. The
-      reports to one response leave together, on the grid, in an order that is drawn anew.
+      reports to one response leave together, on the grid, in an order that is drawn anew. A report
+      is not kept for another stream: the ledger has it, and what is asked again is settled again,
+      so that a study that was denied meanwhile gets nothing more.
 
     Args:
       members: each with its identity, in the order in which they may be observed to join; a
@@ -132,7 +136,6 @@ class Multiplexer:
         self._release_ms = release_ms
         self._on_failure = on_failure
         self._studies: dict[bytes, SignedStudy] = {}
-        self._outbox: dict[tuple[int, bytes], bytes] = {}
         self._sequences: dict[int, int] = {}  # to be compared with a member's ledger, by number
         self._failures: dict[int, int] = {}  # in a row, by member
         self._waiting: set[int] = set()  # members that are to join again
@@ -150,11 +153,6 @@ class Multiplexer:
             longest_wait_ms=longest_wait_ms,
             on_failure=self._failed,
         )
-
-    @property
-    def unacknowledged(self) -> int:
-        """Number of reports kept for another delivery."""
-        return len(self._outbox)
 
     async def participate(self) -> None:
         """Hold the stream open until cancelled; any failure is told and tried again."""
@@ -178,7 +176,6 @@ class Multiplexer:
         """Greet, then read until the stream ends; a task of its own writes."""
         opened = self._open = _Open(deque(range(len(self._members))))
         self._sequences.clear()
-        self._queue(opened, self._kept())
         known = tuple(self._studies)[-MAX_KNOWN_STUDIES:]
         writing = asyncio.ensure_future(self._write(call, opened, known))
         writing.add_done_callback(lambda _: call.cancel())  # if it ends, so does the reading
@@ -211,9 +208,6 @@ class Multiplexer:
 
     def _take(self, opened: _Open, response: GatewayResponse) -> None:
         """Do what a response says; its requests are answered beside."""
-        for digest, _, members in response.acks:
-            for number in members:
-                self._outbox.pop((number, digest), None)
         for reason, members in response.absences:
             self._tell(f"{reason.name}: a member is not on the stream", len(members))
             self._again(members)
@@ -234,8 +228,9 @@ class Multiplexer:
                 f"exchange: expected at most {MAX_UNSETTLED} responses with requests at one time,"
                 " got one more"
             )
-        if len(self._outbox) > MAX_UNACKNOWLEDGED * len(self._members):
-            raise RemoteProtocolError("exchange: expected acknowledgements, got more requests")
+        queued = sum(len(one.reports) for batch in opened.batches for one in batch)
+        if queued > MAX_UNREAD * len(self._members):
+            raise RemoteProtocolError("exchange: expected reports to be read, got more requests")
         asked: dict[int, list[_Request]] = {}
         for payload, members in response.requests:
             request = _Request(payload, held.get(_study_digest(payload)))
@@ -255,11 +250,9 @@ class Multiplexer:
             answers = await on_grid(self._answer(asked), self._release_ms, self._sleep)
         finally:
             self._at_work -= 1
-        for number, reports in answers:
-            self._outbox.update(((number, digest), data) for digest, data in reports.items())
-        # All that is not acknowledged leaves with the greeting of a stream that was opened since.
-        if self._open is not None:
-            self._queue(self._open, answers)
+        # If that stream has ended, the aggregator asks again for what it lacks, on the next one.
+        if self._open is opened:
+            self._queue(opened, answers)
         opened.at_work -= 1
         opened.settled += 1
         opened.ready.set()
@@ -317,13 +310,6 @@ class Multiplexer:
         if opened is not None and opened is self._open:  # all join a newer stream in any case
             opened.joins.extend(members)
             opened.ready.set()
-
-    def _kept(self) -> list[Reports]:
-        """Return the reports that are not acknowledged, by member."""
-        kept: dict[int, dict[bytes, bytes]] = {}
-        for (number, digest), data in self._outbox.items():
-            kept.setdefault(number, {})[digest] = data
-        return list(kept.items())
 
     def _queue(self, opened: _Open, answers: Iterable[Reports]) -> None:
         """Queue reports for a stream, in random order, cut to what a batch may have."""

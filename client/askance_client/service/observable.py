@@ -24,8 +24,10 @@ or retries is a change of this module.
 | begin of a commit                 | half of `release_ms` after the begin | `time_limit_ms`   |
 |                                   | of evaluation, even if that hangs    |                   |
 | wait after k failures in a row    | uniform to min(cap, 500 ms x 2^k)    | `Backoff`         |
+| end of a stream of a device whose  | after half of `consent_wait_ms` and  | `consent_wait`    |
+| owner is asked about studies      | as much at random, whatever was or   |                   |
+|                                   | was not decided                      |                   |
 | wait that an aggregator asked for | bounded, plus as much at random      | `asked_wait_ms`   |
-| pause between check-ins           | as asked for, not below a least      | `pause_ms`        |
 | bytes of a repeated report        | the stored bytes                     | `Outbox`, ledger  |
 | name of the software in a call    | this package and its version         | `SOFTWARE`        |
 
@@ -34,7 +36,9 @@ Privacy: the order is a function of the set of device ids, which the aggregator 
   without the secret it is independent of the row.
 Not hidden: the number of members; which of them were enrolled by a later command; whether a device
   is connected; how many requests a message had; that a disk was slow by whole multiples of
-  `release_ms`.
+  `release_ms`. A connected device whose message with requests is settled and has no report of them
+  holds their study for its owner, or its disk has failed, or its refusals of the hour are past
+  their limit. The answer or refusal that follows tells the owner's decision.
 """
 
 from __future__ import annotations
@@ -50,7 +54,6 @@ from askance_client.service.exchange import STREAMS_PER_CONNECTION
 from askance_client.service.identity import Identity
 
 CALL_TIMEOUT_S = 60
-LEAST_WAIT_MS = 50  # whatever an aggregator asks for, no device checks in without a pause
 LONGEST_WAIT_MS = 300_000  # between two tries, unless configured
 MAX_EXCHANGES = 64  # of one check-in: an aggregator with more requests waits for the next one
 MEMBERS_AT_ONCE = 256  # members of a gateway that check in at one time
@@ -163,11 +166,6 @@ def time_limit_ms(release_ms: int) -> int:
     return release_ms // 2
 
 
-def pause_ms(asked_ms: int) -> int:
-    """Return the pause until the next check-in, for the one that an aggregator asks for."""
-    return max(asked_ms, LEAST_WAIT_MS)
-
-
 def asked_wait_ms(asked_ms: int, longest_wait_ms: int, jitter: Jitter) -> int:
     """Return the wait that an aggregator asks for after a failure: bounded, with jitter added.
 
@@ -175,6 +173,15 @@ def asked_wait_ms(asked_ms: int, longest_wait_ms: int, jitter: Jitter) -> int:
     """
     bounded_ms = min(asked_ms, longest_wait_ms)
     return bounded_ms + jitter(bounded_ms)
+
+
+def consent_wait(mean_ms: int, jitter: Jitter) -> int:
+    """Return the time after which a stream is opened anew, so that held requests come again.
+
+    It is a function of the configuration and of chance, so that it says neither whether a study is
+    held nor when its owner decides.
+    """
+    return mean_ms // 2 + jitter(mean_ms)
 
 
 def system_jitter(bound: int) -> int:

@@ -80,7 +80,7 @@ class HeldStream:
     def reopen(self) -> None:
         """End the open stream: the next one brings the requests that were held.
 
-        For use in the event loop. What is being answered is answered and delivered.
+        For use in the event loop. What is being answered is made durable, and asked for again.
         """
         if self._call is not None:
             self._call.cancel()

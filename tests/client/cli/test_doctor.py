@@ -250,7 +250,7 @@ def test_a_server_with_another_certificate_is_found(folder: Folder, tmp_path: Pa
 
 def test_a_running_device_is_left_alone(folder: Folder) -> None:
     async def serve() -> dict[str, Any]:
-        async with ControlServer(folder.home.control_path, {}, {}).serving():
+        async with ControlServer(folder.home.control_path, {}).serving():
             return await asyncio.to_thread(folder.failures)
 
     ledgers = folder.home.ledgers()  # held, as by a device

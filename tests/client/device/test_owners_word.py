@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from askance_client.codec import decode_report, digest_of
-from askance_client.device import ExaminedStudy
+from askance_client.device import ExaminedStudy, Examiner
+from askance_client.device.examination import Known
 from askance_client.messages import Reason, Refusal
 
 if TYPE_CHECKING:
@@ -70,4 +71,65 @@ def test_another_analysts_copy_of_a_study_does_not_displace_the_approved_one(
     owner.by_key[public["approved"]] = DENIED
     turn = device.begin((setup.payload(copies[0], round_=1),))
     assert [refusal.reason for refusal in turn.refusals] == [other.reason]
+    turn.close()
+
+
+@pytest.mark.parametrize("word", [DENIED, WAITING])
+def test_a_stored_report_does_not_leave_against_the_owners_word(
+    setup: DeviceSetup, word: Refusal
+) -> None:
+    """Once the owner agrees again, the same bytes leave: the report may never have arrived."""
+    owner = Owner()
+    study = setup.study()
+    device = setup.device(studies=[study], consent=owner)
+    payload = setup.payload(study)
+    stored = device.answer(payload)
+    owner.word = word
+    turn = device.begin((payload,))
+    assert [refusal.reason for refusal in turn.refusals] == [word.reason]
+    reports = turn.finish()
+    if word is WAITING:
+        assert reports == {}
+    else:
+        assert [decode_report(one).outcome for one in reports.values()] == [
+            Refusal(Reason.NOT_APPROVED)
+        ]
+    owner.word = None
+    assert device.answer(payload) == stored
+
+
+def test_a_stored_report_of_a_study_that_is_not_shown_again_does_not_leave(
+    setup: DeviceSetup,
+) -> None:
+    """A restarted device knows no study, so it cannot ask its owner about this one."""
+    owner = Owner()
+    study = setup.study()
+    device = setup.device(studies=[study], consent=owner)
+    payload = setup.payload(study)
+    stored = device.answer(payload)
+    owner.word = DENIED
+    restarted = setup.device(studies=[], consent=owner, ledger=device.ledger)
+    assert setup.answer(restarted, payload).outcome == Refusal(Reason.UNKNOWN_STUDY)
+    owner.word = None
+    restarted.introduce(study)
+    assert restarted.answer(payload) == stored
+
+
+@pytest.mark.parametrize("word", [DENIED, WAITING])
+def test_a_request_that_is_refused_by_now_is_not_answered_from_the_ledger_against_the_owners_word(
+    setup: DeviceSetup, word: Refusal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An earlier version of the client answered what this one finds invalid."""
+    owner = Owner()
+    study = setup.study()
+    device = setup.device(studies=[study], consent=owner)
+    payload = setup.payload(study)
+    stored = device.answer(payload)
+    invalid = Refusal(Reason.INVALID_RANDOMIZER, "by now")
+    known = Known(digest_of(payload), digest_of(study.study), invalid)
+    monkeypatch.setattr(Examiner, "known", lambda *_: known)
+    assert device.answer(payload) == stored
+    owner.word = word
+    turn = device.begin((payload,))
+    assert [refusal.reason for refusal in turn.refusals] == [word.reason]
     turn.close()

@@ -24,6 +24,7 @@ from askance_client.owner.control import (
     MAX_REQUEST_BYTES,
     SOCKET,
     ControlServer,
+    Operation,
     ask_running,
     is_running,
 )
@@ -47,14 +48,24 @@ def full(_: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 class Served:
-    """A socket in a folder, with what was called after its operations."""
+    """A socket in a folder, with the operations that were carried out."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / SOCKET
         self.calls: list[str] = []
         operations = {"count": count, "refuse": refuse, "full": full}
-        after = {name: lambda name=name: self.calls.append(name) for name in operations}
-        self.server = ControlServer(self.path, operations, after)
+        self.server = ControlServer(
+            self.path, {name: self.noted(name, one) for name, one in operations.items()}
+        )
+
+    def noted(self, name: str, operation: Operation) -> Operation:
+        """The operation, which is noted when it has ended without an error."""
+
+        def answer(arguments: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+            yield from operation(arguments)
+            self.calls.append(name)
+
+        return answer
 
     def during(self, work: Callable[[], T]) -> T:
         """Do blocking work in a thread while the socket is served."""

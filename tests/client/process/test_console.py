@@ -111,7 +111,8 @@ def test_a_study_that_is_approved_on_the_page_is_charged(
 ) -> None:
     configuration = folder.path / "device.toml"
     given = configuration.read_text()
-    configuration.write_text(given.replace('# consent = "ask"', 'consent = "ask"'))
+    asking = 'consent = "ask"\nconsent_wait_s = 1'
+    configuration.write_text(given.replace('# consent = "ask"', asking))
     folder.run("enroll", "--token", aggregator.token(PEOPLE))
     asked = aggregator.ask(aggregator.round())
     device = started(folder)

@@ -20,7 +20,6 @@ from askance_client import DeviceClient, Policy, outside_hours
 from askance_client.errors import InvalidParameter, LocalProtocolError, StoreError
 from askance_client.messages import Reason, Refusal
 from askance_client.queries import Bit, Schema
-from askance_client.service import Gateway
 from tests.client.process.conftest import ENVIRONMENT, KEY
 
 SCHEMA = Schema("people", 1, smokes=Bit())
@@ -292,7 +291,7 @@ class TestConsent:
             aggregator=aggregator.server.address,
             records=lambda: {"smokes": 1},
             consent=consent,
-            check_s=1,
+            consent_wait_s=1,
         )
         client.enrol(aggregator.token(1))
         thread = threading.Thread(target=client.run)
@@ -304,39 +303,6 @@ class TestConsent:
             thread.join(WAIT_S)
         assert len(asked) == 3
         assert (tally.answered, client.status().answers) == (1, 1)
-        client.close()
-
-    def test_an_aggregator_sees_no_new_stream_while_a_study_is_held(
-        self, tmp_path: Path, aggregator: Any, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """The application is asked again on the device; a device that is away looks the same."""
-        asked, reopened = threading.Semaphore(0), list[Any]()
-        monkeypatch.setattr(Gateway, "reopen", lambda gateway: reopened.append(gateway))
-
-        def consent(_: Any) -> bool:
-            asked.release()
-            return False
-
-        client = client_of(
-            tmp_path,
-            aggregator=aggregator.server.address,
-            records=lambda: {"smokes": 1},
-            consent=consent,
-            check_s=1,
-        )
-        client.enrol(aggregator.token(1))
-        thread = threading.Thread(target=client.run)
-        thread.start()
-        try:
-            round_ = aggregator.round()
-            aggregator.ask(round_)
-            for _ in range(3):
-                assert asked.acquire(timeout=WAIT_S)
-        finally:
-            client.stop()
-            thread.join(WAIT_S)
-        assert reopened == []
-        assert client.status().answers == 0
         client.close()
 
 

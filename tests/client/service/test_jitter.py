@@ -13,7 +13,7 @@ import pytest
 from grpc import aio
 
 from askance_client.service import Backoff, Identity
-from askance_client.service.observable import LEAST_WAIT_MS, LONGEST_WAIT_MS
+from askance_client.service.observable import LONGEST_WAIT_MS
 from askance_simulation.stream_runner import StreamRunner
 
 CAP_MS = 8_000
@@ -111,4 +111,18 @@ def test_the_bound_is_forgotten_after_an_exchange_and_never_passes_the_cap() -> 
     assert [backoff.next_ms() for _ in range(12)][-1] == LONGEST_WAIT_MS
     backoff.reset()
     assert backoff.next_ms() == 500
-    assert LEAST_WAIT_MS > 0
+
+
+def test_an_aggregator_that_asks_for_no_pause_is_called_after_a_pause() -> None:
+    class There:
+        """A channel to an aggregator that has nothing to ask, and wants to be called at once."""
+
+        def unary_unary(self, _: str) -> Callable[..., Any]:
+            async def call(*_: object, **__: object) -> bytes:
+                return b""
+
+            return call
+
+        stream_stream = unary_unary
+
+    assert waits(3, lambda bound: bound, There()) == [50] * 3

@@ -14,13 +14,11 @@ import pytest
 from askance_client.service import observable
 from askance_client.service.identity import Identity
 from askance_client.service.observable import (
-    LEAST_WAIT_MS,
     asked_wait_ms,
     batches,
     connection_of,
     on_grid,
     ordered,
-    pause_ms,
     shuffled,
     system_jitter,
     time_limit_ms,
@@ -67,7 +65,6 @@ def test_system_jitter_includes_both_ends(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_wait_that_was_asked_for_is_bounded_and_spread() -> None:
     assert asked_wait_ms(10, 100, lambda bound: bound) == 20
     assert asked_wait_ms(10**9, 100, lambda bound: bound) == 200
-    assert (pause_ms(0), pause_ms(10**6)) == (LEAST_WAIT_MS, 10**6)
     assert time_limit_ms(1_000) == 500
 
 

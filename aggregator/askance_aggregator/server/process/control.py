@@ -92,7 +92,7 @@ def taking_commands(
 
         async def serve() -> None:
             try:
-                async with ControlServer(path, operations.by_name, {}).serving():
+                async with ControlServer(path, operations.by_name).serving():
                     opened.set_result(None)
                     await stopping.wait()
             except StoreError as error:

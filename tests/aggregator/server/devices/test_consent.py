@@ -24,7 +24,7 @@ from askance_client.errors import InvalidParameter
 from askance_client.ledger import LedgerFile
 from askance_client.messages import Reason, Refusal
 from askance_client.owner import ConsentRule, Consents, ControlServer, ask_running
-from askance_client.service import Gateway, Member, channel_options
+from askance_client.service import Gateway, Member, channel_options, sleep_ms
 
 if TYPE_CHECKING:
     from tests.aggregator.server.devices.conftest import World
@@ -59,6 +59,7 @@ class Owned:
     def __init__(self, world: World, folder: Path, rule: ConsentRule = ConsentRule.ASK) -> None:
         self.home = DeviceHome.create(folder, "")
         self.world, self.rule, self.log = world, rule, Log()
+        self.consent_wait_ms, self.sleep = 200, sleep_ms
         key = world.key.public_key().public_bytes_raw()
         self.policy = Policy(frozenset({key}), 10**10)
 
@@ -80,8 +81,7 @@ class Owned:
             running=True,
             now_s=lambda: int(self.world.now_s),
         )
-        after = {"approve": gateway.reopen, "deny": gateway.reopen}
-        control = ControlServer(self.home.control_path, folder.operations(), after)
+        control = ControlServer(self.home.control_path, folder.operations())
         task = asyncio.ensure_future(gateway.run())
         try:
             async with control.serving():
@@ -119,6 +119,8 @@ class Owned:
             watcher=self.log,
             identity=world.gateway(),
             jitter=lambda bound: min(bound, 10),
+            consent_wait_ms=self.consent_wait_ms,
+            sleep=self.sleep,
         )
 
 
@@ -193,6 +195,59 @@ def test_a_denied_study_is_refused_and_charges_nothing(
     tallies, history = run(serve())
     assert [tally.refusals for tally in tallies] == [((Reason.NOT_APPROVED, MEMBERS),)]
     assert history == []
+
+
+@pytest.mark.parametrize("decision", ["approve", "deny"])
+def test_nothing_leaves_at_the_time_of_a_decision(
+    owned: Owned,
+    world: World,
+    server: AggregatorServer,
+    run: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    decision: str,
+) -> None:
+    """The stream is opened anew at times of its own; until then the aggregator sees no change."""
+    waits: list[int] = []
+    opened: list[int] = []
+    reopen = Gateway.reopen
+
+    def noted(gateway: Gateway) -> None:
+        opened.append(1)
+        reopen(gateway)
+
+    monkeypatch.setattr(Gateway, "reopen", noted)
+
+    async def serve() -> tuple[Any, ...]:
+        tick = asyncio.Semaphore(0)
+
+        async def sleep(milliseconds: int) -> None:
+            if milliseconds < 10_000:
+                return await sleep_ms(milliseconds)
+            waits.append(milliseconds)
+            await tick.acquire()
+            return None
+
+        owned.consent_wait_ms, owned.sleep = 600_000, sleep
+        async with owned.running(server.address):
+            asking = asyncio.ensure_future(
+                asyncio.to_thread(
+                    server.fleet.ask, world.broadcast(MEMBERS), world.accounts(MEMBERS)
+                )
+            )
+            study = (await waiting(owned))["waiting"][0]["study"]
+            tick.release()  # a time comes before the decision: nothing is answered
+            await until(lambda: len(owned.log.texts) >= 2 * MEMBERS)
+            before = len(opened), len(owned.log.answers)
+            await asyncio.to_thread(owned.ask, decision, study=study)
+            await asyncio.sleep(0.2)
+            after = len(opened), len(owned.log.answers)
+            tick.release()
+            return before, after, await asking
+
+    before, after, tallies = run(serve())
+    assert (before, after) == ((1, 0), (1, 0))
+    assert set(waits) == {300_010}  # half of the mean, and what the jitter adds
+    assert sum(t.answered for t in tallies) == (MEMBERS if decision == "approve" else 0)
 
 
 def test_an_approval_is_in_force_after_a_restart(

@@ -20,7 +20,7 @@ from askance_aggregator.server.devices.credentials import (
     accepted_metadata,
 )
 from askance_client.codec import decode_report, digest_of
-from askance_client.messages import AckStatus, Refusal
+from askance_client.messages import AckStatus, Reason, Refusal
 from askance_client.service import (
     MAX_UNSETTLED,
     SERVICE,
@@ -73,9 +73,9 @@ class Aggregator:
 class Fleet:
     """Members of a gateway, and what is told of them."""
 
-    def __init__(self, world: Any) -> None:
+    def __init__(self, world: Any, **policy: Any) -> None:
         self.ledgers = [MemoryLedger() for _ in range(MEMBERS)]
-        self.devices = [world.device(o, ledger) for o, ledger in enumerate(self.ledgers)]
+        self.devices = [world.device(o, made, **policy) for o, made in enumerate(self.ledgers)]
         self.members = [(world.identity(o), d) for o, d in enumerate(self.devices)]
         self.failures: list[str] = []
 
@@ -276,14 +276,13 @@ def test_what_was_not_acknowledged_is_sent_again_as_the_same_bytes(world: Any, r
         await one.say(context, acks=((digest_of(payload), AckStatus.ACCEPTED, (0, 2)),))
 
     async def second(one: Aggregator, context: Any) -> None:
-        again = await one.read(context)
-        everyone = tuple(sorted(entry.member for entry in again.reports))
-        await one.say(context, acks=((digest_of(payload), AckStatus.DUPLICATE, everyone),))
+        await one.say(context, requests=((payload, (1, 3)),))
+        await one.read(context)
         await asyncio.Event().wait()
 
     async def scenario() -> Any:
-        async with against(world, fleet, first, second) as (one, multiplexer):
-            await until(lambda: one.streams == 2 and not multiplexer.unacknowledged)
+        async with against(world, fleet, first, second) as (one, _):
+            await until(lambda: len(one.reports) == MEMBERS + 2)
             return one
 
     one = run(scenario())
@@ -292,6 +291,36 @@ def test_what_was_not_acknowledged_is_sent_again_as_the_same_bytes(world: Any, r
     assert set(again) < set(before)
     assert fleet.charged == [1] * MEMBERS
     assert one.batches[-2].known_studies == (digest_of(world.study.study),)
+
+
+@pytest.mark.parametrize("word", [Reason.NOT_APPROVED, Reason.WAITING])
+def test_a_report_that_never_arrived_does_not_leave_after_a_denial(
+    world: Any, run: Any, word: Reason
+) -> None:
+    """The stream is lost before the reports are read; then the owner decides against the study."""
+    words: list[Refusal | None] = [None]
+    fleet, payload = Fleet(world, consent=lambda *_: words[0]), asked(world)
+
+    async def first(one: Aggregator, context: Any) -> None:
+        await one.say(context, studies=(world.study,))
+        await one.say(context, requests=((payload, tuple(range(MEMBERS))),))
+        await until(lambda: fleet.charged == [1] * MEMBERS)
+        words[0] = Refusal(word, "the owner's word")
+
+    async def second(one: Aggregator, context: Any) -> None:
+        await one.say(context, requests=((payload, tuple(range(MEMBERS))),))
+        while True:
+            await one.read(context)
+
+    async def scenario() -> Any:
+        async with against(world, fleet, first, second) as (one, _):
+            await until(lambda: any(batch.settled for batch in one.batches))
+            await asyncio.sleep(0.05)  # and nothing follows
+            return one.reports
+
+    outcomes = {decode_report(data).outcome for _, data in run(scenario())}
+    assert outcomes == ({Refusal(word)} if word is Reason.NOT_APPROVED else set())
+    assert fleet.charged == [1] * MEMBERS
 
 
 def test_a_member_that_is_absent_joins_again_and_its_token_stands_in_every_batch(

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from askance.console.routes import ConsoleRoute, Visit
 from askance.console.sessions import SESSION_S
-
-if TYPE_CHECKING:
-    from askance.console.application import Console
+from askance.console.shared import Console
 
 
 def routes(console: Console) -> list[BaseRoute]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 from urllib.parse import parse_qsl
 
 from starlette.exceptions import HTTPException
@@ -18,11 +18,9 @@ from starlette.routing import Route
 
 from askance.console.link import AggregatorLink, permitted, roles_of
 from askance.console.sessions import ConsoleSession
+from askance.console.shared import Console, NavigationEntry
 from askance_aggregator.analyst import CallRefused
 from askance_client.errors import AskanceError, InvalidParameter, PlanRefused
-
-if TYPE_CHECKING:
-    from askance.console.application import Console
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -111,7 +109,7 @@ class Visit:
           status: of HTTP.
           values: of the template; `role` and `caller` are there already.
         """
-        return await self.console.page(self, template, status, values)
+        return await self.console.page(self.session, self.route.entry, template, status, values)
 
     def fragment(self, template: str, **values: Any) -> str:
         """Return a part of a page, for live updates."""
@@ -152,6 +150,11 @@ class ConsoleRoute:
     title: str = ""
     method: str = "GET"
     is_listed: bool = field(default=False, kw_only=True)
+
+    @property
+    def entry(self) -> NavigationEntry:
+        """The route as a page of the navigation."""
+        return NavigationEntry(self.path, self.title, self.calls)
 
     def of(self, console: Console) -> Route:
         """Return the route with its checks, for Starlette."""

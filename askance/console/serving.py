@@ -6,9 +6,10 @@ import secrets
 import time
 from collections.abc import Callable
 
-from askance.console.application import Console, application
+from askance.console.application import application
 from askance.console.link import AggregatorLink
 from askance.console.server import ConsoleServer, ConsoleSettings
+from askance.console.shared import Console
 from askance_aggregator.analyst import Aggregator
 
 

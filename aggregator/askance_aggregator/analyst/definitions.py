@@ -46,7 +46,7 @@ from askance_aggregator.analyst.submission import DEFAULT_DAYS, Every, terms_of_
 from askance_aggregator.learners import Learner, find
 from askance_aggregator.numbers import at_least_one
 from askance_aggregator.store import TaggedPopulation
-from askance_aggregator.store.register import checked_tags
+from askance_aggregator.store.tagged_population import checked_tags
 from askance_aggregator.studies.keep import UNLIMITED, Keep
 from askance_aggregator.studies.schedule import parse_start
 from askance_aggregator.studies.study import Epsilon, Study

@@ -49,6 +49,7 @@ from askance_aggregator.learners.decisions import (
     SignsListed,
 )
 from askance_aggregator.learners.difference import Difference, difference
+from askance_aggregator.learners.documents import Document
 from askance_aggregator.learners.encodings import Cells, Number
 from askance_aggregator.learners.frequency import FrequencyEstimate, frequency
 from askance_aggregator.learners.gaussian_mixture import GaussianMixture, gaussian_mixture
@@ -61,7 +62,6 @@ from askance_aggregator.learners.glm_regressions import (
 from askance_aggregator.learners.heavy_hitters import HeavyHitter, HeavyHitters, heavy_hitters
 from askance_aggregator.learners.hypotheses import (
     Classifier,
-    Document,
     Regressor,
     hypothesis_from_json,
     hypothesis_json,

@@ -20,8 +20,9 @@ from askance_aggregator.learners.assessments import (
     only_query,
 )
 from askance_aggregator.learners.decisions import AssociationFound
+from askance_aggregator.learners.documents import Document
 from askance_aggregator.learners.encodings import Cells, columns_of, joint
-from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.hypotheses import hypothesis_of
 from askance_aggregator.learners.independence import (
     Estimate,
     IndependenceTest,

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from askance_aggregator.learners.assessments import THE_TARGET, Assessment, Users, assess
-from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.documents import Document
+from askance_aggregator.learners.hypotheses import hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
 from askance_aggregator.learners.parameters import Accuracy

@@ -18,8 +18,9 @@ from askance_aggregator.learners.assessments import (
     chunks,
     covers,
 )
+from askance_aggregator.learners.documents import Document
 from askance_aggregator.learners.encodings import Number, numbers
-from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.hypotheses import hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
 from askance_aggregator.learners.levels import p_value

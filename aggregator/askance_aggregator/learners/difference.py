@@ -15,7 +15,8 @@ from askance_aggregator.learners.assessments import (
     assess,
     covers,
 )
-from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.documents import Document
+from askance_aggregator.learners.hypotheses import hypothesis_of
 from askance_aggregator.learners.learner import Learner, NonAdaptive, non_adaptive
 from askance_aggregator.learners.learning import Allocation, Answer, Answers, Batch, Question
 from askance_aggregator.learners.mean import MeanEstimate

@@ -12,7 +12,8 @@ from typing import Annotated, Any
 import numpy as np
 
 from askance_aggregator.learners.assessments import Assessment, Users, assess, chunks
-from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.documents import Document
+from askance_aggregator.learners.hypotheses import hypothesis_of
 from askance_aggregator.learners.learner import Adaptive, Learner, adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
 from askance_aggregator.learners.missing import MissingShare, share_from, share_json

@@ -39,8 +39,9 @@ from askance_aggregator.learners.cluster_rounds import (
     sums_question,
 )
 from askance_aggregator.learners.conditions import Conditions
+from askance_aggregator.learners.documents import Document
 from askance_aggregator.learners.encodings import SCALE_BITS, Number
-from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.hypotheses import hypothesis_of
 from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Batch, Learning, Question
 from askance_aggregator.learners.missing import MissingShare, share_from, share_json

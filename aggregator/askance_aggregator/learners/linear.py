@@ -18,8 +18,9 @@ from askance_aggregator.learners.assessments import (
     Users,
     assess,
 )
+from askance_aggregator.learners.documents import Document
 from askance_aggregator.learners.encodings import Number, numbers_of
-from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.hypotheses import hypothesis_of
 from askance_aggregator.learners.learner import Learner
 from askance_aggregator.learners.missing import MissingShare, complete_rows, share_from, share_json
 from askance_aggregator.learners.parameters import Parameter, ParameterKind

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NONE_WRONG
-from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.documents import Document
+from askance_aggregator.learners.hypotheses import hypothesis_of
 from askance_aggregator.learners.learner import non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
 from askance_aggregator.learners.parameters import Accuracy

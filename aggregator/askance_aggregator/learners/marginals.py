@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.assessments import ALL_COVER, Assessment, Users, assess, covers
+from askance_aggregator.learners.documents import Document
 from askance_aggregator.learners.encodings import columns_of, joint
-from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.hypotheses import hypothesis_of
 from askance_aggregator.learners.learner import Learner, NonAdaptive, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
 from askance_aggregator.learners.parameters import Columns, Tau

@@ -27,7 +27,8 @@ from numpy.typing import ArrayLike, NDArray
 from askance_aggregator.learners.assessments import THE_TARGET, Assessment, Users, assess
 from askance_aggregator.learners.conditions import Conditions
 from askance_aggregator.learners.decisions import OneStandsOut, SignsListed
-from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.documents import Document
+from askance_aggregator.learners.hypotheses import hypothesis_of
 from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Allocation, Answer, Batch, Learning, Question
 from askance_aggregator.learners.parameters import Parameter, ParameterKind, whole

@@ -19,7 +19,8 @@ from askance_aggregator.learners.assessments import (
     chunks,
     covers,
 )
-from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.documents import Document
+from askance_aggregator.learners.hypotheses import hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
 from askance_aggregator.learners.missing import EXCLUDE, MissingShare, excludes_missing

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.learners.hypotheses import Document
+from askance_aggregator.learners.documents import Document
 from askance_aggregator.learners.learning import Answer, Question
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import EncodedColumns, has_all, of_complete

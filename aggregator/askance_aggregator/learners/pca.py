@@ -15,8 +15,9 @@ from askance_aggregator.learners.assessments import NO_VALUES, Assessment, Users
 from askance_aggregator.learners.centres import on_grid
 from askance_aggregator.learners.cluster_rounds import Start
 from askance_aggregator.learners.conditions import Conditions
+from askance_aggregator.learners.documents import Document
 from askance_aggregator.learners.encodings import Number, numbers_of
-from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.hypotheses import hypothesis_of
 from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Allocation, Batch, Learning
 from askance_aggregator.learners.missing import (

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.assessments import Assessment, Reach, Users, assess, chunks
+from askance_aggregator.learners.documents import Document
 from askance_aggregator.learners.encodings import MAX_BINS, Cells, cells
-from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.hypotheses import hypothesis_of
 from askance_aggregator.learners.learner import Adaptive, Learner, adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
 from askance_aggregator.learners.missing import MissingShare, excludes_missing

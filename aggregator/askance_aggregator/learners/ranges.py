@@ -10,9 +10,10 @@ from typing import Annotated, Any
 import numpy as np
 
 from askance_aggregator.learners.assessments import ALL_COVER, Assessment, Users, assess, covers
+from askance_aggregator.learners.documents import Document
 from askance_aggregator.learners.encodings import binned, cells, joint
 from askance_aggregator.learners.hierarchies import Hierarchy
-from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.hypotheses import hypothesis_of
 from askance_aggregator.learners.learner import Learner, NonAdaptive, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
 from askance_aggregator.learners.missing import MissingShare

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.learners.hypotheses import Document
+from askance_aggregator.learners.documents import Document
 from askance_aggregator.names import unknown_column
 from askance_aggregator.queries import EncodedColumns, encode_columns
 from askance_aggregator.queries.tables import table_from_schema

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.assessments import CONSTANT, Assessment, Users, assess
+from askance_aggregator.learners.documents import Document
 from askance_aggregator.learners.encodings import Cells, cells
-from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.hypotheses import hypothesis_of
 from askance_aggregator.learners.learner import Learner
 from askance_aggregator.learners.missing import MissingShare, share_from, share_json
 from askance_aggregator.learners.rows import Rows, encoded, schema_in, schema_to_json

@@ -20,7 +20,8 @@ from askance_aggregator.learners.assessments import (
     covers,
 )
 from askance_aggregator.learners.discounted_changes import DiscountedChanges
-from askance_aggregator.learners.hypotheses import Document, hypothesis_of
+from askance_aggregator.learners.documents import Document
+from askance_aggregator.learners.hypotheses import hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
 from askance_aggregator.learners.parameters import Parameter, ParameterKind

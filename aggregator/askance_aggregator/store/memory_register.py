@@ -17,7 +17,6 @@ from askance_aggregator.store.contract import (
     EnrolledGateway,
 )
 from askance_aggregator.store.register import (
-    MAX_TAGS,
     Affected,
     DeviceEntry,
     DeviceSelection,
@@ -28,12 +27,11 @@ from askance_aggregator.store.register import (
     TokenEntry,
     checked_limit,
     checked_tagging,
-    checked_tags,
     key_of,
     too_many_tags,
     unknown_device,
 )
-from askance_aggregator.store.tagged_population import TaggedPopulation
+from askance_aggregator.store.tagged_population import MAX_TAGS, TaggedPopulation, checked_tags
 
 
 class MemoryRegister:

@@ -7,25 +7,19 @@ place among the users stays empty, so that no other user is ever counted under i
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.store.tagged_population import MAX_TAGS, TaggedPopulation, checked_tags
 from askance_client.errors import InvalidParameter, StoreError
-from askance_client.printable import value_text
 
-if TYPE_CHECKING:
-    from askance_aggregator.store.tagged_population import TaggedPopulation
-
-MAX_TAGS = 16  # of a device: an operator's few notes, not a database of their own
 MAX_SELECTED_IDS = 500  # in one command; more devices are selected by a tag
 MAX_LISTED = 10_000  # devices of one page
-_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}(=[A-Za-z0-9._:/-]{1,64})?")
 
 
 class DeviceState(IntEnum):
@@ -288,24 +282,6 @@ class Register(Protocol):
           UnknownDevice: no such token was kept or used.
         """
         ...
-
-
-def checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Return tags, each once.
-
-    Raises:
-      InvalidParameter: one is not WORD or KEY=VALUE, or there are more than `MAX_TAGS`.
-    """
-    distinct = tuple(dict.fromkeys(tags))
-    for tag in distinct:
-        if not _TAG.fullmatch(tag):
-            raise InvalidParameter(
-                "tag: expected WORD or KEY=VALUE (letters, digits, . _ -; the value : / as well;"
-                f" 32 and 64 at most), got {value_text(tag)}"
-            )
-    if len(distinct) > MAX_TAGS:
-        raise InvalidParameter(f"tags: expected at most {MAX_TAGS}, got {len(distinct)}")
-    return distinct
 
 
 def checked_tagging(

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.store.register import (
-    MAX_TAGS,
     Affected,
     DeviceEntry,
     DeviceSelection,
@@ -21,12 +20,11 @@ from askance_aggregator.store.register import (
     TokenEntry,
     checked_limit,
     checked_tagging,
-    checked_tags,
     key_of,
     too_many_tags,
     unknown_device,
 )
-from askance_aggregator.store.tagged_population import TaggedPopulation
+from askance_aggregator.store.tagged_population import MAX_TAGS, TaggedPopulation, checked_tags
 
 T = TypeVar("T")
 _SEEN_AT_ONCE = 500  # ordinals of one statement

@@ -10,13 +10,16 @@ with one SHA-256 are known.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from askance_aggregator.store.register import checked_tags
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 
 SALT_BYTES = 32
+MAX_TAGS = 16  # of a device: an operator's few notes, not a database of their own
+_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}(=[A-Za-z0-9._:/-]{1,64})?")
 _DOMAIN = b"askance population tags v1\0"
 
 
@@ -65,3 +68,21 @@ class TaggedPopulation:
 
 def _two_bytes(number: int) -> bytes:
     return number.to_bytes(2, "big")
+
+
+def checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """Return tags, each once.
+
+    Raises:
+      InvalidParameter: one is not WORD or KEY=VALUE, or there are more than `MAX_TAGS`.
+    """
+    distinct = tuple(dict.fromkeys(tags))
+    for tag in distinct:
+        if not _TAG.fullmatch(tag):
+            raise InvalidParameter(
+                "tag: expected WORD or KEY=VALUE (letters, digits, . _ -; the value : / as well;"
+                f" 32 and 64 at most), got {value_text(tag)}"
+            )
+    if len(distinct) > MAX_TAGS:
+        raise InvalidParameter(f"tags: expected at most {MAX_TAGS}, got {len(distinct)}")
+    return distinct

@@ -12,7 +12,8 @@ from starlette.responses import Response
 from askance.console.routes import ConsoleRoute, Visit
 from askance_aggregator.analyst import CallRefused
 from askance_aggregator.reports.texts import counted
-from askance_aggregator.store.register import Affected, DeviceSelection, checked_tags
+from askance_aggregator.store.register import Affected, DeviceSelection
+from askance_aggregator.store.tagged_population import checked_tags
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 

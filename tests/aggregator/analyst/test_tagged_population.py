@@ -35,7 +35,8 @@ from askance_aggregator.analyst.wire import (
     encode_watch,
 )
 from askance_aggregator.store import MemoryStore, StudyState, TaggedPopulation
-from askance_aggregator.store.register import MAX_TAGS, DeviceSelection
+from askance_aggregator.store.register import DeviceSelection
+from askance_aggregator.store.tagged_population import MAX_TAGS
 from askance_aggregator.studies import Transcript
 from askance_aggregator.studies.population import COMMITMENT
 from askance_aggregator.studies.study import Study

@@ -21,7 +21,6 @@ from askance_aggregator.store import (
     TaggedPopulation,
 )
 from askance_aggregator.store.register import (
-    MAX_TAGS,
     Affected,
     DeviceSelection,
     DeviceState,
@@ -30,9 +29,9 @@ from askance_aggregator.store.register import (
     RegisterCount,
     TokenEntry,
     UnknownDevice,
-    checked_tags,
 )
 from askance_aggregator.store.register_rows import Execute, RegisterRows, StatementAnswer
+from askance_aggregator.store.tagged_population import MAX_TAGS, checked_tags
 from askance_client.errors import InvalidParameter
 from askance_client.messages import SignedStudy
 from tests.aggregator.store.test_contract import STORES, TOKEN, devices, secret

@@ -12,9 +12,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
-from askance.console.application import Console, application
+from askance.console.application import application
 from askance.console.link import AggregatorLink
 from askance.console.server import ConsoleServer, ConsoleSettings
+from askance.console.shared import Console
 from askance_aggregator.analyst import connect
 from askance_aggregator.server.callers import Role
 from askance_aggregator.store import MemoryStore

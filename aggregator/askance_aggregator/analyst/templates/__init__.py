@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
-from askance_aggregator.store.register import checked_tags
+from askance_aggregator.store.tagged_population import checked_tags
 from askance_client.errors import InvalidParameter
 from askance_client.printable import unknown_text
 

@@ -1,0 +1,149 @@
+"""Parts that the routes of a console share: the link, templates, sessions and the navigation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from askance.console.formats import FILTERS
+from askance.console.history import FleetHistory
+from askance.console.link import AggregatorLink, permitted
+from askance.console.sessions import ConsoleSession, ConsoleSessions, LoginLinks, Secrets
+from askance_client.errors import AskanceError
+from askance_client.version import __version__
+
+
+@dataclass(frozen=True, slots=True)
+class NavigationEntry:
+    """Page with its path, its title and the calls that a caller must be permitted to make."""
+
+    path: str
+    title: str
+    calls: tuple[str, ...]
+
+
+class Templates:
+    """Templates of the package; every value is escaped, and one that is missing is an error."""
+
+    def __init__(self) -> None:
+        self._environment = Environment(
+            loader=PackageLoader("askance.console", "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.filters.update(FILTERS)
+        self._environment.globals["version"] = __version__
+
+    def text(self, template: str, values: Mapping[str, Any]) -> str:
+        """Return a template with its values filled in."""
+        return self._environment.get_template(template).render(values)
+
+
+class Console:
+    """Parts that the routes of one console share.
+
+    Args:
+      link: connection to the aggregator.
+      hosts: values that the header Host may have, lower case; the first one is in login links.
+      secure: True if the console is served over TLS.
+      announce: called with each login link; it prints the link where only the caller reads it.
+      secrets: source of randomness.
+      clock_s: the time in seconds, on a clock that is never set.
+    """
+
+    def __init__(
+        self,
+        link: AggregatorLink,
+        *,
+        hosts: Collection[str],
+        secure: bool,
+        announce: Callable[[str], None],
+        secrets: Secrets,
+        clock_s: Callable[[], float],
+    ) -> None:
+        self.link = link
+        self.hosts = tuple(hosts)
+        self.secure = secure
+        self.clock_s = clock_s
+        self.templates = Templates()
+        self.history = FleetHistory(link, clock_s)
+        scheme = "https" if secure else "http"
+        self.origins = tuple(f"{scheme}://{host}" for host in self.hosts)  # of forms
+        self.links = LoginLinks(secrets, clock_s)
+        self.sessions = ConsoleSessions(secrets, clock_s)
+        self.live_pages = 0
+        self.navigation: tuple[NavigationEntry, ...] = ()  # filled by the application
+        self._announce = announce
+        port = self.hosts[0].rpartition(":")[2]
+        # Cookies are shared by the ports of a host; each console has one of its own name.
+        self.cookie = f"__Host-askance_{port}" if secure else f"askance_{port}"
+
+    @property
+    def origin(self) -> str:
+        """Address of the console for a browser, without a path."""
+        return self.origins[0]
+
+    def announce_link(self) -> None:
+        """Print a login link, unless one that was printed can still be used."""
+        if not self.links.is_outstanding:
+            self._announce(f"{self.origin}/login?token={self.links.issue()}")
+
+    def session_of(self, request: Request) -> ConsoleSession | None:
+        """Return the session of a browser; None if it has not logged in."""
+        return self.sessions.find(request.cookies.get(self.cookie, ""))
+
+    async def first_page(self) -> str:
+        """Return the path of the first page that the caller's role may see.
+
+        Raises:
+          CallRefused: the caller is unknown, or the aggregator is away.
+        """
+        identity = await self.link.identity()
+        role = None if identity is None else identity.role
+        return next((entry.path for entry in self._listed(role)), "/")
+
+    async def page(
+        self,
+        session: ConsoleSession,
+        entry: NavigationEntry,
+        template: str,
+        status: int,
+        values: Mapping[str, Any],
+    ) -> Response:
+        """Return a whole page, with the navigation of the caller's role.
+
+        Args:
+          session: of the browser; its notices are shown once.
+          entry: the page.
+          template: file in `templates/`.
+          status: of HTTP.
+          values: of the template.
+        """
+        try:
+            identity = await self.link.identity()
+        except AskanceError:  # the page itself says what is wrong
+            identity = None
+        role = None if identity is None else identity.role
+        notices = [*session.notices]
+        session.notices.clear()
+        common = {
+            "title": entry.title,
+            "caller": identity,
+            "role": role,
+            "aggregator": self.link.aggregator.address,
+            "listed": self._listed(role),
+            "path": entry.path,
+            "csrf": session.csrf,
+            "notices": notices,
+        }
+        return HTMLResponse(self.templates.text(template, common | dict(values)), status)
+
+    def _listed(self, role: str | None) -> list[NavigationEntry]:
+        return [entry for entry in self.navigation if permitted(role, entry.calls)]

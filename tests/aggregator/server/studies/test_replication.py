@@ -114,7 +114,7 @@ def test_two_replicas_come_to_the_transcript_of_one(location: PostgresqlLocation
 def test_a_replica_that_has_lost_a_lease_lets_go_of_the_study(
     location: PostgresqlLocation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its round is then another's, which it follows: it asks its devices, and ends nothing."""
+    """The round is then another's, which it follows: it asks its devices, and ends nothing."""
     monkeypatch.setattr(replicas, "RENEW_S", 0.05)
 
     async def scenario() -> None:

@@ -181,6 +181,28 @@ def test_an_open_round_closes_with_its_epoch_and_counts_what_has_come(run_in: Ru
     run_in(scenario, FRESH)
 
 
+def test_an_open_round_closes_when_its_study_expires_within_an_epoch(run_in: RunIn) -> None:
+    """Devices refuse the study from then on: no answer can come, and none is asked for."""
+
+    async def scenario(deployment: Deployment) -> None:
+        digest = deployment.manager.submit(repeated(1, expires_unix_s=NOW_S + 3_600))
+        await deployment.settle()
+        for phone in deployment.phones[:2]:
+            await phone.check_in()
+        deployment.clock.advance(3_599)
+        await deployment.settle()
+        assert states(deployment, digest) == []
+        deployment.clock.advance(1)
+        await deployment.settle()
+        assert states(deployment, digest) == [(0, "DONE", "done")]
+        assert result(deployment, digest, FIRST)["answers"] == 2
+        check(deployment, digest, FIRST)
+        await all_check_in(deployment)
+        assert charges(deployment) == [[5]] * 2 + [[]] * 4
+
+    run_in(scenario, FRESH)
+
+
 def test_an_epoch_with_too_few_answers_fails_and_the_next_is_collected(run_in: RunIn) -> None:
     async def scenario(deployment: Deployment) -> None:
         digest = deployment.manager.submit(repeated(2, conduct=Conduct(least_answers=3)))

@@ -13,7 +13,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from askance_client.codec import MAX_MESSAGE_BYTES, decode_query, parse
 from askance_client.codec.studies import STUDY_CONTEXT
 from askance_client.errors import LocalProtocolError
-from askance_client.messages import Conduct, Repeat, Request, SignedStudy, StudyTerms
+from askance_client.messages import (
+    DEFAULT_ANSWERS,
+    Conduct,
+    Repeat,
+    Request,
+    SignedStudy,
+    StudyTerms,
+)
 from askance_client.queries import Bit, Bits, Category, Field, Integer, Label, Query, Real, Schema
 from askance_client.randomizers import (
     Channel,
@@ -191,6 +198,7 @@ def encode_study(terms: StudyTerms) -> bytes:
         fields=sorted(terms.fields),
         distribution=terms.distribution,
         repeat=_encode_repeat(terms.repeat),
+        most_answers=0 if terms.most_answers == DEFAULT_ANSWERS else terms.most_answers,
     ).SerializeToString(deterministic=True)
     if len(data) > MAX_MESSAGE_BYTES:
         raise LocalProtocolError(

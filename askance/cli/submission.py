@@ -54,6 +54,12 @@ def add_study(parser: argparse.ArgumentParser) -> None:
         help="that may be asked about (default: those that the learner needs)",
     )
     options.add_argument(
+        "--most-answers",
+        type=count,
+        metavar="N",
+        help="of a user, all rounds and epochs together; devices refuse more (default 4096)",
+    )
+    options.add_argument(
         "--deadline-s",
         type=seed,
         metavar="S",

@@ -19,6 +19,8 @@ MAX_WAVES = 16
 MAX_EVERY_DAYS = 3_660  # ten years
 MAX_EPOCHS = 1_024
 
+DEFAULT_ANSWERS = 4_096  # of a study that signs no number: at the least loss they cost 4 nats
+
 
 class Reason(IntEnum):
     """Reason for a device's refusal. The numbers are the wire's."""
@@ -156,6 +158,7 @@ class StudyTerms:
       distribution: "name==version" of the installed distribution that has the learner; empty for
         a built-in learner.
       repeat: the study's epochs; None: it collects once. The budget holds per epoch.
+      most_answers: of a device, all rounds and epochs together; 1 or more.
     """
 
     nonce: bytes
@@ -170,6 +173,7 @@ class StudyTerms:
     fields: tuple[str, ...] = field(kw_only=True)
     distribution: str = field(default="", kw_only=True)
     repeat: Repeat | None = field(default=None, kw_only=True)
+    most_answers: int = field(default=DEFAULT_ANSWERS, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,6 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import askance_client.device.core
-import askance_client.device.settling
-import askance_client.ledger.sqlite
-import askance_simulation.fleets.memory_ledger
 from askance_aggregator.encoding import encode_query, encode_randomizer, sign_study
 from askance_aggregator.families import k_ary_response, randomized_response
 from askance_aggregator.queries import (
@@ -27,7 +24,7 @@ from askance_client.accounting import LEAST_LOSS
 from askance_client.codec import decode_report, digest_of, parse
 from askance_client.device import Device, Examiner, Policy
 from askance_client.errors import RemoteProtocolError
-from askance_client.ledger import MAX_ANSWERS, Ledger, LedgerFile
+from askance_client.ledger import MAX_ANSWERS, Ledger, LedgerFile, contract
 from askance_client.messages import Reason, Refusal, Report, StudyTerms
 from askance_client.queries import (
     Bit,
@@ -220,8 +217,7 @@ def test_replays_of_one_question_do_not_end_a_device_for_life(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """65,535 replays of one question under new rounds cost nothing and used up all answers."""
-    for room in (askance_simulation.fleets.memory_ledger, askance_client.ledger.sqlite):
-        monkeypatch.setattr(room, "MAX_ANSWERS", 2)
+    monkeypatch.setattr(contract, "MAX_ANSWERS", 2)
     setup = AttackedDevice(ledger)
     reports = [setup.ask(round_=round_) for round_ in range(5)]
     assert [report.charged_nano_nats for report in reports] == [EPSILON, 0, 0, 0, 0]
@@ -236,9 +232,7 @@ def test_answers_that_cost_next_to_nothing_do_not_end_a_device_for_life(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """65,536 distinct questions of 1 nano-nat each, .00007 nats in all, used up all answers."""
-    for room in (askance_simulation.fleets.memory_ledger, askance_client.ledger.sqlite):
-        monkeypatch.setattr(room, "MAX_ANSWERS", 3)
-    monkeypatch.setattr(askance_client.device.settling, "MAX_ANSWERS", 3)
+    monkeypatch.setattr(contract, "MAX_ANSWERS", 3)
     setup = AttackedDevice(ledger)
     next_to_nothing = encode_randomizer(randomized_response(1))
     for age in range(4):

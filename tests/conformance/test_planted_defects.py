@@ -325,6 +325,16 @@ def a_question_of_the_least_loss_is_refused(patch: Patch) -> None:
 
 
 @defect("ledger")
+def answers_to_a_study_have_no_limit(patch: Patch) -> None:
+    patch.setattr(device.Ledger, "answers", lambda ledger, digest: 0)
+
+
+@defect("ledger")
+def answers_to_all_studies_count_together(patch: Patch) -> None:
+    patch.setattr(device.Ledger, "answers", lambda ledger, digest: len(ledger.charges))
+
+
+@defect("ledger")
 def a_day_starts_an_hour_late(patch: Patch) -> None:
     day = device.Ledger.day
     patch.setattr(

@@ -203,6 +203,8 @@ def describe_study(value: StudyTerms) -> dict[str, Any]:
         "waves": told.waves,
     }
     said: dict[str, Any] = {"distribution": value.distribution} if value.distribution else {}
+    if value.most_answers != 4_096:
+        said["most_answers"] = value.most_answers
     if value.repeat is not None:
         said["repeat"] = asdict(value.repeat)
     return (

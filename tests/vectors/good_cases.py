@@ -391,6 +391,11 @@ def studies() -> Cases:
             encode_study(replace(terms(), repeat=Repeat(7, 12, 2_922))),
             fields | {"repeat": {"every_days": 7, "epochs": 12, "first": 2_922}},
         ),
+        (
+            "a study of at most 96 answers",
+            encode_study(replace(terms(), most_answers=96)),
+            fields | {"most_answers": 96},
+        ),
     ]
     return [
         {"name": name, "hex": data.hex(), "digest": digest_of(data).hex(), "fields": said}

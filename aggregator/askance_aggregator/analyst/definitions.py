@@ -9,6 +9,7 @@ confidence = "0.95"
 days = 7                        # devices refuse the study after this many days
 
 fields = ["education"]          # that may be asked about; left out: those that the learner needs
+most_answers = 4096             # of a user, all rounds and epochs together; devices refuse more
 
 [parameters]                    # of the learner, as `--set` takes them
 column = "education"
@@ -51,7 +52,7 @@ from askance_aggregator.studies.keep import UNLIMITED, Keep
 from askance_aggregator.studies.schedule import parse_start
 from askance_aggregator.studies.study import Epsilon, Study
 from askance_client.errors import AskanceError, InvalidParameter
-from askance_client.messages import StudyTerms
+from askance_client.messages import DEFAULT_ANSWERS, StudyTerms
 from askance_client.printable import value_text
 from askance_client.queries import Schema
 from askance_client.records import schema_from_table, schema_from_toml
@@ -127,6 +128,7 @@ def _definition(table: TomlTable, path: Path) -> StudyDefinition:
     purpose = table.get("purpose", a_text) or ""
     days = table.get("days", at_least_one)
     fields = table.get("fields", _names)
+    most_answers = _first(table.get("most_answers", at_least_one), DEFAULT_ANSWERS)
     deadline_s, least_answers, waves = _DEADLINE_S, _LEAST_ANSWERS, 1
     if (rounds := table.table("rounds")) is not None:
         deadline_s = _first(rounds.get("deadline_s", _not_negative), deadline_s)
@@ -154,6 +156,7 @@ def _definition(table: TomlTable, path: Path) -> StudyDefinition:
             least_answers=least_answers,
             waves=waves,
             fields=fields,
+            most_answers=most_answers,
         )
     except AskanceError as error:
         raise InvalidParameter(f"{path}: {error}") from None

@@ -13,7 +13,7 @@ from typing import Any
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 
-KEYS = ("schema", "epsilon", "beta", "confidence", "purpose", "days", "fields")
+KEYS = ("schema", "epsilon", "beta", "confidence", "purpose", "days", "fields", "most_answers")
 TABLES: Mapping[str, tuple[str, ...]] = {
     "rounds": ("deadline_s", "least_answers", "waves"),
     "repeat": ("every", "epochs"),

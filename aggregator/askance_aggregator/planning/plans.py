@@ -135,6 +135,11 @@ class RoundPlan:
         return max(charges.values())
 
     @property
+    def answers(self) -> int:
+        """Greatest number of questions of the round to a user."""
+        return max(Counter(group.cohort for group in self.groups).values())
+
+    @property
     def shares(self) -> tuple[Share, ...]:
         """The groups by randomizer and cohort, in the order in which they come."""
         together = Counter(group.cohort for group in self.groups)

@@ -24,6 +24,7 @@ from askance_aggregator.studies.bounds import AnswerBounds, Sure
 from askance_aggregator.studies.cohorts import permutation_of
 from askance_aggregator.studies.fleet import Fleet
 from askance_aggregator.studies.recorded_rounds import recorded_round
+from askance_aggregator.studies.submitted import surplus_of_answers
 from askance_aggregator.studies.tallies import Tally
 from askance_aggregator.studies.transcript import (
     Asked,
@@ -227,6 +228,8 @@ class LocalOracle:
             self._stop(f"expected at most {self._plan.values} values, as rehearsed, got {values}")
         if unsigned:
             self._stop(f"expected fields that the study signs, got {', '.join(unsigned)}")
+        if surplus := surplus_of_answers(self._terms, planned):
+            self._stop(surplus)
         if planned.nano_nats > self._terms.budget_nano_nats:
             self._stop(
                 f"expected at most {self._terms.budget_nano_nats} nano-nats for each user, got"

@@ -27,7 +27,8 @@ from askance_aggregator.reports.report import (
 from askance_aggregator.reports.schemas import Schema
 from askance_client.accounting import parse_epsilon
 from askance_client.errors import InvalidParameter
-from askance_client.messages import Conduct, Repeat, SignedStudy, StudyTerms
+from askance_client.ledger import MAX_ANSWERS
+from askance_client.messages import DEFAULT_ANSWERS, Conduct, Repeat, SignedStudy, StudyTerms
 from askance_client.printable import value_text
 
 _MAX_FIELDS = 3  # that a line names; of more it has the schema
@@ -58,6 +59,8 @@ class Study:
       fields: names of the schema's fields that the study's queries may use, and that its analyst
         signs; devices refuse any other. None: those that the learner needs (`fields_needed`). At
         least these must be among them.
+      most_answers: of a user, all rounds and epochs together; signed, and devices refuse further
+        questions. A plan that asks more is refused.
 
     Raises:
       InvalidParameter: a number out of range, or a learner that has no schema.
@@ -82,6 +85,7 @@ class Study:
     purpose: str
     delta: Fraction | None
     given_fields: tuple[str, ...] | None
+    most_answers: int
 
     def __init__(
         self,
@@ -98,6 +102,7 @@ class Study:
         least_answers: int = 0,
         waves: int = 1,
         fields: Collection[str] | None = None,
+        most_answers: int = DEFAULT_ANSWERS,
     ) -> None:
         if not isinstance(learner, Learner):
             raise InvalidParameter(
@@ -116,6 +121,10 @@ class Study:
         if not callable(design):
             raise InvalidParameter(
                 f"study: expected a design to call, found {type(design).__name__}"
+            )
+        if not 1 <= most_answers <= MAX_ANSWERS:
+            raise InvalidParameter(
+                f"most_answers: expected 1 to {MAX_ANSWERS}, got {value_text(most_answers)}"
             )
         nano_nats = parse_epsilon(_exact(epsilon, "epsilon"))
         conduct = Conduct(
@@ -143,6 +152,7 @@ class Study:
             "purpose": purpose,
             "delta": None if delta is None else _probability(delta, "delta"),
             "given_fields": None if fields is None else _field_names(fields, schema),
+            "most_answers": most_answers,
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -259,6 +269,7 @@ class Study:
             fields=self.fields,
             distribution=self.learner.distribution,
             repeat=repeat,
+            most_answers=self.most_answers,
         )
 
     def sign(

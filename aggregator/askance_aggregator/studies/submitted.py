@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from askance_aggregator.learners import Learner, find
+from askance_aggregator.planning import RoundPlan
 from askance_aggregator.studies.keep import learner_parameters
 from askance_client.errors import AskanceError
 from askance_client.messages import StudyTerms
@@ -50,6 +51,18 @@ def learner_of(terms: StudyTerms) -> Learner[Any]:
         return entry.build(terms.schema, learner_parameters(terms))
     except AskanceError as error:
         raise SubmissionRefused("unknown-learner", str(error)) from None
+
+
+def surplus_of_answers(terms: StudyTerms, planned: RoundPlan) -> str | None:
+    """Explain why a round asks a user more than the study signs; None: it does not."""
+    epochs = 1 if terms.repeat is None else terms.repeat.epochs
+    if planned.answers * epochs <= terms.most_answers:
+        return None
+    together = f" in each of {epochs} epochs" if epochs > 1 else ""
+    return (
+        f"most_answers: expected {planned.answers * epochs} or more, for {planned.answers} answers"
+        f" of a user{together}, got {terms.most_answers}"
+    )
 
 
 def _source(distribution: str) -> str:

@@ -28,7 +28,10 @@ from askance_client.printable import value_text
 
 _CALLS = ("Analysts/Plan", "Analysts/Submit")
 _LEARNER = "frequency"
-_WHOLE = ("days", "deadline_s", "least_answers", "waves", "epochs", "reports_days", "results_days")
+_WHOLE = (
+    *("days", "most_answers", "deadline_s", "least_answers", "waves", "epochs"),
+    *("reports_days", "results_days"),
+)
 _DIGITS = 9
 _PARAMETER = "set."  # before a learner's parameter in a field's name
 _REFUSED = ("not-permitted", "no-role", "no-key", "untrusted-key", "bad-token", "bad-signature")

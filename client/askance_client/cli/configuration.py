@@ -16,8 +16,10 @@ from askance_client.addresses import Address
 from askance_client.cli.counters import OwnCounter, a_counter
 from askance_client.cli.record_settings import RecordSettings, record_settings
 from askance_client.device import Policy
+from askance_client.device.policy import STUDY_SECONDS, WEIGHT_PER_S
 from askance_client.errors import InvalidParameter
-from askance_client.messages import MAX_EVERY_DAYS
+from askance_client.ledger import MAX_ANSWERS, SECONDS_PER_DAY
+from askance_client.messages import DEFAULT_ANSWERS, MAX_EVERY_DAYS
 from askance_client.owner.consents import CONSENT_WAIT_S, MAX_DAYS, ConsentRule
 from askance_client.printable import unknown_text, value_text
 from askance_client.toml_tables import TomlTable, a_number_of_days, a_text, texts, true_or_false
@@ -182,6 +184,8 @@ def _policy(table: TomlTable) -> Policy:
         table.get("refresh", a_refresh),
         table.get("window_epsilon", a_budget),
         table.get("window_days", _within(1, MAX_EVERY_DAYS)) or _WINDOW_DAYS,
+        table.get("study_answers", _within(1, MAX_ANSWERS)) or DEFAULT_ANSWERS,
+        (table.get("study_seconds", _within(1, SECONDS_PER_DAY)) or STUDY_SECONDS) * WEIGHT_PER_S,
     )
 
 

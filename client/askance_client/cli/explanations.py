@@ -125,6 +125,7 @@ def explained_terms(terms: StudyTerms) -> dict[str, Any]:
         "fields": [printable(name) for name in terms.fields],
         "budget_nano_nats": terms.budget_nano_nats,
         "budget_odds": odds(terms.budget_nano_nats),
+        "most_answers": terms.most_answers,
         **_repeated(terms),
         "expires": utc_text(terms.expires_unix_s),
     }
@@ -196,6 +197,7 @@ def _lines(entry: Mapping[str, Any]) -> Iterator[str]:
             yield f"  analyst        {entry['analyst']}"
         yield f"  may ask about  {', '.join(entry['fields']) or 'no field'}"
         yield from _price(entry)
+        yield f"  answers        at most {entry['most_answers']:,}, each charged for"
         yield f"  ends           {entry['expires']}"
         yield from _state(entry)
         yield from _left(entry)

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from askance_client.codec.parsing import parse
 from askance_client.codec.schemas import decode_schema
 from askance_client.errors import RemoteProtocolError
-from askance_client.messages import Conduct, Repeat, SignedStudy, StudyTerms
+from askance_client.messages import DEFAULT_ANSWERS, Conduct, Repeat, SignedStudy, StudyTerms
 from askance_client.queries import Schema
 from askance_protos.v1 import study_pb2 as pb
 
@@ -56,6 +56,7 @@ def decode_study(data: bytes) -> StudyTerms:
         fields=_decode_fields(message, schema),
         distribution=_decode_distribution(message.distribution),
         repeat=_decode_repeat(message),
+        most_answers=message.most_answers or DEFAULT_ANSWERS,
     )
 
 

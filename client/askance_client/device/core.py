@@ -228,6 +228,7 @@ class Device:
             symbol=self._randomize(asked.request, asked.digest, value),
             payload=due.payload,
             study=due.study.study,
+            weight=asked.weight,
         )
         outcome = self._ledger.commit(
             charge,

@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from askance_client.device.examination import ExaminedStudy
 from askance_client.errors import InvalidParameter
 from askance_client.ledger import SECONDS_PER_DAY, Limits, Span
-from askance_client.messages import Reason, Refusal, Repeat, StudyTerms
+from askance_client.messages import DEFAULT_ANSWERS, Reason, Refusal, Repeat, StudyTerms
+
+# Weight of answers (`ExaminedRequest.weight`) that a slow machine's processor does per second; a
+# server does 3,400,000 to 6,300,000.
+WEIGHT_PER_S = 256_000
+STUDY_SECONDS = 600  # of such a processor, per study and day
 
 # (study, a request's payload, the time in Unix seconds) -> None if the study may be answered. A
 # refusal for `Reason.WAITING` holds the request: no report leaves for it. It is a function of the
@@ -29,6 +34,8 @@ class Policy:
       refresh_days: the shortest epoch, in days, of studies that collect again; None: none may.
       window_nano_nats: the most that `window_days` days in a row may cost; None likewise.
       window_days: 1 or more.
+      study_answers: the most answers to one study, ever; 1 or more.
+      study_work: the most weight of a study's answers on one UTC day; 1 or more.
       consent: the owner's decisions on studies; None to answer all that the analysts sign.
     """
 
@@ -40,6 +47,8 @@ class Policy:
     refresh_days: int | None = None
     window_nano_nats: int | None = None
     window_days: int = 30
+    study_answers: int = DEFAULT_ANSWERS
+    study_work: int = STUDY_SECONDS * WEIGHT_PER_S
     consent: Consent | None = None
 
     def __post_init__(self) -> None:
@@ -56,8 +65,9 @@ class Policy:
         )
         if any(budget is not None and budget < 0 for budget in budgets):
             raise InvalidParameter("policy: expected budgets of 0 nano-nats or more")
-        if self.window_days < 1 or (self.refresh_days is not None and self.refresh_days < 1):
-            raise InvalidParameter("policy: expected windows and refreshes of 1 day or more")
+        least = min(self.window_days, self.study_answers, self.study_work)
+        if least < 1 or (self.refresh_days is not None and self.refresh_days < 1):
+            raise InvalidParameter("policy: expected days, answers and work of 1 or more")
 
     def limits(self, terms: StudyTerms, day: int = 0) -> Limits:
         """The limits for one study: the owner's and the study's own promise, whichever is less.
@@ -77,7 +87,10 @@ class Policy:
             epoch = Span(from_s, terms.budget_nano_nats)
         promise = terms.budget_nano_nats * (1 if repeat is None else repeat.epochs)
         day_nano_nats = life if self.day_nano_nats is None else self.day_nano_nats
-        return Limits(min(study, promise), day_nano_nats, life, window, epoch)
+        answers = min(self.study_answers, terms.most_answers)
+        return Limits(
+            min(study, promise), day_nano_nats, life, window, epoch, answers, self.study_work
+        )
 
     def too_early(self, repeat: Repeat | None) -> Refusal | None:
         """A refusal when a study would refresh answers more often than the owner allows."""

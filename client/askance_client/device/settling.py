@@ -19,7 +19,6 @@ from askance_client.ledger import (
     Ledger,
     Limits,
     Overrun,
-    Standing,
     Totals,
 )
 from askance_client.ledger.contract import overrun
@@ -37,6 +36,8 @@ OVERRUNS = {
     Overrun.WINDOW: Reason.OVER_WINDOW_BUDGET,
     Overrun.LIFE: Reason.OVER_LIFE_BUDGET,
     Overrun.ANSWERS: Reason.OVER_LIFE_BUDGET,
+    Overrun.STUDY_ANSWERS: Reason.OVER_STUDY_BUDGET,
+    Overrun.WORK: Reason.OVER_DAY_BUDGET,
     Overrun.SPACE: Reason.OVER_LIFE_BUDGET,
 }
 
@@ -91,9 +92,7 @@ class Settling:
         self._studies = studies
         self._full = full
         self._now_s = now_s
-        self._due = 0  # nano-nats of the message so far; all of one day
-        self._due_by_study: dict[bytes, int] = {}
-        self._questions: set[bytes] = set()
+        self._due: dict[bytes, Due] = {}  # of the message so far, by question; all of one day
 
     def settle(self, payload: bytes, known: Known) -> tuple[bytes | None, Settlement]:
         """Decide on a request.
@@ -149,15 +148,14 @@ class Settling:
             return objection
         if standing.frozen is not None:
             return reused(asked.digest, standing.frozen)
-        if asked.question in self._questions:
+        if asked.question in self._due:
             return Repeated(asked.question)
-        past = self._past(standing, study, asked.nano_nats, limits)
+        due = Due(payload, asked, study, limits, at_s)
+        past = self._past(standing.totals, due)
         if past is not None:
             return over(past, asked.nano_nats, limits)
-        self._due += asked.nano_nats
-        self._due_by_study[study.digest] = self._due_for(study) + asked.nano_nats
-        self._questions.add(asked.question)
-        return Due(payload, asked, study, limits, at_s)
+        self._due[asked.question] = due
+        return due
 
     def _time(self, last_s: int) -> int:
         """The time of a charge: a clock that went back a little, within a day, stands still."""
@@ -165,30 +163,14 @@ class Settling:
         same_day = last_s // SECONDS_PER_DAY == self._now_s // SECONDS_PER_DAY
         return last_s if back and same_day else self._now_s
 
-    def _past(
-        self, standing: Standing, study: ExaminedStudy, nano_nats: int, limits: Limits
-    ) -> Overrun | None:
+    def _past(self, totals: Totals, due: Due) -> Overrun | None:
         """The limit that a charge would pass, those of the message before it included."""
-        if standing.answers + len(self._questions) >= MAX_ANSWERS:
-            return Overrun.ANSWERS
-        if study.digest in self._full:
+        if due.study.digest in self._full:
             return Overrun.SPACE
-        totals = standing.totals
-        if not self._due:
-            return overrun(totals, nano_nats, limits)
-        so_far = Totals(
-            study=totals.study + self._due_for(study),
-            day=totals.day + self._due,
-            life=totals.life + self._due,
-            last_s=totals.last_s,
-            window=totals.window + self._due,
-            epoch=totals.epoch + self._due_for(study),
-        )
-        return overrun(so_far, nano_nats, limits)
-
-    def _due_for(self, study: ExaminedStudy) -> int:
-        """Nano-nats of the message so far that are due for a study."""
-        return self._due_by_study.get(study.digest, 0)
+        for one in self._due.values():
+            own = one.study.digest == due.study.digest
+            totals = totals.after(one.asked.nano_nats, one.asked.weight, own)
+        return overrun(totals, due.asked.nano_nats, due.limits, due.asked.weight)
 
 
 class RefusalCounts:
@@ -234,10 +216,14 @@ def refused(digest: bytes, refusal: Refusal) -> bytes:
 
 def over(past: Overrun, nano_nats: int, limits: Limits) -> Refusal:
     """The refusal of a charge that would pass a limit."""
-    if past is Overrun.ANSWERS:
-        return Refusal(OVERRUNS[past], f"expected at most {MAX_ANSWERS} answers in all")
-    if past is Overrun.SPACE:
-        return Refusal(OVERRUNS[past], "expected requests that the ledger has room for")
+    texts = {
+        Overrun.ANSWERS: f"at most {MAX_ANSWERS} answers in all",
+        Overrun.STUDY_ANSWERS: f"at most {limits.answers} answers to the study",
+        Overrun.WORK: f"work of at most {limits.work} for the study on one day",
+        Overrun.SPACE: "requests that the ledger has room for",
+    }
+    if past in texts:
+        return Refusal(OVERRUNS[past], f"expected {texts[past]}")
     allowed = {Overrun.STUDY: limits.study, Overrun.DAY: limits.day, Overrun.LIFE: limits.life}
     for kind, span in ((Overrun.WINDOW, limits.window), (Overrun.EPOCH, limits.epoch)):
         allowed[kind] = 0 if span is None else span.nano_nats

@@ -9,9 +9,9 @@ from typing import NamedTuple, Protocol
 
 from askance_client.errors import InvalidParameter
 
+# The most charged answers of one member, ever: a small charge takes as much room on the disk as a
+# great one, so that a great budget alone would not bound a ledger's size.
 MAX_ANSWERS = 1 << 16
-"""The most charged answers of one member, ever: a charge of 1 nano-nat still takes room on the
-disk, so that the budget alone would not bound a ledger's size."""
 
 SECONDS_PER_DAY = 86_400
 
@@ -25,7 +25,7 @@ class Span:
 
 
 class Limits(NamedTuple):
-    """The most that may be spent, in nano-nats.
+    """The most that may be spent, in nano-nats, and otherwise.
 
     Args:
         study: on one study.
@@ -33,6 +33,8 @@ class Limits(NamedTuple):
         life: ever.
         window: on the last days, by all studies; None: no limit but the others.
         epoch: on an epoch of the study; None: it collects once.
+        answers: the number of answers to the study, ever.
+        work: the weight of the answers to the study on one UTC day.
     """
 
     study: int
@@ -40,6 +42,8 @@ class Limits(NamedTuple):
     life: int
     window: Span | None = None
     epoch: Span | None = None
+    answers: int = MAX_ANSWERS
+    work: int = 1 << 63
 
 
 class Totals(NamedTuple):
@@ -53,6 +57,9 @@ class Totals(NamedTuple):
             repaired; 0 when nothing was.
         window: spent by all studies in the limits' window; 0 if they have none.
         epoch: spent on the study in the limits' epoch; 0 if they have none.
+        answers: the number of charged answers, ever.
+        study_answers: of these, to the study.
+        work: the weight of the answers to the study on the day.
     """
 
     study: int
@@ -61,6 +68,23 @@ class Totals(NamedTuple):
     last_s: int
     window: int = 0
     epoch: int = 0
+    answers: int = 0
+    study_answers: int = 0
+    work: int = 0
+
+    def after(self, nano_nats: int, weight: int, own: bool) -> Totals:
+        """Return the sums after a charge of the same day, of the same study if it is `own`."""
+        return Totals(
+            self.study + nano_nats * own,
+            self.day + nano_nats,
+            self.life + nano_nats,
+            self.last_s,
+            self.window + nano_nats,
+            self.epoch + nano_nats * own,
+            self.answers + 1,
+            self.study_answers + own,
+            self.work + weight * own,
+        )
 
     def spent(self, limits: Limits) -> int:
         """Return the study's sum as a report states it: of the epoch, if there are epochs."""
@@ -80,6 +104,7 @@ class Charge(NamedTuple):
         symbol: the randomized answer.
         payload: the request's bytes, kept once per distinct payload.
         study: the signed study's bytes, kept once per study.
+        weight: the answer's work, a public bound (`ExaminedRequest.weight`).
     """
 
     request_digest: bytes
@@ -90,6 +115,7 @@ class Charge(NamedTuple):
     symbol: bytes
     payload: bytes = b""
     study: bytes = b""
+    weight: int = 0
 
     @property
     def day(self) -> int:
@@ -97,8 +123,7 @@ class Charge(NamedTuple):
         return self.at_s // SECONDS_PER_DAY
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """Charged answer in a ledger's history."""
 
     request_digest: bytes
@@ -106,11 +131,6 @@ class Entry:
     at_s: int
     nano_nats: int
     sequence: int
-
-    @property
-    def day(self) -> int:
-        """The UTC day of the charge, counted since 1970."""
-        return self.at_s // SECONDS_PER_DAY
 
 
 class Standing(NamedTuple):
@@ -120,13 +140,11 @@ class Standing(NamedTuple):
         report: the stored report of this very request (a charged answer); None if there is none.
         frozen: the symbol frozen for its question; None if the question was never answered.
         totals: the sums for its study and day.
-        answers: the number of charged answers so far.
     """
 
     report: bytes | None
     frozen: bytes | None
     totals: Totals
-    answers: int
 
 
 class Overrun(Enum):
@@ -138,6 +156,8 @@ class Overrun(Enum):
     WINDOW = "window"
     LIFE = "life"
     ANSWERS = "answers"
+    STUDY_ANSWERS = "answers of a study"
+    WORK = "work"
     SPACE = "space"
 
 
@@ -199,19 +219,20 @@ class Ledger(Protocol):
         ...
 
 
-def overrun(totals: Totals, nano_nats: int, limits: Limits) -> Overrun | None:
-    """Return the limit, the widest first, that a charge of `nano_nats` would pass, if any."""
-    if totals.life + nano_nats > limits.life:
-        return Overrun.LIFE
-    if limits.window is not None and totals.window + nano_nats > limits.window.nano_nats:
-        return Overrun.WINDOW
-    if totals.day + nano_nats > limits.day:
-        return Overrun.DAY
-    if totals.study + nano_nats > limits.study:
-        return Overrun.STUDY
-    if limits.epoch is not None and totals.epoch + nano_nats > limits.epoch.nano_nats:
-        return Overrun.EPOCH
-    return None
+def overrun(totals: Totals, nano_nats: int, limits: Limits, weight: int = 0) -> Overrun | None:
+    """Return the limit, the widest first, that a charge would pass, if any."""
+    window, epoch = limits.window, limits.epoch
+    passed = {
+        Overrun.ANSWERS: totals.answers >= MAX_ANSWERS,
+        Overrun.LIFE: totals.life + nano_nats > limits.life,
+        Overrun.WINDOW: window is not None and totals.window + nano_nats > window.nano_nats,
+        Overrun.DAY: totals.day + nano_nats > limits.day,
+        Overrun.STUDY: totals.study + nano_nats > limits.study,
+        Overrun.EPOCH: epoch is not None and totals.epoch + nano_nats > epoch.nano_nats,
+        Overrun.STUDY_ANSWERS: totals.study_answers >= limits.answers,
+        Overrun.WORK: totals.work + weight > limits.work,
+    }
+    return next((limit for limit, past in passed.items() if past), None)
 
 
 def check_charge(charge: Charge) -> None:

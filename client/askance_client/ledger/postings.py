@@ -2,7 +2,7 @@
 
 Every (member, enrolment) has a chain of its own. A row's hash covers the hash before it in that
 chain and all of the row's fields; a request's payload and a study's bytes are covered by their
-digests.
+digests. A work of 0 is left out: rows from before there was a work have the hash that they had.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from askance_client.ledger.contract import Charge
 from askance_client.sqlite_file import FileKind
@@ -74,6 +75,7 @@ class Posting:
             charge.question,
             charge.symbol,
             self.report,
+            *([str(charge.weight).encode()] if charge.weight else ()),
         ):
             digest.update(len(field).to_bytes(8, "big") + field)
         return digest.digest()
@@ -172,25 +174,31 @@ CREATE INDEX postings_by_question ON postings (member, question);
 CREATE INDEX postings_of_clocks ON postings (member, place) WHERE kind = 'clock';
 """
 
+# The study's sums of an epoch, of a day's work and of its answers are read from the index alone.
+_WORK = """
+ALTER TABLE postings ADD COLUMN weight INTEGER NOT NULL DEFAULT 0 CHECK (weight >= 0);
+DROP INDEX postings_by_study;
+CREATE INDEX postings_by_study ON postings (member, study_digest, at_s, nano_nats, weight);
+"""
+
 KIND = FileKind(
     name="ledger",
     application=0x61736B6C,  # "askl"
-    steps=(_FIRST, _MEMBERS, _CHAIN),
+    steps=(_FIRST, _MEMBERS, _CHAIN, _WORK),
     undone="nothing was spent",
     make="make one with `device init`",
 )
 
-_COLUMNS = (
-    "postings.place, postings.member, postings.enrolment, postings.sequence, postings.kind,"
-    " postings.request_digest, postings.study_digest, postings.question, postings.at_s,"
-    " postings.nano_nats, postings.symbol, postings.report, postings.hash"
-)
+# Of a `Posting`, those of its charge last.
 _READ = (
-    f"SELECT {_COLUMNS}, payloads.payload, studies.study FROM postings"
+    "SELECT place, member, enrolment, sequence, kind, coalesce(report, x''), coalesce(hash, x''),"
+    " coalesce(request_digest, x''), coalesce(postings.study_digest, x''),"
+    " coalesce(question, x''), at_s, nano_nats, coalesce(symbol, x''), coalesce(payload, x''),"
+    " coalesce(study, x''), weight FROM postings"
     " LEFT JOIN payloads ON payloads.digest = postings.request_digest"
     " AND payloads.study_digest = postings.study_digest"
     " LEFT JOIN studies ON studies.digest = postings.study_digest"
-    " WHERE postings.place > ? ORDER BY postings.place LIMIT ?"
+    " WHERE place > ? ORDER BY place LIMIT ?"
 )
 
 
@@ -241,7 +249,7 @@ def append(
     posting = Posting(place, member, enrolment, sequence, kind, charge, report, b"")
     named = (charge.request_digest, charge.study_digest, charge.question, charge.symbol, report)
     connection.execute(
-        "INSERT INTO postings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO postings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             place,
             member,
@@ -252,6 +260,7 @@ def append(
             charge.nano_nats,
             *(named if kind is PostingKind.ANSWER else (None,) * len(named)),
             posting.hash(before),
+            charge.weight,
         ),
     )
 
@@ -280,34 +289,9 @@ def _posting(
     enrolment: bytes,
     sequence: int,
     kind: str,
-    request_digest: bytes | None,
-    study_digest: bytes | None,
-    question: bytes | None,
-    at_s: int,
-    nano_nats: int,
-    symbol: bytes | None,
-    report: bytes | None,
-    chained: bytes | None,
-    payload: bytes | None,
-    study: bytes | None,
+    report: bytes,
+    chained: bytes,
+    *charge: Any,
 ) -> Posting:
-    charge = Charge(
-        request_digest or b"",
-        study_digest or b"",
-        question or b"",
-        at_s,
-        nano_nats,
-        symbol or b"",
-        payload or b"",
-        study or b"",
-    )
-    return Posting(
-        place,
-        member,
-        enrolment,
-        sequence,
-        PostingKind(kind),
-        charge,
-        report or b"",
-        chained or b"",
-    )
+    of_kind, charged = PostingKind(kind), Charge(*charge)
+    return Posting(place, member, enrolment, sequence, of_kind, charged, report, chained)

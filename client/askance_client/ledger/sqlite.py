@@ -9,7 +9,6 @@ from pathlib import Path
 from askance_client.errors import InvalidParameter
 from askance_client.ledger.binding import read_binding, write_binding
 from askance_client.ledger.contract import (
-    MAX_ANSWERS,
     SECONDS_PER_DAY,
     Charge,
     Compose,
@@ -210,7 +209,6 @@ class SqliteLedger:
                 self._stored(connection, request_digest),
                 self._frozen(connection, question),
                 self._totals(connection, study_digest, day, limits),
-                self._answers(connection),
             )
 
     def commit(self, charge: Charge, limits: Limits, compose: Compose) -> bytes | Overrun:
@@ -242,10 +240,8 @@ class SqliteLedger:
         frozen = self._frozen(connection, charge.question)
         if frozen is not None:
             return compose(frozen, 0, 0, 0)
-        if self._answers(connection) >= MAX_ANSWERS:
-            return Overrun.ANSWERS
         totals = self._totals(connection, charge.study_digest, charge.day, limits)
-        past = overrun(totals, charge.nano_nats, limits)
+        past = overrun(totals, charge.nano_nats, limits, charge.weight)
         if past is not None:
             return past
         if not _has_room(connection, charge):
@@ -280,12 +276,6 @@ class SqliteLedger:
         ).fetchone()
         return None if row is None else bytes(row[0])
 
-    def _answers(self, connection: sqlite3.Connection) -> int:
-        row = connection.execute(
-            "SELECT count(request_digest) FROM postings WHERE member = ?", (self._member,)
-        ).fetchone()
-        return int(row[0])
-
     def _totals(
         self,
         connection: sqlite3.Connection,
@@ -306,7 +296,11 @@ class SqliteLedger:
             " coalesce((SELECT sum(nano_nats) FROM postings"
             "   WHERE member = :member AND at_s >= :window), 0),"
             " coalesce((SELECT sum(nano_nats) FROM postings"
-            "   WHERE member = :member AND study_digest = :study AND at_s >= :epoch), 0)",
+            "   WHERE member = :member AND study_digest = :study AND at_s >= :epoch), 0),"
+            " (SELECT count(request_digest) FROM postings WHERE member = :member),"
+            " (SELECT count(*) FROM postings WHERE member = :member AND study_digest = :study),"
+            " coalesce((SELECT sum(weight) FROM postings WHERE member = :member"
+            "   AND study_digest = :study AND at_s >= :start AND at_s < :end), 0)",
             {
                 "member": self._member,
                 "study": study_digest,

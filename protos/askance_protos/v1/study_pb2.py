@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from askance_protos.v1 import schema_pb2 as askance__protos_dot_v1_dot_schema__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x61skance_protos/v1/study.proto\x12\naskance.v1\x1a\x1e\x61skance_protos/v1/schema.proto\"\xc2\x02\n\x05Study\x12\r\n\x05nonce\x18\x01 \x01(\x0c\x12\x0f\n\x07learner\x18\x02 \x01(\t\x12\x17\n\x0flearner_version\x18\x03 \x01(\r\x12)\n\nparameters\x18\x04 \x03(\x0b\x32\x15.askance.v1.Parameter\x12\"\n\x06schema\x18\x05 \x01(\x0b\x32\x12.askance.v1.Schema\x12\x18\n\x10\x62udget_nano_nats\x18\x06 \x01(\x04\x12\x16\n\x0e\x65xpires_unix_s\x18\x07 \x01(\x03\x12\x0f\n\x07purpose\x18\x08 \x01(\t\x12$\n\x07\x63onduct\x18\t \x01(\x0b\x32\x13.askance.v1.Conduct\x12\x0e\n\x06\x66ields\x18\n \x03(\t\x12\x14\n\x0c\x64istribution\x18\x0b \x01(\t\x12\"\n\x06repeat\x18\x0c \x01(\x0b\x32\x12.askance.v1.Repeat\";\n\x06Repeat\x12\x12\n\nevery_days\x18\x01 \x01(\r\x12\x0e\n\x06\x65pochs\x18\x02 \x01(\r\x12\r\n\x05\x66irst\x18\x03 \x01(\r\"k\n\x07\x43onduct\x12\x0c\n\x04\x62\x65ta\x18\x01 \x01(\t\x12\x12\n\nconfidence\x18\x02 \x01(\t\x12\x18\n\x10round_deadline_s\x18\x03 \x01(\r\x12\x15\n\rleast_answers\x18\x04 \x01(\x04\x12\r\n\x05waves\x18\x05 \x01(\r\"(\n\tParameter\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\"C\n\x0bSignedStudy\x12\r\n\x05study\x18\x01 \x01(\x0c\x12\x12\n\npublic_key\x18\x02 \x01(\x0c\x12\x11\n\tsignature\x18\x03 \x01(\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x61skance_protos/v1/study.proto\x12\naskance.v1\x1a\x1e\x61skance_protos/v1/schema.proto\"\xd8\x02\n\x05Study\x12\r\n\x05nonce\x18\x01 \x01(\x0c\x12\x0f\n\x07learner\x18\x02 \x01(\t\x12\x17\n\x0flearner_version\x18\x03 \x01(\r\x12)\n\nparameters\x18\x04 \x03(\x0b\x32\x15.askance.v1.Parameter\x12\"\n\x06schema\x18\x05 \x01(\x0b\x32\x12.askance.v1.Schema\x12\x18\n\x10\x62udget_nano_nats\x18\x06 \x01(\x04\x12\x16\n\x0e\x65xpires_unix_s\x18\x07 \x01(\x03\x12\x0f\n\x07purpose\x18\x08 \x01(\t\x12$\n\x07\x63onduct\x18\t \x01(\x0b\x32\x13.askance.v1.Conduct\x12\x0e\n\x06\x66ields\x18\n \x03(\t\x12\x14\n\x0c\x64istribution\x18\x0b \x01(\t\x12\"\n\x06repeat\x18\x0c \x01(\x0b\x32\x12.askance.v1.Repeat\x12\x14\n\x0cmost_answers\x18\r \x01(\r\";\n\x06Repeat\x12\x12\n\nevery_days\x18\x01 \x01(\r\x12\x0e\n\x06\x65pochs\x18\x02 \x01(\r\x12\r\n\x05\x66irst\x18\x03 \x01(\r\"k\n\x07\x43onduct\x12\x0c\n\x04\x62\x65ta\x18\x01 \x01(\t\x12\x12\n\nconfidence\x18\x02 \x01(\t\x12\x18\n\x10round_deadline_s\x18\x03 \x01(\r\x12\x15\n\rleast_answers\x18\x04 \x01(\x04\x12\r\n\x05waves\x18\x05 \x01(\r\"(\n\tParameter\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\"C\n\x0bSignedStudy\x12\r\n\x05study\x18\x01 \x01(\x0c\x12\x12\n\npublic_key\x18\x02 \x01(\x0c\x12\x11\n\tsignature\x18\x03 \x01(\x0c\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,13 +33,13 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'askance_protos.v1.study_pb2
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_STUDY']._serialized_start=78
-  _globals['_STUDY']._serialized_end=400
-  _globals['_REPEAT']._serialized_start=402
-  _globals['_REPEAT']._serialized_end=461
-  _globals['_CONDUCT']._serialized_start=463
-  _globals['_CONDUCT']._serialized_end=570
-  _globals['_PARAMETER']._serialized_start=572
-  _globals['_PARAMETER']._serialized_end=612
-  _globals['_SIGNEDSTUDY']._serialized_start=614
-  _globals['_SIGNEDSTUDY']._serialized_end=681
+  _globals['_STUDY']._serialized_end=422
+  _globals['_REPEAT']._serialized_start=424
+  _globals['_REPEAT']._serialized_end=483
+  _globals['_CONDUCT']._serialized_start=485
+  _globals['_CONDUCT']._serialized_end=592
+  _globals['_PARAMETER']._serialized_start=594
+  _globals['_PARAMETER']._serialized_end=634
+  _globals['_SIGNEDSTUDY']._serialized_start=636
+  _globals['_SIGNEDSTUDY']._serialized_end=703
 # @@protoc_insertion_point(module_scope)

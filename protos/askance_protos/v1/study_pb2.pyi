@@ -37,6 +37,7 @@ class Study(_message.Message):
     FIELDS_FIELD_NUMBER: _builtins.int
     DISTRIBUTION_FIELD_NUMBER: _builtins.int
     REPEAT_FIELD_NUMBER: _builtins.int
+    MOST_ANSWERS_FIELD_NUMBER: _builtins.int
     nonce: _builtins.bytes
     """16 bytes; two studies that agree in all else are still two"""
     learner: _builtins.str
@@ -48,6 +49,10 @@ class Study(_message.Message):
     """one line for users"""
     distribution: _builtins.str
     """"name==version" of the installed distribution that has the learner; empty: a built-in one."""
+    most_answers: _builtins.int
+    """The most answers that it asks of a device, all rounds and epochs together; 0: 4,096. A device
+    refuses further ones. Its owner may allow fewer.
+    """
     @_builtins.property
     def parameters(self) -> _containers.RepeatedCompositeFieldContainer[Global___Parameter]:
         """sorted by name, none twice"""
@@ -81,10 +86,11 @@ class Study(_message.Message):
         fields: _abc.Iterable[_builtins.str] | None = ...,
         distribution: _builtins.str = ...,
         repeat: Global___Repeat | None = ...,
+        most_answers: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["conduct", b"conduct", "repeat", b"repeat", "schema", b"schema"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget_nano_nats", b"budget_nano_nats", "conduct", b"conduct", "distribution", b"distribution", "expires_unix_s", b"expires_unix_s", "fields", b"fields", "learner", b"learner", "learner_version", b"learner_version", "nonce", b"nonce", "parameters", b"parameters", "purpose", b"purpose", "repeat", b"repeat", "schema", b"schema"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget_nano_nats", b"budget_nano_nats", "conduct", b"conduct", "distribution", b"distribution", "expires_unix_s", b"expires_unix_s", "fields", b"fields", "learner", b"learner", "learner_version", b"learner_version", "most_answers", b"most_answers", "nonce", b"nonce", "parameters", b"parameters", "purpose", b"purpose", "repeat", b"repeat", "schema", b"schema"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -103,7 +103,7 @@ class ColumnFleet:
 
     def _ask(self, round_: Round, group: Group, study: ExaminedStudy | Refusal) -> Ask:
         """Compute the result of all devices' examination of a request (see `Device.answer`)."""
-        question, nano_nats, limits = b"", 0, _NOTHING
+        question, nano_nats, weight, limits = b"", 0, 0, _NOTHING
         objection: Reason | None
         now_s = self._devices.now_s()
         if isinstance(study, Refusal):  # whatever the reason: its requests are of no known study
@@ -113,7 +113,8 @@ class ColumnFleet:
             if isinstance(asked, Refusal):
                 objection = asked.reason
             else:
-                objection, question, nano_nats = None, asked.question, asked.nano_nats
+                objection, question = None, asked.question
+                nano_nats, weight = asked.nano_nats, asked.weight
                 limits = self._devices.policy.limits(study.terms, now_s // SECONDS_PER_DAY)
         return Ask(
             cohort=group.cohort,
@@ -125,6 +126,7 @@ class ColumnFleet:
             key=self._devices.coins.key(group.digest),
             question=question,
             nano_nats=nano_nats,
+            weight=weight,
             limits=limits,
             objection=objection,
             at_s=now_s,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from askance_aggregator.studies import Cohort
 from askance_client.device import RefusalCounts
 from askance_client.device.settling import OVERRUNS
-from askance_client.ledger import MAX_ANSWERS, SECONDS_PER_DAY, Limits, Totals
+from askance_client.ledger import SECONDS_PER_DAY, Limits, Totals
 from askance_client.ledger.contract import overrun
 from askance_client.messages import Reason
 from askance_client.queries import Query
@@ -34,6 +34,7 @@ class Ask:
       key: the coins' key for this request.
       question: what an answer is frozen under.
       nano_nats: what an answer costs.
+      weight: the work of an answer.
       limits: what may be spent.
       objection: why every device refuses it, whatever was spent; None: no device does.
       at_s: the time, Unix seconds.
@@ -48,6 +49,7 @@ class Ask:
     key: bytes
     question: bytes
     nano_nats: int
+    weight: int
     limits: Limits
     objection: Reason | None
     at_s: int = 0
@@ -80,6 +82,8 @@ class _Replayed:
     frozen: dict[bytes, Ask] = field(default_factory=dict)
     charges: list[tuple[int, bytes, int]] = field(default_factory=list)
     """Time, study and nano-nats."""
+    work: dict[tuple[bytes, int], int] = field(default_factory=dict)
+    """Weight, by study and day."""
     refusals: RefusalCounts = field(default_factory=RefusalCounts)
 
     def answer(self, ask: Ask) -> Outcome | None:
@@ -96,15 +100,14 @@ class _Replayed:
         first = self.frozen.get(ask.question)
         if first is not None:
             return AnsweredAsk(first, 0, 0)
-        if len(self.stored) >= MAX_ANSWERS:
-            return self._refuse(ask, Reason.OVER_LIFE_BUDGET)
         totals = self._totals(ask)
-        past = overrun(totals, ask.nano_nats, ask.limits)
+        past = overrun(totals, ask.nano_nats, ask.limits, ask.weight)
         if past is not None:
             return self._refuse(ask, OVERRUNS[past])
         cost = ask.nano_nats
         spent = totals.spent(ask.limits)
         self.charges.append((ask.at_s, ask.study, cost))
+        self.work[ask.study, ask.at_s // SECONDS_PER_DAY] = totals.work + ask.weight
         self.frozen[ask.question] = ask
         answered = AnsweredAsk(ask, cost, spent + cost)
         self.stored[ask.request] = answered
@@ -118,13 +121,17 @@ class _Replayed:
     def _totals(self, ask: Ask) -> Totals:
         """Return the sums that a ledger has."""
         day, window, epoch = ask.at_s // SECONDS_PER_DAY, ask.limits.window, ask.limits.epoch
+        of_study = [cost for _, study, cost in self.charges if study == ask.study]
         return Totals(
-            study=sum(cost for _, study, cost in self.charges if study == ask.study),
+            study=sum(of_study),
             day=sum(cost for at_s, _, cost in self.charges if at_s // SECONDS_PER_DAY == day),
             life=sum(cost for _, _, cost in self.charges),
             last_s=0,
             window=0 if window is None else self._since(window.from_s),
             epoch=0 if epoch is None else self._since(epoch.from_s, ask.study),
+            answers=len(self.charges),
+            study_answers=len(of_study),
+            work=self.work.get((ask.study, day), 0),
         )
 
     def _since(self, from_s: int, study: bytes | None = None) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from askance_client.ledger.contract import (
-    MAX_ANSWERS,
     SECONDS_PER_DAY,
     Charge,
     Compose,
@@ -19,7 +18,7 @@ from askance_client.ledger.contract import (
 )
 
 _NOTHING = Totals(0, 0, 0, 0)
-_FRESH = Standing(None, None, _NOTHING, 0)  # of every ledger without a charge
+_FRESH = Standing(None, None, _NOTHING)  # of every ledger without a charge
 
 
 class MemoryLedger:
@@ -39,17 +38,22 @@ class MemoryLedger:
         "_life",
         "_reports",
         "_study",
+        "_study_answers",
         "_study_spent",
+        "_work",
     )
 
     def __init__(self) -> None:
         self._reports: dict[bytes, bytes] = {}
         self._frozen: dict[bytes, bytes] = {}
-        self._entries: list[tuple[bytes, bytes, int, int]] = []  # of `Entry`, all but its number
+        # Of `Entry`, all but its number; and the weight.
+        self._entries: list[tuple[bytes, bytes, int, int, int]] = []
         self._study = b""  # of the latest charge
         self._study_spent = 0
+        self._study_answers = 0
         self._day = 0  # of the latest charge
         self._day_spent = 0
+        self._work = 0  # of the latest charge's study on its day
         self._life = 0
         self._last_s = 0
 
@@ -63,13 +67,22 @@ class MemoryLedger:
     def totals(self, study_digest: bytes, day: int) -> Totals:
         if not self._entries:
             return _NOTHING
-        study, on_day = self._study_spent, self._day_spent
+        study, answers, on_day = self._study_spent, self._study_answers, self._day_spent
+        work = self._work
         if study_digest != self._study:
-            study = sum(cost for _, other, _, cost in self._entries if other == study_digest)
+            costs = [cost for _, other, _, cost, _ in self._entries if other == study_digest]
+            study, answers = sum(costs), len(costs)
         if day != self._day:
-            times = ((at_s, cost) for _, _, at_s, cost in self._entries)
+            times = ((at_s, cost) for _, _, at_s, cost, _ in self._entries)
             on_day = sum(cost for at_s, cost in times if at_s // SECONDS_PER_DAY == day)
-        return Totals(study, on_day, self._life, self._last_s)
+        if (study_digest, day) != (self._study, self._day):
+            work = sum(
+                weight
+                for _, other, at_s, _, weight in self._entries
+                if other == study_digest and at_s // SECONDS_PER_DAY == day
+            )
+        life, last_s, every = self._life, self._last_s, len(self._entries)
+        return Totals(study, on_day, life, last_s, 0, 0, every, answers, work)
 
     def standing(
         self,
@@ -85,12 +98,11 @@ class MemoryLedger:
             self._reports.get(request_digest),
             self._frozen.get(question),
             self._totals(study_digest, day, limits),
-            len(self._entries),
         )
 
     def commit(self, charge: Charge, limits: Limits, compose: Compose) -> bytes | Overrun:
         check_charge(charge)
-        request, study, question, at_s, cost, symbol, _, _ = charge
+        request, study, question, at_s, cost, symbol, _, _, weight = charge
         day, sequence, totals = at_s // SECONDS_PER_DAY, len(self._entries) + 1, _NOTHING
         if self._entries:
             stored = self._reports.get(request)
@@ -99,20 +111,20 @@ class MemoryLedger:
             frozen = self._frozen.get(question)
             if frozen is not None:
                 return compose(frozen, 0, 0, 0)
-            if sequence > MAX_ANSWERS:
-                return Overrun.ANSWERS
             totals = self._totals(study, day, limits)
-        past = overrun(totals, cost, limits)
+        past = overrun(totals, cost, limits, weight)
         if past is not None:
             return past
         report = compose(symbol, cost, totals.spent(limits) + cost, sequence)
         self._reports[request] = report
         self._frozen[question] = symbol
-        self._entries.append((request, study, at_s, cost))
+        self._entries.append((request, study, at_s, cost, weight))
         self._study = study
         self._study_spent = totals.study + cost
+        self._study_answers = totals.study_answers + 1
         self._day = day
         self._day_spent = totals.day + cost
+        self._work = totals.work + weight
         self._life += cost
         if at_s > self._last_s:
             self._last_s = at_s
@@ -131,13 +143,13 @@ class MemoryLedger:
     def _since(self, from_s: int, study_digest: bytes | None = None) -> int:
         return sum(
             nano_nats
-            for _, study, at_s, nano_nats in self._entries
+            for _, study, at_s, nano_nats, _ in self._entries
             if at_s >= from_s and study_digest in (None, study)
         )
 
     def history(self) -> Iterator[Entry]:
         entries = enumerate(tuple(self._entries), start=1)
-        return (Entry(*entry, sequence) for sequence, entry in entries)
+        return (Entry(*entry[:4], sequence) for sequence, entry in entries)
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""

@@ -279,7 +279,7 @@ def test_people_read_it(
 
 OPTIONS = [
     "--epsilon=1.5", "--beta=0.02", "--confidence=0.9", "--purpose=Schools.", "--days=3",
-    "--fields=education", "--deadline-s=60", "--least-answers=5", "--waves=2",
+    "--fields=education", "--most-answers=9", "--deadline-s=60", "--least-answers=5", "--waves=2",
     "--column=education", "--tau=0.1",
 ]  # fmt: skip
 SAME = """
@@ -291,6 +291,7 @@ confidence = "0.9"
 purpose = "Schools."
 days = 3
 fields = ["education"]
+most_answers = 9
 [parameters]
 column = "education"
 tau = "0.1"

@@ -230,7 +230,7 @@ def test_verify_finds_an_edit_of_any_column(folder: Path, tmp_path: Path, run: R
             code, result, _ = run("verify", str(copy))
             if code == 0 and not result["unverifiable"]:
                 missed.append((table, name))
-    assert len(columns) == 19
+    assert len(columns) == 20
     assert missed == []
 
 

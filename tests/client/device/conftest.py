@@ -16,7 +16,15 @@ from askance_client.accounting import parse_epsilon
 from askance_client.codec import decode_report, digest_of
 from askance_client.device import Device, Examiner, Policy
 from askance_client.ledger import Ledger
-from askance_client.messages import Refusal, Repeat, Report, Request, SignedStudy, StudyTerms
+from askance_client.messages import (
+    DEFAULT_ANSWERS,
+    Refusal,
+    Repeat,
+    Report,
+    Request,
+    SignedStudy,
+    StudyTerms,
+)
 from askance_client.queries import (
     Bit,
     Category,
@@ -71,6 +79,7 @@ class DeviceSetup:
         key: Ed25519PrivateKey = KEY,
         fields: Iterable[str] | None = None,
         repeat: Repeat | None = None,
+        answers: int = DEFAULT_ANSWERS,
     ) -> SignedStudy:
         """A study that signs all fields of its schema, or those that are given."""
         terms = StudyTerms(
@@ -84,6 +93,7 @@ class DeviceSetup:
             "to be tested",
             fields=tuple(sorted(schema.fields if fields is None else fields)),
             repeat=repeat,
+            most_answers=answers,
         )
         return sign_study(terms, key)
 

@@ -278,7 +278,7 @@ class TestWindows:
         history = list(ledger.history())
         assert [entry.at_s for entry in history] == sorted(entry.at_s for entry in history)
         for entry in history:
-            within = [e for e in history if entry.day <= e.day < entry.day + days]
+            within = [e for e in history if 0 <= e.at_s // DAY - entry.at_s // DAY < days]
             assert sum(e.nano_nats for e in within) <= most * own.epsilon
         assert None in reasons
         assert reasons <= {None, Reason.CLOCK_MOVED_BACK, Reason.OVER_WINDOW_BUDGET}

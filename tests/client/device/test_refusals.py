@@ -369,7 +369,7 @@ class TestTime:
         times = [setup.now_s, 0]
         device._now_s = lambda: times.pop(0)
         device.answer(setup.payload(study))
-        assert [entry.day for entry in device.ledger.history()] == [setup.now_s // DAY]
+        assert [entry.at_s // DAY for entry in device.ledger.history()] == [setup.now_s // DAY]
         assert times == [0]
 
 

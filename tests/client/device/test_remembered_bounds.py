@@ -10,8 +10,9 @@ from askance_aggregator.encoding import encode_request
 from askance_aggregator.families import k_ary_response
 from askance_aggregator.queries import category, predicate
 from askance_client.codec import digest_of
-from askance_client.device import Device, ExaminedRequest, ExaminedStudy, Examiner, settling
+from askance_client.device import Device, ExaminedRequest, ExaminedStudy, Examiner
 from askance_client.device.settling import RefusalCounts
+from askance_client.ledger import contract
 from askance_client.messages import Reason, Refusal, Request, SignedStudy
 from askance_client.randomizers import Channel
 
@@ -199,7 +200,7 @@ def test_a_ledger_with_more_answers_than_are_given_is_asked_in_vain(
     ]
     for payload in given:
         device.answer(payload)
-    monkeypatch.setattr(settling, "MAX_ANSWERS", most)
+    monkeypatch.setattr(contract, "MAX_ANSWERS", most)
     turn = device.begin([another])
     assert [refusal.reason for refusal in turn.refusals] == [Reason.OVER_LIFE_BUDGET] * (most < 3)
     turn.close()

@@ -19,9 +19,9 @@ from askance_aggregator.queries import (
 )
 from askance_client.accounting import parse_epsilon
 from askance_client.codec import decode_report, digest_of
-from askance_client.device import MAX_REFUSALS, Device, TooManyRefusals, settling
+from askance_client.device import MAX_REFUSALS, Device, TooManyRefusals
 from askance_client.device.settling import _MAX_COUNTED, RefusalCounts
-from askance_client.ledger import Overrun
+from askance_client.ledger import Overrun, contract
 from askance_client.messages import Reason, Refusal, SignedStudy
 from askance_client.queries import EncodedRecord
 from askance_protos.v1 import exchange_pb2 as pb
@@ -430,7 +430,7 @@ def test_answers_of_one_message_count_towards_the_most_that_are_given(
         payloads = labels(setup, study)
         for payload in payloads[:before]:
             device.answer(payload)
-        monkeypatch.setattr(settling, "MAX_ANSWERS", most)
+        monkeypatch.setattr(contract, "MAX_ANSWERS", most)
         turn = device.begin(payloads[before:])
         assert [refusal.reason for refusal in turn.refusals] == [Reason.OVER_LIFE_BUDGET] * (
             3 - most

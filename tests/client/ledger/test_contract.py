@@ -20,9 +20,8 @@ from askance_client.ledger import (
     Span,
     Standing,
     Totals,
-    sqlite,
+    contract,
 )
-from askance_simulation.fleets import memory_ledger
 from askance_simulation.fleets.memory_ledger import MemoryLedger
 
 STUDY, OTHER = b"s" * 32, b"t" * 32
@@ -64,9 +63,11 @@ def charge(
     study: bytes = STUDY,
     day: int = 10,
     symbol: bytes = b"y",
+    weight: int = 0,
 ) -> Charge:
     asked = request if question is None else question
-    return Charge(name(request), study, name(asked), day * DAY, nano_nats, symbol)
+    at_s = day * DAY
+    return Charge(name(request), study, name(asked), at_s, nano_nats, symbol, weight=weight)
 
 
 def compose(symbol: bytes, charged: int, spent: int, sequence: int) -> bytes:
@@ -86,7 +87,9 @@ def test_an_empty_ledger(ledger: Ledger) -> None:
 def test_a_charge_and_its_report_are_one(ledger: Ledger) -> None:
     assert commit(ledger, charge(1, 70)) == b"y charged 70 spent 70"
     assert ledger.stored(name(1)) == b"y charged 70 spent 70"
-    assert ledger.totals(STUDY, 10) == Totals(study=70, day=70, life=70, last_s=10 * DAY)
+    assert ledger.totals(STUDY, 10) == Totals(
+        study=70, day=70, life=70, last_s=10 * DAY, answers=1, study_answers=1
+    )
     assert list(ledger.history()) == [Entry(name(1), STUDY, 10 * DAY, 70, 1)]
 
 
@@ -94,9 +97,52 @@ def test_totals_are_by_study_by_day_and_for_life(ledger: Ledger) -> None:
     commit(ledger, charge(1, 1, day=10))
     commit(ledger, charge(2, 20, day=11))
     commit(ledger, charge(3, 300, day=11, study=OTHER))
-    assert ledger.totals(STUDY, 10) == Totals(study=21, day=1, life=321, last_s=11 * DAY)
-    assert ledger.totals(STUDY, 11) == Totals(study=21, day=320, life=321, last_s=11 * DAY)
-    assert ledger.totals(OTHER, 12) == Totals(study=300, day=0, life=321, last_s=11 * DAY)
+    last_s = 11 * DAY
+    assert ledger.totals(STUDY, 10) == Totals(21, 1, 321, last_s, answers=3, study_answers=2)
+    assert ledger.totals(STUDY, 11) == Totals(21, 320, 321, last_s, answers=3, study_answers=2)
+    assert ledger.totals(OTHER, 12) == Totals(300, 0, 321, last_s, answers=3, study_answers=1)
+
+
+def test_work_is_of_a_study_on_a_day(ledger: Ledger) -> None:
+    commit(ledger, charge(1, 1, day=10, weight=5))
+    commit(ledger, charge(2, 1, day=11, weight=60))
+    commit(ledger, charge(3, 1, day=11, weight=700, study=OTHER))
+    commit(ledger, charge(4, 1, day=11, weight=8_000))
+    found = {
+        (study, day): ledger.totals(study, day).work
+        for study in (STUDY, OTHER)
+        for day in (10, 11, 12)
+    }
+    assert found == {
+        (STUDY, 10): 5,
+        (STUDY, 11): 8_060,
+        (STUDY, 12): 0,
+        (OTHER, 10): 0,
+        (OTHER, 11): 700,
+        (OTHER, 12): 0,
+    }
+
+
+def test_the_answers_to_a_study_are_limited_in_number(ledger: Ledger) -> None:
+    two = AMPLE._replace(answers=2)
+    for request in (1, 2):
+        assert isinstance(commit(ledger, charge(request, 1, day=9 + request), two), bytes)
+    assert commit(ledger, charge(3, 1, day=20), two) is Overrun.STUDY_ANSWERS
+    assert commit(ledger, charge(4, 1, question=1, day=20), two) == b"y charged 0 spent 0"
+    assert commit(ledger, charge(5, 1, study=OTHER, day=20), two) == b"y charged 1 spent 1"
+    assert [entry.study_digest for entry in ledger.history()] == [STUDY, STUDY, OTHER]
+
+
+def test_the_work_of_a_study_is_limited_per_day(ledger: Ledger) -> None:
+    most = AMPLE._replace(work=100)
+    assert isinstance(commit(ledger, charge(1, 1, weight=60), most), bytes)
+    assert commit(ledger, charge(2, 1, weight=41), most) is Overrun.WORK
+    assert isinstance(commit(ledger, charge(3, 1, weight=40), most), bytes)
+    assert commit(ledger, charge(4, 1, weight=1), most) is Overrun.WORK
+    assert isinstance(commit(ledger, charge(5, 1, weight=100, study=OTHER), most), bytes)
+    assert isinstance(commit(ledger, charge(6, 1, weight=100, day=11), most), bytes)
+    assert commit(ledger, charge(7, 1, weight=101, day=12), most) is Overrun.WORK
+    assert len(list(ledger.history())) == 4
 
 
 def test_a_day_is_its_86_400_seconds_and_a_span_begins_at_its_own(ledger: Ledger) -> None:
@@ -227,12 +273,12 @@ def test_threads_cannot_both_spend_the_last_nano_nat(tmp_path: Path) -> None:
 
 def test_standing_is_all_that_bears_on_a_request(ledger: Ledger) -> None:
     commit(ledger, charge(1, 70, question=5))
-    seen = Totals(study=70, day=70, life=70, last_s=10 * DAY)
+    seen = Totals(70, 70, 70, last_s=10 * DAY, answers=1, study_answers=1)
     report = b"y charged 70 spent 70"
-    assert ledger.standing(name(1), name(5), STUDY, 10) == Standing(report, b"y", seen, 1)
-    assert ledger.standing(name(2), name(5), STUDY, 10) == Standing(None, b"y", seen, 1)
-    other = Totals(study=0, day=0, life=70, last_s=10 * DAY)
-    assert ledger.standing(name(2), name(6), OTHER, 11) == Standing(None, None, other, 1)
+    assert ledger.standing(name(1), name(5), STUDY, 10) == Standing(report, b"y", seen)
+    assert ledger.standing(name(2), name(5), STUDY, 10) == Standing(None, b"y", seen)
+    other = Totals(study=0, day=0, life=70, last_s=10 * DAY, answers=1)
+    assert ledger.standing(name(2), name(6), OTHER, 11) == Standing(None, None, other)
 
 
 def test_charged_answers_are_numbered_from_one(ledger: Ledger) -> None:
@@ -250,13 +296,12 @@ def test_charged_answers_are_numbered_from_one(ledger: Ledger) -> None:
 def test_reused_answers_create_no_row_and_do_not_count(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (memory_ledger, sqlite):
-        monkeypatch.setattr(module, "MAX_ANSWERS", 2)
+    monkeypatch.setattr(contract, "MAX_ANSWERS", 2)
     commit(ledger, charge(1, 70, question=5))
     for request in range(2, 9):
         assert commit(ledger, charge(request, 70, question=5)) == b"y charged 0 spent 0"
         assert ledger.stored(name(request)) is None
-    assert ledger.standing(name(9), name(9), STUDY, 10).answers == 1
+    assert ledger.totals(STUDY, 10).answers == 1
     assert commit(ledger, charge(9, 1)) == b"y charged 1 spent 71"
     assert commit(ledger, charge(10, 1)) is Overrun.ANSWERS
     assert commit(ledger, charge(11, 70, question=5)) == b"y charged 0 spent 0"

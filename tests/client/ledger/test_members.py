@@ -100,7 +100,9 @@ def test_a_single_device_s_file_from_before_members_keeps_its_charges(path: Path
             )
     old.close()
     ledger = LedgerFile.open(path).ledger()
-    assert ledger.totals(STUDY, 10) == Totals(90, 90, 90, 11 * SECONDS_PER_DAY - 1)
+    assert ledger.totals(STUDY, 10) == Totals(
+        90, 90, 90, 11 * SECONDS_PER_DAY - 1, answers=2, study_answers=2
+    )
     assert [entry.request_digest for entry in ledger.history()] == [name(1), name(3)]
     assert ledger.stored(name(3)) == b"report 3"
     assert ledger.commit(charge(4, 11), LIMITS, compose) is Overrun.LIFE

@@ -68,6 +68,8 @@ class Spending(RuleBasedStateMachine):
         window=st.none() | st.integers(0, 60),
         epoch=st.none() | st.integers(0, 40),
         days=st.integers(1, 3),
+        answers=st.integers(1, 8),
+        work=st.integers(1, 60),
     )
     def begin(
         self,
@@ -77,12 +79,15 @@ class Spending(RuleBasedStateMachine):
         window: int | None,
         epoch: int | None,
         days: int,
+        answers: int,
+        work: int,
     ) -> None:
-        self.limits = Limits(study, day, life)
+        self.limits = Limits(study, day, life, answers=answers, work=work)
         self.window, self.epoch, self.days = window, epoch, days
         self.reports: dict[bytes, bytes] = {}
         self.frozen: dict[bytes, bytes] = {}
         self.entries: list[tuple[bytes, int, int]] = []  # study, day, nano-nats
+        self.work: list[tuple[bytes, int, int]] = []  # study, day, weight
         self.ledger = self.make()
 
     @rule(
@@ -92,13 +97,20 @@ class Spending(RuleBasedStateMachine):
         day=st.integers(0, 3),
         nano_nats=st.integers(1, 25),
         symbol=st.binary(min_size=1, max_size=2),
+        weight=st.integers(0, 40),
     )
     def answer(
-        self, request: int, study: bytes, question: int, day: int, nano_nats: int, symbol: bytes
+        self,
+        request: int,
+        study: bytes,
+        question: int,
+        day: int,
+        nano_nats: int,
+        symbol: bytes,
+        weight: int,
     ) -> None:
-        charge = Charge(
-            name(b"r", request), study, name(b"q", question), day * DAY, nano_nats, symbol
-        )
+        asked, at_s = (name(b"r", request), study, name(b"q", question)), day * DAY
+        charge = Charge(*asked, at_s, nano_nats, symbol, weight=weight)
         limits = self.limits_on(day)
         standing = self.ledger.standing(charge.request_digest, charge.question, study, day, limits)
         assert standing.totals.window == self.in_window(day)
@@ -111,7 +123,7 @@ class Spending(RuleBasedStateMachine):
             assert outcome == self.compose(self.frozen[charge.question], 0, 0, 0)
             return
         if isinstance(outcome, Overrun):
-            assert self.would_pass(study, day, nano_nats) is outcome
+            assert self.would_pass(study, day, nano_nats, weight) is outcome
             return
         spent = self.total(study=study) if self.epoch is None else self.in_epoch(study, day)
         spent += nano_nats
@@ -119,6 +131,7 @@ class Spending(RuleBasedStateMachine):
         self.reports[charge.request_digest] = outcome
         self.frozen[charge.question] = symbol
         self.entries.append((study, day, nano_nats))
+        self.work.append((study, day, weight))
 
     @rule(request=SMALL)
     def look(self, request: int) -> None:
@@ -127,7 +140,7 @@ class Spending(RuleBasedStateMachine):
 
     @invariant()
     def no_limit_is_passed_and_nothing_is_forgotten(self) -> None:
-        history = [(e.study_digest, e.day, e.nano_nats) for e in self.ledger.history()]
+        history = [(e.study_digest, e.at_s // DAY, e.nano_nats) for e in self.ledger.history()]
         assert history == self.entries
         for study in STUDIES:
             for day in range(4):
@@ -135,6 +148,10 @@ class Spending(RuleBasedStateMachine):
                 assert totals.study == self.total(study=study) <= self.limits.study
                 assert totals.day == self.total(day=day) <= self.limits.day
                 assert totals.life == self.total() <= self.limits.life
+                answers = [of for of, _, _ in self.entries if of == study]
+                assert totals.study_answers == len(answers) <= self.limits.answers
+                assert totals.answers == len(self.entries)
+                assert totals.work == self.worked(study, day) <= self.limits.work
                 assert totals.last_s == DAY * max((entry[1] for entry in self.entries), default=0)
 
     def limits_on(self, day: int) -> Limits:
@@ -162,7 +179,10 @@ class Spending(RuleBasedStateMachine):
             cost for of, on, cost in self.entries if study in (None, of) and day in (None, on)
         )
 
-    def would_pass(self, study: bytes, day: int, cost: int) -> Overrun | None:
+    def worked(self, study: bytes, day: int) -> int:
+        return sum(weight for of, on, weight in self.work if (of, on) == (study, day))
+
+    def would_pass(self, study: bytes, day: int, cost: int, weight: int) -> Overrun | None:
         if self.total() + cost > self.limits.life:
             return Overrun.LIFE
         if self.window is not None and self.in_window(day) + cost > self.window:
@@ -171,8 +191,11 @@ class Spending(RuleBasedStateMachine):
             return Overrun.DAY
         if self.total(study=study) + cost > self.limits.study:
             return Overrun.STUDY
-        past = self.epoch is not None and self.in_epoch(study, day) + cost > self.epoch
-        return Overrun.EPOCH if past else None
+        if self.epoch is not None and self.in_epoch(study, day) + cost > self.epoch:
+            return Overrun.EPOCH
+        if len([of for of, _, _ in self.entries if of == study]) >= self.limits.answers:
+            return Overrun.STUDY_ANSWERS
+        return Overrun.WORK if self.worked(study, day) + weight > self.limits.work else None
 
 
 class DurableSpending(Spending):

@@ -146,7 +146,7 @@ class TestRows:
         ledger = file.ledger()
         found = [ledger.totals(STUDY, day + step).day for step in (-2, -1, 0, 1)]
         assert found == [0, 5, 10, 0]
-        assert [entry.day for entry in ledger.history()] == [day - 1, day, day]
+        assert [entry.at_s // SECONDS_PER_DAY for entry in ledger.history()] == [day - 1, day, day]
 
 
 class TestPayloads:

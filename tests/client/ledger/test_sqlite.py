@@ -50,7 +50,7 @@ def test_everything_survives_a_restart(path: Path, ledger: SqliteLedger) -> None
     ledger.close()
     again = LedgerFile.open(path).ledger()
     assert again.stored((1).to_bytes(32, "big")) == report
-    assert again.totals(STUDY, 10) == Totals(5, 5, 5, 10 * DAY)
+    assert again.totals(STUDY, 10) == Totals(5, 5, 5, 10 * DAY, answers=1, study_answers=1)
     assert list(again.history()) == history
     assert spend(again, 1) == report
     again.close()

@@ -384,9 +384,34 @@ def _least_losses() -> Iterator[Script]:
     )
 
 
+def _answers() -> Iterator[Script]:
+    two = study(10, most_answers=2)
+    a, b, c = request(two), request(two, NOT), request(two, AGED)
+    yield (
+        Script("a study has as many charged answers as it signs")
+        .introduce(two)
+        .introduce(S0)
+        .ask(T, (a, "charged"), (b, "charged"), (c, "OVER_STUDY_BUDGET"))
+        .ask(T + DAY, (c, "OVER_STUDY_BUDGET"), (request(two, round=1), "reused"), (b, "resent"))
+        .ask(T + DAY, (request(S0, AGED), "charged"), (c, "reused"))
+        .restart()
+        .introduce(two)
+        .ask(T + DAY, (request(two, epsilon=HALF), "OVER_STUDY_BUDGET"))
+        .sequence(3)
+    )
+    yield (
+        Script("answers to another study do not count")
+        .introduce(two)
+        .introduce(S0)
+        .ask(T, (request(), "charged"), (request(query=NOT), "charged"))
+        .ask(T, (c, "charged"), (request(two, epsilon=HALF), "charged"))
+        .ask(T, (request(two, NOT, epsilon=HALF), "OVER_STUDY_BUDGET"))
+    )
+
+
 def scripts() -> Iterator[Script]:
     """Yield every script that is written by hand."""
-    for part in (_reuse, _budgets, _time, _restarts, _refusals, _values, _least_losses):
+    for part in (_reuse, _budgets, _time, _restarts, _refusals, _values, _least_losses, _answers):
         yield from part()
 
 

@@ -21,6 +21,7 @@ from tests.conformance.verifier.wire import SIGNED_STUDY, Malformed, Message, de
 
 DAY_S, HOUR_S, SLACK_S = 86_400, 3_600, 60
 LEAST_LOSS = 1_000_000  # nano-nats
+DEFAULT_ANSWERS = 4_096  # of a study that signs no number
 MAX_ANSWERS, MAX_REFUSALS, MAX_STUDIES = 1 << 16, 256, 256
 Outcome = tuple[str, bytes | None]
 """A word (charged, resent, reused, silent, or a reason) and the report, if one leaves."""
@@ -50,6 +51,10 @@ class Ledger:
     def study(self, digest: bytes) -> int:
         """Charges of one study."""
         return sum(nano for study, _, nano in self.charges if study == digest)
+
+    def answers(self, digest: bytes) -> int:
+        """Number of charged answers of one study."""
+        return sum(study == digest for study, _, _ in self.charges)
 
 
 @dataclass(frozen=True)
@@ -165,14 +170,18 @@ class Device:
     def _over(self, request: Request, day: int) -> str:
         """The widest limit that the charge would pass."""
         ledger, policy, nano = self.ledger, self.policy, request.randomizer.nano_nats
-        promised: int = self.studies[request.study][0]["budget_nano_nats"]
+        study = self.studies[request.study][0]
+        promised: int = study["budget_nano_nats"]
+        most_answers: int = study["most_answers"] or DEFAULT_ANSWERS
         most_a_day = policy.life if policy.day is None else policy.day
         most_a_study = min(policy.life if policy.study is None else policy.study, promised)
         if len(ledger.charges) >= MAX_ANSWERS or ledger.life() + nano > policy.life:
             return "OVER_LIFE_BUDGET"
         if ledger.day(day) + nano > most_a_day:
             return "OVER_DAY_BUDGET"
-        return "OVER_STUDY_BUDGET" if ledger.study(request.study) + nano > most_a_study else ""
+        if ledger.study(request.study) + nano > most_a_study:
+            return "OVER_STUDY_BUDGET"
+        return "OVER_STUDY_BUDGET" if ledger.answers(request.study) >= most_answers else ""
 
     def _charge(self, request: Request, time_s: int, coins: list[int]) -> bytes:
         values = request.query.evaluate(self.record, request.schema)

@@ -133,6 +133,7 @@ STUDY: Table = {
     10: ("fields", "string", "many"),
     11: ("distribution", "string", "one"),
     12: ("repeat", REPEAT, "one"),
+    13: ("most_answers", "uint32", "one"),
 }
 SIGNED_STUDY: Table = {
     1: ("study", "bytes", "one"),

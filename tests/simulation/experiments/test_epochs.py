@@ -66,7 +66,7 @@ def test_every_epoch_is_answered_anew_and_charged(series: EpochSeries) -> None:
     assert all(epoch.outcome.reconciled for epoch in series.epochs)
     for ledger in series.ledgers.values():
         entries = list(ledger.history())
-        assert [entry.day for entry in entries] == [epoch.day for epoch in series.epochs]
+        assert [entry.at_s // 86_400 for entry in entries] == [epoch.day for epoch in series.epochs]
         assert len({entry.nano_nats for entry in entries}) == 1
         assert EPOCHS * NAT * 0.99 < sum(entry.nano_nats for entry in entries) <= EPOCHS * NAT
     assert series.max_spent <= EPOCHS * NAT

@@ -174,6 +174,28 @@ def test_what_every_owner_refuses(changes: dict[str, object], reason: Reason) ->
     assert dict(tally.refusals) == {reason: 3}
 
 
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"study_answers": 1}, Reason.OVER_STUDY_BUDGET),
+        ({"study_work": 30}, Reason.OVER_DAY_BUDGET),
+    ],
+)
+def test_answers_and_work_that_every_owner_limits_per_study(
+    changes: dict[str, int], reason: Reason
+) -> None:
+    """Question 0 has a weight of 6, and 16 of a draw: there is no room for another one."""
+    pair = Pair(replace(OWNER, **changes))  # type: ignore[arg-type]  # two of its fields
+    everyone, refusals = tuple(range(USERS)), []
+    for number, (study, question) in enumerate([(0, 0), (0, 4), (1, 4), (1, 0)]):
+        round_ = round_of(number, Ask(study, question, everyone))
+        one, other = pair.asked(round_)
+        assert one == other
+        (tally,) = pair.fleets[1].ask(round_, Accounts(USERS, 10**12))
+        refusals.append(dict(tally.refusals))
+    assert refusals == [{}, {reason: USERS}, {}, {}]
+
+
 def test_an_expired_study() -> None:
     study = Study(mean(SCHEMA.age), SCHEMA, epsilon=2)
     signed = study.sign(KEY, nonce=bytes(16), expires_unix_s=NOW_S)

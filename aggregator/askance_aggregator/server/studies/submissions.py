@@ -14,7 +14,11 @@ from askance_aggregator.store import Store, TaggedPopulation
 from askance_aggregator.studies.keep import keep_of
 from askance_aggregator.studies.population import check_population
 from askance_aggregator.studies.schedule import start_of
-from askance_aggregator.studies.submitted import SubmissionRefused, learner_of
+from askance_aggregator.studies.submitted import (
+    SubmissionRefused,
+    learner_of,
+    surplus_of_answers,
+)
 from askance_client.accounting import format_nats
 from askance_client.codec import decode_study, digest_of, verify_study
 from askance_client.errors import AskanceError, InvalidParameter
@@ -192,6 +196,9 @@ def check_workable(submission: Submission, population: int) -> StudyPlan:
             f"fields: expected all that {terms.learner} asks about, got none named"
             f" {', '.join(sorted(missing))}",
         )
+    for round_ in planned.rounds:
+        if surplus := surplus_of_answers(terms, round_):
+            raise SubmissionRefused("plan-refused", surplus)
     if not planned.feasible:
         reason = planned.reason or "the plan is not feasible"
         if tagged is not None:

@@ -68,7 +68,10 @@ def states(deployment: Deployment, digest: bytes) -> list[tuple[int, str, str]]:
 def charges(deployment: Deployment) -> list[list[int]]:
     """Return the days, from the first week's first, on which each device was charged."""
     return [
-        [entry.day - 7 * FIRST for entry in deployment.disk.ledger(phone.ordinal).history()]
+        [
+            entry.at_s // 86_400 - 7 * FIRST
+            for entry in deployment.disk.ledger(phone.ordinal).history()
+        ]
         for phone in deployment.phones
     ]
 

@@ -79,6 +79,11 @@ REFUSED: dict[str, tuple[Callable[[], SignedStudy], str, str]] = {
         "plan-refused",
         "least_answers: expected at most 6, the number of users, got 7",
     ),
+    "one that asks a user in more epochs than answers are signed": (
+        lambda: study(repeat=Repeat(7, 3, NOW_S // WEEK_S), most_answers=2),
+        "plan-refused",
+        "most_answers: expected 3 or more, for 1 answers of a user in each of 3 epochs, got 2",
+    ),
     "one whose rounds close before a device can answer": (
         lambda: study(conduct=Conduct(round_deadline_s=LEAST_DEADLINE_S - 1)),
         "plan-refused",

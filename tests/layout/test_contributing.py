@@ -34,7 +34,9 @@ def recipes() -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "SECURITY.md"])
+@pytest.mark.parametrize(
+    "document", ["README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/architecture.md"]
+)
 def test_every_path_that_is_named_exists(document: str) -> None:
     paths = named_paths(document)
     assert len(paths) > 3
@@ -42,14 +44,25 @@ def test_every_path_that_is_named_exists(document: str) -> None:
 
 
 def test_a_query_travels_in_ten_steps_that_name_their_files() -> None:
-    section = text_of("CONTRIBUTING.md").partition("## Path of a query")[2].partition("\n## ")[0]
+    section = (
+        text_of("docs/architecture.md").partition("## Path of a query")[2].partition("\n## ")[0]
+    )
     steps = re.split(r"^(\d+)\. ", section, flags=re.MULTILINE)[1:]
     assert steps[::2] == [str(number) for number in range(1, 11)]
     assert all(_PATH.search(step) for step in steps[1::2])
 
 
+def test_every_decision_is_listed_once_under_its_title() -> None:
+    rows = re.findall(r"^\| (\d+) \| \[(.+)\]\(adr/(.+)\) \|", text_of("docs/decisions.md"), re.M)
+    pages = sorted((ROOT / "docs" / "adr").glob("*.md"))
+    titles = [page.read_text(encoding="utf-8").partition("\n")[0] for page in pages]
+    assert sorted((f"# {n}. {title}", name) for n, title, name in rows) == sorted(
+        (title, page.name) for title, page in zip(titles, pages, strict=True)
+    )
+
+
 def test_every_package_is_on_the_map() -> None:
-    text = text_of("CONTRIBUTING.md").partition("## Path of a query")[0]
+    text = text_of("CONTRIBUTING.md").partition("## Commands")[0]
     for package in ("protos", "client", "aggregator", "simulation", "papers"):
         assert f"`askance_{package}`" in text
 

@@ -17,10 +17,11 @@ def text_of(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def named_paths(document: str) -> list[str]:
-    text = text_of(document)
-    found = [*_PATH.findall(text), *_LINK.findall(text)]
-    return [path for path in found if "NAME" not in path]  # a placeholder of a guide
+def named_paths(document: str) -> list[Path]:
+    """Return the paths in code, from the root, and the links, from the document's folder."""
+    text, folder = text_of(document), (ROOT / document).parent
+    found = [ROOT / path for path in _PATH.findall(text) if "NAME" not in path]  # of a guide
+    return [*found, *(folder / path for path in _LINK.findall(text) if "NAME" not in path)]
 
 
 def recipes() -> dict[str, list[str]]:
@@ -40,7 +41,7 @@ def recipes() -> dict[str, list[str]]:
 def test_every_path_that_is_named_exists(document: str) -> None:
     paths = named_paths(document)
     assert len(paths) > 3
-    assert [path for path in paths if not (ROOT / path).exists()] == []
+    assert [path for path in paths if not path.exists()] == []
 
 
 def test_a_query_travels_in_ten_steps_that_name_their_files() -> None:

@@ -18,7 +18,7 @@ Sleep = Callable[[float], Awaitable[None]]
 class StudyWatches:
     """Statuses of the studies that are watched; used in one event loop.
 
-    Whoever watches sleeps until the study changes: further watchers of a study cost no look at it.
+    A watcher sleeps until the study changes: further watchers of a study cost no look at it.
 
     Args:
       sleep: waits for a number of seconds between two looks at a study.

@@ -2,7 +2,7 @@
 
 `planted/device.toml` and `planted/service.toml` list defects of meaning: each breaks a promise that
 the documents make, as a careful programmer could. The mutants of `mutate.py` are chosen by syntax
-instead. A defect is killed if a test fails, and survives if all of its tests pass.
+instead. A defect is killed if a test fails that passes without it, and survives if all of its tests pass.
 
 Exit code 1: a defect survives that is not listed as equivalent, one that is listed so is killed,
 the text that it replaces does not occur once, or the tests do not run with it.
@@ -24,7 +24,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -171,10 +171,15 @@ def plant_and_test(defect: PlantedDefect, root: Path) -> Outcome:
     if code == _PASSED:
         verdict = Verdict.EQUIVALENT if defect.equivalent else Verdict.SURVIVED
         return Outcome(defect, verdict, defect.equivalent, seconds)
-    failed = [line for line in output.splitlines() if line.startswith("FAILED ")]
-    if code == _FAILED and (failed or not output):
-        return Outcome(defect, Verdict.KILLED, failed[0][7:] if failed else "hung", seconds)
-    return Outcome(defect, Verdict.BROKEN, output[-2_000:], seconds)
+    if code == _FAILED and not output:
+        return Outcome(defect, Verdict.KILLED, "the tests hang", seconds)
+    failed = [line[7:].partition(" - ")[0] for line in output.splitlines() if line[:7] == "FAILED "]
+    detail = output[-2_000:]
+    if code == _FAILED and failed and "NameError: " not in output:
+        again, detail = _run_tests(failed[:1], root)
+        if again != _FAILED:
+            return Outcome(defect, Verdict.KILLED, failed[0], seconds)
+    return Outcome(defect, Verdict.BROKEN, detail, seconds)
 
 
 def _write(path: Path, source: str) -> None:
@@ -205,25 +210,20 @@ def _run_tests(tests: Sequence[str], root: Path) -> tuple[int, str]:
 
 
 def try_defects(defects: Sequence[PlantedDefect], jobs: int) -> Iterator[Outcome]:
-    """Try defects in copies of the tree, one per job; yield the outcomes as they come."""
-    waiting: SimpleQueue[Outcome] = SimpleQueue()
-    parts = [defects[start::jobs] for start in range(jobs)]
+    """Try defects in copies of the tree, one per job; yield the outcomes in order."""
+    trees: SimpleQueue[Path] = SimpleQueue()
 
-    def work(part: Sequence[PlantedDefect]) -> None:
-        with copied_tree() as root:
-            for defect in part:
-                waiting.put(plant_and_test(defect, root))
+    def work(defect: PlantedDefect) -> Outcome:
+        root = trees.get()
+        try:
+            return plant_and_test(defect, root)
+        finally:
+            trees.put(root)
 
-    with ThreadPoolExecutor(jobs) as pool:
-        works = [pool.submit(work, part) for part in parts]
-        for _ in defects:
-            while waiting.empty() and any(not one.done() for one in works):
-                time.sleep(0.2)
-            if waiting.empty():
-                break
-            yield waiting.get()
-        for one in works:
-            one.result()
+    with ExitStack() as copies, ThreadPoolExecutor(jobs) as pool:
+        for _ in range(jobs):
+            trees.put(copies.enter_context(copied_tree()))
+        yield from pool.map(work, defects)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

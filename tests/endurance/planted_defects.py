@@ -2,7 +2,8 @@
 
 `planted/device.toml` and `planted/service.toml` list defects of meaning: each breaks a promise that
 the documents make, as a careful programmer could. The mutants of `mutate.py` are chosen by syntax
-instead. A defect is killed if a test fails that passes without it, and survives if all of its tests pass.
+instead. A defect is killed if a test fails that passes without it, and survives if all of its tests
+pass.
 
 Exit code 1: a defect survives that is not listed as equivalent, one that is listed so is killed,
 the text that it replaces does not occur once, or the tests do not run with it.

@@ -319,6 +319,14 @@ ALERTS = (
         "{{ $labels.instance }} has {{ $value | humanizePercentage }} of its descriptors open",
         "raise the limit on open files, or lower connections in [limits]",
     ),
+    Alert(
+        "AskanceMemoryShort",
+        "process_resident_memory_bytes / on (instance) askance_memory_limit_bytes > 0.7",
+        10,
+        "warning",
+        "{{ $labels.instance }} uses {{ $value | humanizePercentage }} of its memory",
+        "read Memory that grows (docs/operating.md); lower connections, or restart it",
+    ),
 )
 
 

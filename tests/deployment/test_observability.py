@@ -262,6 +262,10 @@ FIRING: dict[str, dict[str, str]] = {
         'process_max_fds{instance="a"}': "1000x200",
         'askance_devices{instance="a"}': "0x200",
     },
+    "AskanceMemoryShort": {
+        'process_resident_memory_bytes{instance="a"}': "800x200",
+        'askance_memory_limit_bytes{instance="a"}': "1000x200",
+    },
 }
 """Series a minute apart (`promtool test rules`) with which an alert fires, and it alone."""
 
@@ -281,6 +285,8 @@ CALM = {
     'askance_peers_refused_total{instance="a", reason="too-many-streams"}': "0+60x200",
     'process_open_fds{instance="a"}': "100x200",
     'process_max_fds{instance="a"}': "1000x200",
+    'process_resident_memory_bytes{instance="a"}': "600x200",
+    'askance_memory_limit_bytes{instance="a"}': "1000x200",
 }
 
 

@@ -25,6 +25,7 @@ from askance_aggregator.server.devices.certification import (
     IssuedCertificate,
 )
 from askance_aggregator.server.devices.commits import ReportGroupCommit
+from askance_aggregator.server.devices.connection_guard import ConnectionLimits
 from askance_aggregator.server.devices.fleet import ServiceFleet
 from askance_aggregator.server.devices.hub import (
     Hub,
@@ -50,6 +51,7 @@ __all__ = [
     "BadSigningRequest",
     "CertificateIssuer",
     "CertifiedListener",
+    "ConnectionLimits",
     "EnrolmentVerifier",
     "Hub",
     "IssuedCertificate",

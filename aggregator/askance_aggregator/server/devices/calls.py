@@ -54,6 +54,10 @@ class Context(Protocol):
         """End the call with this status."""
         ...
 
+    def code(self) -> grpc.StatusCode:
+        """Return the status that was set."""
+        ...
+
     def set_code(self, code: grpc.StatusCode) -> None:
         """Set the status with which the call will end."""
         ...

@@ -21,6 +21,7 @@ from askance_aggregator.server.devices.certification import (
     CertificateIssuer,
     Certification,
 )
+from askance_aggregator.server.devices.connection_guard import ConnectionGuard
 from askance_aggregator.server.devices.fleet import ServiceFleet
 from askance_aggregator.server.devices.hub import Hub
 from askance_aggregator.server.devices.observer import SILENT, Observer
@@ -195,6 +196,12 @@ class AggregatorServer:
     ) -> None:
         self.stop()
 
+    def _guard(self) -> ConnectionGuard | None:
+        limits, observer = self._settings.guard, self._parts.observer
+        if limits is None:
+            return None
+        return ConnectionGuard(limits, lambda reason: observer.peer_refused(f"guard-{reason}"))
+
     def _proofs(self, executor: Executor, standings: Standings) -> CallerProofs:
         listener = self._parts.certified
         if listener is None:
@@ -240,6 +247,7 @@ class AggregatorServer:
                 self._store, executor, parts.observer, clock=parts.clock, sleep=parts.sleep
             )
             peers = self._peers = Peers(self._settings.unproven)
+            guard = self._guard()
             standings = Standings(self._store, executor, parts.now_s)
             await standings.load()
             admission = Admission(self._store, executor, peers, standings)
@@ -251,6 +259,7 @@ class AggregatorServer:
                 parts.observer,
                 parts.enrolment,
                 self._proofs(executor, standings),
+                guard,
             )
             server = aio.server(options=self._settings.server_options())
             certified = await self._certified(servicer)
@@ -264,6 +273,8 @@ class AggregatorServer:
                 add(server, self.fleet)
             self._address = (self.host, _bind(server, self.address, parts.credentials))
             await server.start()
+            if guard is not None:
+                guard.watch(self._certified_port or self.port)
             self._started.set_result(None)
             beside = [
                 asyncio.ensure_future(_measure_lag(parts.observer)),
@@ -272,6 +283,8 @@ class AggregatorServer:
             await self._stopping.wait()
             for task in beside:
                 task.cancel()
+            if guard is not None:
+                await self._loop.run_in_executor(executor, guard.stop)
             # Together: while what has arrived is committed, no new call is taken.
             servers = [one for one in (server, certified) if one is not None]
             grace_s = self._settings.stop_grace_s

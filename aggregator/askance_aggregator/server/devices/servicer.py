@@ -31,6 +31,7 @@ from askance_aggregator.server.devices.certification import (
     CallerProofs,
     Proof,
 )
+from askance_aggregator.server.devices.connection_guard import ConnectionGuard, guarded
 from askance_aggregator.server.devices.connections import Ack, Connection, next_message
 from askance_aggregator.server.devices.credentials import (
     accepted_metadata,
@@ -74,6 +75,7 @@ class DevicesServicer:
       observer: is called at every event.
       enrolment: verifies enrolment tokens; None: no enrolment over the network.
       proofs: of callers, beside their tokens.
+      guard: of the listener of devices with certificates; None: none.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class DevicesServicer:
         observer: Observer = SILENT,
         enrolment: EnrolmentVerifier | None = None,
         proofs: CallerProofs = TOKENS_ALONE,
+        guard: ConnectionGuard | None = None,
     ) -> None:
         self._hub = hub
         self._observer = observer
@@ -92,6 +95,7 @@ class DevicesServicer:
         self._admission = admission
         self._standings = admission.standings
         self._proofs = proofs
+        self._guard = guard
         self._certificates_port = 0
         self._settings = settings
         self._jitter = jitter
@@ -136,9 +140,18 @@ class DevicesServicer:
             **more,
         }
         handler: grpc.GenericRpcHandler = grpc.method_handlers_generic_handler(
-            SERVICE, {name: served(method, self.refused) for name, method in methods.items()}
+            SERVICE,
+            {name: served(self._guarded(method), self.refused) for name, method in methods.items()},
         )
         return handler
+
+    def _guarded(self, method: Method) -> Method:
+        return method if self._guard is None else guarded(method, self._guard)
+
+    def _note(self, context: Context, holder: Hashable) -> None:
+        """Note that a call's caller is proven."""
+        if self._guard is not None:
+            self._guard.prove(context.peer(), holder)
 
     async def enrol(self, context: Context) -> None:
         """Serve Enrol: devices become known."""
@@ -206,6 +219,7 @@ class DevicesServicer:
         caller = await self._admission.relay_caller(credentials, context.peer())
         holder = CertificateHolder(caller.gateway, caller.ordinal)
         prove = await self._proofs.prove_holder(context, holder)
+        self._note(context, caller)
         with self._stream(caller):
             await context.send_initial_metadata(_accepted(context))
             await self._relay.serve(caller, context, prove)
@@ -249,6 +263,7 @@ class DevicesServicer:
         credentials = read_credentials(context.invocation_metadata())
         ordinal = await self._admission.ordinal(credentials, context.peer())
         prove = await self._proofs.prove_device(context, ordinal, credentials.device_id)
+        self._note(context, ordinal)
         return ordinal, prove
 
     async def _answer(self, ordinal: int, message: CheckIn) -> bytes:

@@ -1,9 +1,19 @@
-"""Memory that freed messages leave with the process: one arena for all threads."""
+"""Memory of the process: its limit, the connections that fit, and one arena for all threads."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+CONNECTION_BYTES = 85_000
+"""Of a connection with certificates, measured with 10,000; one in its handshake has 43,000."""
+_CONNECTIONS_SHARE = 2  # connections may take one part in so many of the memory
+# Of the process's own group, as containers and systemd units see it, and of older systems.
+_GROUPS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 _ARENA_MAX = -8  # M_ARENA_MAX of glibc's <malloc.h>
 _ARENAS = 1
@@ -27,3 +37,17 @@ def share_one_arena() -> bool:
     except (AttributeError, OSError):
         return False
     return bool(mallopt(_ARENA_MAX, _ARENAS))
+
+
+def memory_limit_bytes(groups: Sequence[Path] = _GROUPS) -> int:
+    """Return the memory that the process may use: its control group's, or the machine's."""
+    limit = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for path in groups:
+        with suppress(OSError, ValueError):  # there is none, or it is "max"
+            limit = min(limit, int(path.read_text(encoding="ascii")))
+    return limit
+
+
+def connections_within(limit_bytes: int) -> int:
+    """Return how many connections half of this memory holds, 16 or more."""
+    return max(16, limit_bytes // _CONNECTIONS_SHARE // CONNECTION_BYTES)

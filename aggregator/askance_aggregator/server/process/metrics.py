@@ -123,6 +123,11 @@ class PrometheusObserver(Observer):
         devices = _gauge(self._registry, "askance_devices", "Devices enrolled.")
         devices.set_function(_last_known(count))
 
+    def memory_limit(self, size_bytes: int) -> None:
+        """Show the memory that the process may use."""
+        what = "Bytes that the process may use: its control group's, or the machine's."
+        _gauge(self._registry, "askance_memory_limit_bytes", what).set(size_bytes)
+
     def store_size(self, size_bytes: Callable[[], int]) -> None:
         """Show the store's size, read each time the page is."""
         size = _gauge(self._registry, "askance_store_bytes", "Bytes of the store on its disk.")

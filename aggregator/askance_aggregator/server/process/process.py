@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import FrameType
 from typing import Any
@@ -26,6 +26,7 @@ from askance_aggregator.server.callers import AuditRecorder, Callers, Gate
 from askance_aggregator.server.devices import (
     AggregatorServer,
     CertifiedListener,
+    ConnectionLimits,
     PeerLimits,
     ServerParts,
     ServiceFleet,
@@ -41,7 +42,11 @@ from askance_aggregator.server.process.files import NotOperable
 from askance_aggregator.server.process.health import Health
 from askance_aggregator.server.process.instruments import instruments
 from askance_aggregator.server.process.logs import logger
-from askance_aggregator.server.process.memory import share_one_arena
+from askance_aggregator.server.process.memory import (
+    connections_within,
+    memory_limit_bytes,
+    share_one_arena,
+)
 from askance_aggregator.server.process.metrics import MetricsPage, PrometheusObserver
 from askance_aggregator.server.process.reloading import (
     CurrentEnrolment,
@@ -134,6 +139,7 @@ def serve(
         store = _open_store(configuration, failures, held)
         held.enter_context(sending)  # ends before the store, which its metrics read
         _show_store(store, observer)
+        observer.memory_limit(memory_limit_bytes())
         _show_certificate(tls, observer, now_s)
         page = _metrics_page(configuration, registry, health, held)
         executor = held.enter_context(ThreadPoolExecutor(_ANALYSTS_THREADS, "askance-analysts"))
@@ -360,11 +366,15 @@ def _certified(
 
 
 def _allow_connections(connections: int) -> int:
-    """Ask the system for a descriptor per connection; log where it gives fewer.
+    """Ask the system for a descriptor per connection; log where it, or memory, gives fewer.
 
     Returns:
       How many connections can be held, so that descriptors are left for the store.
     """
+    within = connections_within(memory_limit_bytes())
+    if within < connections:
+        _LOG.warning("memory for fewer connections", configured=connections, held=within)
+        connections = within
     wanted = connections + OTHER_DESCRIPTORS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
@@ -411,11 +421,15 @@ def _start(
     configuration: Configuration, connections: int, store: Store, parts: ServerParts
 ) -> AggregatorServer:
     """Start the devices' service at the address of the configuration."""
+    settings = _settings(configuration.limits, connections)
+    if parts.certified is not None:
+        trusted = configuration.limits.trusted_proxies
+        settings = replace(settings, guard=ConnectionLimits(trusted=trusted))
     return AggregatorServer.start(
         store,
         host=configuration.listen.bare_host,
         port=configuration.listen.port,
-        settings=_settings(configuration.limits, connections),
+        settings=settings,
         parts=parts,
     )
 

@@ -84,7 +84,7 @@ open_studies = 64 # at one time
 streams = 50000   # open at one time; a gateway has one for all its devices
 members = 1000000 # devices connected at one time, those of gateways included
 check_ins = 1000  # check-ins at work at one time; as many again may wait
-connections = 60000 # at one time; fewer where the system gives fewer descriptors
+connections = 60000 # at one time; fewer where the system has fewer descriptors or less memory
 # Calls of callers that have not proved an identity, at one time: in all, and per IPv4 address or
 # IPv6 network of 64 bits. Addresses of proxies, which stand for many callers, are exempt from the
 # second limit.

@@ -1,0 +1,276 @@
+"""Guard of the devices' listener: what a valid certificate may send below the calls."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from ipaddress import ip_address, ip_network
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from grpc import aio
+
+from askance_aggregator.server.devices import AggregatorServer, ConnectionLimits, Settings
+from askance_aggregator.server.devices.connection_guard import ConnectionGuard
+from askance_aggregator.server.devices.kernel_sockets import KernelConnection, KernelSockets
+from askance_aggregator.server.outer.addresses import Network
+from askance_aggregator.store import MemoryStore
+from askance_aggregator.store.register import DeviceSelection
+from askance_client.errors import InvalidParameter
+from askance_client.service import SERVICE, channel_options
+
+if TYPE_CHECKING:
+    from tests.aggregator.server.devices.conftest import World
+
+Run = Callable[[Any], Any]
+LIMITS = ConnectionLimits(
+    free_bytes=1_000_000,
+    unproven_bytes=10_000,
+    bytes_per_s=100,
+    ban_s=60,
+    holder_connections=2,
+    address_connections=3,
+    trusted=frozenset({ip_network("192.0.2.0/24")}),
+)
+
+
+@dataclass
+class Kernel:
+    """Connections as a test states them."""
+
+    open: list[KernelConnection] = field(default_factory=list)
+    ended: list[int] = field(default_factory=list)
+    banned: set[Network] = field(default_factory=set)
+
+    def connections(self) -> list[KernelConnection]:
+        return list(self.open)
+
+    def end(self, inodes: Collection[int]) -> None:
+        self.ended += sorted(inodes)
+        self.open = [one for one in self.open if one.inode not in inodes]
+
+    def ban(self, networks: Collection[Network]) -> None:
+        self.banned = set(networks)
+
+    def has(self, inode: int, received: int, address: str = "198.51.100.7") -> None:
+        """Let a connection have received so many bytes; its port is 1000 + its inode."""
+        self.open = [one for one in self.open if one.inode != inode]
+        self.open.append(KernelConnection(ip_address(address), 1_000 + inode, inode, received))
+
+
+def peer(inode: int, address: str = "198.51.100.7") -> str:
+    return f"ipv4:{address}:{1_000 + inode}"
+
+
+class Watched:
+    """A guard, a clock and a kernel."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.reasons: list[str] = []
+        self.kernel = Kernel()
+        self.guard = ConnectionGuard(LIMITS, self.reasons.append, lambda: self.now_s)
+
+    def look(self, at_s: float) -> list[int]:
+        self.now_s = at_s
+        self.kernel.ended.clear()
+        self.guard.look(self.kernel)
+        return list(self.kernel.ended)
+
+
+@pytest.fixture
+def watched() -> Watched:
+    return Watched()
+
+
+def test_a_connection_without_a_proven_caller_sends_little(watched: Watched) -> None:
+    watched.kernel.has(1, 10_000)
+    assert watched.look(0) == []
+    watched.kernel.has(1, 10_999)
+    assert watched.look(10) == []  # 100 bytes per second
+    watched.kernel.has(1, 11_101)
+    assert watched.look(11) == [1]
+    assert watched.reasons == ["flood"]
+    assert watched.kernel.banned == {ip_network("198.51.100.7/32")}
+
+
+def test_a_proven_caller_sends_more_and_messages_are_credited(watched: Watched) -> None:
+    watched.kernel.has(1, 900_000)
+    watched.guard.prove(peer(1), 5)
+    assert watched.look(0) == []
+    watched.kernel.has(1, 9_000_000)
+    watched.guard.credit(peer(1), 4_500_000)
+    assert watched.look(1) == []
+    watched.kernel.has(1, 11_000_000)
+    assert watched.look(2) == [1]
+
+
+def test_a_ban_ends_and_the_next_one_is_twice_as_long(watched: Watched) -> None:
+    watched.kernel.has(1, 20_000)
+    watched.look(0)
+    assert watched.kernel.banned
+    watched.look(59)
+    assert watched.kernel.banned
+    watched.look(61)
+    assert not watched.kernel.banned
+    watched.kernel.has(2, 20_000)
+    assert watched.look(62) == [2]
+    watched.look(62 + 119)
+    assert watched.kernel.banned
+    watched.look(62 + 121)
+    assert not watched.kernel.banned
+
+
+def test_neighbours_with_a_proven_caller_go_on(watched: Watched) -> None:
+    watched.guard.prove(peer(2), 5)
+    for inode, received in ((1, 20_000), (2, 500), (3, 500)):
+        watched.kernel.has(inode, received)
+    assert watched.look(0) == [1, 3]
+    assert [one.inode for one in watched.kernel.open] == [2]
+
+
+def test_a_trusted_proxy_is_not_banned_for_one_of_its_callers(watched: Watched) -> None:
+    watched.kernel.has(1, 20_000, "192.0.2.1")
+    for inode in (2, 3, 4, 5):
+        watched.kernel.has(inode, 500, "192.0.2.1")
+    assert watched.look(0) == [1]
+    assert not watched.kernel.banned
+
+
+def test_addresses_of_one_ipv6_network_are_one(watched: Watched) -> None:
+    watched.kernel.has(1, 20_000, "2001:db8::1")
+    watched.kernel.has(2, 500, "2001:db8::2")
+    watched.kernel.has(3, 500, "2001:db8:0:1::1")
+    assert watched.look(0) == [1, 2]
+    assert watched.kernel.banned == {ip_network("2001:db8::/64")}
+
+
+def test_the_newest_connections_of_a_holder_or_an_address_are_ended(watched: Watched) -> None:
+    for inode in (1, 2):
+        watched.kernel.has(inode, 0)
+        watched.guard.prove(peer(inode), 5)
+    assert watched.look(0) == []
+    watched.kernel.has(3, 0)
+    watched.guard.prove(peer(3), 5)
+    watched.kernel.has(4, 0)
+    assert watched.look(1) == [3]
+    watched.kernel.has(5, 0)
+    assert watched.look(2) == [5]
+    assert watched.reasons == ["connections"] * 2
+
+
+def test_a_barred_connection_is_ended(watched: Watched) -> None:
+    for inode in (1, 2):
+        watched.kernel.has(inode, 0)
+        watched.guard.prove(peer(inode), inode)
+    watched.guard.bar(peer(1))
+    assert watched.look(0) == [1]
+    assert watched.look(1) == []
+    assert watched.reasons == ["barred"]
+    assert not watched.kernel.banned
+
+
+def test_nothing_is_kept_of_connections_that_have_gone(watched: Watched) -> None:
+    for inode in range(100):
+        watched.guard.prove(peer(inode), inode)
+        watched.guard.bar(peer(inode))
+    watched.look(0)
+    watched.look(1)
+    assert not watched.guard._credits
+    assert not watched.guard._holders
+    assert not watched.guard._barred
+    watched.guard.prove("unix:", 1)
+    assert not watched.guard._holders
+
+
+@pytest.mark.parametrize(
+    "bad", [{"free_bytes": 0}, {"unproven_bytes": 0}, {"bytes_per_s": 0}, {"ban_s": 0}]
+)
+def test_limits_are_checked(bad: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameter, match="connections: expected limits"):
+        ConnectionLimits(**bad)
+
+
+HEADERS = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
+# A stream's header list of 12,000 one-byte fields (accept-encoding), and no end of the stream.
+LIST = (12_000).to_bytes(3, "big") + b"\1\4" + (1).to_bytes(4, "big") + b"\x90" * 12_000
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0.02)
+
+
+async def until_refused(call: Callable[[], Any]) -> None:
+    while True:
+        await call()
+        await asyncio.sleep(0.05)
+
+
+def dial(port: int, source: str) -> socket.socket:
+    caller = socket.socket()
+    caller.settimeout(0.5)
+    caller.bind((source, 0))
+    caller.connect(("127.0.0.1", port))
+    return caller
+
+
+def flood(caller: socket.socket) -> None:
+    """Send header lists until the connection is ended, for 20 s at most."""
+    for stream in range(1, 4_000, 2):
+        caller.sendall(LIST[:5] + stream.to_bytes(4, "big") + LIST[9:])
+        time.sleep(0.01)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel of Linux reports")
+def test_header_lists_of_one_address_end_with_a_ban_and_devices_go_on(
+    world: World, store: MemoryStore, run: Run
+) -> None:
+    """40 MB of header lists over connections with a valid certificate took 4.9 GB."""
+    world.enrol(store, 1)
+    limits = ConnectionLimits(unproven_bytes=30_000, bytes_per_s=1, ban_s=600)
+
+    async def check_in(server: AggregatorServer) -> None:
+        async with aio.insecure_channel(server.address, channel_options()) as channel:
+            call: Any = channel.unary_unary(f"/{SERVICE}/CheckIn")
+            await call(b"", metadata=world.metadata(0))
+
+    with AggregatorServer.start(store, settings=Settings(guard=limits)) as server:
+        flooding = dial(server.port, "127.0.0.2")
+        neighbour = dial(server.port, "127.0.0.3")
+        flooding.sendall(HEADERS)
+        with pytest.raises(OSError):  # noqa: PT011  # reset, or a broken pipe
+            flood(flooding)
+        with pytest.raises(TimeoutError):
+            dial(server.port, "127.0.0.2")
+        dial(server.port, "127.0.0.3").close()
+        neighbour.send(HEADERS)
+        run(check_in(server))
+        for one in (flooding, neighbour):
+            one.close()
+
+
+def test_the_connections_of_a_revoked_device_are_ended(
+    world: World, store: MemoryStore, run: Run
+) -> None:
+    """Its certificate is valid to TLS until it ends."""
+    world.enrol(store, 1)
+
+    async def attempt(server: AggregatorServer) -> None:
+        sockets = KernelSockets(server.port)
+        async with aio.insecure_channel(server.address, channel_options()) as channel:
+            call: Any = channel.unary_unary(f"/{SERVICE}/CheckIn")
+            await call(b"", metadata=world.metadata(0))
+            (open_,) = {one.inode for one in sockets.connections()}
+            store.register.revoke(DeviceSelection(ids=(world.identity(0).device_id,)))
+            with pytest.raises(aio.AioRpcError, match="revoked"):
+                await until_refused(lambda: call(b"", metadata=world.metadata(0)))
+            await until(lambda: open_ not in {one.inode for one in sockets.connections()})
+        sockets.close()
+
+    with AggregatorServer.start(store, settings=Settings(guard=ConnectionLimits())) as server:
+        run(attempt(server))

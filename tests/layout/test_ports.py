@@ -13,6 +13,7 @@ from tests.ports import free_address, free_port, worker_ports
 TESTS = Path(__file__).resolve().parents[1]
 # Files that bind to a port of the system's choice and keep it: what is taken, and a peer's source.
 KEEP = {
+    "aggregator/server/devices/test_connection_guard.py",
     "aggregator/server/process/test_pages.py",
     "aggregator/server/process/test_process.py",
     "deployment/test_proxy.py",

@@ -12,7 +12,6 @@ from io import TextIOWrapper
 from pathlib import Path
 from threading import Lock
 
-from askance_client.errors import AskanceError
 from askance_client.messages import Reason, Refusal
 from askance_client.printable import printable
 from askance_client.service.clock import steady_ms, utc
@@ -24,8 +23,7 @@ _OLDER_LOGS = 3
 _EVERY_S = 2  # seconds whose events make one line of counts
 _MAX_WARNINGS = 20  # printed for one file
 _TEXTS = 8  # of refusals, within that time: a hostile aggregator could fill the log with them
-_SOURCE_EVERY_MS = 60_000  # between two lines of one text about a record source
-_SOURCE_TEXTS = 8  # of record sources, within that time
+_SOURCE_EVERY_MS = 60_000  # between two lines about record sources
 _LOGGER = logging.getLogger("askance.device")
 
 
@@ -72,7 +70,10 @@ def warn(warnings: Sequence[str]) -> None:
 
 
 class SourceLog:
-    """Failures of record sources, each text once per minute; safe to call from several threads.
+    """Failures of record sources, one line per minute; safe to call from several threads.
+
+    The line is always this one: a text, a type or a number of what failed may follow from the
+    record. `device doctor` reads the source and says why.
 
     Args:
       now_ms: a clock that never goes back, in milliseconds.
@@ -83,28 +84,23 @@ class SourceLog:
         self._now_ms = now_ms
         self._write = write
         self._lock = Lock()
-        self._logged_ms: dict[str, int] = {}
+        self._next_ms = 0
 
     def failed(self, failure: Exception) -> None:
-        """Log a failure: by its text if it is this project's, without a value, else by its type."""
-        known = isinstance(failure, AskanceError)
-        text = printable(str(failure)) if known else type(failure).__name__
+        """Log a failure, unless there was one in the minute before."""
         now_ms = self._now_ms()
         with self._lock:
-            recent = {
-                line: at for line, at in self._logged_ms.items() if now_ms - at < _SOURCE_EVERY_MS
-            }
-            self._logged_ms = recent
-            if text in recent or len(recent) >= _SOURCE_TEXTS:
+            if now_ms < self._next_ms:
                 return
-            recent[text] = now_ms
-        self._write(f"record source failed: {text}")
+            self._next_ms = now_ms + _SOURCE_EVERY_MS
+        self._write("record source failed (device doctor says why)")
 
 
 class Journal:
     """Write events of a gateway to the log (see `Watcher`).
 
-    No line has a value, a symbol or a member's name in it.
+    No line has a value, a symbol or a member's name in it, nor a number or text that follows from
+    a record.
     """
 
     def __init__(self) -> None:

@@ -80,7 +80,7 @@ class CommandReader:
             if process.stdout is not None:
                 process.stdout.close()
         if code:
-            raise SourceFailed(f"{self.place}: expected exit code 0, got {code}")
+            raise SourceFailed(f"{self.place}: expected exit code 0, got another")
         return output
 
     def _finished(
@@ -227,7 +227,7 @@ def _body(place: str, data: bytes) -> bytes:
     try:
         response.begin()
         if response.status != http.client.OK:
-            raise SourceFailed(f"{place}: expected status 200, got {response.status}")
+            raise SourceFailed(f"{place}: expected status 200, got another")
         return response.read()
     except http.client.HTTPException as error:
         raise SourceFailed(f"{place}: expected HTTP, got {type(error).__name__}") from None

@@ -98,7 +98,7 @@ class Several(Enum):
         """
         if self is Several.REFUSE and records > 1:
             raise SourceFailed(
-                f"expected one record of a member, got {records} (several = draw or first)"
+                "expected one record of a member, got several (several = draw or first)"
             )
         if self is Several.DRAW and records > 1:
             (coin,) = coins.words(b"", 1)

@@ -109,8 +109,8 @@ class DeviceAnswers:
             return
         if late or not evaluating.done():
             self._on_default("a record was not evaluated in time")
-        for failure in turn.failures:
-            self._on_default(f"a record was not evaluated: {failure}")
+        for _ in turn.failures:
+            self._on_default("a record was not evaluated")
 
     def _refused(self, refusal: Refusal | None) -> None:
         if refusal is not None and self._on_refusal is not None:

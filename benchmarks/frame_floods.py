@@ -1,7 +1,7 @@
 """Honest devices beside peers that write HTTP/2 frames by hand: memory, latency, refused calls.
 
 The aggregator, the honest devices and the attackers are a process each (those of `hostile_peers`).
-A stranger on a listener in plain text stands for a peer with a valid certificate on the devices'
+A caller of a listener in plain text stands for a peer with a valid certificate on the devices'
 listener: both reach the parser of HTTP/2. `bodies` and `enrolled` show a device's credentials too.
 
     fields        header lists of 12,000 one-byte indexed fields, a stream each; answers, which end

@@ -257,7 +257,7 @@ def test_header_lists_of_one_address_end_with_a_ban_and_devices_go_on(
 def test_the_connections_of_a_revoked_device_are_ended(
     world: World, store: MemoryStore, run: Run
 ) -> None:
-    """Its certificate is valid to TLS until it ends."""
+    """TLS takes a certificate until it ends."""
     world.enrol(store, 1)
 
     async def attempt(server: AggregatorServer) -> None:

@@ -24,6 +24,7 @@ class _Sums:
     answers: int = 0
     days: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     studies: dict[bytes, int] = field(default_factory=lambda: defaultdict(int))
+    given: dict[bytes, int] = field(default_factory=lambda: defaultdict(int))  # answers, by study
     questions: set[bytes] = field(default_factory=set)
 
 
@@ -61,11 +62,14 @@ class LedgerAudit:
             return
         sums.answers += 1
         sums.studies[charge.study_digest] += charge.nano_nats
+        sums.given[charge.study_digest] += 1
         if charge.question in sums.questions:
             yield "expected a question to be charged once"
         sums.questions.add(charge.question)
         if sums.answers > MAX_ANSWERS:
             yield f"expected at most {MAX_ANSWERS} answers in all"
+        if sums.given[charge.study_digest] > self._policy.study_answers:
+            yield f"expected at most {self._policy.study_answers} answers to one study"
         yield from self._over(posting, sums)
         yield from self._report(posting, sums)
         yield from self._recomputed(posting)

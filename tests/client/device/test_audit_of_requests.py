@@ -179,6 +179,13 @@ def test_most_answers_of_a_member_are_counted(
     assert violations(rows) == ["expected at most 2 answers in all"]
 
 
+def test_answers_to_a_study_are_counted(rows: list[Posting]) -> None:
+    owner = Policy(frozenset(), 3 * HALF, study_answers=3)
+    assert violations(rows, owner) == []
+    less = replace(owner, study_answers=2)
+    assert violations(rows, less) == ["expected at most 2 answers to one study"]
+
+
 @pytest.mark.parametrize("same", ["member", "enrolment"])
 def test_members_and_enrolments_have_chains_of_their_own(same: str, rows: list[Posting]) -> None:
     """A member's budgets are one, whatever the enrolment; another member's are others."""

@@ -62,6 +62,8 @@ class Device:
       coins: where randomness comes from (`SystemCoins` on a real device).
       now_s: the time, in whole seconds since 1970, UTC.
       examiner: may be shared between devices of one process.
+      studies: the accepted studies, by digest; shared between devices of one schema and policy,
+        which accept the same, as a gateway's members are; None: of this device alone.
     """
 
     __slots__ = (
@@ -88,6 +90,7 @@ class Device:
         coins: Coins,
         now_s: Callable[[], int],
         examiner: Examiner,
+        studies: dict[bytes, ExaminedStudy] | None = None,
     ) -> None:
         self._schema = schema
         self._record = record
@@ -96,7 +99,7 @@ class Device:
         self._coins = coins
         self._now_s = now_s
         self._examiner = examiner
-        self._studies: dict[bytes, ExaminedStudy] = {}
+        self._studies = {} if studies is None else studies
         self._full: frozenset[bytes] = frozenset()  # studies that the ledger has no room for
         self._refusals = RefusalCounts()
         self._lock = Lock()
@@ -240,7 +243,7 @@ class Device:
         if not isinstance(outcome, Overrun):
             return outcome
         if outcome is Overrun.SPACE:
-            self._full |= {due.study.digest}
+            self._full = frozenset({*self._full, due.study.digest} & self._studies.keys())
         return refused(asked.digest, over(outcome, asked.nano_nats, due.limits))
 
     def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:

@@ -14,7 +14,7 @@ import grpc
 from grpc import aio
 
 from askance_client.codec import decode_report
-from askance_client.device import Device, Examiner, MemberRecord, Policy
+from askance_client.device import Device, ExaminedStudy, Examiner, MemberRecord, Policy
 from askance_client.errors import InvalidParameter
 from askance_client.ledger import Ledger
 from askance_client.messages import Reason, Refusal
@@ -42,7 +42,7 @@ from askance_client.service.observable import (
 from askance_client.service.runtime import DeviceRunner
 from askance_client.service.streams import describe
 
-_EXAMINED = 4096  # a round's requests, for all members
+_EXAMINED = 512  # latest requests, for all members: those of eight messages
 _THREADS = 32  # that wait for the disk: as many commits may go in one
 
 
@@ -142,7 +142,7 @@ class Gateway:
         certificate: CertificateFile | None = None,
         consent_wait_ms: int = 0,
     ) -> None:
-        examiner = Examiner(_EXAMINED)
+        examiner, studies = Examiner(_EXAMINED), dict[bytes, ExaminedStudy]()
         self._members = [
             (
                 member.identity,
@@ -154,6 +154,7 @@ class Gateway:
                     coins=coins_for(member.name),
                     now_s=now_s,
                     examiner=examiner,
+                    studies=studies,
                 ),
             )
             for member in ordered(members, lambda member: member.identity)

@@ -6,9 +6,10 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -17,8 +18,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from askance_client.addresses import Address
 from askance_client.errors import InvalidParameter
 
-HEAD_S = 10.0  # for the head of a request to arrive, and between two requests
-MAX_CONNECTIONS = 256
+HEAD_S = 10.0  # for the head of a request to arrive, between two requests, and for TLS to begin
+MAX_CONNECTIONS = 256  # the one that has waited longest for a head gives way to a new one
 MAX_HEAD_BYTES = 16 * 1024
 _GRACE_S = 1  # for pages that are being made when the console ends; live ones have no end
 
@@ -106,13 +107,13 @@ class ConsoleServer:
         configuration = uvicorn.Config(
             application,
             http=_BoundedProtocol,
+            loop="asyncio",  # uvloop's start_tls loses what came before it
             ws="none",
             lifespan="off",
             log_config=None,
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            limit_concurrency=MAX_CONNECTIONS,
             h11_max_incomplete_event_size=MAX_HEAD_BYTES,
             timeout_graceful_shutdown=_GRACE_S,
             ssl_certfile=settings.certificate,
@@ -153,31 +154,138 @@ def _is_no_end(record: logging.LogRecord) -> bool:
 
 
 class _ReadyServer(uvicorn.Server):
-    """Server that says when it is ready."""
+    """Server that says when it is ready, and that counts connections from the first byte on."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        loop = asyncio.get_running_loop()
+
+        def speak_http() -> _BoundedProtocol:
+            return _BoundedProtocol(self.config, self.server_state, self.lifespan.state, loop)
+
+        def accept() -> asyncio.BaseProtocol:
+            if self.config.ssl is None:
+                return speak_http()
+            return _BeforeTls(self.config.ssl, speak_http, self.server_state.connections)
+
+        self.servers = [
+            await loop.create_server(accept, sock=one, backlog=self.config.backlog)
+            for one in sockets or ()
+        ]
+        self.started = True
         self._ready()
+
+
+class _Waiting(Protocol):
+    """Connection that may wait for what its peer is to send."""
+
+    has_asked: bool
+    since_s: float
+
+    @property
+    def is_waiting(self) -> bool:
+        """True if the connection has nothing to answer."""
+        ...
+
+    def hang_up(self) -> None:
+        """Close the connection at once, and leave the set of connections."""
+        ...
+
+
+def _make_room(connections: set[Any]) -> None:
+    """Close the connection that has waited longest, if there are too many.
+
+    Those that have never asked anything go first. The newest one waits too, so there is one.
+    """
+    if len(connections) > MAX_CONNECTIONS:
+        waiting: Iterable[_Waiting] = (one for one in connections if one.is_waiting)
+        min(waiting, key=lambda one: (one.has_asked, one.since_s)).hang_up()
+
+
+class _BeforeTls(asyncio.Protocol):
+    """Connection on which TLS has not begun to be spoken; it counts as one that waits."""
+
+    has_asked = False
+    is_waiting = True
+
+    def __init__(
+        self, context: ssl.SSLContext, speak: Callable[[], _BoundedProtocol], connections: set[Any]
+    ) -> None:
+        self._context = context
+        self._speak = speak
+        self._connections = connections
+        self._early = b""
+        self._is_gone = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self._transport = transport
+        transport.pause_reading()  # what has come is read by TLS
+        loop = asyncio.get_running_loop()
+        self.since_s = loop.time()
+        self._connections.add(self)
+        _make_room(self._connections)
+        self._beginning = loop.create_task(self._begin(loop))
+
+    def data_received(self, data: bytes) -> None:
+        self._early += data  # it came with the end of the handshake
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._connections.discard(self)
+        self._is_gone = True
+
+    def hang_up(self) -> None:
+        self._connections.discard(self)
+        self._transport.abort()
+
+    shutdown = hang_up  # called by uvicorn at its end
+
+    async def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            secure = await loop.start_tls(
+                self._transport,
+                self,
+                self._context,
+                server_side=True,
+                ssl_handshake_timeout=HEAD_S,
+            )
+        except (OSError, RuntimeError):  # no TLS, or none in time; or the peer has gone
+            self.hang_up()
+            return
+        if secure is None or self._is_gone:
+            return
+        self._connections.discard(self)
+        protocol = self._speak()
+        secure.set_protocol(protocol)
+        protocol.connection_made(secure)
+        if self._early:
+            protocol.data_received(self._early)
 
 
 class _BoundedProtocol(H11Protocol):
     """Protocol that closes a connection on which no request's head arrives in time."""
 
+    has_asked = False
     _deadline: asyncio.TimerHandle | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def hang_up(self) -> None:
+        self.connections.discard(self)
+        self.transport.abort()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > MAX_CONNECTIONS:  # the limit of uvicorn begins with a head
-            transport.abort()
-            return
         self._expect_head()
+        _make_room(self.connections)
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
+        self.has_asked = True
         self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -186,10 +294,11 @@ class _BoundedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def _expect_head(self) -> None:
+        self.since_s = self.loop.time()
         if self._deadline is not None:
             self._deadline.cancel()
         self._deadline = self.loop.call_later(HEAD_S, self._close_idle)
 
     def _close_idle(self) -> None:
-        if self.cycle is None or self.cycle.response_complete:
+        if self.is_waiting:
             self.transport.abort()

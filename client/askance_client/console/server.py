@@ -1,26 +1,28 @@
 """HTTP on loopback: requests are bounded in size, time and number before the site sees them.
 
-One request per connection. At most `MAX_AT_ONCE` connections are open; any other is closed at
-once. A request must be whole within `REQUEST_S`, and its answer read within `ANSWER_S`.
+One request per connection. A request must be whole within `REQUEST_S`, and its answer read within
+`ANSWER_S`. At most `MAX_AT_ONCE` connections are open: one more takes the place of the one that has
+waited longest for its request, so that requests that are begun and never ended hold up no other.
 """
 
 from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
-from threading import BoundedSemaphore, Timer
+from threading import BoundedSemaphore
 from typing import Any
 from urllib.parse import parse_qs
 
 from askance_client.errors import StoreError
 
 LOOPBACK = "127.0.0.1"
-MAX_AT_ONCE = 16
+MAX_AT_ONCE = 32
 MAX_FORM_BYTES = 4096  # two texts of 200 characters, percent-encoded, and some digests
 MAX_TARGET = 2048  # characters of an address
 MAX_FIELDS = 16
@@ -80,7 +82,52 @@ class PageAnswer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-class OwnerServer(ThreadingHTTPServer):
+class BoundedThreads(ThreadingHTTPServer):
+    """Server with a thread per connection, at most `request_queue_size`.
+
+    A request must be whole within `request_s`. A handler calls `has_asked` when it is. Handlers'
+    threads may still run when the process ends.
+    """
+
+    request_s: int
+
+    def __init__(self, *arguments: Any) -> None:
+        self._free = BoundedSemaphore(self.request_queue_size)
+        self._waiting: dict[socket.socket, int] = {}  # since when, in ns; the longest one first
+        super().__init__(*arguments)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Start a thread for a connection, or close it if all threads have requests to answer."""
+        if not self._free.acquire(blocking=False):
+            self._hang_up(list(self._waiting)[:1])
+            if not self._free.acquire(timeout=1):  # the thread of the other one ends
+                return super().shutdown_request(request)
+        self._waiting[request] = time.monotonic_ns()
+        return super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection at the end of its thread."""
+        self.has_asked(request)
+        self._free.release()
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Hang up the connections whose time is over; called twice per second."""
+        late = time.monotonic_ns() - self.request_s * 10**9
+        self._hang_up([one for one, since in list(self._waiting.items()) if since < late])
+
+    def has_asked(self, connection: socket.socket) -> None:
+        """Note that a connection's request is whole; it no longer gives way."""
+        self._waiting.pop(connection, None)
+
+    def _hang_up(self, connections: Iterable[socket.socket]) -> None:
+        for connection in connections:
+            self.has_asked(connection)
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+
+class OwnerServer(BoundedThreads):
     """Server of the page, bound and not serving yet.
 
     Args:
@@ -91,14 +138,12 @@ class OwnerServer(ThreadingHTTPServer):
       StoreError: the port cannot be had.
     """
 
-    daemon_threads = True
     request_queue_size = MAX_AT_ONCE
     respond: Callable[[PageRequest], PageAnswer]
     refuse: Callable[[int], PageAnswer]
 
     def __init__(self, port: int, request_s: int = REQUEST_S) -> None:
         self.request_s = request_s
-        self._free = BoundedSemaphore(MAX_AT_ONCE)
         try:
             super().__init__((LOOPBACK, port), _Handler)
         except (OSError, OverflowError) as error:
@@ -114,20 +159,6 @@ class OwnerServer(ThreadingHTTPServer):
         TCPServer.server_bind(self)
         self.server_name, self.server_port = LOOPBACK, self.server_address[1]
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Start a thread for a connection, or close it if there are enough."""
-        if not self._free.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
-        super().process_request(request, client_address)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answer a connection, in its thread."""
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._free.release()
-
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Name a failure of the site on stderr; a connection that broke is none."""
         if not isinstance(sys.exception(), OSError):
@@ -138,15 +169,6 @@ class _Handler(BaseHTTPRequestHandler):
     server: OwnerServer
     timeout = ANSWER_S
     server_version, sys_version = "askance", ""
-
-    def handle(self) -> None:
-        self._deadline = Timer(self.server.request_s, self._hang_up)
-        self._deadline.daemon = True
-        self._deadline.start()
-        try:
-            super().handle()
-        finally:
-            self._deadline.cancel()
 
     def do_GET(self) -> None:
         self._respond({})
@@ -169,7 +191,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Log nothing: an address has the login link in it."""
 
     def _respond(self, form: Mapping[str, str] | None) -> None:
-        self._deadline.cancel()
+        self.server.has_asked(self.connection)
         path, _, asked = self.path.partition("?")
         query, hosts = _fields(asked), self.headers.get_all("Host", [])
         if len(self.path) > MAX_TARGET or query is None or form is None or len(hosts) != 1:
@@ -186,10 +208,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(answer.body)
-
-    def _hang_up(self) -> None:
-        with suppress(OSError):
-            self.connection.shutdown(socket.SHUT_RDWR)
 
 
 def _fields(text: str) -> dict[str, str] | None:

@@ -30,10 +30,8 @@ Ask = Callable[[str, Mapping[str, Any]], list[dict[str, Any]]]
 """Lets the device do an operation of its owner (`askance_client.cli.folder.ask`)."""
 
 _TITLES = {400: "Bad request", 403: "Not logged in", 404: "No such page", 421: "Wrong host"}
-_LOG_IN = (
-    "Log in with the link that device console printed when it started. It works once: if it was"
-    " used, end the command and start it again for a new link."
-)
+_LOG_IN = """Log in with the link that device console printed when it started. It works once: if it
+was used, end the command and start it again for a new link."""
 _LOGGED_OUT = "Start device console again to get a new link."
 
 

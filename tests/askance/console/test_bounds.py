@@ -72,18 +72,25 @@ def test_a_live_page_ends_with_its_session() -> None:
         assert time.monotonic() - began < 5
 
 
-def test_connections_are_bounded(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "MAX_CONNECTIONS", 3)
+def test_requests_that_are_never_whole_hold_up_no_other(visitor: Visitor) -> None:
+    """Once, 256 of them closed the console to others until their time was over."""
     address = (visitor.address.host, visitor.address.port)
     with ExitStack() as held:
-        made = [held.enter_context(socket.create_connection(address, 20)) for _ in range(8)]
-        assert [is_closed(one) for one in (made[0], made[-1])] == [False, True]
-    until(lambda: visitor.get("/").status == 200)
+        live = visitor.open_live(held)
+        assert live.read(5) == b"data:"
+        half = []
+        for _ in range(300):
+            half.append(held.enter_context(socket.create_connection(address, 20)))
+            half[-1].sendall(b"GET / HTTP/1.1\r\nHost: ")
+        assert visitor.get("/").status == 200
+        assert [is_closed(one) for one in (half[0], half[-1])] == [True, False]
+        assert sum(is_closed(one, 0.001) for one in half) >= 300 - server.MAX_CONNECTIONS
+        assert live.read(5)  # what is being answered stays
 
 
-def is_closed(connection: socket.socket) -> bool:
-    """Return whether the server has closed a connection on which it was asked nothing."""
-    connection.settimeout(0.5)
+def is_closed(connection: socket.socket, within_s: float = 0.5) -> bool:
+    """Return whether the server has closed a connection that it has nothing to answer on."""
+    connection.settimeout(within_s)
     try:
         return connection.recv(1) == b""
     except TimeoutError:

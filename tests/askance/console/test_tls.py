@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
@@ -140,3 +141,18 @@ def test_a_certificate_that_cannot_be_used_is_named(tmp_path: Path) -> None:
         settings = ConsoleSettings(listen, chain, tmp_path / f"{name}.key", (NAME,))
         with pytest.raises(InvalidParameter, match=f"--certificate: expected .*{told}"):
             ConsoleServer(settings)
+
+
+def test_handshakes_that_are_never_whole_hold_up_no_other(console: SecureConsole) -> None:
+    """Once, they counted for nothing: each was held for a minute, until no descriptor was left."""
+    with ExitStack() as held:
+        half = []
+        for begun in (b"", b"\x16\x03\x01\x02\x00") * 150:  # the header of a ClientHello
+            made = socket.create_connection((_HOST, console.port), _PATIENCE_S)
+            half.append(held.enter_context(made))
+            made.sendall(begun)
+        assert console.get("/").status == 303
+        assert half[0].recv(1) == b""
+        half[-1].settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            half[-1].recv(1)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import socket
+import threading
 import urllib.error
 import urllib.request
+from contextlib import ExitStack
 
 import pytest
 from prometheus_client import CollectorRegistry, Gauge
@@ -12,6 +14,7 @@ from prometheus_client import CollectorRegistry, Gauge
 from askance_aggregator.server.process.files import NotOperable
 from askance_aggregator.server.process.home import AggregatorHome
 from askance_aggregator.server.process.metrics import MetricsPage
+from askance_aggregator.server.process.pages import MAX_AT_ONCE
 from askance_client.addresses import Address
 from tests.aggregator.server.process.conftest import serving
 
@@ -53,6 +56,27 @@ def test_ready_follows_the_health_service_and_live_does_not(host: str) -> None:
         code, text = answer(page.address, "/metrics")
         assert code == 200
         assert "a_gauge 7.0" in text
+    finally:
+        page.stop()
+
+
+def test_requests_that_are_never_whole_hold_up_no_other() -> None:
+    """Once, each of them held a thread for as long as its caller liked."""
+    page = MetricsPage.start(Address("127.0.0.1", 0), CollectorRegistry(), lambda: True)
+    before = threading.active_count()
+    try:
+        with ExitStack() as held:
+            half = []
+            for begun in (b"", b"GET /live HTTP/1.1\r\nHost:") * 150:
+                made = socket.create_connection((page.address.host, page.address.port), 20)
+                half.append(held.enter_context(made))
+                made.sendall(begun)
+            assert answer(page.address, "/ready") == (200, "serving\n")
+            assert threading.active_count() - before <= MAX_AT_ONCE
+            assert half[0].recv(1) == b""  # the first ones gave way, the last ones wait
+            half[-1].settimeout(0.2)
+            with pytest.raises(TimeoutError):
+                half[-1].recv(1)
     finally:
         page.stop()
 

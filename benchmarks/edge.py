@@ -34,14 +34,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import grpc
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance_aggregator.encoding import encode_request, sign_study
 from askance_aggregator.families import randomized_response
 from askance_aggregator.queries import predicate
-from askance_aggregator.server.devices import AggregatorServer, ServerParts, Settings
-from askance_aggregator.server.process.certificates import self_made
+from askance_aggregator.server.devices import Settings
 from askance_aggregator.server.process.tokens import EnrolmentTokens
 from askance_aggregator.store import MemoryStore
 from askance_aggregator.studies import Accounts, Cohort, Group, Permutation, Round
@@ -50,6 +48,9 @@ from askance_client.codec import digest_of
 from askance_client.messages import Request, StudyTerms
 from askance_client.queries import Bit, Schema
 from askance_client.service import system_now_s
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from tests.aggregator.server.certified_service import CertifiedService
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 SCHEMA = Schema("people", 1, smokes=Bit())
@@ -79,14 +80,13 @@ class Aggregator:
     """A service over TLS in this process, whose devices enrol by tokens."""
 
     def __init__(self) -> None:
-        now_s = system_now_s()
-        authority, server = self_made([], now_s)
-        self.authority = authority.certificate
         self.store = MemoryStore()
         self.tokens = EnrolmentTokens(bytes(32), system_now_s)
-        credentials = grpc.ssl_server_credentials([(server.key, server.certificate)])
-        parts = ServerParts(credentials=credentials, enrolment=self.tokens)
-        self.server = AggregatorServer.start(self.store, settings=Settings(), parts=parts)
+        self._service = CertifiedService(
+            self.store, self.tokens, system_now_s, settings=Settings(), life_s=30 * 86_400
+        )
+        self.authority = self._service.ca.certificate
+        self.address, self.server = self._service.address, self._service.server
         self._pool = ThreadPoolExecutor(1)
 
     def ask(self, number: int) -> None:
@@ -107,7 +107,7 @@ class Aggregator:
 
     def stop(self) -> None:
         """End the service."""
-        self.server.stop()
+        self._service.stop()
         self._pool.shutdown()
 
 
@@ -139,7 +139,7 @@ class Device:
         ca.write_bytes(aggregator.authority)
         public = KEY.public_key().public_bytes_raw().hex()
         self._command(
-            *("init", "--aggregator", aggregator.server.address, "--ca", ca, "--analyst", public),
+            *("init", "--aggregator", aggregator.address, "--ca", ca, "--analyst", public),
             *("--life-epsilon", 1000, "--schema", schema, "--data", people, "--row", 0),
         )
         self._command("enroll", "--token", aggregator.tokens.issue(1, 1).text)

@@ -30,14 +30,8 @@ from service_load import metadata, token
 from askance_aggregator.server.devices import AggregatorServer
 from askance_aggregator.store import Store, store_location
 from askance_aggregator.store.register import DeviceSelection
-from askance_client.service import (
-    SERVICE,
-    CheckIn,
-    channel_options,
-    connections_for,
-    encode_check_in,
-    token_digest,
-)
+from askance_client.service import SERVICE, CheckIn, channel_options, encode_check_in, token_digest
+from askance_client.service.observable import connections_for
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 

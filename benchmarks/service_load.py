@@ -17,11 +17,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import os
 import sys
 import time
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 
+import grpc
 import uvloop
 from grpc import aio
 
@@ -29,22 +32,24 @@ from askance_client.codec import decode_request, decode_study, digest_of, encode
 from askance_client.messages import Report, SignedStudy
 from askance_client.queries import Schema
 from askance_client.service import (
-    MAX_JOINS,
     SERVICE,
     CheckIn,
-    GatewayBatch,
     Identity,
-    Join,
-    MemberReports,
     Metadata,
     Response,
     channel_options,
-    decode_gateway_response,
     decode_response,
     device_metadata,
-    encode_batch,
     encode_check_in,
     gateway_metadata,
+)
+from askance_client.service.gateway_exchange import (
+    MAX_JOINS,
+    GatewayBatch,
+    Join,
+    MemberReports,
+    decode_gateway_response,
+    encode_batch,
 )
 from askance_protos.v1 import exchange_pb2 as pb
 
@@ -52,6 +57,8 @@ SHARED_CHANNELS = 8
 SHARED_STREAMS = 500  # of a shared channel; the servers of `service_server` take twice as many
 DIALLING = 200  # connections that are being made at one time
 VARIANTS = 128  # of what devices answer
+CERTIFICATE = "ASKANCE_LOAD_CERTIFICATE"
+"""Variable with the file of the certificate that connections show; not set: plain text."""
 AT_WORK = 64  # unary calls at one time
 
 
@@ -127,16 +134,24 @@ def _sequence(number: int) -> bytes:
     return pb.Report(sequence=number).SerializeToString()
 
 
+def opened(address: str) -> aio.Channel:
+    """A connection of its own: plain text, or by the certificate in the file CERTIFICATE names."""
+    options, path = channel_options(own_connection=True), os.environ.get(CERTIFICATE)
+    if path is None:
+        return aio.insecure_channel(address, options=options)
+    held = json.loads(Path(path).read_text())
+    pair = (held["key"].encode(), held["chain"].encode())
+    credentials = grpc.ssl_channel_credentials(held["ca"].encode(), *pair)
+    return aio.secure_channel(address, credentials, options=options)
+
+
 async def participate(
     address: str, ordinals: range, answers: Answers, own_connections: bool, lost: dict[str, int]
 ) -> None:
     """Run every device's stream until the server ends it; failed calls are counted by status."""
     shared = max(SHARED_CHANNELS, -(-len(ordinals) // SHARED_STREAMS))
     count = len(ordinals) if own_connections else shared
-    channels = [
-        aio.insecure_channel(address, options=channel_options(own_connection=True))
-        for _ in range(count)
-    ]
+    channels = [opened(address) for _ in range(count)]
     dialling = asyncio.Semaphore(DIALLING)
 
     async def device(ordinal: int, channel: aio.Channel) -> None:
@@ -167,7 +182,7 @@ async def participate(
 async def relay(address: str, ordinals: range, lost: dict[str, int]) -> None:
     """Run one gateway's stream until the server ends it; its members are these devices."""
     answers = Answers()
-    channel = aio.insecure_channel(address, options=channel_options(own_connection=True))
+    channel = opened(address)
     call: aio.StreamStreamCall[bytes, bytes] = channel.stream_stream(f"/{SERVICE}/Relay")(
         metadata=gateway_metadata(gateway(ordinals.start))
     )
@@ -215,10 +230,7 @@ async def check_in(address: str, ordinals: range, deliver: bool) -> dict[str, fl
     Only the second half is timed where answers are delivered.
     """
     answers = Answers()
-    channels = [
-        aio.insecure_channel(address, options=channel_options(own_connection=True))
-        for _ in range(SHARED_CHANNELS)
-    ]
+    channels = [opened(address) for _ in range(SHARED_CHANNELS)]
     calls: list[aio.UnaryUnaryMultiCallable[bytes, bytes]] = [
         channel.unary_unary(f"/{SERVICE}/CheckIn") for channel in channels
     ]

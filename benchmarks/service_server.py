@@ -5,7 +5,7 @@ store, SQLite's unless an address is given; it asks whole rounds. The raw one re
 messages of the same bytes on the same library and event loop, and looks at none of them: the
 ceiling.
 
-    python benchmarks/service_server.py durable|raw|postgresql://... DEVICES QUESTIONS
+    python benchmarks/service_server.py durable|certified|raw|postgresql://... DEVICES QUESTIONS
       [GATEWAYS [STUDIES [REPLICA]]]
 
 The devices are members of so many gateways, of equal shares in their order (1). All of them are
@@ -45,6 +45,7 @@ from askance_aggregator.exchange import (
 from askance_aggregator.families import randomized_response
 from askance_aggregator.queries import parity, predicate
 from askance_aggregator.server.devices import AggregatorServer, PeerLimits, Settings
+from askance_aggregator.server.process.tokens import EnrolmentTokens
 from askance_aggregator.store import SqliteStore, Store, store_location
 from askance_aggregator.studies import Accounts, Cohort, Group, Permutation, Round
 from askance_client.codec import digest_of
@@ -53,9 +54,16 @@ from askance_client.messages import AckStatus, Request, SignedStudy, StudyTerms
 from askance_client.queries import Bits, Schema
 from askance_client.service import (
     SERVICE,
+    CertificateFile,
+    OpenSide,
     Response,
+    gateway_metadata,
+    system_now_s,
     token_digest,
 )
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from tests.aggregator.server.certified_service import CertifiedService
 
 COST = 10**8  # a tenth of a nat an answer
 CONNECT_S = 300.0
@@ -178,9 +186,12 @@ class Durable:
             connection_streams=2 * SHARED_STREAMS,
             unproven=PeerLimits(max(1_024, devices), max(1_024, devices)),
         )
-        self._server = AggregatorServer.start(self._store, settings=settings)
+        self._server = self._started(settings)
         self.address = self._server.address
         self._executor = ThreadPoolExecutor(len(studies))
+
+    def _started(self, settings: Settings) -> AggregatorServer:
+        return AggregatorServer.start(self._store, settings=settings)
 
     def wait_connected(self, count: int) -> float:
         """Measure the seconds until this many streams are open."""
@@ -217,6 +228,38 @@ class Durable:
         self._server.stop()
         self._executor.shutdown()
         self._store.close()
+
+
+class Certified(Durable):
+    """The same with TLS; every connection shows the certificate of its gateway.
+
+    Args:
+      certificate: a file for it and for the server's authority, which the load reads.
+    """
+
+    def __init__(
+        self, studies: Sequence[Questions], devices: int, store: Store, certificate: Path
+    ) -> None:
+        self._certificate = certificate
+        super().__init__(studies, devices, store)
+
+    def _started(self, settings: Settings) -> AggregatorServer:
+        tokens = EnrolmentTokens(bytes(32), system_now_s)
+        self._service = CertifiedService(
+            self._store, tokens, system_now_s, settings=settings, life_s=86_400
+        )
+        ca = self._service.ca.certificate
+        open_side = OpenSide(self._service.address, lambda: ca)
+        file = CertificateFile(self._certificate, system_now_s, open_side)
+        asyncio.run(file.obtain(gateway_metadata(gateway(0))))
+        held = json.loads(self._certificate.read_text())
+        self._certificate.write_text(json.dumps({**held, "ca": ca.decode()}))
+        return self._service.server
+
+    def stop(self) -> None:
+        """End it."""
+        self._service.stop()
+        super().stop()
 
 
 class Replica(Durable):
@@ -361,7 +404,7 @@ def obey(server: Server, members: int) -> None:
 
 def opened(kind: str, folder: Path) -> Store:
     """Open an empty store: a new file in `folder`, or a migrated database at the address `kind`."""
-    if kind == "durable":
+    if kind in ("durable", "certified"):
         return SqliteStore.create(folder / "store.sqlite")
     return store_location(kind).open()
 
@@ -378,11 +421,16 @@ def main(argv: Sequence[str]) -> int:
         else:
             store = opened(kind, Path(folder))
             enrol(store, devices, gateways)
-            if len(argv) > 5:
+            if kind == "certified":
+                server = Certified(studies, devices, store, Path(folder) / "certificate.json")
+            elif len(argv) > 5:
                 server = Replica(int(argv[5]), studies, devices, store)
             else:
                 server = Durable(studies, devices, store)
-        print(json.dumps({"address": server.address}), flush=True)
+        told = {"address": server.address}
+        if isinstance(server, Certified):
+            told["certificate"] = str(Path(folder) / "certificate.json")
+        print(json.dumps(told), flush=True)
         try:
             obey(server, devices)
         finally:

@@ -37,6 +37,7 @@ from askance_client.service import (
     CertificateFile,
     CheckInOutcome,
     Gateway,
+    OpenSide,
     OwnCertificate,
     enrol,
     local_hour,
@@ -154,9 +155,14 @@ class DeviceClient:
     ) -> None:
         self._home = DeviceHome(Path(folder))
         self._counter = None if counter is None else a_counter(str(counter), Path(folder))
-        self._certificate = CertificateFile(self._home.certificate_path, system_now_s)
         self._address = Address.of(aggregator)
         self._ca = None if ca is None else Path(ca)
+        self._authority = None if self._ca is None else partial(read_authority, self._ca)
+        self._open_side = OpenSide(str(self._address), self._authority)
+        path = self._home.certificate_path
+        self._certificate = (
+            None if ca is None else CertificateFile(path, system_now_s, self._open_side)
+        )
         _check_secrecy(self._address, self._ca, plaintext)
         self._schema = schema if isinstance(schema, Schema) else schema_from_toml(Path(schema))
         _check_fields(self._schema, policy, columns or {})
@@ -192,7 +198,7 @@ class DeviceClient:
           token: the operator's enrolment token.
 
         Raises:
-          aio.AioRpcError: refused, or not reached.
+          CallFailed: refused, or not reached.
           StoreError: the folder cannot be used; nothing was sent.
         """
         self._in_a_loop(self.enrol_async(token))
@@ -202,8 +208,8 @@ class DeviceClient:
         opened = await self._open()
         secret, names = self._home.secret(), opened.roster.names
         identities, gateway = list(identities_of(secret, names)), gateway_identity(secret, names)
-        async with self._channel(lambda: None) as channel:  # by the token alone
-            await enrol(channel, token.encode("ascii"), identities, gateway, self._certificate)
+        enrolment = token.encode("ascii")
+        await enrol(self._open_side, enrolment, identities, gateway, self._certificate)
 
     def run_once(self) -> CheckInOutcome | None:
         """Check in once: fetch requests, answer them, and deliver the answers.
@@ -370,10 +376,12 @@ class DeviceClient:
             raise
         return _Opened(file, roster, gateway)
 
-    def _channel(self, own: OwnCertificate | None = None) -> Any:
-        authority = None if self._ca is None else partial(read_authority, self._ca)
-        wait_ms, own = self._longest_wait_ms, own or self._certificate.read
-        return open_channel(str(self._address), authority, longest_wait_ms=wait_ms, own=own)
+    def _channel(self) -> Any:
+        own: OwnCertificate = (
+            (lambda: None) if self._certificate is None else self._certificate.read
+        )
+        wait_ms = self._longest_wait_ms
+        return open_channel(str(self._address), self._authority, longest_wait_ms=wait_ms, own=own)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -8,7 +8,7 @@ from typing import Any
 from grpc import aio
 
 from askance_client.device import Device
-from askance_client.service import DeviceRunner, Identity
+from askance_client.service import Identity
 from askance_client.service.exchange import MAX_REPORTS, CheckIn, decode_response, encode_check_in
 from askance_client.service.observable import (
     LONGEST_WAIT_MS,
@@ -18,6 +18,7 @@ from askance_client.service.observable import (
     sleep_ms,
     system_jitter,
 )
+from askance_client.service.runtime import DeviceRunner
 from askance_client.service.streams import FAILURES, Call, Failure, HeldStream
 
 LEAST_WAIT_MS = 50  # whatever an aggregator asks for, no device checks in without a pause

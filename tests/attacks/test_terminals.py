@@ -21,7 +21,7 @@ from askance_aggregator.analyst import (
 )
 from askance_aggregator.store import StudyState
 from askance_client.printable import all_printable, printable
-from askance_client.service import describe
+from askance_client.service.streams import describe
 
 STEER = "\x1b[2J\x1b]0;mine\x07 \x9b31m[/] [link=https://example.org]\r"
 DIGEST = bytes(32)

@@ -24,13 +24,13 @@ from askance_client.codec import (
     decode_randomizer,
     decode_report,
     decode_request,
-    decode_schema,
     decode_study,
     digest_of,
     parse,
     verify_study,
 )
 from askance_client.codec.exchange import study_of
+from askance_client.codec.schemas import decode_schema
 from askance_client.device import Device, Examiner, Policy
 from askance_client.errors import InvalidParameter, InvalidQuery, RemoteProtocolError
 from askance_client.ledger import LedgerFile

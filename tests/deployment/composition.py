@@ -29,7 +29,7 @@ PATIENCE_S = 90.0
 NOT_RUN = {"postgresql", "prometheus", "grafana"}
 """Services whose programs the tests do not start: the first is a server of the tests' own."""
 
-_PORTS = (7443, 7444)  # of devices and analysts, and of metrics
+_PORTS = (7443, 7444, 7445)  # open to all, of metrics, and of devices
 
 
 def environment() -> dict[str, str]:
@@ -166,6 +166,8 @@ class Composition:
                 text = re.sub(rf"\b{name}:{port} check port 7444",
                               f"127.0.0.1:{other} check port {ports[7444]}", text)  # fmt: skip
                 text = text.replace(f"{name}:{port}", f"127.0.0.1:{other}")
+        told = f"public_port = {self._ports['haproxy'][7445]} #"
+        text = text.replace("# public_port = 7445 ", told)
         return text.replace("172.30.74.0/24", "127.0.0.0/8").replace("maxconn 20000", "maxconn 500")
 
     def _mounts(self, service: str) -> Iterator[tuple[str, Path]]:

@@ -22,9 +22,9 @@ from askance_aggregator.server.process.configuration import read_configuration
 from askance_aggregator.server.process.home import AggregatorHome
 from askance_aggregator.store import StudyState
 from askance_aggregator.studies.study import Study
-from tests.aggregator.server.process.conftest import PATIENCE_S, made, ran, serving
+from tests.aggregator.server.process.conftest import PATIENCE_S, Served, made, ran, serving
 from tests.aggregator.server.process.people import SCHEMA, People
-from tests.ports import free_address
+from tests.ports import free_address, free_port
 from tests.postgresql import PostgresqlServer
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "deploy" / "haproxy" / "haproxy.cfg"
@@ -48,7 +48,8 @@ def test_a_study_behind_haproxy_outlives_each_of_its_replicas(
     tmp_path: Path, postgresql: PostgresqlServer
 ) -> None:
     """Submitted through the proxy, answered through it after one replica was killed."""
-    homes = _two_homes(tmp_path, postgresql.new_database())
+    devices = free_port()
+    homes = _two_homes(tmp_path, postgresql.new_database(), devices)
     people = People(homes[0].analyst, COUNT)
     location = read_configuration(homes[0].configuration).store
     key = load_pem_private_key(homes[0].analyst_key.read_bytes(), None)
@@ -58,7 +59,7 @@ def test_a_study_behind_haproxy_outlives_each_of_its_replicas(
         with (
             serving(homes[0]) as first,
             serving(homes[1]) as second,
-            _proxied(tmp_path, [first.address, second.address]) as address,
+            _proxied(tmp_path, devices, [first, second]) as address,
             connect(address, key=key, ca=homes[0].authority) as analyst,
         ):
             study = Study(find("frequency").build(SCHEMA, {"column": "habit"}), SCHEMA, epsilon="2")
@@ -78,13 +79,17 @@ def test_a_study_behind_haproxy_outlives_each_of_its_replicas(
         assert store.count_studies()[StudyState.DONE] == 1
 
 
-def _two_homes(folder: Path, database: str) -> tuple[AggregatorHome, AggregatorHome]:
-    """Return two folders with the same keys, on one database with the schema."""
+def _two_homes(folder: Path, database: str, devices: int) -> tuple[AggregatorHome, AggregatorHome]:
+    """Return two folders with the same keys, on one database with the schema.
+
+    Their devices call the port `devices`.
+    """
     first = made(folder / "first", now_s=system_now_s())
     second = AggregatorHome(folder / "second", first.analyst)
     shutil.copytree(first.folder, second.folder)
     text = first.configuration.read_text()
     text = text.replace('store = "sqlite:///store.sqlite"', f'store = "{database}"')
+    text = text.replace("# public_port = 7445 ", f"public_port = {devices} #")
     for home, name in ((first, "first"), (second, "second")):
         home.configuration.write_text(f'replica = "{name}"\n{text}')
     done = ran("aggregator", "migrate", "--config", first.configuration)
@@ -93,11 +98,15 @@ def _two_homes(folder: Path, database: str) -> tuple[AggregatorHome, AggregatorH
 
 
 @contextmanager
-def _proxied(folder: Path, replicas: Sequence[str]) -> Iterator[str]:
-    """Run the example before two replicas; yield the address that it listens on."""
+def _proxied(folder: Path, devices: int, replicas: Sequence[Served]) -> Iterator[str]:
+    """Run the example before two replicas; yield the open address that it listens on."""
     address = free_address()
-    changes = {"bind :7443": f"bind {address}", "maxconn 60000": "maxconn 500"}
-    changes |= dict(zip(("127.0.0.1:7444", "127.0.0.1:7446"), replicas, strict=True))
+    changes = {"bind :7443": f"bind {address}", "bind :7445": f"bind 127.0.0.1:{devices}"}
+    changes["maxconn 60000"] = "maxconn 500"
+    for one, (open_port, port) in zip(replicas, ((7444, 7447), (7446, 7449)), strict=True):
+        mine = one.ready["certificates_port"]
+        changes |= {f"127.0.0.1:{open_port}": one.address, f"127.0.0.1:{port}": f"127.0.0.1:{mine}"}
+        changes[f"check port {port}"] = f"check port {mine}"
     text = EXAMPLE.read_text()
     for before, after in changes.items():
         assert before in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import socket
 import subprocess
@@ -18,6 +19,7 @@ from askance_aggregator.clock import system_now_s
 from askance_aggregator.store import SqliteStore
 from askance_client.service import SERVICE, Identity, device_metadata, token_digest
 from tests.aggregator.server.process.conftest import PATIENCE_S, made, serving
+from tests.aggregator.server.process.people import certificate_of
 from tests.ports import free_port
 
 DOCUMENTED = Path(__file__).resolve().parents[2] / "docs" / "proxy" / "haproxy.cfg"
@@ -84,12 +86,14 @@ def test_the_documented_proxy_limits_connections_per_address_and_lets_devices_th
     store.close()
     with (
         serving(home) as served,
-        proxied(tmp_path, served.address) as port,
+        proxied(tmp_path, f"127.0.0.1:{served.ready['certificates_port']}") as port,
         ExitStack() as held,
     ):
         # 100 at one time, or 50 in 10 s: one of the two is reached at any speed
         assert any(_is_rejected("127.0.0.2", port, held) for _ in range(200))
-        credentials = grpc.ssl_channel_credentials(home.authority.read_bytes())
+        authority = home.authority.read_bytes()
+        own = asyncio.run(certificate_of(DEVICE, served.address, authority))
+        credentials = grpc.ssl_channel_credentials(authority, own.key.encode(), own.chain.encode())
         with grpc.secure_channel(f"127.0.0.1:{port}", credentials) as channel:
             call: Any = channel.unary_unary(f"/{SERVICE}/CheckIn")
             assert call(b"", metadata=device_metadata(DEVICE), timeout=PATIENCE_S)

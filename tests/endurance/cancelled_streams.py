@@ -31,7 +31,6 @@ from askance_aggregator.server.process.memory import share_one_arena
 from askance_aggregator.store import MemoryStore
 from askance_client.service import (
     SERVICE,
-    STREAMS_PER_CONNECTION,
     CheckIn,
     Identity,
     channel_options,
@@ -39,6 +38,7 @@ from askance_client.service import (
     encode_check_in,
     token_digest,
 )
+from askance_client.service.exchange import STREAMS_PER_CONNECTION
 
 DEVICES = STREAMS_PER_CONNECTION
 

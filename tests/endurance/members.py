@@ -25,10 +25,12 @@ from askance_client.device import Policy
 from askance_client.ledger import LedgerFile
 from askance_client.messages import Reason, Refusal
 from askance_client.queries import EncodedRecord
-from askance_client.service import GatewayResponse, Identity, Multiplexer, token_digest
+from askance_client.service import Identity, token_digest
 from askance_client.service.authority import read_authority
 from askance_client.service.channels import open_channel
 from askance_client.service.gateway import Gateway, Member
+from askance_client.service.gateway_exchange import GatewayResponse
+from askance_client.service.multiplexer import Multiplexer
 from askance_simulation.experiments.trials import EPOCH_S
 from askance_simulation.populations import Population, masked_parity
 from askance_simulation.randomness.coins import SeededCoins

@@ -15,19 +15,15 @@ from askance_aggregator.encoding import sign_study
 from askance_aggregator.server.process.tokens import EnrolmentTokens
 from askance_client.codec import decode_study, digest_of, encode_report
 from askance_client.messages import Reason, Refusal, Report, SignedStudy
-from askance_client.service import (
-    PROTOCOL,
+from askance_client.service import SERVICE as DEVICES
+from askance_client.service import CheckIn, Metadata, device_metadata, encode_check_in
+from askance_client.service.credentials import (
+    DEVICE_KEY,
     PROTOCOL_KEY,
-    CheckIn,
-    Enrol,
-    Metadata,
-    device_metadata,
-    encode_check_in,
-    encode_enrol,
+    TOKEN_KEY,
     enrolment_metadata,
 )
-from askance_client.service import SERVICE as DEVICES
-from askance_client.service.credentials import DEVICE_KEY, TOKEN_KEY
+from askance_client.service.exchange import PROTOCOL, Enrol, encode_enrol
 from askance_protos.v1 import analyst_pb2, exchange_pb2
 from tests.faults.hostile import ALLOWED, ALONE, HEALTH, INSIDER, STREAMED, Shot, Target
 from tests.faults.people import KEY, NOW_S, PUBLIC

@@ -34,7 +34,8 @@ from askance_aggregator.studies import Transcript
 from askance_aggregator.studies.transcript import Asked
 from askance_client.codec import digest_of
 from askance_client.service import SERVICE as DEVICES
-from askance_client.service import DeviceRunner, Identity, Metadata, token_digest
+from askance_client.service import Identity, Metadata, token_digest
+from askance_client.service.runtime import DeviceRunner
 from askance_simulation.fleets.memory_ledger import MemoryLedger
 from tests.faults.people import NOW_S, PEOPLE, PUBLIC, undisturbed
 

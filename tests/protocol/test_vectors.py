@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import askance_client.errors
-import askance_client.service
+import askance_client.service.exchange
 from askance_aggregator.encoding import (
     encode_query,
     encode_randomizer,
@@ -32,7 +32,6 @@ from askance_client.codec import (
     decode_randomizer,
     decode_report,
     decode_request,
-    decode_schema,
     decode_study,
     digest_of,
     encode_report,
@@ -40,6 +39,7 @@ from askance_client.codec import (
     verify_study,
 )
 from askance_client.codec.exchange import study_of
+from askance_client.codec.schemas import decode_schema
 from askance_client.device import Device, Examiner, Policy
 from askance_client.messages import (
     Conduct,
@@ -393,7 +393,7 @@ def test_a_bad_vector_is_refused_with_its_reason(kind: str, case: dict[str, Any]
         assert examined.reason is Reason[case["error"]]
         return
     error = getattr(askance_client.errors, case["error"], None)
-    error = error or getattr(askance_client.service, case["error"])
+    error = error or getattr(askance_client.service.exchange, case["error"])
     with pytest.raises(error) as caught:
         KINDS[kind][0](data)
     assert type(caught.value) is error

@@ -23,7 +23,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from askance_client.codec import parse
 from askance_client.errors import AskanceError, RemoteProtocolError
-from askance_client.service import Metadata, Received
+from askance_client.service import Metadata
+from askance_client.service.credentials import Received
 from askance_protos.v1 import analyst_pb2 as pb
 
 TOLERANCE_S = 300  # how far the caller's clock may be off, either way

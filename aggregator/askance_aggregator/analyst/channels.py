@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -13,9 +17,12 @@ from askance_aggregator.analyst.calls import CallRefused
 from askance_aggregator.analyst.wire import MAX_ANSWER_BYTES, MAX_SUBMISSION_BYTES, REASON_KEY
 from askance_client.addresses import Address
 from askance_client.errors import InvalidParameter, PlanRefused
-from askance_client.service import NO_PROXY
+from askance_client.service.channels import NO_PROXY
 
 _KEEPALIVE_MS = 60_000
+_CALLS = 8  # at one time over one connection: half of what an aggregator takes
+_TRIES = 3
+_AGAIN_S = 0.5  # between two of them
 _REFUSED_BEFORE_ASKING = ("plan-refused", "over-user-budget", "over-quota")
 # An aggregator takes 16 calls per connection, and gRPC lets more wait without a word. A process
 # that watches many studies therefore has several connections: each is opened when others are full.
@@ -29,6 +36,7 @@ _OPTIONS = [
     ("grpc.max_receive_message_length", MAX_ANSWER_BYTES),
     ("grpc.max_send_message_length", 2 * MAX_SUBMISSION_BYTES),
     ("grpc.keepalive_time_ms", _KEEPALIVE_MS),
+    ("grpc.use_local_subchannel_pool", 1),  # a channel is a connection
     ("grpc.max_reconnect_backoff_ms", 2_000),  # an interactive caller waits
 ]
 
@@ -52,6 +60,42 @@ def open_channel(address: str, ca: Path | None, *, plaintext: bool) -> grpc.Chan
     if plaintext or where.is_loopback:
         return grpc.insecure_channel(str(where), [*_OPTIONS, NO_PROXY])
     return grpc.secure_channel(str(where), grpc.ssl_channel_credentials(), _OPTIONS)
+
+
+class ConnectionPool:
+    """Connections to an aggregator, as many as the calls at one time need; for any thread.
+
+    An aggregator takes few calls at one time over one connection, and lets more wait.
+
+    Args:
+      address, ca, plaintext: as of `open_channel`.
+
+    Raises:
+      InvalidParameter: as of `open_channel`.
+    """
+
+    def __init__(self, address: str, ca: Path | None, *, plaintext: bool) -> None:
+        self._open = partial(open_channel, address, ca, plaintext=plaintext)
+        self._lock = threading.Lock()
+        self._calls = {self._open(): 0}
+
+    @contextmanager
+    def channel(self) -> Iterator[grpc.Channel]:
+        """A channel for one call, for the length of a block."""
+        with self._lock:
+            found = next((one for one, calls in self._calls.items() if calls < _CALLS), None)
+            channel = found or self._open()
+            self._calls[channel] = self._calls.get(channel, 0) + 1
+        try:
+            yield channel
+        finally:
+            with self._lock:
+                self._calls[channel] -= 1
+
+    def close(self) -> None:
+        """Hang up."""
+        for channel in self._calls:
+            channel.close()
 
 
 def refuse(error: grpc.RpcError, address: str, ca: Path | None) -> NoReturn:
@@ -118,6 +162,28 @@ def is_away(error: grpc.RpcError) -> bool:
     """Return whether the error says that an aggregator is away and may come back."""
     away = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN)
     return isinstance(error, grpc.Call) and error.code() in away
+
+
+def whole_answer(
+    ask: Callable[[], Iterable[bytes]], sleep_s: Callable[[float], None]
+) -> list[bytes]:
+    """Return all parts of an answer; one that is cut off is asked for anew, twice at most.
+
+    Args:
+      ask: makes the call.
+      sleep_s: waits so many seconds.
+
+    Raises:
+      grpc.RpcError: the last call failed, or one that was refused.
+    """
+    for _ in range(_TRIES - 1):
+        try:
+            return list(ask())
+        except grpc.RpcError as error:
+            if not is_away(error):
+                raise
+        sleep_s(_AGAIN_S)
+    return list(ask())
 
 
 def has_timed_out(error: grpc.RpcError) -> bool:

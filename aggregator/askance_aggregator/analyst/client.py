@@ -15,14 +15,12 @@ import string
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NoReturn, Self
 
 import grpc
 
-from askance_aggregator.analyst import wire
+from askance_aggregator.analyst import channels, wire
 from askance_aggregator.analyst.calls import NONCE_BYTES, Call, CallRefused, ServiceCall
-from askance_aggregator.analyst.channels import has_timed_out, is_away, open_channel, refuse
 from askance_aggregator.analyst.definitions import StudyDefinition
 from askance_aggregator.analyst.epoch_numbers import (
     collects_once,
@@ -102,8 +100,8 @@ def connect(
         raise InvalidParameter("connect: expected TLS for a bearer token, got plaintext = true")
     proof = call_proof(key, bearer_token_file, secrets.token_bytes)
     authority = None if ca is None else Path(ca)
-    channel = open_channel(address, authority, plaintext=plaintext)
-    return Aggregator(channel, proof, address, authority, now_s, sleep_s)
+    pool = channels.ConnectionPool(address, authority, plaintext=plaintext)
+    return Aggregator(pool, proof, address, authority, now_s, sleep_s)
 
 
 class Aggregator:
@@ -111,14 +109,14 @@ class Aggregator:
 
     def __init__(
         self,
-        channel: grpc.Channel,
+        connections: channels.ConnectionPool,
         proof: CallProof,
         address: str,
         ca: Path | None,
         now_s: Callable[[], int],
         sleep_s: Callable[[float], None],
     ) -> None:
-        self._channel = channel
+        self._connections = connections
         self._proof = proof
         self.address = address
         self._ca = ca
@@ -244,17 +242,12 @@ class Aggregator:
 
     def close(self) -> None:
         """Hang up."""
-        self._channel.close()
+        self._connections.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def unary(
@@ -269,9 +262,11 @@ class Aggregator:
           epoch: index of the epoch that it is about; 0: the study itself.
         """
         call: grpc.UnaryUnaryMultiCallable[bytes, bytes]
-        call = self._channel.unary_unary(f"/{wire.PACKAGE}.{method.method}")
+        metadata = self._signed(method, subject, epoch, data)
         try:
-            return call(data, timeout=_CALL_S, metadata=self._signed(method, subject, epoch, data))
+            with self._connections.channel() as channel:
+                call = channel.unary_unary(f"/{wire.PACKAGE}.{method.method}")
+                return call(data, timeout=_CALL_S, metadata=metadata)
         except grpc.RpcError as error:
             self.refuse(error)
 
@@ -285,13 +280,14 @@ class Aggregator:
     ) -> Iterator[bytes]:
         """Make a call that is answered in parts; what gRPC raises is not translated."""
         call: grpc.UnaryStreamMultiCallable[bytes, bytes]
-        call = self._channel.unary_stream(f"/{wire.PACKAGE}.{method.method}")
         metadata = self._signed(method, digest, epoch, data)
-        parts = call(data, timeout=timeout_s, metadata=metadata)
-        try:
-            yield from parts
-        finally:
-            parts.cancel()
+        with self._connections.channel() as channel:
+            call = channel.unary_stream(f"/{wire.PACKAGE}.{method.method}")
+            parts = call(data, timeout=timeout_s, metadata=metadata)
+            try:
+                yield from parts
+            finally:
+                parts.cancel()
 
     def _signed(self, call: ServiceCall, subject: bytes, epoch: int, body: bytes = b"") -> Metadata:
         """Return the metadata of a call, proven now."""
@@ -299,7 +295,7 @@ class Aggregator:
 
     def refuse(self, error: grpc.RpcError) -> NoReturn:
         """Raise what a call's failure means."""
-        refuse(error, self.address, self._ca)
+        channels.refuse(error, self.address, self._ca)
 
 
 class StudyHandle:
@@ -346,11 +342,12 @@ class StudyHandle:
                         last = event
                         yield event
             except grpc.RpcError as error:
-                if has_timed_out(error):
+                if channels.has_timed_out(error):
                     raise CallRefused(
                         "timeout", f"study: expected its end within {timeout_s} s, got it open yet"
                     ) from None
-                if last is None or not is_away(error) or time.monotonic() > heard + _PATIENCE_S:
+                away = channels.is_away(error) and time.monotonic() <= heard + _PATIENCE_S
+                if last is None or not away:
                     self._aggregator.refuse(error)
                 self._aggregator.sleep_s(_AGAIN_S)
 
@@ -476,11 +473,10 @@ class StudyHandle:
           epoch: index of an epoch of a repeated study, whose transcript and result it is; 0: the
             study's own.
         """
+        ours, export = self._aggregator, (Call.EXPORT, self._digest, 10 * _CALL_S, epoch)
         try:
-            parts = [
-                wire.decode_export_part(part)
-                for part in self._aggregator.stream(Call.EXPORT, self._digest, 10 * _CALL_S, epoch)
-            ]
+            answer = channels.whole_answer(lambda: ours.stream(*export), ours.sleep_s)
+            parts = [wire.decode_export_part(part) for part in answer]
         except grpc.RpcError as error:
             self._aggregator.refuse(error)
         signed = parts[0].study if parts else None

@@ -27,13 +27,8 @@ from askance_aggregator.oracles.expectations import expectations
 from askance_aggregator.oracles.labels import with_free_labels
 from askance_aggregator.queries import EncodedColumns, block_of, encode_columns
 from askance_client.errors import InvalidQuery
-from askance_client.queries import (
-    Kind,
-    Op,
-    Program,
-    Query,
-    QueryKind,
-)
+from askance_client.queries import Kind, Op, Query, QueryKind
+from askance_client.queries.program import Program
 
 MAX_RANK = 16
 _WORD = 32

@@ -169,7 +169,4 @@ def _tls_of(configuration: Configuration, arguments: argparse.Namespace) -> TlsF
 
 
 def _devices_of(configuration: Configuration, arguments: argparse.Namespace) -> DeviceTls:
-    devices = _tls_of(configuration, arguments).devices
-    if devices is None:
-        raise Failure(2, "bad-input", f"{arguments.config}: expected a table tls.devices, got none")
-    return devices
+    return _tls_of(configuration, arguments).devices

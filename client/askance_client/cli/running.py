@@ -14,8 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from grpc import aio
-
 from askance_client.cli.configuration import DeviceConfiguration, read_configuration
 from askance_client.cli.event_log import Journal, start_log, warn
 from askance_client.cli.folder import OpenFolder
@@ -27,11 +25,12 @@ from askance_client.owner import Consents, ControlServer
 from askance_client.randomizers import SystemCoins
 from askance_client.service import (
     Authority,
+    CallFailed,
     CertificateFile,
     CheckInOutcome,
     Gateway,
     Identity,
-    describe,
+    OpenSide,
     enrol,
     open_channel,
     read_authority,
@@ -39,7 +38,7 @@ from askance_client.service import (
 )
 
 _MAX_TOKEN_CHARACTERS = 1024
-_RETRY_MS = 1_000  # between two connections of `enroll --wait`
+_RETRY_S = 1  # between two tries of `enroll --wait`
 
 
 class AggregatorFailed(AskanceError):
@@ -55,13 +54,13 @@ def enroll(home: DeviceHome, path: Path, arguments: argparse.Namespace) -> dict[
     identities = list(identities_of(home.secret(), people.names))
     try:
         gateway = gateway_identity(home.secret(), people.names)
-        certificate = CertificateFile(home.certificate_path, system_now_s)
+        open_side, certificate = _open_side(configuration), _certificate(home, configuration)
         new, known = asyncio.run(
-            _enrol(configuration, arguments.wait, token, identities, gateway, certificate)
+            _enrol(arguments.wait, open_side, token, identities, gateway, certificate)
         )
-        held = certificate.read()
-    except (aio.AioRpcError, RemoteProtocolError) as error:
-        raise AggregatorFailed(_explained(configuration, describe(error))) from None
+        held = None if certificate is None else certificate.read()
+    except (CallFailed, RemoteProtocolError) as error:
+        raise AggregatorFailed(_explained(configuration, str(error))) from None
     return {
         "members": len(identities),
         "enrolled": new,
@@ -88,6 +87,7 @@ def run_once(home: DeviceHome, path: Path, log_file: Path | None = None) -> dict
     configuration = read_configuration(path)
     with _gateway(home, configuration, Journal()) as (gateway, _):
         outcome = asyncio.run(gateway.check_in_once())
+    warn(outcome.notes)
     for failure, count in outcome.failures.most_common():
         explained = _explained(configuration, failure)
         print(f"askance: {count} of {outcome.members} members: {explained}", file=sys.stderr)
@@ -146,13 +146,13 @@ def _gateway(
     people, secret = read_people(configuration), home.secret()
     if people.warnings:  # numbers and places of rows would follow from the records
         warn(["some records are malformed or left out (device doctor names them)"])
-    certificate = CertificateFile(home.certificate_path, system_now_s)
+    certificate = _certificate(home, configuration)
     channel = partial(
         open_channel,
         str(configuration.aggregator),
         _authority(configuration),
         longest_wait_ms=1000 * configuration.longest_wait_s,
-        own=certificate.read,
+        own=(lambda: None) if certificate is None else certificate.read,
     )
     coins = SystemCoins()
     with _files(home, people.binding, configuration) as folder:
@@ -191,18 +191,34 @@ def _files(
 
 
 async def _enrol(
-    configuration: DeviceConfiguration,
     wait_s: int,
+    open_side: OpenSide,
     token: bytes,
     identities: Sequence[Identity],
     gateway: Identity | None,
-    certificate: CertificateFile,
+    certificate: CertificateFile | None,
 ) -> tuple[int, int]:
-    address, authority = str(configuration.aggregator), _authority(configuration)
-    async with open_channel(address, authority, longest_wait_ms=_RETRY_MS) as channel:
-        with suppress(TimeoutError):  # the call below then says why the aggregator is not reached
-            await asyncio.wait_for(channel.channel_ready(), wait_s)
-        return await enrol(channel, token, identities, gateway, certificate)
+    """Enrol, and try again for `wait_s` seconds while the aggregator is not reached."""
+    loop = asyncio.get_running_loop()
+    until_s = loop.time() + wait_s
+    while True:
+        try:
+            return await enrol(open_side, token, identities, gateway, certificate)
+        except CallFailed as failure:
+            if failure.status != "UNAVAILABLE" or loop.time() + _RETRY_S > until_s:
+                raise
+        await asyncio.sleep(_RETRY_S)
+
+
+def _open_side(configuration: DeviceConfiguration) -> OpenSide:
+    return OpenSide(str(configuration.aggregator), _authority(configuration))
+
+
+def _certificate(home: DeviceHome, configuration: DeviceConfiguration) -> CertificateFile | None:
+    """Return the file of the device's certificate; None: plain text, which shows none."""
+    if configuration.ca is None:
+        return None
+    return CertificateFile(home.certificate_path, system_now_s, _open_side(configuration))
 
 
 def _authority(configuration: DeviceConfiguration) -> Authority | None:

@@ -11,7 +11,6 @@ from askance_client.codec.exchange import decode_report, decode_request, encode_
 from askance_client.codec.parsing import MAX_MESSAGE_BYTES, digest_of, parse
 from askance_client.codec.queries import decode_query
 from askance_client.codec.randomizers import decode_randomizer
-from askance_client.codec.schemas import decode_schema
 from askance_client.codec.studies import decode_study, verify_study
 
 __all__ = [
@@ -20,7 +19,6 @@ __all__ = [
     "decode_randomizer",
     "decode_report",
     "decode_request",
-    "decode_schema",
     "decode_study",
     "digest_of",
     "encode_report",

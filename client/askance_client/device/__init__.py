@@ -10,22 +10,17 @@ the history of requests only.
 no access to records or coins; `core` evaluates what is to be charged, and commits it.
 """
 
-from askance_client.device.core import Device, MemberRecord, TooManyRefusals, Turn, Value
+from askance_client.device.core import Device, MemberRecord, TooManyRefusals, Turn
 from askance_client.device.examination import ExaminedRequest, ExaminedStudy, Examiner
-from askance_client.device.policy import Consent, Policy
-from askance_client.device.settling import MAX_REFUSALS, RefusalCounts
+from askance_client.device.policy import Policy
 
 __all__ = [
-    "MAX_REFUSALS",
-    "Consent",
     "Device",
     "ExaminedRequest",
     "ExaminedStudy",
     "Examiner",
     "MemberRecord",
     "Policy",
-    "RefusalCounts",
     "TooManyRefusals",
     "Turn",
-    "Value",
 ]

@@ -16,7 +16,6 @@ from askance_client.ledger.contract import (
     MAX_ANSWERS,
     SECONDS_PER_DAY,
     Charge,
-    Compose,
     Entry,
     Ledger,
     Limits,
@@ -28,16 +27,14 @@ from askance_client.ledger.contract import (
 from askance_client.ledger.mark import mark_path
 from askance_client.ledger.marked import LedgerBehind
 from askance_client.ledger.postings import LOSS_STEP, NO_HASH, Posting, PostingKind
-from askance_client.ledger.sqlite import MAX_MEMBER_BYTES, LedgerFile, SqliteLedger
+from askance_client.ledger.sqlite import LedgerFile, SqliteLedger
 
 __all__ = [
     "LOSS_STEP",
     "MAX_ANSWERS",
-    "MAX_MEMBER_BYTES",
     "NO_HASH",
     "SECONDS_PER_DAY",
     "Charge",
-    "Compose",
     "Entry",
     "Ledger",
     "LedgerBehind",

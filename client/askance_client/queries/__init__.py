@@ -18,51 +18,34 @@ neither. A `Program` is the expression as a canonical list of nodes, with bytes 
 columns, are an aggregator's: `askance_aggregator.queries`.
 """
 
-from askance_client.queries.exact import Exact
 from askance_client.queries.expressions import Expression
-from askance_client.queries.fields import (
-    Bit,
-    Bits,
-    Category,
-    Field,
-    Integer,
-    Label,
-    Real,
-    ValueType,
-)
+from askance_client.queries.fields import Bit, Bits, Category, Field, Integer, Label, Real
 from askance_client.queries.kinds import Kind, Op
 from askance_client.queries.limits import MAX_COMPONENTS, MAX_NODES
 from askance_client.queries.operators import constant
-from askance_client.queries.program import Node, Program, flatten, rebuild
+from askance_client.queries.program import flatten
 from askance_client.queries.query import Query, QueryKind
-from askance_client.queries.schema import EncodedRecord, Schema, UnknownField
-from askance_client.queries.sigmoid import SIGMOID_FRAC, sigmoid_table
+from askance_client.queries.schema import EncodedRecord, Schema
+from askance_client.queries.sigmoid import sigmoid_table
 
 __all__ = [
     "MAX_COMPONENTS",
     "MAX_NODES",
-    "SIGMOID_FRAC",
     "Bit",
     "Bits",
     "Category",
     "EncodedRecord",
-    "Exact",
     "Expression",
     "Field",
     "Integer",
     "Kind",
     "Label",
-    "Node",
     "Op",
-    "Program",
     "Query",
     "QueryKind",
     "Real",
     "Schema",
-    "UnknownField",
-    "ValueType",
     "constant",
     "flatten",
-    "rebuild",
     "sigmoid_table",
 ]

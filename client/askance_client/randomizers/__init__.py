@@ -24,12 +24,12 @@ Source: KLNRS08 section 4.
 from askance_client.randomizers.channel import MAX_LEVELS, MAX_SYMBOLS, Channel
 from askance_client.randomizers.coins import COIN_BITS, COIN_SPACE, Coins, SystemCoins
 from askance_client.randomizers.hadamard_sign import HadamardSign
-from askance_client.randomizers.hypercube_response import MAX_COMPONENTS, HypercubeResponse
-from askance_client.randomizers.k_ary import MAX_CELLS, KaryResponse
+from askance_client.randomizers.hypercube_response import HypercubeResponse
+from askance_client.randomizers.k_ary import KaryResponse
 from askance_client.randomizers.linear_hashing import LinearHashing
 from askance_client.randomizers.loss import PrivacyLoss
 from askance_client.randomizers.random_codebook import RandomCodebook
-from askance_client.randomizers.randomizer import MISSING_BYTE, Randomizer
+from askance_client.randomizers.randomizer import Randomizer
 from askance_client.randomizers.rounding import round_to_levels
 from askance_client.randomizers.signed_subset_selection import SignedSubsetSelection
 from askance_client.randomizers.subset_selection import SubsetSelection
@@ -37,11 +37,8 @@ from askance_client.randomizers.subset_selection import SubsetSelection
 __all__ = [
     "COIN_BITS",
     "COIN_SPACE",
-    "MAX_CELLS",
-    "MAX_COMPONENTS",
     "MAX_LEVELS",
     "MAX_SYMBOLS",
-    "MISSING_BYTE",
     "Channel",
     "Coins",
     "HadamardSign",

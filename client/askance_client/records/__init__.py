@@ -24,7 +24,6 @@ member. `KINDS` lists the kinds of sources; `LiveRecord` is what a device is giv
 from askance_client.records.histories import KeptHistory
 from askance_client.records.naming import (
     ALONE,
-    MAX_NAME_BYTES,
     AllRows,
     ByColumn,
     ByNumber,
@@ -32,18 +31,9 @@ from askance_client.records.naming import (
     OneRow,
     binding,
 )
-from askance_client.records.origins import (
-    KINDS,
-    Origin,
-    SourceSettings,
-    kind_of_path,
-    open_source,
-)
+from askance_client.records.origins import KINDS, Origin, SourceSettings, kind_of_path, open_source
 from askance_client.records.processes import an_endpoint
-from askance_client.records.schema_files import (
-    schema_from_table,
-    schema_from_toml,
-)
+from askance_client.records.schema_files import schema_from_table, schema_from_toml
 from askance_client.records.sources import (
     LiveRecord,
     Members,
@@ -53,23 +43,11 @@ from askance_client.records.sources import (
     SourceFailed,
 )
 from askance_client.records.table_sources import CallableSource
-from askance_client.records.tables import (
-    MAX_CELL_CHARACTERS,
-    MAX_DIGITS,
-    NOTHING,
-    Table,
-    field_name,
-    is_missing,
-    read_csv,
-    read_json,
-)
+from askance_client.records.tables import NOTHING, Table, field_name, is_missing, read_csv
 
 __all__ = [
     "ALONE",
     "KINDS",
-    "MAX_CELL_CHARACTERS",
-    "MAX_DIGITS",
-    "MAX_NAME_BYTES",
     "NOTHING",
     "AllRows",
     "ByColumn",
@@ -94,7 +72,6 @@ __all__ = [
     "kind_of_path",
     "open_source",
     "read_csv",
-    "read_json",
     "schema_from_table",
     "schema_from_toml",
 ]

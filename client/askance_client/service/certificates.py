@@ -1,26 +1,31 @@
-"""Certificate of a device or gateway: asked for, kept in a file, renewed before it ends."""
+"""Certificate of a device or gateway: asked for, kept in a file, renewed before it ends.
+
+A device's own token is enough to get one, so that a device that was away past the end of its
+certificate, or has never had one, needs no operator.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-
-import grpc
-from grpc import aio
+from typing import TYPE_CHECKING
 
 from askance_client.codec import parse
 from askance_client.durable_files import sync, write_new
-from askance_client.errors import InvalidParameter, RemoteProtocolError, StoreError
+from askance_client.errors import AskanceError, RemoteProtocolError, StoreError
 from askance_client.service.credentials import Metadata
-from askance_client.service.exchange import SERVICE
-from askance_client.service.observable import CALL_TIMEOUT_S, Sleep
-from askance_client.service.streams import FAILURES, describe
+from askance_client.service.observable import Backoff, Sleep
 from askance_protos.v1 import exchange_pb2 as pb
+
+if TYPE_CHECKING:
+    from askance_client.service.open_side import OpenSide
 
 _LOOK_S = 3600  # at most between two looks at the clock, which may be set
 _TRIES = 30  # to renew, in the last third of a certificate's life
+_NOT_REACHED = "UNAVAILABLE"  # a call's status, and how a refused certificate looks
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +58,14 @@ class CertificateFile:
     Args:
       path: the file; it need not exist.
       now_s: the time, in whole seconds since 1970, UTC.
+      open_side: where a certificate is asked for.
     """
 
-    def __init__(self, path: Path, now_s: Callable[[], int]) -> None:
+    def __init__(self, path: Path, now_s: Callable[[], int], open_side: OpenSide) -> None:
         self._path = path
         self._now_s = now_s
+        self._open_side = open_side
+        self._doubted = asyncio.Event()
 
     def read(self) -> DeviceCertificate | None:
         """Return the certificate; None if there is no sound one."""
@@ -69,19 +77,15 @@ class CertificateFile:
         except (OSError, ValueError, TypeError):
             return None
 
-    async def obtain(self, channel: aio.Channel, metadata: Metadata) -> bool:
+    async def obtain(self, metadata: Metadata) -> None:
         """Ask for a certificate with a new key, and keep it.
 
         Args:
-          channel: to the aggregator.
-          metadata: credentials of the device or gateway, and an enrolment token where the channel
-            has no certificate.
-
-        Returns:
-          False: the aggregator issues none; nothing was changed.
+          metadata: credentials of the device or gateway.
 
         Raises:
-          aio.AioRpcError, RemoteProtocolError: refused, not reached, or no certificate.
+          CallFailed, RemoteProtocolError: refused, not reached, or no certificate.
+          InvalidParameter: the authority cannot be read.
           StoreError: it cannot be kept.
         """
         from cryptography import x509  # here: a device without a certificate does not load it
@@ -91,14 +95,8 @@ class CertificateFile:
         key = ec.generate_private_key(ec.SECP256R1())
         builder = x509.CertificateSigningRequestBuilder(x509.Name([]))
         signed = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.DER)
-        call: aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(f"/{SERVICE}/Certify")
         message = pb.CertifyRequest(signing_request=signed).SerializeToString()
-        try:
-            data = await call(message, timeout=CALL_TIMEOUT_S, metadata=metadata)
-        except aio.AioRpcError as error:
-            if error.code() is grpc.StatusCode.UNIMPLEMENTED:
-                return False
-            raise
+        data = await self._open_side.call("Certify", message, metadata)
         answer = parse(pb.CertifyResponse, data)
         try:
             chain = answer.chain.decode()
@@ -112,61 +110,99 @@ class CertificateFile:
         )
         dates = self._now_s(), int(end.timestamp())
         self._write(DeviceCertificate(pem.decode(), chain, answer.port, *dates))
-        return True
 
     async def renew(
-        self,
-        channel: Callable[[], aio.Channel],
-        metadata: Metadata,
-        failed: Callable[[str], None],
+        self, metadata: Metadata, failed: Callable[[str], None], *, anew: bool = False
     ) -> bool:
-        """Renew the certificate if that is due.
+        """Get a certificate where there is none, it has ended, or its renewal is due.
 
         Args:
-          channel: opens a channel by the certificate that is in the file.
           metadata: credentials of the device or gateway.
           failed: given a line for a failure; the present certificate stays.
+          anew: get another one in any case.
 
         Returns:
-          True: it was renewed.
+          True: there is a new one.
         """
         held = self.read()
-        if held is None or self._now_s() < held.due_s:
-            return False
-        if not held.port:
-            failed("certificate: expected a valid one, got one that has ended (run device enroll)")
+        if held is not None and held.port and self._now_s() < held.due_s and not anew:
             return False
         try:
-            async with channel() as opened:
-                return await self.obtain(opened, metadata)
-        except (*FAILURES, InvalidParameter, StoreError) as failure:
-            failed(f"certificate: {describe(failure)}")
+            await self.obtain(metadata)
+        except AskanceError as failure:
+            failed(f"certificate: {failure}")
             return False
+        return True
+
+    async def replace_refused(self, metadata: Metadata, failed: Callable[[str], None]) -> bool:
+        """Get another certificate if the aggregator's port for devices refuses the present one.
+
+        Returns:
+          True: there is a new one.
+        """
+        held = self.read()
+        if held is None or not await self._open_side.refuses(held):
+            return False
+        failed(
+            "certificate: expected one that the aggregator's port for devices accepts, got one that"
+            " it refuses; another one is asked for"
+        )
+        return await self.renew(metadata, failed, anew=True)
+
+    async def wait_for_first(
+        self, metadata: Metadata, failed: Callable[[str], None], backoff: Backoff, sleep: Sleep
+    ) -> None:
+        """Return when there is a certificate that has not ended; until then ask for one."""
+        while (held := self.read()) is None or not held.port:
+            if not await self.renew(metadata, failed):
+                await sleep(backoff.next_ms())
+
+    def doubt(self, failure: str) -> None:
+        """Let `keep` find out whether a failure of a call was a refusal of the certificate."""
+        if failure.startswith(_NOT_REACHED):
+            self._doubted.set()
 
     async def keep(
         self,
-        channel: Callable[[], aio.Channel],
         metadata: Metadata,
         failed: Callable[[str], None],
         renewed: Callable[[], None],
         sleep: Sleep,
     ) -> None:
-        """Renew the certificate whenever that is due; return if there is none.
+        """Renew the certificate whenever that is due, and replace one that is refused, for ever.
 
         Args:
-          channel: as of `renew`.
           metadata: as of `renew`.
           failed: as of `renew`.
           renewed: called after each renewal.
           sleep: how to wait.
         """
-        while (held := self.read()) is not None:
-            if await self.renew(channel, metadata, failed):
+        while True:
+            if await self.renew(metadata, failed):
                 renewed()
                 continue
+            if not await self._wait_for_doubt(sleep):
+                continue
+            self._doubted.clear()
+            if await self.replace_refused(metadata, failed):
+                renewed()
+
+    async def _wait_for_doubt(self, sleep: Sleep) -> bool:
+        """Wait until it is time to look again; True: the certificate is in doubt before that."""
+        wait_s = again_s = _LOOK_S
+        if (held := self.read()) is not None:
             wait_s = held.due_s - self._now_s()
             again_s = max(1, (held.ends_s - held.due_s) // _TRIES)
-            await sleep(1000 * min(_LOOK_S, wait_s if wait_s > 0 else again_s))
+        both = [
+            asyncio.ensure_future(sleep(1000 * min(_LOOK_S, wait_s if wait_s > 0 else again_s))),
+            asyncio.ensure_future(self._doubted.wait()),
+        ]
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in both:
+                one.cancel()
+        return self._doubted.is_set()
 
     def _write(self, held: DeviceCertificate) -> None:
         beside = self._path.with_suffix(".new")

@@ -29,6 +29,7 @@ from askance_client.service.multiplexer import Multiplexer
 from askance_client.service.observable import (
     LONGEST_WAIT_MS,
     MEMBERS_AT_ONCE,
+    Backoff,
     Jitter,
     Sleep,
     connection_of,
@@ -81,13 +82,17 @@ class Watcher(Protocol):
 
 @dataclass(slots=True)
 class CheckInOutcome:
-    """Outcome of one check-in of each member: numbers of answers and refusals, by reason."""
+    """Outcome of one check-in of each member: numbers of answers and refusals, by reason.
+
+    `notes` has a line for each failure that was mended.
+    """
 
     members: int
     answered: int = 0
     refusals: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
     unacknowledged: int = 0
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +123,7 @@ class Gateway:
       jitter, sleep: how waits are drawn and made.
       longest_wait_ms: between two tries of one member.
       release_ms: see `DeviceRunner`; half of it is the time limit of evaluation.
-      certificate: file of the certificate that `channel` shows; None: none is renewed.
+      certificate: file of the certificate that `channel` shows; None: it shows none.
       consent_wait_ms: mean time after which the stream is opened anew, so that requests that were
         held for the owner come again, in milliseconds; 0: never.
     """
@@ -181,6 +186,10 @@ class Gateway:
 
         At cancellation calls end in order, and pending writes to the disk are completed.
         """
+        certificate, failed = self._certificate, self._watcher.failed
+        if certificate is not None:
+            backoff = Backoff(jitter=self._jitter, cap_ms=self._longest_wait_ms)
+            await certificate.wait_for_first(self._metadata, failed, backoff, self._sleep)
         async with self._working(1) as work, asyncio.TaskGroup() as tasks:
             (channel,) = work.channels
             self._multiplexer = Multiplexer(
@@ -198,16 +207,13 @@ class Gateway:
                 sleep=self._sleep,
                 longest_wait_ms=self._longest_wait_ms,
                 release_ms=self._release_ms,
-                on_failure=self._watcher.failed,
+                on_failure=self._failed,
             )
             tasks.create_task(self._watch(0, channel))
             tasks.create_task(self._multiplexer.participate())
-            if self._certificate is not None:
-                failed, renewed = self._watcher.failed, self.reopen
+            if certificate is not None:
                 tasks.create_task(
-                    self._certificate.keep(
-                        self._channel, self._metadata, failed, renewed, self._sleep
-                    )
+                    certificate.keep(self._metadata, failed, self.reopen, self._sleep)
                 )
 
             if self._consent_wait_ms:
@@ -235,8 +241,26 @@ class Gateway:
             else:
                 outcome.refusals[refusal.name] += 1
 
-        if self._certificate is not None:
-            await self._certificate.renew(self._channel, self._metadata, self._watcher.failed)
+        certificate = self._certificate
+        if certificate is None:
+            await self._check_in_all(outcome, report)
+            return outcome
+        said = list[str]()
+        await certificate.renew(self._metadata, said.append)
+        held = certificate.read()
+        if held is None or not held.port:
+            outcome.failures[said[-1]] += outcome.members
+            return outcome
+        await self._check_in_all(outcome, report)
+        if outcome.failures and await certificate.replace_refused(self._metadata, said.append):
+            outcome.failures.clear()
+            await self._check_in_all(outcome, report)
+        outcome.notes += said
+        return outcome
+
+    async def _check_in_all(self, outcome: CheckInOutcome, report: Callable[[bytes], None]) -> None:
+        """Let each member check in, and count what comes of it."""
+        outcome.unacknowledged = 0
         async with self._working(self._connections) as work:
             # A few workers that take the next member each, rather than a task a member.
             places = iter(range(len(self._members)))
@@ -253,7 +277,6 @@ class Gateway:
             async with asyncio.TaskGroup() as tasks:
                 for _ in range(min(MEMBERS_AT_ONCE, len(self._members))):
                     tasks.create_task(check_in())
-        return outcome
 
     @asynccontextmanager
     async def _working(self, connections: int) -> AsyncIterator[_Work]:
@@ -309,6 +332,12 @@ class Gateway:
             was = up
             await channel.wait_for_state_change(state)
             state = channel.get_state()
+
+    def _failed(self, failure: str) -> None:
+        """Tell of a failure of the stream, or of a member."""
+        self._watcher.failed(failure)
+        if self._certificate is not None:
+            self._certificate.doubt(failure)
 
     def _report(self, data: bytes) -> None:
         self._watcher.answered(_refusal(data))

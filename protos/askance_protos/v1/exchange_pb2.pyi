@@ -433,10 +433,7 @@ Global___EnrolResponse: _TypeAlias = EnrolResponse  # noqa: Y015
 
 @_typing.final
 class CertifyRequest(_message.Message):
-    """Request for a certificate of the device or gateway whose credentials the metadata has. On the first
-    listener the metadata has an enrolment token too; on the listener of devices with certificates the
-    certificate that is about to end stands in for it.
-    """
+    """Request for a certificate of the device or gateway whose credentials the metadata has."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.queries import EncodedColumns
-from askance_client.device import Device, Examiner, Policy, Value
+from askance_client.device import Device, Examiner, Policy
+from askance_client.device.core import Value
 from askance_client.ledger import Ledger
 from askance_client.messages import Request
 from askance_client.queries import EncodedRecord

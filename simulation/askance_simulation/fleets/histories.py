@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from askance_aggregator.studies import Cohort
-from askance_client.device import RefusalCounts
-from askance_client.device.settling import OVERRUNS
+from askance_client.device.settling import OVERRUNS, RefusalCounts
 from askance_client.ledger import SECONDS_PER_DAY, Limits, Totals
 from askance_client.ledger.contract import overrun
 from askance_client.messages import Reason

@@ -14,7 +14,8 @@ from grpc import aio
 
 from askance_aggregator.server.devices import AggregatorServer
 from askance_client.errors import LocalProtocolError
-from askance_client.service import NO_PROXY, channel_options
+from askance_client.service import channel_options
+from askance_client.service.channels import NO_PROXY
 from askance_simulation.fleets.streams import Runtime, Streams
 
 _DIALLING = 64  # streams that are opened between two turns of the loop

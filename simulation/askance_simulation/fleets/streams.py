@@ -16,13 +16,9 @@ from grpc import aio
 from askance_aggregator.store import Store
 from askance_client.device import Device
 from askance_client.errors import RemoteProtocolError
-from askance_client.service import (
-    DeviceAnswers,
-    Identity,
-    Multiplexer,
-    gateway_metadata,
-    token_digest,
-)
+from askance_client.service import Identity, gateway_metadata, token_digest
+from askance_client.service.answering import DeviceAnswers
+from askance_client.service.multiplexer import Multiplexer
 from askance_simulation.disturbances import Fates, FaultRecorder
 from askance_simulation.disturbances.unlucky import DeviceConnection, Unlucky
 from askance_simulation.fleets.devices import Devices

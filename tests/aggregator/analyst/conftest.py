@@ -23,7 +23,8 @@ from askance_aggregator.server.studies import StudyManager, SubmissionLimits
 from askance_aggregator.store import MemoryStore
 from askance_aggregator.studies.study import Study
 from askance_client.device import Policy
-from askance_client.service import Identity, channel_options, connections_for, token_digest
+from askance_client.service import Identity, channel_options, token_digest
+from askance_client.service.observable import connections_for
 from askance_simulation.fleets import Devices
 from askance_simulation.populations import Population, masked_parity
 from askance_simulation.randomness.coins import SeededCoins

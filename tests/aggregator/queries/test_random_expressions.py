@@ -48,9 +48,9 @@ from askance_client.queries import (
     Real,
     Schema,
     flatten,
-    rebuild,
     sigmoid_table,
 )
+from askance_client.queries.program import rebuild
 from askance_simulation.populations.columns import narrowed
 
 WIDTH = 35

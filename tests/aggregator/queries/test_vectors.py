@@ -33,14 +33,13 @@ from askance_client.queries import (
     Category,
     Integer,
     Kind,
-    Node,
     Op,
     Query,
     QueryKind,
     Real,
     Schema,
 )
-from askance_client.queries.program import rebuild
+from askance_client.queries.program import Node, rebuild
 
 S = Schema(
     "s", 1, b=Bit(), v=Bits(3), i=Integer(-3, 4), r=Real(-1, 1, 8), q=Real(-1, 1, 4),

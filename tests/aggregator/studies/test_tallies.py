@@ -14,7 +14,7 @@ from askance_aggregator.families import family_of, subset_selection
 from askance_aggregator.studies import SymbolTable, Tally
 from askance_aggregator.studies.tallies import CHUNK, Places, leaf, merkle_root
 from askance_client.messages import Reason
-from askance_client.randomizers import MISSING_BYTE
+from askance_client.randomizers.randomizer import MISSING_BYTE
 
 if TYPE_CHECKING:
     from tests.aggregator.studies.conftest import World

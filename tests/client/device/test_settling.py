@@ -19,8 +19,8 @@ from askance_aggregator.queries import (
 )
 from askance_client.accounting import parse_epsilon
 from askance_client.codec import decode_report, digest_of
-from askance_client.device import MAX_REFUSALS, Device, TooManyRefusals
-from askance_client.device.settling import _MAX_COUNTED, RefusalCounts
+from askance_client.device import Device, TooManyRefusals
+from askance_client.device.settling import _MAX_COUNTED, MAX_REFUSALS, RefusalCounts
 from askance_client.ledger import Overrun, contract
 from askance_client.messages import Reason, Refusal, SignedStudy
 from askance_client.queries import EncodedRecord

@@ -13,8 +13,15 @@ from askance_client.codec import decode_report, digest_of
 from askance_client.device import Device, TooManyRefusals
 from askance_client.errors import InvalidParameter, StoreFailed
 from askance_client.messages import Reason, Refusal, SignedStudy
-from askance_client.owner import MAX_WAITING, ConsentRule, Consents, Verdict
-from askance_client.owner.consents import MAX_DAYS, MAX_QUESTION_BYTES, MAX_QUESTIONS, MAX_WHY
+from askance_client.owner import ConsentRule, Consents
+from askance_client.owner.consents import (
+    MAX_DAYS,
+    MAX_QUESTION_BYTES,
+    MAX_QUESTIONS,
+    MAX_WAITING,
+    MAX_WHY,
+    Verdict,
+)
 from askance_client.queries import EncodedRecord
 from tests.client.device.conftest import DAY, KEY, NOW, RECORD, SCHEMA, STRANGER, DeviceSetup
 

@@ -12,7 +12,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import grpc
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -29,6 +28,7 @@ from askance_client.codec import digest_of
 from askance_client.messages import Request, StudyTerms
 from askance_client.queries import Bit, Schema
 from askance_client.service import system_now_s
+from tests.aggregator.server.certified_service import CertifiedService
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 PUBLIC = KEY.public_key().public_bytes_raw().hex()
@@ -154,28 +154,30 @@ def make_folder(
 
 
 class ServingTls(Aggregator):
-    """The same behind a certificate of its own authority."""
+    """The same behind a certificate of its own authority, for devices with certificates."""
 
-    def __init__(self, server: AggregatorServer, store: MemoryStore, authorities: Any) -> None:
-        super().__init__(server, store)
-        self._authorities = authorities
+    def __init__(self, service: CertifiedService, store: MemoryStore) -> None:
+        super().__init__(service.server, store)
+        self.service = service
+        self._authorities = {"right": service.ca, "wrong": self_made([], system_now_s())[0]}
 
     def folder(self, path: Path, authority: str) -> Folder:
         """A folder that trusts the right authority, a wrong one, or speaks plain text."""
         if authority == "plain":
-            return make_folder(path, self.server.address)
+            return make_folder(path, self.service.address)
         (path / "ca.pem").write_bytes(self._authorities[authority].certificate)
-        return make_folder(path, self.server.address, "--ca", str(path / "ca.pem"))
+        return make_folder(path, self.service.address, "--ca", str(path / "ca.pem"))
+
+    def stop(self) -> None:
+        """End the service, its outer process, and with them a round that is open."""
+        self.service.stop()
+        super().stop()
 
 
 @pytest.fixture
 def serving_tls() -> Iterator[ServingTls]:
-    store, now_s = MemoryStore(), system_now_s()
-    authority, server = self_made([], now_s)
-    credentials = grpc.ssl_server_credentials([(server.key, server.certificate)])
-    parts = ServerParts(credentials=credentials, enrolment=EnrolmentTokens(bytes(32), system_now_s))
-    started = AggregatorServer.start(store, settings=Settings(stop_grace_s=0.2), parts=parts)
-    authorities = {"right": authority, "wrong": self_made([], now_s)[0]}
-    running = ServingTls(started, store, authorities)
+    store, tokens = MemoryStore(), EnrolmentTokens(bytes(32), system_now_s)
+    settings = Settings(check_in_every_ms=20, stop_grace_s=0.2)
+    running = ServingTls(CertifiedService(store, tokens, system_now_s, settings=settings), store)
     yield running
     running.stop()

@@ -18,10 +18,10 @@ from askance_client.queries import (
     Op,
     Real,
     Schema,
-    ValueType,
     constant,
 )
 from askance_client.queries.expressions import build
+from askance_client.queries.fields import ValueType
 from askance_client.queries.limits import MAX_MAGNITUDE
 
 END = MAX_MAGNITUDE - 1  # the greatest magnitude that a value may have

@@ -33,14 +33,12 @@ from askance_client.queries import (
     Expression,
     Integer,
     Kind,
-    Node,
     Op,
-    Program,
     Real,
     Schema,
     flatten,
-    rebuild,
 )
+from askance_client.queries.program import Node, Program, rebuild
 
 S = Schema("s", 1, b=Bit(), v=Bits(40), c=Category(["x", "y"]), i=Integer(-3, 4), r=Real(-1, 1, 8))
 B, V, C, N, R = (Node(Op.FIELD, name=name) for name in "bvcir")

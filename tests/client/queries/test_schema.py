@@ -24,8 +24,8 @@ from askance_client.queries import (
     Label,
     Real,
     Schema,
-    UnknownField,
 )
+from askance_client.queries.schema import UnknownField
 
 ADULT = Schema(
     "adult", 3, age=Integer(17, 90), education=Category(["HS", "BSc"]), income=Label([0, 1])

@@ -14,16 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from askance_aggregator.queries import encode_columns, evaluate_columns, sigmoid
-from askance_client.queries import (
-    SIGMOID_FRAC,
-    Integer,
-    Query,
-    QueryKind,
-    Real,
-    Schema,
-    sigmoid_table,
-)
-from askance_client.queries.sigmoid import sigmoid_index
+from askance_client.queries import Integer, Query, QueryKind, Real, Schema, sigmoid_table
+from askance_client.queries.sigmoid import SIGMOID_FRAC, sigmoid_index
 
 GOLDEN = "670ebcf6c540ad7e1303f2170433b49d954f7c30fe189e5c795c2759b68f897f"
 

@@ -19,13 +19,12 @@ from typing import Any
 import pytest
 
 from askance_client.errors import AskanceError, InvalidParameter, InvalidRecord
-from askance_client.ledger import MAX_MEMBER_BYTES
+from askance_client.ledger.sqlite import MAX_MEMBER_BYTES
 from askance_client.queries import Integer, Schema
 from askance_client.randomizers import SystemCoins
 from askance_client.records import (
     ALONE,
     KINDS,
-    MAX_NAME_BYTES,
     AllRows,
     ByColumn,
     ByNumber,
@@ -44,6 +43,7 @@ from askance_client.records import (
 )
 from askance_client.records import databases as database_sources
 from askance_client.records import processes as process_sources
+from askance_client.records.naming import MAX_NAME_BYTES
 from askance_client.records.table_sources import FileReader
 from askance_client.service import steady_ms, system_now_ms
 

@@ -15,14 +15,8 @@ from hypothesis import strategies as st
 from askance_aggregator.queries import encode_columns
 from askance_client.errors import InvalidRecord
 from askance_client.queries import Bit, Bits, Category, EncodedRecord, Integer, Label, Real, Schema
-from askance_client.records import (
-    MAX_CELL_CHARACTERS,
-    MAX_DIGITS,
-    NOTHING,
-    Table,
-    read_csv,
-    read_json,
-)
+from askance_client.records import NOTHING, Table, read_csv
+from askance_client.records.tables import MAX_CELL_CHARACTERS, MAX_DIGITS, read_json
 
 SCHEMA = Schema(
     "people",

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import grpc
 import pytest
@@ -16,13 +16,14 @@ from grpc import aio
 from askance_aggregator.server.process.certificates import self_made
 from askance_client.errors import InvalidParameter
 from askance_client.service import (
-    SERVICE,
     CertificateFile,
-    RenewedChannel,
+    Metadata,
+    OpenSide,
     open_channel,
     read_authority,
     system_now_s,
 )
+from askance_client.service.authority import RenewedChannel
 from askance_protos.v1 import exchange_pb2 as pb
 
 METHOD = "/service/Method"
@@ -30,29 +31,15 @@ NOT_THERE = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 
 
 @asynccontextmanager
-async def serving(
-    key: bytes, certificate: bytes, port: int = 0, certified: bytes = b""
-) -> AsyncIterator[int]:
-    """A server with a certificate, on a port of its own or on a given one.
-
-    It answers Certify with `certified`.
-    """
+async def serving(key: bytes, certificate: bytes, port: int = 0) -> AsyncIterator[int]:
+    """A server with a certificate, on a port of its own or on a given one."""
 
     async def answer(data: bytes, _: object) -> bytes:
         return data
 
-    async def certify(_: bytes, __: object) -> bytes:
-        return certified
-
     server = aio.server()
     handlers: dict[str, Any] = {"Method": grpc.unary_unary_rpc_method_handler(answer)}
-    issuing: dict[str, Any] = {"Certify": grpc.unary_unary_rpc_method_handler(certify)}
-    server.add_generic_rpc_handlers(
-        (
-            grpc.method_handlers_generic_handler("service", handlers),
-            grpc.method_handlers_generic_handler(SERVICE, issuing),
-        )
-    )
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("service", handlers),))
     credentials = grpc.ssl_server_credentials([(key, certificate)])
     port = server.add_secure_port(f"127.0.0.1:{port}", credentials)
     await server.start()
@@ -115,17 +102,20 @@ def test_an_authority_in_an_answer_is_not_trusted(tmp_path: Path) -> None:
     answer = pb.CertifyResponse(
         chain=server.certificate, authority=theirs.certificate
     ).SerializeToString()
-    kept = CertificateFile(tmp_path / "certificate.json", system_now_s)
+
+    class Answering:
+        async def call(self, method: str, _: bytes, __: Metadata) -> bytes:
+            assert method == "Certify"
+            return answer
+
+    kept = CertificateFile(
+        tmp_path / "certificate.json", system_now_s, cast("OpenSide", Answering())
+    )
 
     async def scenario() -> None:
-        async with serving(server.key, server.certificate, certified=answer) as port:
-            channel = open_channel(
-                f"127.0.0.1:{port}", lambda: ours.certificate, longest_wait_ms=50, own=kept.read
-            )
-            async with channel:
-                assert await kept.obtain(channel, ())
+        await kept.obtain(())
         assert kept.read() is not None
-        async with serving(other.key, other.certificate, port):
+        async with serving(other.key, other.certificate) as port:
             channel = open_channel(
                 f"127.0.0.1:{port}", lambda: ours.certificate, longest_wait_ms=50, own=kept.read
             )

@@ -12,8 +12,8 @@ import grpc
 import pytest
 from grpc import aio
 
-from askance_client.service import Backoff, Identity
-from askance_client.service.observable import LONGEST_WAIT_MS
+from askance_client.service import Identity
+from askance_client.service.observable import LONGEST_WAIT_MS, Backoff
 from askance_simulation.stream_runner import StreamRunner
 
 CAP_MS = 8_000

@@ -19,8 +19,10 @@ from askance_aggregator.families import (
     subset_selection,
 )
 from askance_client.codec import decode_report, encode_report
-from askance_client.device import Device, Value
-from askance_client.ledger import Charge, Compose, Ledger, Limits, Overrun
+from askance_client.device import Device
+from askance_client.device.core import Value
+from askance_client.ledger import Charge, Ledger, Limits, Overrun
+from askance_client.ledger.contract import Compose
 from askance_client.messages import Refusal, Request
 from askance_client.randomizers import Randomizer, SubsetSelection
 from askance_simulation.audit import (

@@ -24,9 +24,9 @@ from askance_aggregator.server.callers.callers import Caller, Callers
 from askance_aggregator.server.callers.limits import CallerLimits, CallsAtWork
 from askance_aggregator.server.callers.recorder import AuditRecorder, origin_of
 from askance_aggregator.server.callers.roles import RULES, CallRule, Scope
-from askance_aggregator.server.devices.calls import Context, Method
+from askance_aggregator.server.devices.calls import Context, Method, caller_of
 from askance_aggregator.store import AuditEvent, NonceKnown
-from askance_client.service import Received
+from askance_client.service.credentials import Received
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -144,7 +144,7 @@ class Gate:
         """
 
         async def guarded(context: Context) -> None:
-            event = AuditEvent(0, "", "", call.method, "", origin_of(context.peer()), "begun")
+            event = AuditEvent(0, "", "", call.method, "", origin_of(caller_of(context)), "begun")
             with ExitStack() as counted:
                 with self._calls.unknown():  # until it is counted, or its refusal recorded
                     try:

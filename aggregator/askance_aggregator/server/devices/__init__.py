@@ -35,7 +35,7 @@ from askance_aggregator.server.devices.hub import (
     StudyCancelled,
 )
 from askance_aggregator.server.devices.observer import SILENT, Observer
-from askance_aggregator.server.devices.peers import Network, Overloaded, PeerLimits, Peers
+from askance_aggregator.server.devices.peers import Overloaded, PeerLimits, Peers
 from askance_aggregator.server.devices.server import (
     AggregatorServer,
     CertifiedListener,
@@ -43,6 +43,7 @@ from askance_aggregator.server.devices.server import (
 )
 from askance_aggregator.server.devices.settings import Settings
 from askance_aggregator.server.devices.statuses import status_of
+from askance_aggregator.server.outer.addresses import Network
 
 __all__ = [
     "SILENT",

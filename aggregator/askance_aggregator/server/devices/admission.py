@@ -19,15 +19,10 @@ from askance_aggregator.server.devices.credentials import (
 from askance_aggregator.server.devices.peers import Peers
 from askance_aggregator.server.devices.standings import Standings
 from askance_aggregator.store import Enrolled, EnrolledDevice, EnrolledGateway, Store
-from askance_aggregator.store.checks import refuse_revoked_token
 from askance_client.errors import AskanceError, ProtocolError
-from askance_client.service import (
-    MAX_MEMBERS,
-    PROTOCOL,
-    Enrol,
-    Join,
-    token_digest,
-)
+from askance_client.service import token_digest
+from askance_client.service.exchange import PROTOCOL, Enrol
+from askance_client.service.gateway_exchange import MAX_MEMBERS, Join
 
 _NOBODY = EnrolledDevice(-1, bytes(32))  # stands in for an unknown device: the same work is done
 _NO_GATEWAY = EnrolledGateway(0, bytes(32))
@@ -216,17 +211,6 @@ class Admission:
             limit,
             message.gateway,
         )
-
-    async def check_token(self, token_id: bytes) -> None:
-        """Refuse an enrolment token that was revoked.
-
-        Raises:
-          EnrolmentRefused: it was. StoreError: the store cannot say.
-        """
-        loop = asyncio.get_running_loop()
-        tokens = await loop.run_in_executor(self._executor, self._store.register.tokens)
-        if any(one.revoked for one in tokens if one.token_id == token_id):
-            raise refuse_revoked_token()
 
     async def _device(self, device_id: bytes, peer: str) -> EnrolledDevice:
         if not device_id:

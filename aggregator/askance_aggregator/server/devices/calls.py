@@ -19,8 +19,10 @@ from typing import Any, NoReturn, Protocol
 import grpc
 from grpc import aio
 
+from askance_aggregator.server.outer.addresses import FORWARDED_KEY, peer_name
 from askance_client.errors import RemoteProtocolError
-from askance_client.service import Metadata, Received
+from askance_client.service import Metadata
+from askance_client.service.credentials import Received
 
 
 class Context(Protocol):
@@ -130,6 +132,18 @@ def serving(method: Method, status_for: Callable[[Exception], CallStatus]) -> Ha
             context.set_trailing_metadata(refused.metadata)
 
     return serve
+
+
+def caller_of(context: Context) -> str:
+    """Return the address of a call's caller, as gRPC names peers.
+
+    The outer process, which alone calls over a Unix socket, says whom it calls for.
+    """
+    peer = context.peer()
+    if not peer.startswith("unix:"):
+        return peer
+    forwarded = dict(context.invocation_metadata() or ()).get(FORWARDED_KEY)
+    return peer_name(forwarded) if isinstance(forwarded, str) else peer
 
 
 async def read_message(context: Context, within_s: float) -> bytes:

@@ -21,7 +21,7 @@ from askance_aggregator.server.devices.calls import Context
 from askance_aggregator.store import CertificateHolder, EnrolledDevice, Store, StoredCertificate
 from askance_client.codec import parse
 from askance_client.errors import RemoteProtocolError
-from askance_client.service import MAX_REQUEST_MESSAGE_BYTES, ExchangeTooLarge
+from askance_client.service.exchange import MAX_REQUEST_MESSAGE_BYTES, ExchangeTooLarge
 from askance_protos.v1 import exchange_pb2 as pb
 
 _PEM = "x509_pem_cert"  # gRPC's name of the caller's certificate in a call's context
@@ -82,10 +82,6 @@ class CallerProofs(Protocol):
         """Check a call that a gateway's or device's token has proven (see `Certification`)."""
         ...
 
-    def shows_one(self, context: Context) -> bool:
-        """Return whether a call shows a certificate."""
-        ...
-
 
 class TokensAlone:
     """Proofs of an aggregator without certificates: tokens are enough."""
@@ -106,10 +102,6 @@ class TokensAlone:
         """Ask for nothing more."""
         return _unchanged
 
-    def shows_one(self, context: Context) -> bool:
-        """Return False."""
-        return False
-
 
 TOKENS_ALONE = TokensAlone()
 
@@ -122,7 +114,6 @@ class Certification:
       executor: a thread that may wait for the store.
       issuer: signs.
       now_s: the time, in whole seconds since 1970, UTC.
-      needed: whether a device must show a certificate to be served.
       check_gateway: raises Revoked for the number of a gateway that may not take part.
     """
 
@@ -133,7 +124,6 @@ class Certification:
         issuer: CertificateIssuer,
         now_s: Callable[[], int],
         *,
-        needed: bool,
         check_gateway: Callable[[int], None],
     ) -> None:
         self._store = store
@@ -141,7 +131,6 @@ class Certification:
         self._executor = executor
         self._issuer = issuer
         self._now_s = now_s
-        self._needed = needed
         self._known: OrderedDict[bytes, tuple[float, StoredCertificate | None]] = OrderedDict()
 
     async def issue(self, data: bytes, holder: CertificateHolder, port: int) -> bytes:
@@ -191,8 +180,8 @@ class Certification:
           device_id: the device's.
 
         Raises:
-          Unauthenticated: no certificate though one is needed; one that was not issued here, has
-            ended, or is not the device's nor its gateway's.
+          Unauthenticated: a certificate that was not issued here, has ended, or is not the
+            device's nor its gateway's.
           StoreError: the store cannot say.
         """
         fingerprint = self._fingerprint(context)
@@ -219,20 +208,14 @@ class Certification:
         certificate = await self._valid(fingerprint)
         return self._proof(fingerprint, covered=certificate.holder == holder)
 
-    def shows_one(self, context: Context) -> bool:
-        """Return whether a call shows a certificate."""
-        return _PEM in context.auth_context()
-
     def _fingerprint(self, context: Context) -> bytes | None:
-        """Return the SHA-256 of the caller's certificate; None if it shows none and needs none."""
+        """Return the SHA-256 of the caller's certificate; None where it came over another listener.
+
+        TLS has ended every connection without one to the listener for certificates.
+        """
         pem = b"".join(context.auth_context().get(_PEM, ()))
         if pem:
             return hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem.decode("ascii"))).digest()
-        if self._needed:
-            raise Unauthenticated(
-                "expected a certificate on the listener for certificates, got none"
-                " (run device enroll with an enrolment token)"
-            )
         return None
 
     def _proof(self, fingerprint: bytes, *, covered: bool) -> Proof:

@@ -15,13 +15,8 @@ from askance_aggregator.exchange import (
 )
 from askance_aggregator.server.devices.open_round import OpenRound, count_contents
 from askance_client.messages import AckStatus
-from askance_client.service import (
-    MAX_ENTRIES,
-    MAX_REPORTS,
-    MAX_REQUESTS,
-    MAX_RESPONSE_BYTES,
-    Response,
-)
+from askance_client.service import MAX_REQUESTS, MAX_RESPONSE_BYTES, Response
+from askance_client.service.exchange import MAX_ENTRIES, MAX_REPORTS
 
 Ack = tuple[bytes, AckStatus]
 Write = Callable[[bytes], Awaitable[None]]

@@ -14,7 +14,7 @@ from askance_aggregator.store import Deadline, RoundNote, Store
 from askance_aggregator.studies.rounds import Round
 from askance_client.codec import decode_study
 from askance_client.errors import StoreError
-from askance_client.service import Sleep
+from askance_client.service.observable import Sleep
 
 # Between two looks at the clock, and two notes of what is left of a round: a machine that starts
 # again gives its rounds at most this much more time than they had left.

@@ -22,21 +22,17 @@ from askance_aggregator.server.devices.connections import Abort, Write, Writer
 from askance_aggregator.server.devices.open_round import OpenRound
 from askance_client.errors import RemoteProtocolError
 from askance_client.messages import AckStatus, SignedStudy
-from askance_client.service import (
+from askance_client.service import MAX_REQUESTS, MAX_RESPONSE_BYTES, token_digest
+from askance_client.service.exchange import MAX_ENTRIES, MAX_STUDIES, entries_of
+from askance_client.service.gateway_exchange import (
     MAX_ACKS,
     MAX_BATCH_MEMBERS,
-    MAX_ENTRIES,
     MAX_JOINS,
     MAX_MEMBERS,
-    MAX_REQUESTS,
-    MAX_RESPONSE_BYTES,
-    MAX_STUDIES,
     MAX_UNSETTLED,
     Absence,
     GatewayResponse,
-    entries_of,
     keep_studies,
-    token_digest,
 )
 
 T = TypeVar("T")

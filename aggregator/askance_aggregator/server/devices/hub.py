@@ -28,7 +28,7 @@ from askance_aggregator.studies.accounts import Accounts
 from askance_aggregator.studies.rounds import Round
 from askance_aggregator.studies.tallies import Tally
 from askance_client.errors import AskanceError, LocalProtocolError, StoreError
-from askance_client.service import Sleep, sleep_ms
+from askance_client.service.observable import Sleep, sleep_ms
 
 _ACK_S = 1.0  # how long an acknowledgement waits for a request to ride on
 

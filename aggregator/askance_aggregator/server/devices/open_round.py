@@ -27,13 +27,8 @@ from askance_aggregator.transitions import next_state
 from askance_client.codec import parse
 from askance_client.errors import AskanceError
 from askance_client.messages import AckStatus, Report, SignedStudy
-from askance_client.service import (
-    MAX_ENTRIES,
-    MAX_REQUESTS,
-    MAX_RESPONSE_BYTES,
-    Response,
-    entries_of,
-)
+from askance_client.service import MAX_REQUESTS, MAX_RESPONSE_BYTES, Response
+from askance_client.service.exchange import MAX_ENTRIES, entries_of
 from askance_protos.v1 import exchange_pb2
 
 _MESSAGES = 1 << 12  # messages of a round that are kept checked

@@ -21,11 +21,7 @@ from askance_aggregator.server.devices.settings import Settings
 from askance_aggregator.server.devices.standings import LAST_WORDS
 from askance_aggregator.store import EnrolledDevice
 from askance_aggregator.store.register import DeviceState
-from askance_client.service import (
-    Absence,
-    Join,
-    MemberReports,
-)
+from askance_client.service.gateway_exchange import Absence, Join, MemberReports
 
 
 class Relay:

@@ -6,7 +6,8 @@ import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -31,10 +32,12 @@ from askance_aggregator.server.devices.settings import Settings
 from askance_aggregator.server.devices.standings import Standings
 from askance_aggregator.store import Store
 from askance_client.errors import StoreError
-from askance_client.service import Jitter, Sleep, sleep_ms, system_jitter
+from askance_client.service.observable import Jitter, Sleep, sleep_ms, system_jitter
 
 _STOP_MARGIN_S = 10.0
 _LAG_EVERY_S = 1.0
+_INNER_STREAMS = 4_096  # of the outer process, which has one connection and bounds its calls
+_SOCKET_MODE = 0o600
 
 
 AddService = Callable[[aio.Server, ServiceFleet], None]
@@ -43,23 +46,24 @@ AddService = Callable[[aio.Server, ServiceFleet], None]
 
 @dataclass(frozen=True, slots=True)
 class CertifiedListener:
-    """Listener on which every caller shows a certificate.
+    """Devices by certificates: every caller at the service's address shows one.
 
     Args:
-      host: where it listens.
-      port: 0 selects a free one.
       credentials: of TLS, with client authentication.
       issuer: signs the certificates.
       now_s: the time in Unix seconds.
-      needed: whether devices are served on this listener only.
+      inner: path of a Unix socket, for what the outer process passes on.
+      needed: whether devices without a certificate are refused; otherwise the outer process may
+        pass them on.
+      public_port: that devices are told to call; None: the service's own.
     """
 
-    host: str
-    port: int
     credentials: grpc.ServerCredentials
     issuer: CertificateIssuer
     now_s: Callable[[], int]
-    needed: bool = False
+    inner: Path
+    needed: bool = True
+    public_port: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +71,17 @@ class ServerParts:
     """Parts of a service besides its store and its limits.
 
     Args:
-      credentials: of TLS; None: plain text.
-      certified: a second listener; None: devices prove themselves by their tokens alone.
+      certified: devices show certificates, and all others call over a Unix socket; None: all call
+        at one address, in plain text.
       enrolment: verifies enrolment tokens; None: no enrolment over the network.
       observer: is called at every event.
-      services: other services on the same port.
+      services: other services, for all callers but devices with certificates.
       jitter: where the randomness of waiting comes from.
       clock: by which rounds close.
       sleep: how to wait.
       now_s: the time in Unix seconds, for the day on which a device called.
     """
 
-    credentials: grpc.ServerCredentials | None = None
     certified: CertifiedListener | None = None
     enrolment: EnrolmentVerifier | None = None
     observer: Observer = SILENT
@@ -106,7 +109,6 @@ class AggregatorServer:
         self._address = (host, port)
         self._settings = settings
         self._parts = parts
-        self._certified_port = 0
         self._started: Future[None] = Future()
         self._stopping: asyncio.Event
         self._loop: asyncio.AbstractEventLoop
@@ -145,11 +147,6 @@ class AggregatorServer:
     def address(self) -> str:
         """host:port, as a channel takes it."""
         return f"{self.host}:{self.port}"
-
-    @property
-    def certified_port(self) -> int:
-        """Port of the listener for certificates; 0: there is none."""
-        return self._certified_port
 
     @property
     def hub(self) -> Hub:
@@ -212,21 +209,37 @@ class AggregatorServer:
             executor,
             issuer,
             now_s,
-            needed=listener.needed,
             check_gateway=standings.check_gateway,
         )
 
-    async def _certified(self, servicer: DevicesServicer) -> aio.Server | None:
-        """Start the listener for certificates, if there is to be one."""
-        listener = self._parts.certified
-        if listener is None:
-            return None
-        server = aio.server(options=self._settings.server_options())
+    async def _listen(self, servicer: DevicesServicer) -> list[aio.Server]:
+        """Start the listeners and return their servers."""
+        certified, options = self._parts.certified, self._settings.server_options()
+        server = aio.server(options=options)
+        if certified is None:
+            server.add_generic_rpc_handlers((servicer.handler(),))
+            self._add_services(server)
+            self._address = (self.host, _bind(server, self.address, None))
+            await server.start()
+            return [server]
         server.add_generic_rpc_handlers((servicer.certified_handler(),))
-        address = f"{listener.host}:{listener.port}"
-        self._certified_port = _bind(server, address, listener.credentials)
+        self._address = (self.host, _bind(server, self.address, certified.credentials))
+        settings = replace(self._settings, connection_streams=_INNER_STREAMS, guard=None)
+        inner = aio.server(options=settings.server_options())
+        handler = servicer.inner_handler(
+            certified.public_port or self.port, devices=not certified.needed
+        )
+        inner.add_generic_rpc_handlers((handler,))
+        self._add_services(inner)
+        _bind(inner, f"unix:{certified.inner}", None)
+        certified.inner.chmod(_SOCKET_MODE)
+        await inner.start()
         await server.start()
-        return server
+        return [server, inner]
+
+    def _add_services(self, server: aio.Server) -> None:
+        for add in self._parts.services:
+            add(server, self.fleet)
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -261,20 +274,9 @@ class AggregatorServer:
                 self._proofs(executor, standings),
                 guard,
             )
-            server = aio.server(options=self._settings.server_options())
-            certified = await self._certified(servicer)
-            handler = (
-                servicer.handler()
-                if certified is None
-                else servicer.offering_handler(self._certified_port)
-            )
-            server.add_generic_rpc_handlers((handler,))
-            for add in parts.services:
-                add(server, self.fleet)
-            self._address = (self.host, _bind(server, self.address, parts.credentials))
-            await server.start()
+            servers = await self._listen(servicer)
             if guard is not None:
-                guard.watch(self._certified_port or self.port)
+                guard.watch(self.port)
             self._started.set_result(None)
             beside = [
                 asyncio.ensure_future(_measure_lag(parts.observer)),
@@ -286,7 +288,6 @@ class AggregatorServer:
             if guard is not None:
                 await self._loop.run_in_executor(executor, guard.stop)
             # Together: while what has arrived is committed, no new call is taken.
-            servers = [one for one in (server, certified) if one is not None]
             grace_s = self._settings.stop_grace_s
             await asyncio.gather(self._hub.stop(), *(one.stop(grace_s) for one in servers))
 

@@ -22,6 +22,7 @@ from askance_aggregator.server.devices.calls import (
     CallStatus,
     Context,
     Method,
+    caller_of,
     read_message,
     served,
 )
@@ -50,13 +51,8 @@ from askance_aggregator.server.devices.statuses import status_of
 from askance_aggregator.store import CertificateHolder, EnrolmentRefused
 from askance_aggregator.store.register import StandingChanges
 from askance_client.errors import AskanceError
-from askance_client.service import (
-    SERVICE,
-    CheckIn,
-    Metadata,
-    Response,
-    protocol_of,
-)
+from askance_client.service import SERVICE, CheckIn, Metadata, Response
+from askance_client.service.credentials import protocol_of
 
 _LOGGER = logging.getLogger(__name__)
 _PEERS_FAULT = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.RESOURCE_EXHAUSTED)
@@ -96,7 +92,7 @@ class DevicesServicer:
         self._standings = admission.standings
         self._proofs = proofs
         self._guard = guard
-        self._certificates_port = 0
+        self._port = 0
         self._settings = settings
         self._jitter = jitter
         self._streams = 0
@@ -117,28 +113,28 @@ class DevicesServicer:
 
         Messages pass as bytes, without serializers.
         """
-        return self._handler({"Enrol": self.enrol})
+        return self._handler({**self._exchange, "Enrol": self.enrol})
 
     def certified_handler(self) -> grpc.GenericRpcHandler:
         """Return the handler of the listener on which every caller shows a certificate."""
-        return self._handler({CERTIFICATE_METHOD: self.certify})
+        return self._handler({**self._exchange, CERTIFICATE_METHOD: self.certify})
 
-    def offering_handler(self, port: int) -> grpc.GenericRpcHandler:
-        """Return the handler of a first listener beside one for certificates.
+    def inner_handler(self, port: int, *, devices: bool) -> grpc.GenericRpcHandler:
+        """Return the handler of calls that the outer process passes on.
 
         Args:
-          port: of the listener for certificates.
+          port: where devices are told to call.
+          devices: whether devices without a certificate are served.
         """
-        self._certificates_port = port
-        return self._handler({"Enrol": self.enrol, CERTIFICATE_METHOD: self.certify})
+        self._port = port
+        methods = {"Enrol": self.enrol, CERTIFICATE_METHOD: self.certify}
+        return self._handler({**self._exchange, **methods} if devices else methods)
 
-    def _handler(self, more: Mapping[str, Method]) -> grpc.GenericRpcHandler:
-        methods: dict[str, Method] = {
-            "CheckIn": self.check_in,
-            "Participate": self.participate,
-            "Relay": self.relay,
-            **more,
-        }
+    @property
+    def _exchange(self) -> dict[str, Method]:
+        return {"CheckIn": self.check_in, "Participate": self.participate, "Relay": self.relay}
+
+    def _handler(self, methods: Mapping[str, Method]) -> grpc.GenericRpcHandler:
         handler: grpc.GenericRpcHandler = grpc.method_handlers_generic_handler(
             SERVICE,
             {name: served(self._guarded(method), self.refused) for name, method in methods.items()},
@@ -166,21 +162,13 @@ class DevicesServicer:
         await context.write(encode_enrolled(enrolled.new, enrolled.known))
 
     async def certify(self, context: Context) -> None:
-        """Serve Certify: a certificate for a caller with an enrolment token, or another one."""
-        metadata = context.invocation_metadata()
-        credentials = read_credentials(metadata)
-        if not self._proofs.shows_one(context):
-            if self._enrolment is None:
-                raise EnrolmentRefused("certificate: expected a caller that has one already")
-            token_id, _ = self._enrolment.verify(read_enrolment(metadata))
-            await self._admission.check_token(token_id)
-        caller = await self._admission.relay_caller(credentials, context.peer())
+        """Serve Certify: a certificate for a device or gateway that its own token proves."""
+        credentials = read_credentials(context.invocation_metadata())
+        caller = await self._admission.relay_caller(credentials, caller_of(context))
         holder = CertificateHolder(caller.gateway, caller.ordinal)
-        if self._proofs.shows_one(context):
-            await self._proofs.prove_holder(context, holder)
         data = await read_message(context, self._settings.first_message_s)
         async with self._at_work:
-            answer = await self._proofs.issue(data, holder, self._certificates_port)
+            answer = await self._proofs.issue(data, holder, self._port)
         await context.write(answer)
 
     async def check_in(self, context: Context) -> None:
@@ -216,7 +204,7 @@ class DevicesServicer:
     async def relay(self, context: Context) -> None:
         """Serve Relay: the same for all members of a gateway."""
         credentials = read_credentials(context.invocation_metadata())
-        caller = await self._admission.relay_caller(credentials, context.peer())
+        caller = await self._admission.relay_caller(credentials, caller_of(context))
         holder = CertificateHolder(caller.gateway, caller.ordinal)
         prove = await self._proofs.prove_holder(context, holder)
         self._note(context, caller)
@@ -261,7 +249,7 @@ class DevicesServicer:
         The call's metadata and the connection's certificate are enough: no message is read.
         """
         credentials = read_credentials(context.invocation_metadata())
-        ordinal = await self._admission.ordinal(credentials, context.peer())
+        ordinal = await self._admission.ordinal(credentials, caller_of(context))
         prove = await self._proofs.prove_device(context, ordinal, credentials.device_id)
         self._note(context, ordinal)
         return ordinal, prove

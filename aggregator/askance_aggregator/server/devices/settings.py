@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from askance_aggregator.server.devices.connection_guard import ConnectionLimits
 from askance_aggregator.server.devices.peers import PeerLimits
 from askance_client.errors import InvalidParameter
-from askance_client.service import MAX_REQUEST_MESSAGE_BYTES, STREAMS_PER_CONNECTION
+from askance_client.service.exchange import MAX_REQUEST_MESSAGE_BYTES, STREAMS_PER_CONNECTION
 
 # A device behind a NAT pings once a minute; twice as often is still no abuse.
 _MIN_PING_MS = 30_000

@@ -9,7 +9,7 @@ from askance_aggregator.server.devices.peers import Overloaded
 from askance_aggregator.server.devices.standings import Revoked
 from askance_aggregator.store import EnrolmentRefused
 from askance_client.errors import RemoteProtocolError, StoreError
-from askance_client.service import ExchangeTooLarge
+from askance_client.service.exchange import ExchangeTooLarge
 
 # The first that fits; the caller gets the error's text only where `True`.
 _STATUSES: tuple[tuple[type[Exception], grpc.StatusCode, bool], ...] = (

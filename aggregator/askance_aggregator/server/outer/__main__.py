@@ -32,6 +32,7 @@ from askance_aggregator.server.outer.pass_through import (
 from askance_aggregator.server.outer.settings import OuterSettings
 
 _ENDS_S = 5.0  # after the end of its pipe, whatever it is doing
+_HEALTH_S = 5.0  # for the aggregator's first word about its health
 _OTHER_DESCRIPTORS = 128
 _NEARLY = 0.95  # of the limit on memory; past it a process is of no use, and is replaced
 _MEMORY_LOOK_S = 0.25
@@ -82,6 +83,9 @@ async def serve(
                 lambda line: loop.call_soon_threadsafe(_change, listener, line),
                 lambda: loop.call_soon_threadsafe(over.set),
             )
+            with suppress(TimeoutError):  # of an aggregator that does not say: it does not serve
+                async with asyncio.timeout(_HEALTH_S):
+                    await passing.health_known.wait()
             print("accepting", flush=True)
             await over.wait()
             for task in work:

@@ -28,10 +28,12 @@ MAX_REQUEST_BYTES = 1024 * 1024  # as the aggregator's own limit
 MAX_ANSWER_BYTES = 160 * 1024 * 1024  # likewise; an export of a result of 2^20 cells is 112 MB
 STREAMS = 16  # per connection
 _DEVICES = frozenset({"CheckIn", "Participate", "Relay"})
+_STREAMS = frozenset(f"/askance.v1.Devices/{name}" for name in ("Participate", "Relay"))
 _KNOWN = _DEVICES | {"Enrol", "Certify"}  # the last two by HTTP/2 for earlier versions of devices
 _SERVICES = ("askance.v1.Analysts", "askance.v1.Operators", "askance.v1.Devices")
 _HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 _AGAIN_S = 1.0
+_MESSAGE_S = 20.0  # for the one message of a call
 _CALL_S = 60.0  # of a call of a device
 _FOREVER_MS = 2**31 - 1
 _Health = health_pb2.HealthCheckResponse
@@ -44,7 +46,7 @@ Resolve = Callable[[str, Iterable[str]], str]
 """From a connection's name and what it forwards, the address of its caller."""
 
 
-class PassThrough(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no types
+class PassThrough(grpc.GenericRpcHandler):
     """Handler of every method that is passed on.
 
     Args:
@@ -59,6 +61,7 @@ class PassThrough(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no 
         self._caller = caller
         self._calls = 0
         self._health = _Health.NOT_SERVING
+        self.health_known = asyncio.Event()
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
         """Return the handler of a method; None: it is not served."""
@@ -92,8 +95,8 @@ class PassThrough(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no 
         self._calls += 1
         passed = (*metadata, (FORWARDED_KEY, address))
         try:
-            made: Any = self._inner.unary_unary(method)(message, metadata=passed, timeout=_CALL_S)
-            data: bytes = await made
+            called: Any = self._inner.unary_unary(method)
+            data: bytes = await called(message, metadata=passed, timeout=_CALL_S)
         except aio.AioRpcError as error:
             trailing = tuple(error.trailing_metadata() or ())
             return error.code().name, error.details() or "no reason given", b"", trailing
@@ -106,9 +109,11 @@ class PassThrough(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no 
         method = "/grpc.health.v1.Health/Watch"
         while True:
             with suppress(aio.AioRpcError, DecodeError):
-                call: Any = self._inner.unary_stream(method)(b"", wait_for_ready=True)
+                called: Any = self._inner.unary_stream(method)
+                call = called(b"", wait_for_ready=True)
                 while isinstance(data := await call.read(), bytes):
                     self._health = _Health.FromString(data).status
+                    self.health_known.set()
             self._health = _Health.NOT_SERVING
             await asyncio.sleep(_AGAIN_S)
 
@@ -127,18 +132,34 @@ class PassThrough(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no 
             context.set_details(_TOO_MANY)
             return
         self._calls += 1
+        try:
+            await self._pass(method, context)
+        finally:
+            self._calls -= 1
+
+    async def _pass(self, method: str, context: Any) -> None:
         given = tuple(context.invocation_metadata() or ())
         forwarded = [str(value) for key, value in given if key == FORWARDED_KEY]
         address = self._caller(context.peer(), forwarded)
-        call: Any = self._inner.stream_stream(method)(
-            metadata=(*_passed(given), (FORWARDED_KEY, address)), timeout=context.time_remaining()
-        )
-        sending = asyncio.ensure_future(_send(context.read, call))
+        metadata = (*_passed(given), (FORWARDED_KEY, address))
+        left_s = context.time_remaining()
+        if method in _STREAMS:
+            call: Any = self._inner.stream_stream(method)(metadata=metadata, timeout=left_s)
+        else:  # with its one message: a write to a call that is refused would lose the status
+            try:
+                async with asyncio.timeout(_MESSAGE_S):
+                    data = await context.read()
+            except TimeoutError:
+                data = None
+            if not isinstance(data, bytes):
+                context.set_code(grpc.StatusCode.DEADLINE_EXCEEDED)
+                context.set_details(f"call: expected a message within {_MESSAGE_S:g} s, got none")
+                return
+            called: Any = self._inner.unary_stream(method)
+            call = called(data, metadata=metadata, timeout=left_s)
         try:
-            await _answer(call, context)
+            await _answer(call, context, sends=method in _STREAMS)
         finally:
-            self._calls -= 1
-            sending.cancel()
             call.cancel()
 
 
@@ -211,10 +232,19 @@ async def _send(read: Callable[[], Awaitable[object]], call: Any) -> None:
         await call.done_writing()
 
 
-async def _answer(call: Any, context: Any) -> None:
-    """Pass the aggregator's metadata, messages and status back."""
+async def _answer(call: Any, context: Any, *, sends: bool) -> None:
+    """Pass the aggregator's metadata, messages and status back.
+
+    Args:
+      call: to the aggregator.
+      context: of the caller's call.
+      sends: whether more messages come from the caller: once it knows that it is accepted.
+    """
+    sending: asyncio.Future[None] | None = None
     try:
         await context.send_initial_metadata(tuple(await call.initial_metadata()))
+        if sends:
+            sending = asyncio.ensure_future(_send(context.read, call))
         while isinstance(data := await call.read(), bytes):
             await context.write(data)
         trailing = await call.trailing_metadata()
@@ -222,4 +252,7 @@ async def _answer(call: Any, context: Any) -> None:
         context.set_code(error.code())
         context.set_details(error.details() or "")
         trailing = error.trailing_metadata()
+    finally:
+        if sending is not None:
+            sending.cancel()
     context.set_trailing_metadata(tuple(trailing or ()))

@@ -42,7 +42,12 @@ def listen_at(address: Address) -> socket.socket:
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
         family, _, _, _, where = found[0]
-        return socket.create_server(where[:2], family=family, backlog=_BACKLOG)
+        return socket.create_server(
+            where[:2],
+            family=family,
+            backlog=_BACKLOG,
+            dualstack_ipv6=family == socket.AF_INET6 and socket.has_dualstack_ipv6(),
+        )
     except OSError:
         raise StoreError(
             f"service: cannot listen on {address}: it is in use, or not this machine's"

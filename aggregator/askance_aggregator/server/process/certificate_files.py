@@ -79,10 +79,9 @@ def list_certificates(tls: TlsFiles) -> list[CertificateFacts]:
     if tls.authority is not None:
         ours = _read(tls.authority, "authority")
         found += [_facts(SERVERS_AUTHORITY, tls.authority, one) for one in ours]
-    if tls.devices is not None:
-        path = tls.devices.authority
-        for place, one in enumerate(_read(path, "devices' authority")):
-            found.append(_facts(ACCEPTED if place else SIGNING, path, one))
+    path = tls.devices.authority
+    for place, one in enumerate(_read(path, "devices' authority")):
+        found.append(_facts(ACCEPTED if place else SIGNING, path, one))
     return found
 
 

@@ -63,18 +63,21 @@ class DeviceTls:
     """Certificates of devices, and the listener where they are shown.
 
     Args:
-      listen: where devices with certificates call.
+      listen: where devices call.
+      public_port: that devices are told, where a proxy stands before `listen`; None: its own.
       authority: certificates (PEM) that devices' may be signed by; new ones are by the first.
       key: of the first (PEM).
       life_s: of a device's certificate, in seconds.
-      needed: whether devices without a certificate are refused.
+      needed: whether devices without a certificate are refused; otherwise they may call where
+        analysts do.
     """
 
     listen: Address
     authority: Path
     key: SecretSource
     life_s: int = _LIFE_S
-    needed: bool = False
+    needed: bool = True
+    public_port: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +87,15 @@ class TlsFiles:
     Args:
       certificate: the server's, then those between it and the root.
       key: its key.
+      devices: certificates of devices.
       authority: certificates of its issuer, which `certificates show` and `renew` read; None: not
         named. Devices trust what their owners do and nothing that an aggregator sends.
-      devices: of devices with certificates; None: there are none.
     """
 
     certificate: Path
     key: SecretSource
+    devices: DeviceTls
     authority: Path | None = None
-    devices: DeviceTls | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +142,7 @@ class Configuration:
     """Settings of an operator.
 
     Args:
-      listen: where devices and analysts call.
+      listen: where analysts call, and devices to be enrolled; without TLS all devices.
       store: address of the store.
       tls: None for plain text.
       plaintext: whether plain text may be spoken at an address that others can reach.
@@ -188,12 +191,8 @@ class Configuration:
     @property
     def secret_files(self) -> tuple[Path, ...]:
         """Files that only the aggregator's user may read."""
-        devices = None if self.tls is None else self.tls.devices
-        sources = (
-            None if self.tls is None else self.tls.key,
-            None if devices is None else devices.key,
-            self.enrolment_key,
-        )
+        pair = () if self.tls is None else (self.tls.key, self.tls.devices.key)
+        sources = (*pair, self.enrolment_key)
         files = tuple(source for source in sources if isinstance(source, Path))
         return (*files, *self.store.secret_files)
 
@@ -280,14 +279,16 @@ def _public_key(place: int, text: str) -> bytes:
 
 
 def _tls(table: TomlTable, folder: Path) -> TlsFiles:
-    devices = table.table("devices")
-    authority = table.get("authority", a_text)
-    return TlsFiles(
-        folder / table.need("certificate", a_text),
-        _secret(table, "key", folder),
-        None if authority is None else folder / authority,
-        None if devices is None else _device_tls(devices, folder),
-    )
+    devices, authority = table.table("devices"), table.get("authority", a_text)
+    certificate = folder / table.need("certificate", a_text)
+    key = _secret(table, "key", folder)
+    if devices is None:
+        raise InvalidParameter(
+            f"{table.place('devices')}: expected the table of devices' certificates, got none"
+            " (add it as `askance aggregator init` writes it; see docs/deployment.md)"
+        )
+    issuers = None if authority is None else folder / authority
+    return TlsFiles(certificate, key, _device_tls(devices, folder), issuers)
 
 
 def _device_tls(table: TomlTable, folder: Path) -> DeviceTls:
@@ -296,8 +297,15 @@ def _device_tls(table: TomlTable, folder: Path) -> DeviceTls:
         folder / table.need("authority", a_text),
         _secret(table, "authority_key", folder),
         table.get("life_s", at_least_one) or _LIFE_S,
-        table.get("require_certificates", true_or_false) or False,
+        table.get("require_certificates", true_or_false) is not False,
+        table.get("public_port", _port),
     )
+
+
+def _port(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 1 << 16:
+        raise InvalidParameter(f"expected a port, got {value_text(value)}")
+    return value
 
 
 def _secret(table: TomlTable, key: str, folder: Path) -> SecretSource:

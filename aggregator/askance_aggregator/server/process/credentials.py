@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass, field
 
 import grpc
 from cryptography import x509
@@ -13,35 +14,39 @@ from askance_aggregator.server.process.configuration import TlsFiles
 from askance_aggregator.server.process.files import NotOperable, read_needed
 
 
+@dataclass(frozen=True, slots=True)
+class CertificatePair:
+    """A server's certificate, with those between it and the root, and its key (PEM)."""
+
+    chain: bytes
+    key: bytes = field(repr=False)
+
+
 class ListenerTls:
-    """TLS of one listener: what a handshake that begins now shows and trusts.
+    """TLS of the devices' listener: what a handshake that begins now shows and trusts.
 
     Args:
-      files: of the server's certificate.
-      callers: PEM: what a caller's certificate must be signed by; None: it shows none.
-
-    Raises:
-      NotOperable: as of `certificate_configuration`.
+      pair: of the server.
+      callers: PEM: what a caller's certificate must be signed by.
     """
 
-    def __init__(self, files: TlsFiles, callers: bytes | None = None) -> None:
+    def __init__(self, pair: CertificatePair, callers: bytes) -> None:
         self._lock = threading.Lock()
-        self._current = certificate_configuration(files, callers)
-        self._ends_unix_s = expiry(read_needed(files.certificate, "certificate"))
+        self.pair = pair
+        self._current = grpc.ssl_server_certificate_configuration([(pair.key, pair.chain)], callers)
         self._changed = False
-        self._shown = callers is not None
 
     @property
     def ends_unix_s(self) -> int:
         """End of the certificate that is shown, in Unix seconds."""
-        return self._ends_unix_s
+        return expiry(self.pair.chain)
 
     def credentials(self) -> grpc.ServerCredentials:
         """Return the credentials of a port; every later handshake asks for what is current."""
         return grpc.dynamic_ssl_server_credentials(
             self._current,
             self._fetch,  # type: ignore[arg-type]  # gRPC's documentation has None for no change
-            self._shown,
+            True,
         )
 
     def use(self, other: ListenerTls) -> None:
@@ -51,7 +56,7 @@ class ListenerTls:
         """
         with self._lock:
             self._current, self._changed = other._current, True
-            self._ends_unix_s = other._ends_unix_s
+            self.pair = other.pair
 
     def _fetch(self) -> grpc.ServerCertificateConfiguration | None:
         """Return the current configuration, None if it is the last one; in a thread of gRPC."""
@@ -60,16 +65,10 @@ class ListenerTls:
             return self._current if changed else None
 
 
-def certificate_configuration(
-    files: TlsFiles, callers: bytes | None = None
-) -> grpc.ServerCertificateConfiguration:
+def read_pair(files: TlsFiles) -> CertificatePair:
     """Read a certificate and its key.
 
     gRPC would start with a pair that does not fit and refuse every caller; here it is an error.
-
-    Args:
-      files: where they are.
-      callers: PEM: what a caller's certificate must be signed by; None: it shows none.
 
     Raises:
       NotOperable: a file cannot be read, or is not what it should be; the two do not fit.
@@ -89,4 +88,4 @@ def certificate_configuration(
         ) from None
     if private.public_key() != certificate.public_key():
         raise NotOperable(f"key {files.key}: expected the certificate's key, got another")
-    return grpc.ssl_server_certificate_configuration([(key, chain)], callers)
+    return CertificatePair(chain, key)

@@ -16,11 +16,17 @@ from grpc import aio
 from grpc_health.v1 import health_pb2
 
 from askance_aggregator.server.devices import PeerLimits, Peers
-from askance_aggregator.server.devices.calls import CallStatus, Context, read_message, served
+from askance_aggregator.server.devices.calls import (
+    CallStatus,
+    Context,
+    caller_of,
+    read_message,
+    served,
+)
 from askance_aggregator.server.devices.peers import Overloaded
+from askance_aggregator.server.outer.pass_through import HEALTH_SERVICES
 from askance_client.errors import AskanceError, RemoteProtocolError
 
-SERVICES = ("", "askance.v1.Devices", "askance.v1.Analysts")
 MAX_WATCHERS = 64
 MAX_REQUEST_BYTES = 256  # a service's name; kept for as long as a call watches it
 # Callers need no identity here, so their messages (1 MiB at most) are few at one time.
@@ -34,7 +40,7 @@ class Health:
     """State of the health service; for use in the service's event loop."""
 
     def __init__(self) -> None:
-        self._status = dict.fromkeys(SERVICES, _Answer.NOT_SERVING)
+        self._status = dict.fromkeys(HEALTH_SERVICES, _Answer.NOT_SERVING)
         self._changed = asyncio.Event()  # another one after every change
         self._watchers = 0
         self._peers = Peers(READING)
@@ -84,7 +90,7 @@ class Health:
         status = _Answer.SERVING if self.is_serving else _Answer.NOT_SERVING
         if set(self._status.values()) == {status}:
             return
-        self._status = dict.fromkeys(SERVICES, status)
+        self._status = dict.fromkeys(HEALTH_SERVICES, status)
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
@@ -117,7 +123,7 @@ class Health:
           Overloaded: too many callers are being read. TimeoutError: the message has not arrived.
           RemoteProtocolError: it is no HealthCheckRequest.
         """
-        with self._peers.unproven(context.peer()):
+        with self._peers.unproven(caller_of(context)):
             data = await read_message(context, _MESSAGE_S)
         request = health_pb2.HealthCheckRequest()
         try:

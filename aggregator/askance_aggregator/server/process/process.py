@@ -25,7 +25,6 @@ from askance_aggregator.server.analysts.servicer import AnalystsServicer, gate_o
 from askance_aggregator.server.callers import AuditRecorder, Callers, Gate
 from askance_aggregator.server.devices import (
     AggregatorServer,
-    CertifiedListener,
     ConnectionLimits,
     PeerLimits,
     ServerParts,
@@ -33,7 +32,7 @@ from askance_aggregator.server.devices import (
     Settings,
 )
 from askance_aggregator.server.process.auditing import recording
-from askance_aggregator.server.process.configuration import Configuration, StudyLimits, TlsFiles
+from askance_aggregator.server.process.configuration import Configuration, StudyLimits
 from askance_aggregator.server.process.control import taking_commands
 from askance_aggregator.server.process.descriptors import OTHER_DESCRIPTORS
 from askance_aggregator.server.process.failures import Failures
@@ -48,6 +47,7 @@ from askance_aggregator.server.process.memory import (
     share_one_arena,
 )
 from askance_aggregator.server.process.metrics import MetricsPage, PrometheusObserver
+from askance_aggregator.server.process.open_address import OpenAddress
 from askance_aggregator.server.process.reloading import (
     CurrentEnrolment,
     Reloader,
@@ -75,10 +75,10 @@ class Listening:
     """A process that is ready.
 
     Args:
-      address: where devices and analysts call, as HOST:PORT.
+      address: where analysts call, and devices to be enrolled, as HOST:PORT.
       metrics: where the page of metrics is, likewise; None: there is none.
       studies_resumed: open studies that it resumes.
-      certificates_port: of the listener for devices with certificates; None: there is none.
+      certificates_port: where devices with certificates call; None: all devices call `address`.
     """
 
     address: str
@@ -87,10 +87,11 @@ class Listening:
     certificates_port: int | None = None
 
     @classmethod
-    def of(cls, server: AggregatorServer, page: MetricsPage | None, resumed: int) -> Listening:
+    def of(
+        cls, address: str, devices_port: int | None, page: MetricsPage | None, resumed: int
+    ) -> Listening:
         """Return the state of a server that has just started."""
-        metrics = None if page is None else str(page.address)
-        return cls(server.address, metrics, resumed, server.certified_port or None)
+        return cls(address, None if page is None else str(page.address), resumed, devices_port)
 
     def to_json(self) -> dict[str, Any]:
         """Return one JSON object."""
@@ -126,7 +127,6 @@ def serve(
       StoreError: the store cannot be opened, or the address is in use.
     """
     tls = None if configuration.tls is None else TlsParts.of(configuration.tls, now_s)
-    certified = _certified(configuration.tls, tls, now_s)
     enrolment = CurrentEnrolment.of(configuration.enrolment_key, now_s)
     connections = _allow_connections(configuration.limits.connections)
     share_one_arena()
@@ -142,13 +142,13 @@ def serve(
         observer.memory_limit(memory_limit_bytes())
         _show_certificate(tls, observer, now_s)
         page = _metrics_page(configuration, registry, health, held)
+        outer = None if tls is None else OpenAddress(configuration, tls, held)
         executor = held.enter_context(ThreadPoolExecutor(_ANALYSTS_THREADS, "askance-analysts"))
         planner = held.enter_context(ThreadPoolExecutor(_PLANNING_THREADS, "askance-planning"))
         recorder = held.enter_context(recording(store.audit, now_s))
         beside = _Beside(configuration, store, observer, executor, planner, health, now_s, recorder)
         parts = ServerParts(
-            credentials=None if tls is None else tls.first.credentials(),
-            certified=certified,
+            certified=None if outer is None else outer.certified(now_s),
             enrolment=enrolment,
             observer=observer,
             services=(beside.add_to,),
@@ -159,10 +159,20 @@ def serve(
         held.callback(beside.manager.stop)  # after the service, for which its studies wait
         held.callback(server.stop)
         held.enter_context(taking_commands(configuration.store, store, server.loop, now_s))
-        store.replicas.announce(server.address)
+        address = server.address if outer is None else outer.address
+        store.replicas.announce(address)
         observer.rounds(server.hub.rounds)
-        ready(Listening.of(server, page, beside.resume(server)))
-        change = partial(beside.change, server, connections)
+        resumed = beside.resume(server, address)
+        if outer is not None:
+            outer.start()
+        devices_port = None if outer is None else server.port
+        ready(Listening.of(address, devices_port, page, resumed))
+
+        def change(found: Configuration) -> None:
+            beside.change(server, connections, found)
+            if outer is not None:
+                outer.change(found)
+
         reloader = Reloader(configuration, rereading, tls, enrolment, change, now_s)
         _wait(stopping, server, (partial(failures.look, store), reloader.look))
         _go_down(health, server)
@@ -236,7 +246,7 @@ class _Beside:
         self._stopping = threading.Event()
         self.collector = Collector(store, configuration.keep, now_s, self._stopping.wait)
 
-    def resume(self, server: AggregatorServer) -> int:
+    def resume(self, server: AggregatorServer, address: str) -> int:
         """Go on with open studies, then let the health service say that all is served.
 
         Returns:
@@ -244,7 +254,7 @@ class _Beside:
         """
         resumed = self.manager.resume()
         asyncio.run_coroutine_threadsafe(self.health.serving(), server.loop).result(_PATIENCE_S)
-        _LOG.info("serving", address=server.address, studies_resumed=resumed)
+        _LOG.info("serving", address=address, studies_resumed=resumed)
         return resumed
 
     def change(self, server: AggregatorServer, connections: int, found: Configuration) -> None:
@@ -348,23 +358,6 @@ def _warn_of_restores(store: Store) -> None:
     )
 
 
-def _certified(
-    tls: TlsFiles | None, parts: TlsParts | None, now_s: Callable[[], int]
-) -> CertifiedListener | None:
-    """Return the listener for devices with certificates, if there is to be one."""
-    devices = None if tls is None else tls.devices
-    if devices is None or parts is None or parts.certified is None or parts.issuer is None:
-        return None
-    return CertifiedListener(
-        devices.listen.bare_host,
-        devices.listen.port,
-        parts.certified.credentials(),
-        parts.issuer,
-        now_s,
-        devices.needed,
-    )
-
-
 def _allow_connections(connections: int) -> int:
     """Ask the system for a descriptor per connection; log where it, or memory, gives fewer.
 
@@ -410,9 +403,9 @@ def _show_certificate(
     """Show the end of the certificate, if there is one, and warn of one that ends soon."""
     if tls is None:
         return
-    first = tls.first
-    observer.certificate(lambda: first.ends_unix_s)
-    days = (first.ends_unix_s - now_s()) // 86_400
+    shown = tls.certified
+    observer.certificate(lambda: shown.ends_unix_s)
+    days = (shown.ends_unix_s - now_s()) // 86_400
     if days < _CERTIFICATE_DAYS:
         _LOG.warning("the certificate ends soon", days=days)
 
@@ -421,14 +414,15 @@ def _start(
     configuration: Configuration, connections: int, store: Store, parts: ServerParts
 ) -> AggregatorServer:
     """Start the devices' service at the address of the configuration."""
-    settings = _settings(configuration.limits, connections)
+    tls, settings = configuration.tls, _settings(configuration.limits, connections)
+    listen = configuration.listen if tls is None else tls.devices.listen
     if parts.certified is not None:
         trusted = configuration.limits.trusted_proxies
         settings = replace(settings, guard=ConnectionLimits(trusted=trusted))
     return AggregatorServer.start(
         store,
-        host=configuration.listen.bare_host,
-        port=configuration.listen.port,
+        host=listen.bare_host,
+        port=listen.port,
         settings=settings,
         parts=parts,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from askance_aggregator.server.devices import (
     CertificateIssuer,
@@ -13,7 +13,7 @@ from askance_aggregator.server.devices import (
     IssuedCertificate,
 )
 from askance_aggregator.server.process.configuration import Configuration, TlsFiles
-from askance_aggregator.server.process.credentials import ListenerTls
+from askance_aggregator.server.process.credentials import ListenerTls, read_pair
 from askance_aggregator.server.process.device_authority import read_device_authority
 from askance_aggregator.server.process.files import SecretSource, read_needed
 from askance_aggregator.server.process.logs import logger
@@ -78,14 +78,12 @@ class TlsParts:
     """TLS of a running aggregator.
 
     Args:
-      first: of the first listener.
-      certified: of the listener for certificates; None: there is none.
-      issuer: of devices' certificates; None likewise.
+      certified: of the devices' listener, and the server's certificate.
+      issuer: of devices' certificates.
     """
 
-    first: ListenerTls
-    certified: ListenerTls | None = None
-    issuer: CurrentIssuer | None = None
+    certified: ListenerTls
+    issuer: CurrentIssuer
 
     @classmethod
     def of(cls, tls: TlsFiles, now_s: Callable[[], int]) -> TlsParts:
@@ -94,19 +92,14 @@ class TlsParts:
         Raises:
           NotOperable: a file cannot be read, or is not what it should be.
         """
-        if tls.devices is None:
-            return cls(ListenerTls(tls))
         callers = read_needed(tls.devices.authority, "devices' authority")
         issuer = read_device_authority(tls.devices, now_s)
-        return cls(ListenerTls(tls), ListenerTls(tls, callers), CurrentIssuer(issuer))
+        return cls(ListenerTls(read_pair(tls), callers), CurrentIssuer(issuer))
 
     def replace(self, other: TlsParts) -> None:
         """Show and trust from the next handshake on what has just been read."""
-        self.first.use(other.first)
-        if self.certified is not None and other.certified is not None:
-            self.certified.use(other.certified)
-        if self.issuer is not None and other.issuer is not None:
-            self.issuer.current = other.issuer.current
+        self.certified.use(other.certified)
+        self.issuer.current = other.issuer.current
 
 
 def fixed_settings(before: Configuration, after: Configuration) -> list[str]:
@@ -119,15 +112,14 @@ def fixed_settings(before: Configuration, after: Configuration) -> list[str]:
     ]
     if (before.tls is None) != (after.tls is None):
         return [*names, "tls"]
-    old = None if before.tls is None else before.tls.devices
-    new = None if after.tls is None else after.tls.devices
-    if (old is None) != (new is None):
-        return [*names, "tls.devices"]
-    if old is not None and new is not None:
+    if before.tls is not None and after.tls is not None:
+        old, new = before.tls.devices, after.tls.devices
         if old.listen != new.listen:
             names.append("tls.devices.listen")
         if old.needed != new.needed:
             names.append("tls.devices.require_certificates")
+        if old.public_port != new.public_port:
+            names.append("tls.devices.public_port")
     return names
 
 
@@ -185,7 +177,9 @@ class Reloader:
         try:
             found = self._rereading.read()
             fixed = fixed_settings(self._configuration, found)
-            tls = None if self._tls is None or found.tls is None else self._tls_of(found.tls)
+            tls = None
+            if self._tls is not None and found.tls is not None:
+                tls = TlsParts.of(found.tls, self._now_s)
             enrolment = CurrentEnrolment.of(found.enrolment_key, self._now_s)
         except AskanceError as error:
             _LOG.error("the configuration was not read again", message=str(error))
@@ -198,8 +192,3 @@ class Reloader:
         _LOG.info("the configuration was read again")
         if fixed:
             _LOG.warning("settings that wait for a restart", settings=fixed)
-
-    def _tls_of(self, tls: TlsFiles) -> TlsParts:
-        """Read the files of the listeners that there are."""
-        served = self._tls is not None and self._tls.certified is not None
-        return TlsParts.of(tls if served else replace(tls, devices=None), self._now_s)

@@ -20,7 +20,7 @@ from askance_aggregator.server.process.metrics import word
 from askance_aggregator.store import AuditEntry, ReplicaEntry
 from askance_client.addresses import Address
 from askance_client.errors import InvalidParameter, StoreError
-from askance_client.service import NO_PROXY
+from askance_client.service.channels import NO_PROXY
 
 _PATIENCE_S = 5.0
 

@@ -10,7 +10,8 @@ _TEMPLATE = """\
 # An askance aggregator. Start it with: askance aggregator serve --config FILE (this file).
 # Paths are relative to this file.
 
-# Where devices and analysts call. Port 0 takes a free one.
+# Where analysts call, and devices to be enrolled and to get their certificates. Port 0 takes a free
+# one. With [tls] it is served by a process of its own, which holds no data and no other key.
 listen = "{listen}"
 
 # All that it must not forget, in one SQLite file that one process holds. Or in a PostgreSQL
@@ -25,22 +26,22 @@ store = "sqlite:///store.sqlite"
 # replica = "aggregator-1"
 
 # What callers know it by. Devices and analysts pin ca.pem, whose key (ca.key) is needed only to
-# renew server.pem: keep it elsewhere. Without this table it speaks plain text, on loopback only
-# unless `plaintext = true` stands above.
+# renew server.pem: keep it elsewhere. Without [tls] and [tls.devices] it speaks plain text, at one
+# address for all, on loopback only unless `plaintext = true` stands above.
 [tls]
 certificate = "server.pem"
 key = "server.key"     # or key_env = "NAME": a variable of the environment that holds the PEM text
 # authority = "ca.pem" # devices with certificates trust it for this server, from a renewal on
 
-# Devices prove themselves by a certificate too, on a listener of its own: `device enroll` gets
-# one, signed by the key of the devices' authority, which every replica reads. Enrolment and
-# analysts stay on the first listener, and devices without a certificate, unless they are required.
-# [tls.devices]
-# listen = "{devices}"
-# authority = "devices-ca.pem"
-# authority_key = "devices-ca.key" # or authority_key_env = "NAME"
-# life_s = 2592000                 # renewed at two thirds of it; the old one goes on for a tenth
-# require_certificates = false
+# Where devices answer: they show a certificate, which each one gets by itself, signed by the key of
+# the devices' authority. Every replica reads the same two files, and has the same port.
+[tls.devices]
+listen = "{devices}"
+authority = "devices-ca.pem"
+authority_key = "devices-ca.key" # or authority_key_env = "NAME"
+# life_s = 2592000               # renewed at two thirds of it; the old one goes on for a tenth
+# public_port = 7445             # of a proxy before it, where that is another port
+# require_certificates = true    # false: devices of earlier versions may call where analysts do
 
 # Signs enrolment tokens (askance aggregator token): a reader of this key can enrol devices.
 # Without this table no device is enrolled over the network.

@@ -35,10 +35,10 @@ from askance_client.service import (
     Identity,
     Metadata,
     channel_options,
-    connections_for,
     device_metadata,
     token_digest,
 )
+from askance_client.service.observable import connections_for
 from askance_simulation.fleets.memory_ledger import MemoryLedger
 from askance_simulation.stream_runner import StreamRunner
 from tests.conftest import cohort_of

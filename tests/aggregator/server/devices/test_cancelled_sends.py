@@ -19,7 +19,8 @@ from askance_client.codec import decode_report
 from askance_client.device import Device
 from askance_client.ledger import SqliteLedger
 from askance_client.messages import AckStatus, Refusal
-from askance_client.service import DeviceRunner, Response
+from askance_client.service import Response
+from askance_client.service.runtime import DeviceRunner
 
 if TYPE_CHECKING:
     from tests.aggregator.server.devices.conftest import World

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
+import socket
+import ssl
 from collections.abc import Iterator
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +21,18 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 from grpc import aio
 
-from askance_aggregator.server.devices import (
-    AggregatorServer,
-    BadSigningRequest,
-    CertifiedListener,
-    ServerParts,
-    Settings,
-)
-from askance_aggregator.server.process.certificates import devices_authority, self_made
-from askance_aggregator.server.process.device_authority import DeviceAuthority
+from askance_aggregator.server.devices import BadSigningRequest, Settings
+from askance_aggregator.server.process.certificates import devices_authority
 from askance_aggregator.server.process.tokens import EnrolmentTokens
 from askance_aggregator.store import CertificateHolder, MemoryStore
 from askance_aggregator.store.register import DeviceSelection
 from askance_client.service import (
     SERVICE,
+    CallFailed,
     CertificateFile,
     CheckIn,
-    DeviceCertificate,
     Identity,
+    OpenSide,
     device_metadata,
     encode_check_in,
     enrol,
@@ -42,56 +40,50 @@ from askance_client.service import (
     open_channel,
     system_now_s,
 )
-from askance_client.service.credentials import ENROLMENT_KEY
+from askance_client.service.certificates import DeviceCertificate
+from tests.aggregator.server.certified_service import LIFE_S, CertifiedService, authority_of
 
-LIFE_S = 1_000
 OVERLAP_S = 100
 FIRST, SECOND, THIRD, GATEWAY = (Identity(b"device %d" % n, bytes([n]) * 32) for n in range(4))
 
 
 class World:
-    """A service with a listener for certificates, on a clock that a test moves."""
+    """A service whose devices show certificates, on a clock that a test moves."""
 
-    def __init__(self, folder: Path, *, needed: bool = False) -> None:
+    def __init__(self, folder: Path, *, needed: bool = True) -> None:
         self.folder = folder
         self.now_s = system_now_s()
-        self.ca, server = self_made([], self.now_s)
-        self.of_devices = devices_authority(self.now_s)
-        self.issuer = authority_of(self.of_devices, lambda: self.now_s)
         self.store = MemoryStore()
         self.tokens = EnrolmentTokens(bytes(32), system_now_s)
-        configuration = grpc.ssl_server_credentials(
-            [(server.key, server.certificate)], self.of_devices.certificate, True
+        self.service = CertifiedService(
+            self.store,
+            self.tokens,
+            lambda: self.now_s,
+            settings=Settings(stop_grace_s=0.1),
+            needed=needed,
         )
-        listener = CertifiedListener(
-            "127.0.0.1", 0, configuration, self.issuer, lambda: self.now_s, needed
-        )
-        parts = ServerParts(
-            credentials=grpc.ssl_server_credentials([(server.key, server.certificate)]),
-            certified=listener,
-            enrolment=self.tokens,
-        )
-        self.server = AggregatorServer.start(
-            self.store, settings=Settings(stop_grace_s=0.1), parts=parts
-        )
+        self.issuer = self.service.issuer
+
+    @property
+    def open_side(self) -> OpenSide:
+        """The side of the aggregator where devices get their certificates."""
+        return OpenSide(self.service.address, lambda: self.service.ca.certificate)
 
     def channel(self, own: DeviceCertificate | None = None) -> aio.Channel:
         """A channel that shows a certificate, or none."""
-        return open_channel(
-            self.server.address, lambda: self.ca.certificate, longest_wait_ms=50, own=lambda: own
-        )
+        ca = self.service.ca.certificate
+        return open_channel(self.service.address, lambda: ca, longest_wait_ms=50, own=lambda: own)
 
     def file(self, name: str) -> CertificateFile:
         """A device's file of its certificate."""
-        return CertificateFile(self.folder / f"{name}.json", lambda: self.now_s)
+        return CertificateFile(self.folder / f"{name}.json", lambda: self.now_s, self.open_side)
 
     async def enrol(
         self, name: str, *identities: Identity, gateway: Identity | None = None
     ) -> DeviceCertificate:
         """Enrol devices and return the certificate of the first, or of their gateway."""
         token = self.tokens.issue(9, 1).text.encode()
-        async with self.channel() as channel:
-            await enrol(channel, token, identities, gateway, self.file(name))
+        await enrol(self.open_side, token, identities, gateway, self.file(name))
         return held(self.file(name))
 
     async def check_in(self, own: DeviceCertificate | None, identity: Identity) -> str:
@@ -109,14 +101,6 @@ class World:
         return "OK"
 
 
-def authority_of(made: Any, now_s: Any) -> DeviceAuthority:
-    """An issuer with a key that was just made."""
-    key = load_pem_private_key(made.key, None)
-    assert isinstance(key, ec.EllipticCurvePrivateKey)
-    certificates = x509.load_pem_x509_certificates(made.certificate)
-    return DeviceAuthority(certificates, key, life_s=LIFE_S, now_s=now_s)
-
-
 def held(file: CertificateFile) -> DeviceCertificate:
     """The certificate in a file, which has one."""
     found = file.read()
@@ -128,7 +112,7 @@ def held(file: CertificateFile) -> DeviceCertificate:
 def world(tmp_path: Path) -> Iterator[World]:
     one = World(tmp_path)
     yield one
-    one.server.stop()
+    one.service.stop()
 
 
 def test_a_certificate_names_a_number_only_and_its_fingerprint_is_stored(world: World) -> None:
@@ -143,10 +127,11 @@ def test_a_certificate_names_a_number_only_and_its_fingerprint_is_stored(world: 
     assert stored is not None
     assert stored.holder == CertificateHolder(0, 1)
     assert stored.ends_unix_s == mine.ends_s == world.now_s + LIFE_S
-    assert mine.port == world.server.certified_port
+    assert mine.port == world.service.server.port
     assert (world.folder / "second.json").stat().st_mode & 0o777 == 0o600
     assert asyncio.run(world.check_in(mine, SECOND)) == "OK"
-    assert asyncio.run(world.check_in(None, SECOND)) == "OK"  # by its token, as before
+    without = asyncio.run(world.check_in(None, SECOND))
+    assert without.startswith("UNAUTHENTICATED: expected a device that shows a certificate")
 
 
 def test_a_device_is_served_by_its_own_certificate_and_by_no_other(world: World) -> None:
@@ -201,30 +186,37 @@ def test_a_revoked_gateways_certificate_proves_no_member(world: World) -> None:
         await asyncio.sleep(1)  # after which the aggregator has looked again
         refused = await world.check_in(gateways, FIRST)
         assert refused.startswith("PERMISSION_DENIED: gateway:")
-        assert await world.check_in(None, FIRST) == "OK"  # by its own token: it was not revoked
+        await world.file("first").obtain(device_metadata(FIRST))  # its own: it was not revoked
+        assert await world.check_in(held(world.file("first")), FIRST) == "OK"
+        with pytest.raises(CallFailed, match="PERMISSION_DENIED: gateway:"):
+            await world.file("again").obtain(gateway_metadata(GATEWAY))
 
     asyncio.run(scenario())
 
 
-def test_a_revoked_enrolment_token_gives_no_certificate(world: World) -> None:
+def test_a_devices_token_is_enough_for_a_certificate_and_no_other_is(world: World) -> None:
+    """An enrolled device needs no operator; one that is unknown, or revoked, gets none."""
+
     async def scenario() -> None:
-        token = world.tokens.issue(9, 1)
-        world.store.register.keep_token(token.token_id, 9, token.ends_unix_s)
-        async with world.channel() as channel:
-            await enrol(channel, token.text.encode(), (FIRST,), None, world.file("first"))
-            world.store.register.revoke_token(token.token_id)
-            proven = (*device_metadata(FIRST), (ENROLMENT_KEY, token.text.encode()))
-            with pytest.raises(aio.AioRpcError) as refused:
-                await world.file("again").obtain(channel, proven)
-        assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
-        assert "revoked" in str(refused.value.details())
+        await enrol(world.open_side, world.tokens.issue(9, 1).text.encode(), (FIRST,))
+        await world.file("first").obtain(device_metadata(FIRST))
+        assert await world.check_in(held(world.file("first")), FIRST) == "OK"
+        thief = Identity(FIRST.device_id, bytes([9]) * 32)
+        for unknown in (SECOND, thief):
+            with pytest.raises(CallFailed) as refused:
+                await world.file("no").obtain(device_metadata(unknown))
+            assert refused.value.status == "UNAUTHENTICATED"
+        world.store.register.revoke(DeviceSelection((FIRST.device_id,)))
+        await asyncio.sleep(1.1)  # after which the aggregator has looked again
+        with pytest.raises(CallFailed) as refused:
+            await world.file("no").obtain(device_metadata(FIRST))
+        assert refused.value.status == "PERMISSION_DENIED"
+        assert world.file("no").read() is None
 
     asyncio.run(scenario())
 
 
 def test_a_renewed_certificate_has_an_overlap_with_the_old_one(world: World) -> None:
-    """Renewal needs no enrolment token on the second listener, and one on the first."""
-
     async def scenario() -> None:
         old, file, mine = (
             await world.enrol("first", FIRST),
@@ -232,9 +224,9 @@ def test_a_renewed_certificate_has_an_overlap_with_the_old_one(world: World) -> 
             device_metadata(FIRST),
         )
         failures: list[str] = []
-        assert not await file.renew(lambda: world.channel(old), mine, failures.append)
+        assert not await file.renew(mine, failures.append)
         world.now_s += 2 * LIFE_S // 3 + 1
-        assert await file.renew(lambda: world.channel(old), mine, failures.append)
+        assert await file.renew(mine, failures.append)
         new = held(file)
         assert (new.key != old.key, new.ends_s) == (True, world.now_s + LIFE_S)
         assert await world.check_in(new, FIRST) == "OK"
@@ -244,19 +236,64 @@ def test_a_renewed_certificate_has_an_overlap_with_the_old_one(world: World) -> 
         assert "one that has ended" in await world.check_in(old, FIRST)
         assert await world.check_in(new, FIRST) == "OK"
         assert not failures
-        async with world.channel() as channel:
-            with pytest.raises(aio.AioRpcError) as refused:
-                await file.obtain(channel, mine)
-        assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
-        world.now_s += LIFE_S
-        assert held(file).port == 0  # it has ended: the first listener is called, by the token
-        assert await world.check_in(held(file), FIRST) == "OK"
-        assert not await file.renew(world.channel, mine, failures.append)
-        assert failures == [
-            "certificate: expected a valid one, got one that has ended (run device enroll)"
-        ]
 
     asyncio.run(scenario())
+
+
+def test_a_device_that_was_away_past_the_end_gets_another_certificate(world: World) -> None:
+    """By its token alone, at the open side."""
+
+    async def scenario() -> None:
+        await world.enrol("first", FIRST)
+        file, failures = world.file("first"), list[str]()
+        world.now_s += 2 * LIFE_S
+        assert held(file).port == 0  # it has ended
+        assert await file.renew(device_metadata(FIRST), failures.append)
+        assert await world.check_in(held(file), FIRST) == "OK"
+        assert not failures
+
+    asyncio.run(scenario())
+
+
+def test_a_certificate_that_the_listener_refuses_is_found_out_and_replaced(world: World) -> None:
+    """A refusal looks like an aggregator that is away, which is not taken for one."""
+
+    async def scenario() -> None:
+        mine, file, said = await world.enrol("first", FIRST), world.file("first"), list[str]()
+        assert not await file.replace_refused(device_metadata(FIRST), said.append)
+        foreign = authority_of(devices_authority(world.now_s), lambda: world.now_s)
+        key = load_pem_private_key(mine.key.encode(), None)
+        issued = foreign.issue(request_of(key), CertificateHolder(0, 0))
+        refused = replace(mine, chain=issued.chain.decode())
+        (world.folder / "first.json").write_text(json.dumps(asdict(refused)))
+        assert (await world.check_in(refused, FIRST)).startswith("UNAVAILABLE")
+        assert await file.replace_refused(device_metadata(FIRST), said.append)
+        assert said == [
+            "certificate: expected one that the aggregator's port for devices accepts, got one that"
+            " it refuses; another one is asked for"
+        ]
+        assert await world.check_in(held(file), FIRST) == "OK"
+        world.service.server.stop()
+        assert not await world.open_side.refuses(held(file))
+
+    asyncio.run(scenario())
+
+
+def test_a_caller_without_a_certificate_is_cut_off_in_the_handshake(world: World) -> None:
+    """No byte of HTTP/2 comes back from the devices' port, whatever the caller sends."""
+    for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+        context = ssl.create_default_context(cadata=world.service.ca.certificate.decode())
+        context.set_alpn_protocols(["h2"])
+        context.minimum_version = context.maximum_version = version
+        found = b""
+        with (
+            suppress(OSError),
+            socket.create_connection(("127.0.0.1", world.service.server.port), 20) as plain,
+            context.wrap_socket(plain, server_hostname="localhost") as secure,
+        ):
+            secure.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9))
+            found = secure.recv(1)
+        assert found == b""
 
 
 def test_an_open_stream_is_checked_per_message(world: World) -> None:
@@ -282,20 +319,19 @@ def test_an_open_stream_is_checked_per_message(world: World) -> None:
     asyncio.run(scenario())
 
 
-def test_where_certificates_are_required_a_token_alone_enrols_and_nothing_else(
-    tmp_path: Path,
-) -> None:
-    world = World(tmp_path, needed=True)
+def test_devices_of_earlier_versions_may_be_let_in_without_a_certificate(tmp_path: Path) -> None:
+    world = World(tmp_path, needed=False)
 
     async def scenario() -> None:
         mine = await world.enrol("first", FIRST)
-        assert "expected a certificate" in await world.check_in(None, FIRST)
+        assert await world.check_in(None, FIRST) == "OK"
         assert await world.check_in(mine, FIRST) == "OK"
+        assert (await world.check_in(None, SECOND)).startswith("UNAUTHENTICATED: expected an enr")
 
     try:
         asyncio.run(scenario())
     finally:
-        world.server.stop()
+        world.service.stop()
 
 
 def request_of(key: Any) -> bytes:

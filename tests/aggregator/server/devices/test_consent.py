@@ -24,7 +24,8 @@ from askance_client.errors import InvalidParameter
 from askance_client.ledger import LedgerFile
 from askance_client.messages import Reason, Refusal
 from askance_client.owner import ConsentRule, Consents, ControlServer, ask_running
-from askance_client.service import Gateway, Member, channel_options, sleep_ms
+from askance_client.service import Gateway, Member, channel_options
+from askance_client.service.observable import sleep_ms
 
 if TYPE_CHECKING:
     from tests.aggregator.server.devices.conftest import World

@@ -15,14 +15,8 @@ from askance_aggregator.studies import Round, Tally
 from askance_client.codec import encode_report
 from askance_client.messages import AckStatus, Refusal, Report
 from askance_client.messages import Reason as Why
-from askance_client.service import (
-    MAX_REPORTS,
-    SERVICE,
-    CheckIn,
-    Response,
-    decode_response,
-    encode_check_in,
-)
+from askance_client.service import SERVICE, CheckIn, Response, decode_response, encode_check_in
+from askance_client.service.exchange import MAX_REPORTS
 
 if TYPE_CHECKING:
     from tests.aggregator.server.devices.conftest import World

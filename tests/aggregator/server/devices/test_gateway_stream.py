@@ -19,22 +19,24 @@ from askance_aggregator.store import MemoryStore
 from askance_client.errors import RemoteProtocolError
 from askance_client.messages import AckStatus, SignedStudy
 from askance_client.service import (
+    MAX_REQUESTS,
+    SERVICE,
+    Identity,
+    channel_options,
+    gateway_metadata,
+    token_digest,
+)
+from askance_client.service.gateway_exchange import (
     MAX_BATCH_MEMBERS,
     MAX_JOINS,
-    MAX_REQUESTS,
     MAX_UNSETTLED,
-    SERVICE,
     Absence,
     GatewayBatch,
     GatewayResponse,
-    Identity,
     Join,
     MemberReports,
-    channel_options,
     decode_gateway_response,
     encode_batch,
-    gateway_metadata,
-    token_digest,
 )
 from askance_protos.v1 import exchange_pb2 as pb
 

@@ -19,24 +19,23 @@ from askance_aggregator.server.devices.credentials import (
     accepted_metadata,
 )
 from askance_client.codec import digest_of
-from askance_client.device import MAX_REFUSALS, Device
+from askance_client.device import Device
+from askance_client.device.settling import MAX_REFUSALS
 from askance_client.errors import RemoteProtocolError
 from askance_client.messages import AckStatus, Refusal
 from askance_client.queries import EncodedRecord
 from askance_client.service import (
     MAX_REQUESTS,
     MAX_RESPONSE_BYTES,
-    MAX_STUDIES,
-    PROTOCOL,
-    PROTOCOL_KEY,
     SERVICE,
     CheckIn,
-    ExchangeTooLarge,
     Response,
     channel_options,
-    describe,
 )
+from askance_client.service.credentials import PROTOCOL_KEY
 from askance_client.service.evaluation import TimedEvaluation
+from askance_client.service.exchange import MAX_STUDIES, PROTOCOL, ExchangeTooLarge
+from askance_client.service.streams import describe
 from askance_protos.v1 import exchange_pb2 as pb
 from askance_simulation.stream_runner import StreamRunner
 

@@ -21,17 +21,15 @@ from askance_aggregator.server.devices.credentials import (
 )
 from askance_client.codec import decode_report, digest_of
 from askance_client.messages import AckStatus, Reason, Refusal
-from askance_client.service import (
+from askance_client.service import SERVICE, gateway_metadata, token_digest
+from askance_client.service.answering import DeviceAnswers
+from askance_client.service.gateway_exchange import (
     MAX_UNSETTLED,
-    SERVICE,
     Absence,
-    DeviceAnswers,
     GatewayBatch,
     GatewayResponse,
-    Multiplexer,
-    gateway_metadata,
-    token_digest,
 )
+from askance_client.service.multiplexer import Multiplexer
 from askance_protos.v1 import exchange_pb2 as pb
 from askance_simulation.fleets.memory_ledger import MemoryLedger
 

@@ -21,7 +21,8 @@ from askance_client.device import Policy
 from askance_client.ledger import LedgerFile
 from askance_client.messages import AckStatus
 from askance_client.owner import ConsentRule, Consents
-from askance_client.service import SERVICE, Gateway, GatewayResponse, Member, channel_options
+from askance_client.service import SERVICE, Gateway, Member, channel_options
+from askance_client.service.gateway_exchange import GatewayResponse
 
 if TYPE_CHECKING:
     from tests.aggregator.server.devices.conftest import World

@@ -22,12 +22,8 @@ from askance_aggregator.store import MemoryStore
 from askance_client.codec import encode_report
 from askance_client.errors import StoreError
 from askance_client.messages import AckStatus, Report
-from askance_client.service import (
-    MAX_REPORTS,
-    MAX_RESPONSE_BYTES,
-    Response,
-    decode_response,
-)
+from askance_client.service import MAX_RESPONSE_BYTES, Response, decode_response
+from askance_client.service.exchange import MAX_REPORTS
 
 if TYPE_CHECKING:
     from tests.aggregator.server.devices.conftest import World

@@ -16,17 +16,14 @@ from askance_aggregator.server.devices.gateways import GatewayConnection
 from askance_aggregator.store import MemoryStore
 from askance_client.codec import digest_of
 from askance_client.messages import SignedStudy
-from askance_client.service import (
+from askance_client.service import SERVICE, device_metadata, gateway_metadata, token_digest
+from askance_client.service.exchange import MAX_KNOWN_STUDIES
+from askance_client.service.gateway_exchange import (
     MAX_JOINS,
-    MAX_KNOWN_STUDIES,
     MAX_UNSETTLED,
-    SERVICE,
     Absence,
     decode_gateway_response,
-    device_metadata,
-    gateway_metadata,
     keep_studies,
-    token_digest,
 )
 from tests.aggregator.server.devices.test_gateway_stream import Owing, Stream, asking, reports
 

@@ -11,7 +11,7 @@ import asyncio
 import random
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import grpc
 import numpy as np
@@ -28,10 +28,10 @@ from askance_aggregator.server.devices.credentials import (
 from askance_aggregator.server.devices.enrolment import decode_enrol, encode_enrolled
 from askance_client.device import Policy
 from askance_client.service import (
-    MAX_ENROLMENTS,
     Gateway,
     Member,
     Metadata,
+    OpenSide,
     Response,
     Secret,
     enrol,
@@ -58,6 +58,13 @@ class Recorder:
         self.connections += 1
         return _Channel(self, self.connections - 1)
 
+    async def call(self, method: str, data: bytes, metadata: Metadata) -> bytes:
+        """Be called at the open side."""
+        assert method == "Enrol"
+        devices = [device_id for device_id, _ in decode_enrol(data).devices]
+        self.enrolments.append(devices)
+        return encode_enrolled(len(devices), 0)
+
     def arrived(self, connection: int, metadata: Metadata) -> None:
         self.calls.append((connection, read_credentials(metadata).device_id))
 
@@ -75,10 +82,6 @@ class _Channel:
 
     def unary_unary(self, path: str) -> Any:
         async def call(data: bytes, metadata: Metadata = (), **_: Any) -> bytes:
-            if path.endswith("/Enrol"):
-                devices = [device_id for device_id, _ in decode_enrol(data).devices]
-                self._recorder.enrolments.append(devices)
-                return encode_enrolled(len(devices), 0)
             self._recorder.arrived(self._number, metadata)
             return encode_response(Response())
 
@@ -170,7 +173,7 @@ async def checked_in(world: Any, names: Sequence[str]) -> Recorder:
 
 async def enrolled(_: Any, names: Sequence[str]) -> Recorder:
     recorder = Recorder()
-    await enrol(recorder.channel(), b"token", [SECRET.member(name) for name in names])
+    await enrol(cast("OpenSide", recorder), b"token", [SECRET.member(name) for name in names])
     recorder.calls = [(0, device_id) for batch in recorder.enrolments for device_id in batch]
     return recorder
 
@@ -234,7 +237,7 @@ def test_permuting_the_rows_changes_nothing_that_an_aggregator_observes(
 
 
 def test_messages_of_an_enrolment_carry_nothing_either(run: Any) -> None:
-    names = [str(number) for number in range(MAX_ENROLMENTS + 10)]
+    names = [str(number) for number in range(522)]
     one, other = (run(enrolled(None, some)) for some in (names, names[::-1]))
-    assert [len(batch) for batch in one.enrolments] == [MAX_ENROLMENTS, 10]
+    assert [len(batch) for batch in one.enrolments] == [512, 10]  # a body has at most 64 kB
     assert one.enrolments == other.enrolments

@@ -26,14 +26,8 @@ from askance_aggregator.server.devices.standings import Standings
 from askance_aggregator.store import MemoryStore, StoredReport
 from askance_client.codec import encode_report
 from askance_client.messages import AckStatus, Report
-from askance_client.service import (
-    MAX_REPORTS,
-    SERVICE,
-    CheckIn,
-    Metadata,
-    decode_response,
-    encode_check_in,
-)
+from askance_client.service import SERVICE, CheckIn, Metadata, decode_response, encode_check_in
+from askance_client.service.exchange import MAX_REPORTS
 
 if TYPE_CHECKING:
     from tests.aggregator.server.devices.conftest import World

@@ -25,20 +25,18 @@ from askance_aggregator.server.devices.connections import next_message
 from askance_client.errors import InvalidParameter, RemoteProtocolError, StoreError
 from askance_client.messages import AckStatus, SignedStudy
 from askance_client.service import (
-    MAX_ENTRIES,
     MAX_REQUESTS,
     MAX_RESPONSE_BYTES,
-    Backoff,
     CheckIn,
-    ExchangeTooLarge,
     Identity,
-    Outbox,
     Response,
     channel_options,
     decode_response,
     encode_check_in,
-    system_jitter,
 )
+from askance_client.service.exchange import MAX_ENTRIES, ExchangeTooLarge
+from askance_client.service.observable import Backoff, system_jitter
+from askance_client.service.outbox import Outbox
 from askance_protos.v1 import exchange_pb2, randomizer_pb2
 
 DIGESTS = st.binary(min_size=32, max_size=32)

@@ -26,15 +26,15 @@ from askance_aggregator.store import EnrolledDevice, MemoryStore
 from askance_client.errors import InvalidParameter
 from askance_client.service import (
     SERVICE,
-    STREAMS_PER_CONNECTION,
     CheckIn,
     Identity,
     channel_options,
-    connections_for,
     device_metadata,
     encode_check_in,
-    read_retry_ms,
 )
+from askance_client.service.credentials import read_retry_ms
+from askance_client.service.exchange import STREAMS_PER_CONNECTION
+from askance_client.service.observable import connections_for
 
 if TYPE_CHECKING:
     from tests.aggregator.server.devices.conftest import World

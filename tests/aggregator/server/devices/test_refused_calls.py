@@ -14,21 +14,15 @@ from grpc import aio
 
 from askance_aggregator.server.devices import AggregatorServer, Settings, admission
 from askance_aggregator.store import MemoryStore
-from askance_client.service import (
+from askance_client.service import SERVICE, CheckIn, Metadata, channel_options, encode_check_in
+from askance_client.service.credentials import DEVICE_KEY, PROTOCOL_KEY, TOKEN_KEY, protocol_of
+from askance_client.service.exchange import (
     MAX_KNOWN_STUDIES,
     MAX_REPORTS,
     MAX_REQUEST_MESSAGE_BYTES,
     PROTOCOL,
-    PROTOCOL_KEY,
-    SERVICE,
-    CheckIn,
-    Metadata,
-    channel_options,
-    connections_for,
-    encode_check_in,
-    protocol_of,
 )
-from askance_client.service.credentials import DEVICE_KEY, TOKEN_KEY
+from askance_client.service.observable import connections_for
 
 if TYPE_CHECKING:
     from tests.aggregator.server.devices.conftest import World

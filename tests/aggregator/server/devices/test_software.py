@@ -20,18 +20,16 @@ from askance_aggregator.store import MemoryStore
 from askance_client.service import (
     SERVICE,
     CheckIn,
-    GatewayBatch,
     Identity,
-    Join,
     Metadata,
     channel_options,
     device_metadata,
-    encode_batch,
     encode_check_in,
     gateway_metadata,
     token_digest,
 )
 from askance_client.service.credentials import SOFTWARE, SOFTWARE_KEY
+from askance_client.service.gateway_exchange import GatewayBatch, Join, encode_batch
 from askance_client.version import __version__
 
 DEVICES = tuple(Identity(b"device %d" % n, bytes([n]) * 32) for n in range(4))

@@ -41,6 +41,8 @@ class Inner:
         method = str(details.method)
         if method == "/grpc.health.v1.Health/Watch":
             return grpc.unary_stream_rpc_method_handler(self._health)
+        if method.endswith("/Participate"):
+            return grpc.stream_stream_rpc_method_handler(self._participate)
         if method.endswith("/Watch"):
             return grpc.unary_stream_rpc_method_handler(self._watch)
 
@@ -58,6 +60,11 @@ class Inner:
         ended = threading.Event()
         context.add_callback(ended.set)
         ended.wait()
+
+    def _participate(self, messages: Iterator[bytes], context: Any) -> Iterator[bytes]:
+        context.send_initial_metadata((("askance-protocol", "1"),))
+        for data in messages:
+            yield b"answer to " + data
 
     def _watch(self, data: bytes, context: Any) -> Iterator[bytes]:
         context.add_callback(self.cancelled.set)

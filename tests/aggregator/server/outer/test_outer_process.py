@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import queue
 import signal
 import socket
 import ssl
@@ -53,7 +54,8 @@ def test_a_status_passes_with_details_and_trailing_metadata(outer: Outer) -> Non
 
 def test_a_stream_passes_and_so_does_its_cancellation(outer: Outer) -> None:
     with outer.channel() as channel:
-        call: Any = channel.unary_stream(WATCH)(b"it", timeout=PATIENCE_S)
+        watch: Any = channel.unary_stream(WATCH)
+        call = watch(b"it", timeout=PATIENCE_S)
         assert [next(call) for _ in range(3)] == [b"0 it", b"1 it", b"2 it"]
         assert not outer.inner.cancelled.is_set()
         call.cancel()
@@ -105,6 +107,22 @@ def test_devices_without_a_certificate_pass_where_the_operator_lets_them(
     with running(certified, devices=True) as outer, outer.channel() as channel:
         call: Any = channel.unary_unary("/askance.v1.Devices/CheckIn")
         assert call(b"me", timeout=PATIENCE_S) == b"answer to me"
+
+
+def test_a_device_without_a_certificate_has_its_stream(
+    certified: tuple[Certified, Certified],
+) -> None:
+    """A device writes when it is accepted, as the client does."""
+    with running(certified, devices=True) as outer, outer.channel() as channel:
+        opened: Any = channel.stream_stream("/askance.v1.Devices/Participate")
+        messages: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        call = opened(iter(messages.get, b""), timeout=PATIENCE_S)
+        assert dict(call.initial_metadata())["askance-protocol"] == "1"
+        for data in (b"one", b"two"):
+            messages.put(data)
+            assert next(call) == b"answer to " + data
+        messages.put(b"")
+        assert list(call) == []
 
 
 def test_health_is_answered_from_one_watch(outer: Outer) -> None:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import queue
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
+from functools import partial
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import grpc
@@ -20,6 +24,7 @@ from askance_aggregator.clock import system_now_s
 from askance_aggregator.learners import find
 from askance_aggregator.studies.study import Study
 from askance_client.accounting import parse_epsilon
+from askance_client.addresses import Address
 from askance_client.codec import digest_of
 from askance_client.device import Device, Examiner, Policy
 from askance_client.ledger import Ledger
@@ -27,17 +32,18 @@ from askance_client.queries import Category, Schema
 from askance_client.randomizers import Coins, SystemCoins
 from askance_client.service import (
     SERVICE,
+    CertificateFile,
     CheckIn,
-    Enrol,
     Identity,
-    channel_options,
-    decode_enrolled,
+    OpenSide,
     device_metadata,
     encode_check_in,
-    encode_enrol,
-    enrolment_metadata,
+    open_channel,
     token_digest,
 )
+from askance_client.service.certificates import DeviceCertificate
+from askance_client.service.credentials import enrolment_metadata
+from askance_client.service.exchange import Enrol, decode_enrolled, encode_enrol
 from askance_simulation.fleets.memory_ledger import MemoryLedger
 from askance_simulation.stream_runner import StreamRunner
 
@@ -57,6 +63,17 @@ def submit(channel: grpc.Channel, key: Any, *more: tuple[str, str]) -> bytes:
     return decode_submitted(
         call(encode_submission(signed), timeout=_PATIENCE_S, metadata=(*mine, *more))
     )
+
+
+async def certificate_of(identity: Identity, address: str, authority: bytes) -> DeviceCertificate:
+    """A certificate that a device has just got by its token."""
+    with tempfile.TemporaryDirectory() as folder:
+        open_side = OpenSide(address, lambda: authority)
+        file = CertificateFile(Path(folder) / "certificate.json", system_now_s, open_side)
+        await file.obtain(device_metadata(identity))
+        held = file.read()
+    assert held is not None
+    return held
 
 
 class People:
@@ -122,6 +139,15 @@ class People:
         metadata = enrolment_metadata(token.encode())
         return decode_enrolled(call(message, timeout=_PATIENCE_S, metadata=metadata))
 
+    @contextmanager
+    def channel(self, address: str, authority: bytes) -> Iterator[grpc.Channel]:
+        """The first one's channel, which shows its certificate."""
+        held = asyncio.run(certificate_of(self._identities[0], address, authority))
+        own = grpc.ssl_channel_credentials(authority, held.key.encode(), held.chain.encode())
+        there = Address.of(address).at_port(held.port)
+        with grpc.secure_channel(str(there), own) as channel:
+            yield channel
+
     def stream(self, channel: grpc.Channel) -> Iterator[bytes]:
         """The first one's stream, held open; it has said who it is and says nothing more."""
         first = self._identities[0]
@@ -142,24 +168,20 @@ class People:
         asyncio.run(self._answer(address, authority, which))
 
     async def _answer(self, address: str, authority: bytes, which: slice) -> None:
-        credentials = grpc.ssl_channel_credentials(authority)
-        async with (
-            asyncio.timeout(_PATIENCE_S),
-            aio.secure_channel(address, credentials, options=channel_options()) as channel,
-        ):
-            await asyncio.gather(
-                *(
-                    self._until_answered(StreamRunner(device, identity, channel), ledger)
-                    for device, identity, ledger in zip(
-                        self._devices[which],
-                        self._identities[which],
-                        self._ledgers[which],
-                        strict=True,
-                    )
-                )
-            )
+        """Answer, each device by a certificate of its own."""
+        numbers = range(len(self._devices))[which]
+        async with asyncio.timeout(_PATIENCE_S), AsyncExitStack() as opened:
+            channels = []
+            for number in numbers:
+                held = await certificate_of(self._identities[number], address, authority)
+                own = partial(_itself, held)
+                channel = open_channel(address, lambda: authority, longest_wait_ms=1000, own=own)
+                channels.append(await opened.enter_async_context(channel))
+            await asyncio.gather(*map(self._until_answered, numbers, channels))
 
-    async def _until_answered(self, runner: StreamRunner, ledger: MemoryLedger) -> None:
+    async def _until_answered(self, number: int, channel: aio.Channel) -> None:
+        runner = StreamRunner(self._devices[number], self._identities[number], channel)
+        ledger = self._ledgers[number]
         while not list(ledger.history()) or runner.unacknowledged:
             try:
                 await runner.check_in_once()
@@ -168,3 +190,7 @@ class People:
                 if error.code() is not grpc.StatusCode.UNAVAILABLE:
                     raise
             await asyncio.sleep(0.05)
+
+
+def _itself(held: DeviceCertificate) -> DeviceCertificate:
+    return held

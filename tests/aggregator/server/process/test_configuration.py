@@ -8,6 +8,7 @@ import pytest
 
 from askance_aggregator.server.process.configuration import (
     Configuration,
+    DeviceTls,
     StudyLimits,
     TlsFiles,
     read_configuration,
@@ -22,12 +23,23 @@ from askance_client.errors import InvalidParameter
 
 LEAST = 'listen = "127.0.0.1:7443"\nstore = "sqlite:///store.sqlite"\n'
 KEY = "ab" * 32
+TLS = (
+    "[tls]\ncertificate='a'\nkey='b'\n"
+    "[tls.devices]\nlisten='127.0.0.1:7445'\nauthority='c'\nauthority_key='d'"
+)
 WHOLE = f"""
 listen = "[::]:7443"
 store = "sqlite:////data/store.sqlite"
 [tls]
 certificate = "server.pem"
 key = "keys/server.key"
+[tls.devices]
+listen = "[::]:7445"
+authority = "devices-ca.pem"
+authority_key = "devices-ca.key"
+life_s = 86400
+require_certificates = false
+public_port = 443
 [enrolment]
 key = "enrolment.key"
 [analysts]
@@ -67,7 +79,15 @@ def test_everything_can_be_set(path: Path) -> None:
     assert read.listen == Address("::", 7443)
     assert read.store == SqliteLocation(Path("/data/store.sqlite"))
     folder = path.parent
-    assert read.tls == TlsFiles(folder / "server.pem", folder / "keys" / "server.key")
+    devices = DeviceTls(
+        Address("::", 7445),
+        folder / "devices-ca.pem",
+        folder / "devices-ca.key",
+        86_400,
+        needed=False,
+        public_port=443,
+    )
+    assert read.tls == TlsFiles(folder / "server.pem", folder / "keys" / "server.key", devices)
     assert read.enrolment_key == folder / "enrolment.key"
     assert read.analysts == {bytes.fromhex(KEY)}
     assert read.limits == StudyLimits(500_000_000, 3, 4, 5, 6)
@@ -120,7 +140,9 @@ BAD = {
     LEAST + '[limits]\nepsilon_per_user = "-1"': "limits.epsilon_per_user: expected a positive",
     LEAST + "limits = 3": "limits: expected a table, got 3",
     LEAST + "[tls]\ncertificate = 'server.pem'": "tls.key: expected a value, got none",
-    LEAST + "plaintext = true\n[tls]\ncertificate='a'\nkey='b'": "plaintext: expected no such key",
+    LEAST + f"plaintext = true\n{TLS}": "plaintext: expected no such key",
+    LEAST + "[tls]\ncertificate='a'\nkey='b'": "tls.devices: expected the table of devices'",
+    LEAST + f"{TLS}\npublic_port=65536": "tls.devices.public_port: expected a port, got 65536",
     LEAST + "plaintext = 1": "plaintext: expected true or false, got 1",
     LEAST + "[enrolment]": "enrolment.key: expected a value, got none",
     LEAST + "[enrolment]\nkey = ''": "enrolment.key: expected a text, got ''",

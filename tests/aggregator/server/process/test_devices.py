@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import ExitStack
 from typing import Any
 
 import grpc
@@ -36,8 +37,10 @@ def ids(home: AggregatorHome, *words: str) -> list[str]:
 
 
 def test_a_revoked_device_loses_its_stream_within_a_second(fresh: AggregatorHome) -> None:
-    with serving(fresh) as served, served.channel() as channel:
+    with serving(fresh) as served, ExitStack() as held:
         people = enrolled(fresh, served, 3)
+        pinned = fresh.authority.read_bytes()
+        channel = held.enter_context(people.channel(served.address, pinned))
         first, *_ = ids(fresh)
         stream: Any = people.stream(channel)
         assert stream.initial_metadata() is not None  # it is accepted
@@ -62,8 +65,9 @@ def test_a_revoked_device_loses_its_stream_within_a_second(fresh: AggregatorHome
 
 
 def test_a_forgotten_device_enrols_as_a_new_user(fresh: AggregatorHome) -> None:
-    with serving(fresh) as served, served.channel() as channel:
+    with serving(fresh) as served, served.channel() as channel, ExitStack() as held:
         people = enrolled(fresh, served, 3)
+        own = held.enter_context(people.channel(served.address, fresh.authority.read_bytes()))
         first, *others = ids(fresh)
         run(fresh, "device", "tag", first, "--add", "site=berlin")
         assert ids(fresh, "--tag", "site=berlin") == [first]
@@ -72,7 +76,7 @@ def test_a_forgotten_device_enrols_as_a_new_user(fresh: AggregatorHome) -> None:
         assert "published counts" in forgotten["note"]
         time.sleep(_WITHIN_S)
         with pytest.raises(grpc.RpcError) as refused:
-            next(people.stream(channel))
+            next(people.stream(own))
         assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
         token = run(fresh, "token")["token"]
         assert people.enrol(channel, token) == (1, 2)

@@ -17,6 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 
 from askance.cli import main
 from askance_aggregator.clock import system_now_s
@@ -245,6 +246,31 @@ def test_a_metrics_port_of_another_program_is_found(
 ) -> None:
     found = results(fresh, change=lambda read: replace(read, metrics=another))
     assert wrong(found) == {"metrics port": "fail"}
+
+
+def test_a_devices_port_of_another_program_is_found(
+    fresh: AggregatorHome, another: Address
+) -> None:
+    def change(read: Configuration) -> Configuration:
+        assert read.tls is not None
+        return replace(
+            read, tls=replace(read.tls, devices=replace(read.tls.devices, listen=another))
+        )
+
+    found = results(fresh, change=change)
+    assert wrong(found) == {"devices' port": "fail"}
+    assert found["devices' port"].text == f"{another} is held by another program"
+
+
+def test_a_devices_authority_that_is_missing_or_ends_is_found(fresh: AggregatorHome) -> None:
+    (fresh.folder / "devices-ca.pem").rename(fresh.folder / "moved.pem")
+    assert wrong(results(fresh)) == {"devices' authority": "fail"}
+    (fresh.folder / "moved.pem").rename(fresh.folder / "devices-ca.pem")
+    (end,) = x509.load_pem_x509_certificates((fresh.folder / "devices-ca.pem").read_bytes())
+    soon_s = end.not_valid_after_utc.timestamp() - 29 * 86_400
+    found = results(fresh, now_s=lambda: soon_s)
+    assert found["devices' authority"].state is CheckState.FAIL
+    assert "before the certificates that it signs" in found["devices' authority"].text
 
 
 def test_an_address_of_another_machine_is_found(fresh: AggregatorHome) -> None:

@@ -178,9 +178,7 @@ def test_a_full_disk_is_seen_in_health_metrics_log_and_status_and_passes(
             with pytest.raises(grpc.RpcError) as refused:
                 People(fresh.analyst, 2_100).enrol(channel, token)
             assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
-        stub = health_pb2_grpc.HealthStub(channel)
-        watching = stub.Watch(health_pb2.HealthCheckRequest(), timeout=60)
-        assert next(answer.status for answer in watching if answer.status == NOT_SERVING)
+        await_health(channel, NOT_SERVING)
         page = _page(served)
         failures = _value(page, "askance_commit_failures_total")
         assert failures >= FAILURES_TO_STOP_SERVING
@@ -192,9 +190,8 @@ def test_a_full_disk_is_seen_in_health_metrics_log_and_status_and_passes(
             f"{served.address}: not serving (failing: store; see its log)"
         )
         resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE, unlimited)
-        assert next(answer.status for answer in watching if answer.status == SERVING)
+        await_health(channel, SERVING)
         assert People(fresh.analyst, 2_100).enrol(channel, token) == (100, 2_000)
-        watching.cancel()
         logged = [event["event"] for event in served.events()]
         assert logged.count("store: failing") == 1
         assert logged.count("store: works again") == 1
@@ -218,6 +215,14 @@ def test_the_page_shows_store_rounds_lag_and_certificate(fresh: AggregatorHome) 
         while not _value(page, "askance_event_loop_lag_seconds_count"):
             assert time.monotonic() < until, page
             page = _page(served)
+
+
+def await_health(channel: grpc.Channel, status: int) -> None:
+    """Ask the health service until it says so."""
+    stub, until = health_pb2_grpc.HealthStub(channel), time.monotonic() + 60
+    while stub.Check(health_pb2.HealthCheckRequest(), timeout=60).status != status:
+        assert time.monotonic() < until
+        time.sleep(0.05)
 
 
 def _page(served: Served) -> str:

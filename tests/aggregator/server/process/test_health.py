@@ -11,10 +11,10 @@ import pytest
 from grpc import aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from askance_aggregator.server.outer.pass_through import HEALTH_SERVICES
 from askance_aggregator.server.process.health import (
     MAX_REQUEST_BYTES,
     MAX_WATCHERS,
-    SERVICES,
     Health,
 )
 
@@ -59,7 +59,7 @@ def test_every_service_serves_from_the_start_until_the_end_and_not_again() -> No
         ):
             if change is not None:
                 await change()
-            found = [(await stub.Check(request(name))).status for name in SERVICES]
+            found = [(await stub.Check(request(name))).status for name in HEALTH_SERVICES]
             assert found == [status] * 3
         assert await code_of(stub.Check(request("another"))) is grpc.StatusCode.NOT_FOUND
 
@@ -68,7 +68,7 @@ def test_every_service_serves_from_the_start_until_the_end_and_not_again() -> No
 
 def test_who_watches_is_told_of_every_change() -> None:
     async def scenario(health: Health, stub: Any) -> None:
-        watching, stranger = stub.Watch(request(SERVICES[1])), stub.Watch(request("another"))
+        watching, stranger = stub.Watch(request(HEALTH_SERVICES[1])), stub.Watch(request("another"))
         assert (await watching.read()).status == NOT_SERVING
         assert (await stranger.read()).status == UNKNOWN
         await health.serving()

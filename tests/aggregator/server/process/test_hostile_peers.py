@@ -9,7 +9,7 @@ import socket
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,11 @@ from askance_aggregator.analyst.wire import SERVICE as ANALYSTS
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.server.process.home import AggregatorHome
 from askance_aggregator.store import SqliteStore
+from askance_client.addresses import Address
 from askance_client.service import SERVICE as DEVICES
 from askance_client.service import Identity, Metadata, device_metadata, token_digest
 from tests.aggregator.server.process.conftest import PATIENCE_S, Served, serving
+from tests.aggregator.server.process.people import certificate_of
 
 HEALTH = "grpc.health.v1.Health"
 INSIDER = Identity(b"an insider", bytes(32))
@@ -34,7 +36,7 @@ AT_ONCE = 8
 KEPT_MB = 30
 
 RPCS = [
-    *(f"{DEVICES}/{name}" for name in ("Enrol", "CheckIn", "Participate")),
+    *(f"{DEVICES}/{name}" for name in ("Enrol", "Certify", "CheckIn", "Participate")),
     *(f"{ANALYSTS}/{call}" for call in Call),
     *(f"{HEALTH}/{name}" for name in ("Check", "Watch")),
 ]
@@ -47,9 +49,18 @@ def resident_mb(process: int) -> float:
     return int(kilobytes) * 1024 / 1e6
 
 
-async def refused(address: str, authority: bytes, rpc: str, metadata: Metadata, calls: int) -> None:
-    """Make this many calls of 1 MB, each of which must be refused."""
-    credentials = grpc.ssl_channel_credentials(authority)
+async def refused(served: Served, rpc: str, metadata: Metadata, calls: int) -> None:
+    """Make this many calls of 1 MB, each of which must be refused.
+
+    Those with a device's credentials are made with its certificate, at the port for devices.
+    """
+    authority = served.home.authority.read_bytes()
+    address, pair = served.address, list[bytes]()
+    if metadata == device_metadata(INSIDER):
+        held = await certificate_of(INSIDER, served.address, authority)
+        address = str(Address.of(address).at_port(held.port))
+        pair = [held.key.encode(), held.chain.encode()]
+    credentials = grpc.ssl_channel_credentials(authority, *pair)
     async with aio.secure_channel(address, credentials) as channel:
         method: Any = channel.unary_unary(f"/{rpc}")
         turns = iter(range(calls))
@@ -85,21 +96,20 @@ def test_refused_calls_keep_no_message(fresh: AggregatorHome, calls: int) -> Non
     store = SqliteStore.open(fresh.folder / "store.sqlite")
     store.enrol([(INSIDER.device_id, token_digest(INSIDER.token))])
     store.close()
-    authority = fresh.authority.read_bytes()
     with serving(fresh) as served:
         shots = [*((rpc, ()) for rpc in RPCS), *proven(fresh)]
         for rpc, metadata in shots:
-            asyncio.run(refused(served.address, authority, rpc, metadata, 2 * AT_ONCE))
+            asyncio.run(refused(served, rpc, metadata, 2 * AT_ONCE))
         before = resident_mb(served.process.pid)
         for rpc, metadata in shots:
-            asyncio.run(refused(served.address, authority, rpc, metadata, calls))
+            asyncio.run(refused(served, rpc, metadata, calls))
             assert resident_mb(served.process.pid) - before < KEPT_MB, rpc
         _answers(served)
 
 
 def _answers(served: Served) -> None:
     """A device that is known is answered still."""
-    with served.channel() as channel:
+    with insiders(served) as channel:
         call: Any = channel.unary_unary(f"/{DEVICES}/CheckIn")
         assert call(b"", metadata=device_metadata(INSIDER), timeout=60)
 
@@ -111,7 +121,7 @@ def test_exhausted_descriptors_are_logged_and_counted_and_connected_devices_go_o
     store = SqliteStore.open(fresh.folder / "store.sqlite")
     store.enrol([(INSIDER.device_id, token_digest(INSIDER.token))])
     store.close()
-    with serving(fresh) as served, served.channel() as channel, ExitStack() as held:
+    with serving(fresh) as served, insiders(served) as channel, ExitStack() as held:
         call: Any = channel.unary_unary(f"/{DEVICES}/CheckIn")
         call(b"", metadata=device_metadata(INSIDER), timeout=60)
         page = served.ready["metrics"]
@@ -119,14 +129,25 @@ def test_exhausted_descriptors_are_logged_and_counted_and_connected_devices_go_o
         open_now = len(os.listdir(f"/proc/{served.process.pid}/fd"))
         limit = resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE, (open_now, limit[1]))
-        host, _, port = served.address.rpartition(":")
+        there = ("127.0.0.1", served.ready["certificates_port"])
         for _ in range(64):
-            held.enter_context(socket.create_connection((host, int(port))))
+            held.enter_context(socket.create_connection(there))
         _until(lambda: any("descriptors: failing" in str(event) for event in served.events()))
         call(b"", metadata=device_metadata(INSIDER), timeout=60)
         held.close()
         resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE, limit)
         _until(lambda: _counted(page, "askance_descriptors_exhausted_total") > 0)
+
+
+@contextmanager
+def insiders(served: Served) -> Iterator[grpc.Channel]:
+    """A channel that shows the certificate of the device that is known."""
+    authority = served.home.authority.read_bytes()
+    own = asyncio.run(certificate_of(INSIDER, served.address, authority))
+    credentials = grpc.ssl_channel_credentials(authority, own.key.encode(), own.chain.encode())
+    there = Address.of(served.address).at_port(own.port)
+    with grpc.secure_channel(str(there), credentials) as channel:
+        yield channel
 
 
 def _until(reached: Callable[[], bool]) -> None:

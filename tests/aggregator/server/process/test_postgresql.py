@@ -12,7 +12,7 @@ from pathlib import Path
 import grpc
 import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2
 
 from askance_aggregator.server.process.configuration import read_configuration
 from askance_aggregator.server.process.failures import FAILURES_TO_STOP_SERVING
@@ -21,6 +21,7 @@ from askance_aggregator.store import StudyState
 from askance_aggregator.store.postgresql.schema import VERSION
 from tests.aggregator.server.process.conftest import Served, ran, serving
 from tests.aggregator.server.process.people import People, submit
+from tests.aggregator.server.process.test_failures import await_health
 from tests.postgresql import PostgresqlServer
 
 SECRET = "zzyzx-secret"
@@ -92,19 +93,16 @@ def test_a_study_outlives_an_outage_of_its_database(
     with serving(on_postgresql) as served, served.channel() as channel:
         digest = submit(channel, load_pem_private_key(on_postgresql.analyst_key.read_bytes(), None))
         _await(served, f'askance_round_asked{{study="{digest.hex()[:16]}"}} 40.0')
-        health = health_pb2_grpc.HealthStub(channel)
-        watching = health.Watch(health_pb2.HealthCheckRequest(), timeout=60)
         with postgresql.killed():
             for _ in range(FAILURES_TO_STOP_SERVING):
                 with pytest.raises(grpc.RpcError) as refused:
                     people.enrol(channel, token)
                 assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
-            assert next(answer.status for answer in watching if answer.status == NOT_SERVING)
+            await_health(channel, NOT_SERVING)
             page = _page(served)
             assert "askance_devices 40.0" in page  # as last known
             assert 'askance_reports_total{status="accepted"} 0.0' in page
-        assert next(answer.status for answer in watching if answer.status == SERVING)
-        watching.cancel()
+        await_health(channel, SERVING)
         people.answer(served.address, on_postgresql.authority.read_bytes())
         _await(served, 'askance_studies{state="done"} 1.0')
         shown = Path(f"/proc/{served.process.pid}/cmdline").read_text() + _page(served)

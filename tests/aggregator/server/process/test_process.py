@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from askance_aggregator.clock import system_now_s
+from askance_aggregator.server.outer.pass_through import HEALTH_SERVICES
 from askance_aggregator.server.process.certificates import self_made
-from askance_aggregator.server.process.health import SERVICES
 from askance_aggregator.server.process.home import AggregatorHome
 from askance_aggregator.store import SqliteStore, StudyState
 from tests.aggregator.server.process.conftest import Served, command, made, ran, serving
@@ -112,7 +112,7 @@ def test_only_who_pins_its_authority_is_served(fresh: AggregatorHome, tmp_path: 
     serves = health_pb2.HealthCheckResponse.SERVING
     with serving(fresh) as served:
         with served.channel() as channel:
-            assert [health(channel, name) for name in SERVICES] == [serves] * 3
+            assert [health(channel, name) for name in HEALTH_SERVICES] == [serves] * 3
         with served.channel(other) as channel, pytest.raises(grpc.RpcError) as refused:
             health(channel, "")
         assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
@@ -145,7 +145,8 @@ def test_a_device_that_is_connected_is_told_and_keeps_nobody(fresh: AggregatorHo
     people = People(fresh.analyst, 1)
     with closing(SqliteStore.open(fresh.folder / "store.sqlite")) as store:
         store.enrol(people.enrolled())
-    with serving(fresh) as served, served.channel() as channel:
+    pinned = fresh.authority.read_bytes()
+    with serving(fresh) as served, people.channel(served.address, pinned) as channel:
         stream = people.stream(channel)
         _page(served, "askance_streams 1.0")
         began = time.monotonic()
@@ -187,12 +188,16 @@ def test_a_page_of_metrics_that_cannot_be_is_an_error(fresh: AggregatorHome) -> 
     _one_line(done, 1, f"metrics: cannot listen on 127.0.0.1:{port}")
 
 
+def without_tls(text: str) -> str:
+    """A configuration whose tables [tls] and [tls.devices] are taken out."""
+    before, after = text.split("[tls]\n")[0], text.split("[enrolment]\n")[1]
+    return f"{before}[enrolment]\n{after}"
+
+
 def test_plain_text_beyond_loopback_is_refused_before_anything_starts(
     fresh: AggregatorHome,
 ) -> None:
-    text = fresh.configuration.read_text().replace("[tls]\n", "[tls]\n# ")
-    lines = [line for line in text.splitlines() if not line.startswith(("[tls]", 'key = "server'))]
-    fresh.configuration.write_text("\n".join(lines))
+    fresh.configuration.write_text(without_tls(fresh.configuration.read_text()))
     done = ran(
         "aggregator", "serve", "--config", fresh.configuration, "--listen", "0.0.0.0:0", "--json"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +61,11 @@ def test_certificates_keys_and_limits_change_under_an_open_stream(
     other, new = tmp_path / "other.pem", Ed25519PrivateKey.generate()
     other.write_bytes(authority.certificate)
     assert ran("aggregator", "reload", "--config", fresh.configuration).returncode == 1
-    with serving(fresh) as served, served.channel() as standing:
-        people.enrol(standing, token)
-        stream = people.stream(standing)
+    with serving(fresh) as served, ExitStack() as held:
+        with served.channel() as channel:
+            people.enrol(channel, token)
+        pinned = fresh.authority.read_bytes()
+        stream = people.stream(held.enter_context(people.channel(served.address, pinned)))
         (fresh.folder / "server.pem").write_bytes(server.certificate)
         served.process.send_signal(signal.SIGHUP)
         assert "expected the certificate's key" in awaited(served, NOT_READ)["message"]

@@ -7,7 +7,8 @@ import ipaddress
 from cryptography import x509
 
 from askance_aggregator.server.process.configuration import TlsFiles
-from askance_aggregator.server.process.credentials import certificate_configuration
+from askance_aggregator.server.process.credentials import read_pair
+from askance_aggregator.server.process.device_authority import read_device_authority
 from askance_aggregator.server.process.doctor.checks import (
     CheckVerdict,
     Surroundings,
@@ -55,8 +56,26 @@ def key(surroundings: Surroundings) -> CheckVerdict | None:
     tls = surroundings.configuration.tls
     if tls is None:
         return None
-    certificate_configuration(tls)
+    read_pair(tls)
     return passed(f"{tls.key} fits the certificate")
+
+
+@check("devices' authority", "put its certificate and key at authority and authority_key")
+def devices_authority(surroundings: Surroundings) -> CheckVerdict | None:
+    """Check the certificate and key that sign devices' certificates."""
+    tls = surroundings.configuration.tls
+    if tls is None:
+        return None
+    read_device_authority(tls.devices, lambda: int(surroundings.now_s()))
+    path = tls.devices.authority
+    signing = x509.load_pem_x509_certificates(read_needed(path, "devices' authority"))[0]
+    end_s = int(signing.not_valid_after_utc.timestamp())
+    if end_s - surroundings.now_s() < tls.devices.life_s:
+        return failed(
+            f"{path}: ends on {utc_text(end_s)}, before the certificates that it signs",
+            "make another one: askance aggregator certificates rotate",
+        )
+    return passed(f"{path}, until {utc_text(end_s)}")
 
 
 @check("names", "make a certificate for the names by which devices call: init --host NAME")

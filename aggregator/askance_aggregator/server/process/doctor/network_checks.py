@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 
+from askance_aggregator.server.process.configuration import Configuration
 from askance_aggregator.server.process.doctor.checks import (
     CheckVerdict,
     Surroundings,
@@ -23,15 +24,28 @@ _ANOTHER = "stop the program that holds the port, or set another port"
 
 @check("port", "set listen to an address and a port of this machine")
 def port(surroundings: Surroundings) -> CheckVerdict:
-    """Check the port of devices and analysts."""
+    """Check the port of analysts and of devices to be enrolled; without TLS of all callers."""
     listen = surroundings.configuration.listen
     if not _is_held(listen):
         return passed(f"{listen} is free")
-    try:
-        serving = ask_health(listen.from_here, surroundings.configuration.tls)
-    except (ConnectionError, NotOperable):
+    serving = _serving(surroundings.configuration)
+    if serving is None:
         return failed(f"{listen} is held by another program", _ANOTHER)
     return passed(f"{listen} is held by an aggregator that {'serves' if serving else 'drains'}")
+
+
+@check("devices' port", "set listen in [tls.devices] to an address and a port of this machine")
+def devices_port(surroundings: Surroundings) -> CheckVerdict | None:
+    """Check the port of devices with certificates."""
+    configuration = surroundings.configuration
+    if configuration.tls is None:
+        return None
+    listen = configuration.tls.devices.listen
+    if not _is_held(listen):
+        return passed(f"{listen} is free")
+    if not configuration.listen.port or _serving(configuration) is None:
+        return failed(f"{listen} is held by another program", _ANOTHER)
+    return passed(f"{listen} is held by an aggregator")
 
 
 @check("metrics port", "set listen in [metrics] to an address and a port of this machine")
@@ -60,6 +74,14 @@ def telemetry(surroundings: Surroundings) -> CheckVerdict | None:
     except OSError as error:
         return warned(f"{settings.endpoint} is not reached: {error.strerror or 'no answer'}")
     return passed(f"{settings.endpoint} is reached")
+
+
+def _serving(configuration: Configuration) -> bool | None:
+    """Return whether an aggregator with this configuration serves; None: there is none."""
+    try:
+        return ask_health(configuration.listen.from_here, configuration.tls)
+    except (ConnectionError, NotOperable):
+        return None
 
 
 def _is_held(address: Address) -> bool:

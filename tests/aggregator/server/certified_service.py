@@ -1,0 +1,102 @@
+"""A service whose devices show certificates, with its outer process, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+import grpc
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from askance_aggregator.server.devices import (
+    AggregatorServer,
+    CertifiedListener,
+    EnrolmentVerifier,
+    ServerParts,
+    Settings,
+)
+from askance_aggregator.server.outer.settings import OuterSettings
+from askance_aggregator.server.outer.supervisor import InnerSocket, OuterProcess, listen_at
+from askance_aggregator.server.process.certificates import (
+    Certified,
+    devices_authority,
+    self_made,
+)
+from askance_aggregator.server.process.device_authority import DeviceAuthority
+from askance_aggregator.store import Store
+from askance_client.addresses import Address
+
+LIFE_S = 1_000
+
+
+class CertifiedService:
+    """A service and its outer process, until `stop`.
+
+    Args:
+      store: of its devices.
+      enrolment: verifies tokens.
+      now_s: the time in Unix seconds.
+      settings: of the service.
+      needed: False: devices without a certificate may call where analysts do.
+      life_s: of a device's certificate.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        enrolment: EnrolmentVerifier,
+        now_s: Callable[[], int],
+        *,
+        settings: Settings,
+        needed: bool = True,
+        life_s: int = LIFE_S,
+    ) -> None:
+        self.ca, server = self_made([], now_s())
+        self.of_devices = devices_authority(now_s())
+        self.issuer = authority_of(self.of_devices, now_s, life_s)
+        credentials = grpc.ssl_server_credentials(
+            [(server.key, server.certificate)],
+            self.of_devices.certificate,
+            require_client_auth=True,
+        )
+        outer = OuterSettings(server.certificate.decode(), server.key.decode(), devices=not needed)
+        with ExitStack() as held:
+            listening = held.enter_context(listen_at(Address("127.0.0.1", 0)))
+            inner = held.enter_context(InnerSocket())
+            certified = CertifiedListener(credentials, self.issuer, now_s, inner, needed)
+            parts = ServerParts(certified=certified, enrolment=enrolment)
+            self.server = held.enter_context(
+                AggregatorServer.start(store, settings=settings, parts=parts)
+            )
+            self.outer = held.enter_context(OuterProcess(listening, inner, outer))
+            self.address = f"127.0.0.1:{listening.getsockname()[1]}"
+            self._held = held.pop_all()
+
+    def stop(self) -> None:
+        """End both."""
+        self._held.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+def authority_of(
+    made: Certified, now_s: Callable[[], int], life_s: int = LIFE_S
+) -> DeviceAuthority:
+    """An issuer with a key that was just made."""
+    key = load_pem_private_key(made.key, None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    certificates = x509.load_pem_x509_certificates(made.certificate)
+    return DeviceAuthority(certificates, key, life_s=life_s, now_s=now_s)

@@ -97,15 +97,19 @@ class TestRows:
         data = b"askance posting v1\0" + NO_HASH
         data += b"".join(len(field).to_bytes(8, "big") + field for field in fields)
         assert self.ROW.hash(NO_HASH) == hashlib.sha256(data).digest()
+        heavy = replace(self.ROW, charge=self.ROW.charge._replace(weight=40))
+        data += (2).to_bytes(8, "big") + b"40"  # of a row from before there were weights: none
+        assert heavy.hash(NO_HASH) == hashlib.sha256(data).digest()
 
     def test_a_change_of_any_field_changes_the_hash(self) -> None:
         changes: list[dict[str, Any]] = [{"place": 4}, {"member": "e"}, {"enrolment": b"i"}]
         changes += [{"sequence": 1}, {"kind": PostingKind.LOSS}, {"report": b""}]
         charges: list[dict[str, Any]] = [{"at_s": NOW + 1}, {"nano_nats": 4}, {"symbol": b"n"}]
+        charges += [{"weight": 1}, {"weight": 11}]
         charges += [{name: b"x" * 32} for name in ("request_digest", "study_digest", "question")]
         changes += [{"charge": self.ROW.charge._replace(**change)} for change in charges]
         hashes = {replace(self.ROW, **change).hash(NO_HASH) for change in changes}
-        assert len(hashes | {self.ROW.hash(NO_HASH), self.ROW.hash(b"x" * 32)}) == 14
+        assert len(hashes | {self.ROW.hash(NO_HASH), self.ROW.hash(b"x" * 32)}) == 16
 
     def test_each_member_and_enrolment_has_a_chain_and_the_file_has_places(
         self, file: LedgerFile

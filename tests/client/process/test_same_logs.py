@@ -302,7 +302,7 @@ def compared(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What two devices of one kind of source leave, in one folder, one after the other."""
+    """Files and logs of two devices of one kind of source, in one folder, in turn."""
     folder, left = tmp_path / "one", []
     for change in changes:
         home, written = made(folder, kind, monkeypatch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
@@ -24,6 +25,7 @@ from askance_aggregator.server.process.logs import logs_to
 from askance_aggregator.store import MemoryStore
 from askance_client.codec import digest_of
 from askance_client.errors import InvalidParameter
+from askance_client.service.exchange import STREAMS_PER_CONNECTION
 from tests.aggregator.server.callers.role_server import (
     KEYS,
     OWNER,
@@ -35,7 +37,10 @@ from tests.aggregator.server.callers.role_server import (
 EXHAUSTED = grpc.StatusCode.RESOURCE_EXHAUSTED
 LINE = "x" * 300_000  # one message of an export holds one such line
 LINES = 40
-WINDOW = [("grpc.http2.bdp_probe", 0)]  # it stays at 64 kB, so that no message fits into it
+OPTIONS = [
+    ("grpc.http2.bdp_probe", 0),  # a window stays at 64 kB, so that no message fits into it
+    ("grpc.use_local_subchannel_pool", 1),  # a channel is a connection
+]
 ANN, BEN = Caller("ann", Role.ANALYST, b"a" * 32), Caller("ben", Role.VIEWER)
 
 
@@ -74,9 +79,14 @@ def calling(limits: CallerLimits | None = None) -> Iterator[tuple[Callable[..., 
         for _ in range(LINES):
             store.log(digest_of(study.study)).append(LINE)
         channels: dict[Any, grpc.Channel] = {}
+        calls: Counter[Ed25519PrivateKey] = Counter()
 
         def call(what: Call, key: Ed25519PrivateKey) -> Any:
-            channel = channels.setdefault(key, grpc.insecure_channel(address, WINDOW))
+            place = (key, calls[key] // STREAMS_PER_CONNECTION)
+            calls[key] += 1
+            if place not in channels:  # a connection takes few calls at one time
+                channels[place] = grpc.insecure_channel(address, OPTIONS)
+            channel = channels[place]
             subject, data = request(what, key, study)
             made: Any = channel.unary_stream(f"/askance.v1.{what.method}")
             return made(data, timeout=30, metadata=metadata(what, key, subject, data))

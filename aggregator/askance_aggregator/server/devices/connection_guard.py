@@ -14,7 +14,8 @@ Invariants:
      proxies are never banned.
   3. A holder of a certificate has at most `holder_connections`, an address
      `address_connections`; later ones are ended.
-  4. The guard takes at most a twentieth of a processor.
+  4. A call with more than 64 fields of metadata is such a flood.
+  5. The guard takes at most a twentieth of a processor.
 """
 
 from __future__ import annotations
@@ -36,12 +37,13 @@ from askance_aggregator.server.devices.calls import Context, Method
 from askance_aggregator.server.devices.kernel_sockets import KernelConnection, KernelSockets
 from askance_aggregator.server.devices.standings import Revoked
 from askance_aggregator.server.outer.addresses import IpAddress, Network, address_of, group_of
-from askance_client.errors import InvalidParameter
+from askance_client.errors import InvalidParameter, RemoteProtocolError
 
 _LOGGER = logging.getLogger(__name__)
 _LOOK_EVERY_S = 0.1
 _SHARE = 20  # of the time since the last look, a look takes one part in so many
 _LONGEST_BAN_S = 3_600.0
+_MOST_FIELDS = 64  # of a call's metadata; each costs the event loop .5 us to read
 _MOST_BANS = 500  # a program of the packet filter has at most 4,096 instructions
 # Bytes on the wire per message beside its own: a frame's header, a TLS record, an acknowledgement.
 _PER_MESSAGE = 128
@@ -71,7 +73,7 @@ class ConnectionLimits:
     bytes_per_s: int = 32_768
     ban_s: float = 60.0
     holder_connections: int = 64
-    address_connections: int = 4_096
+    address_connections: int = 1_024
     trusted: frozenset[Network] = field(default_factory=frozenset)
 
     def __post_init__(self) -> None:
@@ -125,6 +127,8 @@ class ConnectionGuard:
         self._credits: defaultdict[Peer, int] = defaultdict(int)
         self._holders: dict[Peer, Hashable] = {}
         self._barred: set[Peer] = set()
+        self._flooding: set[Peer] = set()
+        self._due = threading.Event()  # a look, before its time
         self._since: dict[tuple[Peer, int], float] = {}
         self._bans: dict[Network, float] = {}
         self._lengths_s: dict[Network, float] = {}  # of the latest bans
@@ -148,6 +152,7 @@ class ConnectionGuard:
     def stop(self) -> None:
         """End the thread; bans end with the listener."""
         self._stopping.set()
+        self._due.set()
         if self._thread is not None:
             self._thread.join()
 
@@ -172,6 +177,12 @@ class ConnectionGuard:
         if (end := _end_of(peer)) is not None:
             self._barred.add(end)
 
+    def flood(self, peer: str) -> None:
+        """End a connection at once, and ban its address: a call of it is a flood."""
+        if (end := _end_of(peer)) is not None:
+            self._flooding.add(end)
+            self._due.set()
+
     def look(self, sockets: Connections) -> None:
         """End the connections that are past a limit, and let bans begin and end.
 
@@ -192,7 +203,8 @@ class ConnectionGuard:
             proven = peer in self._holders
             free = self._limits.free_bytes if proven else self._limits.unproven_bytes
             allowed = free + self._limits.bytes_per_s * age_s
-            if one.received - self._credits.get(peer, 0) > allowed:
+            over = one.received - self._credits.get(peer, 0) > allowed
+            if over or peer in self._flooding:
                 ended[one.inode] = "flood"
                 flooding.add(group_of(one.address, self._limits.trusted))
             elif peer in self._barred:
@@ -257,10 +269,15 @@ class ConnectionGuard:
                 kept.pop(peer, None)
         self._gone = {peer for peer in list(self._credits) if peer not in live}
         self._barred &= live
+        self._flooding &= live
 
     def _run(self, sockets: KernelSockets) -> None:
         wait_s = _LOOK_EVERY_S
-        while not self._stopping.wait(wait_s):
+        while True:
+            self._due.wait(wait_s)
+            if self._stopping.is_set():
+                break
+            self._due.clear()
             began_s = time.thread_time()
             with suppress(OSError):  # no descriptor is free: at the next look
                 self.look(sockets)
@@ -278,6 +295,9 @@ def guarded(method: Method, guard: ConnectionGuard) -> Method:
 
     async def serve(context: Context) -> None:
         peer = context.peer()
+        if len(context.invocation_metadata() or ()) > _MOST_FIELDS:
+            guard.flood(peer)
+            raise RemoteProtocolError(f"call: expected at most {_MOST_FIELDS} fields of metadata")
         try:
             await method(cast(Context, _CreditedContext(context, guard, peer)))
         except Revoked:

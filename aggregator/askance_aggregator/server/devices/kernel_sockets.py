@@ -154,19 +154,25 @@ def _connection(data: bytes, port: int) -> tuple[IpAddress, int, int, int] | Non
 
 def _own_sockets(inodes: Collection[int]) -> Iterator[socket.socket]:
     """Yield a duplicate of every socket of this process that has one of these inodes."""
-    wanted = {f"socket:[{inode}]" for inode in inodes if inode}
+    wanted = {b"socket:[%d]" % inode for inode in inodes if inode}
     if not wanted:
         return
-    for name in os.listdir("/proc/self/fd"):
-        try:
-            if os.readlink(f"/proc/self/fd/{name}") not in wanted:
-                continue
-            duplicate = os.dup(int(name))
-            # The descriptor may be another file's by now.
-            same = os.readlink(f"/proc/self/fd/{duplicate}") in wanted
-        except OSError:
+    # Through `PyDLL`, which keeps Python's lock: `os.readlink` gives it away at every descriptor,
+    # and a busy event loop gives it back after 5 ms.
+    readlink, held = ctypes.PyDLL(None).readlink, ctypes.create_string_buffer(64)
+
+    def named(descriptor: int) -> bool:
+        size = readlink(b"/proc/self/fd/%d" % descriptor, held, len(held))
+        return size > 0 and held.raw[:size] in wanted
+
+    for descriptor in map(int, os.listdir("/proc/self/fd")):
+        if not named(descriptor):
             continue
-        if same:
+        try:
+            duplicate = os.dup(descriptor)
+        except OSError:  # closed meanwhile, or no descriptor is free
+            continue
+        if named(duplicate):  # or the number is another file's by now
             yield socket.socket(fileno=duplicate)
         else:
             os.close(duplicate)

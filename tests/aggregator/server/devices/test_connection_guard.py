@@ -174,6 +174,18 @@ def test_a_barred_connection_is_ended(watched: Watched) -> None:
     assert not watched.kernel.banned
 
 
+def test_a_call_that_is_a_flood_ends_its_connection_whatever_it_was_credited(
+    watched: Watched,
+) -> None:
+    for inode in (1, 2):
+        watched.kernel.has(inode, 0)
+        watched.guard.prove(peer(inode), inode)
+    watched.guard.flood(peer(1))
+    assert watched.look(0) == [1]
+    assert watched.kernel.banned
+    assert watched.look(1) == []
+
+
 def test_nothing_is_kept_of_connections_that_have_gone(watched: Watched) -> None:
     for inode in range(100):
         watched.guard.prove(peer(inode), inode)
@@ -219,6 +231,13 @@ def dial(port: int, source: str) -> socket.socket:
     return caller
 
 
+def dial_until_banned(port: int) -> None:
+    """Dial for 10 s at most: a ban follows the call that it is for."""
+    for _ in range(500):
+        dial(port, "127.0.0.1").close()
+        time.sleep(0.02)
+
+
 def flood(caller: socket.socket) -> None:
     """Send header lists until the connection is ended, for 20 s at most."""
     for stream in range(1, 4_000, 2):
@@ -252,6 +271,27 @@ def test_header_lists_of_one_address_end_with_a_ban_and_devices_go_on(
         run(check_in(server))
         for one in (flooding, neighbour):
             one.close()
+
+
+def test_a_call_of_many_fields_ends_its_connection(
+    world: World, store: MemoryStore, run: Run
+) -> None:
+    world.enrol(store, 1)
+
+    async def attempt(server: AggregatorServer, fields: int) -> None:
+        async with aio.insecure_channel(
+            server.address, channel_options(own_connection=True)
+        ) as channel:
+            call: Any = channel.unary_unary(f"/{SERVICE}/CheckIn")
+            more = tuple((f"x{number}", "") for number in range(fields))
+            await call(b"", metadata=(*world.metadata(0), *more), timeout=10)
+
+    with AggregatorServer.start(store, settings=Settings(guard=ConnectionLimits())) as server:
+        run(attempt(server, 50))
+        with pytest.raises(aio.AioRpcError):
+            run(attempt(server, 70))
+        with pytest.raises(TimeoutError):
+            dial_until_banned(server.port)
 
 
 def test_the_connections_of_a_revoked_device_are_ended(

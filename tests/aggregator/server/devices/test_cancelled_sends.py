@@ -17,7 +17,7 @@ from askance_aggregator.queries import category, predicate
 from askance_client.accounting import parse_epsilon
 from askance_client.codec import decode_report
 from askance_client.device import Device
-from askance_client.ledger import SqliteLedger
+from askance_client.ledger import LedgerFile, SqliteLedger
 from askance_client.messages import AckStatus, Refusal
 from askance_client.service import Response
 from askance_client.service.runtime import DeviceRunner
@@ -97,9 +97,9 @@ class Wire:
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[SqliteLedger]:
-    made = SqliteLedger.create(tmp_path / "ledger.sqlite")
-    yield made
-    made.close()
+    file = LedgerFile.create(tmp_path / "ledger.sqlite")
+    yield file.ledger()
+    file.close()
 
 
 @pytest.mark.parametrize("point", POINTS)

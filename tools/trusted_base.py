@@ -39,6 +39,7 @@ SUPPORT = (
     "askance_client.durable_files",
 )
 AUTHORING = (
+    "askance_client.queries.categories",
     "askance_client.queries.operators",
     "askance_client.queries.rendering",
 )

@@ -1,12 +1,14 @@
-"""Exact probabilities of reports, for readers of a ledger, tests, audits and reductions.
+"""Alphabets of randomizers and exact probabilities, for readers of a ledger, tests and audits.
 
-A device that answers computes none of them, so they stand outside the trusted core.
+A device that answers needs none of them, so they stand outside the trusted core.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import singledispatch
+from itertools import pairwise
 from math import comb
 
 from askance_client.errors import InvalidParameter
@@ -23,6 +25,62 @@ from askance_client.randomizers import (
     SignedSubsetSelection,
     SubsetSelection,
 )
+from askance_client.randomizers.randomizer import NumberedRandomizer
+from askance_client.randomizers.sets import SetRandomizer
+
+
+@singledispatch
+def valid(randomizer: Randomizer, report: bytes) -> bool:
+    """Return whether the report is in the alphabet, in its one canonical form."""
+    raise InvalidParameter(f"randomizer: expected a family with a law, got {randomizer.name!r}")
+
+
+@valid.register
+def _(randomizer: NumberedRandomizer, report: bytes) -> bool:
+    if not isinstance(report, bytes) or len(report) != randomizer.width:
+        return False
+    return _number(report) < randomizer.reports
+
+
+@valid.register
+def _(randomizer: LinearHashing, report: bytes) -> bool:
+    in_range = valid.dispatch(NumberedRandomizer)(randomizer, report)
+    return in_range and _number(report) >= randomizer.modulus
+
+
+@valid.register
+def _(randomizer: SetRandomizer, report: bytes) -> bool:
+    if not isinstance(report, bytes) or len(report) != randomizer.width:
+        return False
+    if randomizer.index_bytes:
+        found = indices(randomizer, report)
+        return found[-1] < randomizer.items and all(v < w for v, w in pairwise(found))
+    bits, trailing = _number(report), 8 * randomizer.width - randomizer.items
+    return not bits & ((1 << trailing) - 1) and bits.bit_count() == randomizer.size
+
+
+@valid.register
+def _(randomizer: SignedSubsetSelection, report: bytes) -> bool:
+    if not valid.dispatch(SetRandomizer)(randomizer, report):
+        return False
+    if randomizer.index_bytes:
+        return len({item // 2 for item in indices(randomizer, report)}) == randomizer.size
+    bits = _number(report)
+    return not bits & (bits >> 1) & int.from_bytes(b"\x55" * randomizer.width, "big")
+
+
+def indices(randomizer: SetRandomizer, report: bytes) -> Sequence[int]:
+    """Return the numbers in a report of indices, in their order."""
+    each = randomizer.index_bytes
+    parts = (report[start : start + each] for start in range(0, len(report), each))
+    return [_number(part) for part in parts]
+
+
+def contains(randomizer: SetRandomizer, report: bytes, item: int) -> bool:
+    """Return whether an item is in the set of a valid report."""
+    if randomizer.index_bytes:
+        return item in indices(randomizer, report)
+    return bool(report[item // 8] >> (7 - item % 8) & 1)
 
 
 def probability(randomizer: Randomizer, level: int, report: bytes) -> Fraction:
@@ -35,7 +93,7 @@ def probability(randomizer: Randomizer, level: int, report: bytes) -> Fraction:
         InvalidParameter: the level is out of range.
     """
     randomizer.check_level(level)
-    return _chance(randomizer, level, report) if randomizer.valid(report) else Fraction()
+    return _chance(randomizer, level, report) if valid(randomizer, report) else Fraction()
 
 
 @singledispatch
@@ -58,7 +116,7 @@ def _(randomizer: KaryResponse, level: int, report: bytes) -> Fraction:
 @_chance.register
 def _(randomizer: SubsetSelection, level: int, report: bytes) -> Fraction:
     others, size = randomizer.cells - 1, randomizer.size
-    if randomizer.contains(report, level):
+    if contains(randomizer, report, level):
         return Fraction(randomizer.threshold, COIN_SPACE * comb(others, size - 1))
     return Fraction(COIN_SPACE - randomizer.threshold, COIN_SPACE * comb(others, size))
 
@@ -81,7 +139,7 @@ def _(randomizer: HadamardSign, level: int, report: bytes) -> Fraction:
 @_chance.register
 def _(randomizer: SignedSubsetSelection, level: int, report: bytes) -> Fraction:
     own, plus, either = randomizer.own_coins(level)
-    signs = [randomizer.contains(report, item) for item in (2 * own, 2 * own + 1)]
+    signs = [contains(randomizer, report, item) for item in (2 * own, 2 * own + 1)]
     if level % 2:
         signs.reverse()
     if not any(signs):

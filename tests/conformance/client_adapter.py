@@ -33,6 +33,7 @@ from askance_client.codec.exchange import study_of
 from askance_client.codec.schemas import decode_schema
 from askance_client.device import Device, Examiner, Policy
 from askance_client.errors import InvalidParameter, InvalidQuery, RemoteProtocolError
+from askance_client.exact_laws import valid
 from askance_client.ledger import LedgerFile
 from askance_client.messages import Refusal, SignedStudy
 from askance_client.queries import Query, QueryKind, Schema
@@ -155,7 +156,7 @@ def _draw(given: Json) -> Json:
 
 def _alphabet(given: Json) -> Json:
     randomizer = _randomizer_in(given)
-    return {"valid": [randomizer.valid(bytes.fromhex(report)) for report in given["reports"]]}
+    return {"valid": [valid(randomizer, bytes.fromhex(report)) for report in given["reports"]]}
 
 
 def _level(given: Json) -> Json:
@@ -301,9 +302,13 @@ class Script:
         words = [tuple(map(int, coins)) for coins in step["coins"]]
         self._coins.given = dict(zip(reversed(digests), reversed(words), strict=True))
         before = {digest for digest in digests if self._ledger.stored(digest) is not None}
-        turn = self._device.begin(payloads)
-        turn.evaluate()
-        reports = turn.finish()
+        reports: dict[bytes, bytes] = {}
+        left: Sequence[bytes] = payloads
+        while left:
+            turn = self._device.begin(left)
+            turn.work.answer()
+            reports |= turn.finish()
+            left = turn.left
         return {"reports": [_outcome(reports.get(d), d in before) for d in digests]}
 
     def _restart(self, step: Json) -> Json:

@@ -75,7 +75,7 @@ class Clock:
 
     def __init__(self) -> None:
         self.now = NOW_S
-        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[float, asyncio.Future[None]]] = []
 
     def __call__(self) -> int:
         return self.now
@@ -93,7 +93,7 @@ class Clock:
             if not future.done():
                 future.set_result(None)
 
-    async def sleep(self, milliseconds: int) -> None:
+    async def sleep(self, milliseconds: float) -> None:
         """Waits for this clock."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((1000 * self.now + milliseconds, future))
@@ -425,5 +425,5 @@ def _identity(ordinal: int) -> Identity:
     return Identity(b"device %d" % ordinal, b"token of device %d" % ordinal)
 
 
-async def _for_ever(_: int) -> None:
+async def _for_ever(_: float) -> None:
     await asyncio.Event().wait()

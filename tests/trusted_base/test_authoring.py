@@ -8,12 +8,12 @@ from typing import Any, NoReturn
 
 import pytest
 
-from askance_client.queries import operators, rendering
+from askance_client.queries import categories, operators, rendering
 from askance_client.queries.operators import Operators
 from tests.protocol import test_vectors as vectors
 from tests.trusted_base.test_size import TOOL
 
-AUTHORING: tuple[ModuleType, ...] = (operators, rendering)
+AUTHORING: tuple[ModuleType, ...] = (categories, operators, rendering)
 NOT_CALLED = {"__hash__"}  # Python's own, by identity
 
 

@@ -53,6 +53,7 @@ from askance_client.queries import (
     Schema,
     constant,
 )
+from askance_client.queries.categories import cell_names
 from askance_client.queries.kinds import Op
 
 SCALE_BITS = 10  # numbers lie on multiples of 2^-10: rounding is far below what noise leaves
@@ -305,7 +306,7 @@ def has_missing_cell(query: Query) -> bool:
     """Return whether a question's last cell is that of `joint`, for users without a value."""
     if query.kind is not QueryKind.CATEGORY or query.expression.op is not Op.WHERE:
         return False
-    last = len(query.cell_names) - 1
+    last = len(cell_names(query)) - 1
     return bool(query.default == last and query.expression.args[2].low == last)
 
 

@@ -26,6 +26,7 @@ from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import as_query, category
 from askance_client.errors import InvalidParameter, InvalidQuery
 from askance_client.queries import Category, Expression, Integer, Query, QueryKind, Schema
+from askance_client.queries.categories import cell_names
 from askance_client.queries.limits import MAX_CELLS, MAX_LABELS
 
 _ESTIMATE = ("estimate", "low", "high")
@@ -162,7 +163,7 @@ def frequency(
     question = Question(asked, None if tau is None else rational(tau, "tau"))
 
     def conclude(answers: Answers) -> FrequencyEstimate:
-        return FrequencyEstimate(tuple(asked.cell_names), answers[0])
+        return FrequencyEstimate(tuple(cell_names(asked)), answers[0])
 
     return Batch([question]), conclude
 

@@ -27,6 +27,7 @@ from askance_aggregator.queries import fits_missing_level, has_missing_level, nu
 from askance_client.errors import InvalidParameter, InvalidQuery, LocalProtocolError
 from askance_client.printable import value_text
 from askance_client.queries import Query, QueryKind
+from askance_client.queries.categories import signed_cells
 
 OPEN_PART = Fraction(1, 20)
 
@@ -145,7 +146,7 @@ class Question:
         if self.query.kind is QueryKind.CATEGORY:
             return int(self.query.cells)
         if self.query.kind is QueryKind.SIGNED:
-            return int(self.query.signed_cells)
+            return int(signed_cells(self.query))
         if self.query.kind is QueryKind.VECTOR:
             return int(self.query.components)
         return 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from askance_aggregator.studies.rounds import Group, Round
 from askance_aggregator.studies.tallies import Places, SymbolTable, Tally
 from askance_client.codec import decode_report
 from askance_client.errors import RemoteProtocolError
+from askance_client.exact_laws import valid
 from askance_client.messages import AckStatus, Reason, Refusal, Report
 from askance_client.randomizers import Randomizer
 
@@ -301,6 +302,6 @@ class Intake:
 def _validity(randomizer: Randomizer) -> Callable[[bytes], bool]:
     """Return a randomizer's check of a symbol, which looks at each short symbol once."""
     if randomizer.width > _SHORT_SYMBOL:
-        return randomizer.valid
-    width, checked = randomizer.width, lru_cache(maxsize=1 << 12)(randomizer.valid)
+        return partial(valid, randomizer)
+    width, checked = randomizer.width, lru_cache(maxsize=1 << 12)(partial(valid, randomizer))
     return lambda symbol: len(symbol) == width and checked(symbol)  # no long symbol is kept

@@ -12,6 +12,7 @@ from askance_client.ledger import Posting, PostingKind
 from askance_client.messages import Request, StudyTerms
 from askance_client.printable import printable
 from askance_client.queries import Query, QueryKind
+from askance_client.queries.categories import cell_names, signed_cells
 from askance_client.queries.rendering import render
 from askance_client.service.clock import utc_text
 
@@ -60,9 +61,9 @@ def question(query: Query) -> str:
                 f" {expression}"
             )
         case QueryKind.CATEGORY:
-            return f"one of {_listed(query.cell_names)}: {expression}"
+            return f"one of {_listed(cell_names(query))}: {expression}"
         case QueryKind.SIGNED:
-            return f"a position of {query.signed_cells} and a sign: {expression}"
+            return f"a position of {signed_cells(query)} and a sign: {expression}"
         case QueryKind.VECTOR:
             return (
                 f"the signs of {query.components} numbers from {_number(query, query.low)} to"
@@ -95,7 +96,7 @@ def level_name(query: Query, level: int, levels: int) -> str:
         case QueryKind.PREDICATE:
             return ("no", "yes")[level]
         case QueryKind.CATEGORY:
-            return printable(query.cell_names[level])
+            return printable(cell_names(query)[level])
         case QueryKind.REAL:
             span = Fraction(query.high - query.low, levels - 1)
             return _decimal((query.low + level * span) * Fraction(1, 1 << query.frac))

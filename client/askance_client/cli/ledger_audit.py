@@ -10,6 +10,7 @@ from askance_client.codec import decode_report, decode_study, digest_of
 from askance_client.device.examination import ExaminedStudy, Examiner
 from askance_client.device.policy import Policy
 from askance_client.errors import AskanceError
+from askance_client.exact_laws import valid
 from askance_client.ledger import LOSS_STEP, MAX_ANSWERS, NO_HASH, Posting, PostingKind
 from askance_client.messages import Refusal
 
@@ -144,7 +145,7 @@ class LedgerAudit:
             )
         if asked.question != charge.question:
             yield "expected the digest of the question in this request, found another"
-        if not asked.request.randomizer.valid(charge.symbol):
+        if not valid(asked.request.randomizer, charge.symbol):
             yield "expected a symbol of the request's randomizer, found none"
 
     def _study(self, digest: bytes, data: bytes) -> ExaminedStudy | None:

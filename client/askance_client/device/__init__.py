@@ -7,12 +7,14 @@ the history of requests only.
 
 `examination` is a pure function of bytes and is done once for each distinct study and request;
 `policy` is what the device's owner allows; `settling` decides from these and the ledger, and has
-no access to records or coins; `core` evaluates what is to be charged, and commits it.
+no access to records or coins; `record_work` reads the record and draws the symbols, in the timed
+part of an answer; `core` commits finished symbols.
 """
 
-from askance_client.device.core import Device, MemberRecord, TooManyRefusals, Turn
+from askance_client.device.core import Device, TooManyRefusals, Turn
 from askance_client.device.examination import ExaminedRequest, ExaminedStudy, Examiner
 from askance_client.device.policy import Policy
+from askance_client.device.record_work import MemberRecord, RecordWork
 
 __all__ = [
     "Device",
@@ -21,6 +23,7 @@ __all__ = [
     "Examiner",
     "MemberRecord",
     "Policy",
+    "RecordWork",
     "TooManyRefusals",
     "Turn",
 ]

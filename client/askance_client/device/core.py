@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
-from typing import Protocol
 
 from askance_client.codec import decode_report, encode_report
-from askance_client.device.examination import ExaminedStudy, Examiner
+from askance_client.device.examination import ExaminedRequest, ExaminedStudy, Examiner
 from askance_client.device.policy import Policy
+from askance_client.device.record_work import MemberRecord, RecordWork
 from askance_client.device.settling import (
+    MAX_WEIGHT,
+    SECONDS_PER_HOUR,
     Due,
     RefusalCounts,
     Repeated,
@@ -21,25 +23,14 @@ from askance_client.device.settling import (
     refused,
     reused,
 )
-from askance_client.errors import InvalidRecord, RemoteProtocolError
+from askance_client.errors import RemoteProtocolError
 from askance_client.ledger import Charge, Ledger, Overrun
-from askance_client.messages import Reason, Refusal, Report, Request, SignedStudy
-from askance_client.queries import EncodedRecord, Query, QueryKind, Schema
+from askance_client.messages import Reason, Refusal, Report, SignedStudy
+from askance_client.queries import Schema
 from askance_client.randomizers import Coins
-from askance_client.randomizers.rounding import round_to_levels
 
 _MAX_STUDIES = 256  # known at a time; an analyst could sign studies without end
-
-Value = int | tuple[int, ...]
-"""A query's value on its grid; of a VECTOR query the components."""
-
-
-class MemberRecord(Protocol):
-    """A user's record, read when it is needed; an `EncodedRecord` is one in memory."""
-
-    def load(self) -> EncodedRecord:
-        """Read the record. It may fail or hang: the answer is then the question's default."""
-        ...
+_LIGHT = 1 << 12  # weight: some 1 ms of a server; a draw of less is late for no cost of its own
 
 
 class TooManyRefusals(RemoteProtocolError):
@@ -70,6 +61,7 @@ class Device:
         "_coins",
         "_examiner",
         "_full",
+        "_heavy",
         "_ledger",
         "_lock",
         "_now_s",
@@ -102,6 +94,7 @@ class Device:
         self._studies = {} if studies is None else studies
         self._full: frozenset[bytes] = frozenset()  # studies that the ledger has no room for
         self._refusals = RefusalCounts()
+        self._heavy = (0, MAX_WEIGHT + 1)  # an hour, and the weight that is refused in it
         self._lock = Lock()
 
     @property
@@ -157,7 +150,7 @@ class Device:
         """
         turn = self.begin((payload,))
         try:
-            turn.evaluate()
+            turn.work.answer()
         except BaseException:
             turn.close()
             raise
@@ -173,50 +166,58 @@ class Device:
         stays true until it is committed.
 
         Args:
-          payloads: in the order in which they are decided; an equal one is answered once.
+          payloads: in the order in which they are decided; an equal one is answered once. Those
+            whose weights do not fit one turn are left for the next (`Turn.left`).
 
         Raises:
           StoreError: the ledger cannot be read; nothing was settled.
         """
         self._lock.acquire()
         try:
-            return Turn(self, self._lock, *self._settled(payloads))
+            return self._settled(payloads)
         except BaseException:
             self._lock.release()
             raise
 
-    def _settled(
-        self, payloads: Sequence[bytes]
-    ) -> tuple[dict[bytes, Settlement], tuple[Refusal, ...]]:
-        """The decision on each request, by digest; and all refusals, those that leave or not."""
+    def _settled(self, payloads: Sequence[bytes]) -> Turn:
+        """Decide on each request."""
         now_s = self._now_s()
+        hour, heavy = self._heavy
+        most = heavy - 1 if hour == now_s // SECONDS_PER_HOUR else MAX_WEIGHT
         settling = Settling(
-            self._ledger, self._policy, self._examiner, self._studies, self._full, now_s
+            self._ledger, self._policy, self._examiner, self._studies, self._full, now_s, most
         )
         settled: dict[bytes, Settlement] = {}
-        refusals: list[Refusal] = []
+        refusals: list[Refusal] = []  # those that leave, and those that do not
+        left: list[bytes] = []
         for payload in dict.fromkeys(payloads):
             known = self._examiner.known(payload)
             study, settlement = settling.settle(payload, known)
+            if settlement is None:
+                left.append(payload)
+                continue
             if isinstance(settlement, Refusal):
                 refusals.append(settlement)
                 if settlement.reason is Reason.WAITING or not self._refusals.admit(study, now_s):
                     continue
             settled[known.digest] = settlement
-        return settled, tuple(refusals)
+        work = self._work([one.asked for one in settled.values() if isinstance(one, Due)])
+        return Turn(self, self._lock, settled, work, tuple(refusals), tuple(left))
 
-    def _value(self, request: Request) -> Value:
-        """The value of the record, read anew, at a request's query."""
-        query, record = request.query, self._record.load()
-        if query.kind is QueryKind.VECTOR:
-            return query.evaluate_vector(record)
-        return query.evaluate(record)
+    def _work(self, asked: Sequence[ExaminedRequest]) -> RecordWork:
+        return RecordWork(self._record, self._coins, asked)
+
+    def _refuse_heavy(self, missed: int) -> None:
+        """Refuse, until the hour is over, the class of weights of which a draw was missed."""
+        if missed:
+            heavy = max(_LIGHT, 1 << (missed.bit_length() - 1))
+            self._heavy = (self._now_s() // SECONDS_PER_HOUR, heavy)
 
     def _objection(self, due: Due) -> Refusal | None:
         """The owner's objection to an answer that is about to be charged; None: there is none."""
         return objection_of_owner(self._policy, due.study, due.payload, due.at_s)
 
-    def _spend(self, due: Due, value: Value) -> bytes:
+    def _spend(self, due: Due, symbol: bytes) -> bytes:
         """Charge an answer, make it durable, and return its report.
 
         The ledger's own check is the authority: the report may be a refusal all the same.
@@ -228,7 +229,7 @@ class Device:
             question=asked.question,
             at_s=due.at_s,
             nano_nats=asked.nano_nats,
-            symbol=self._randomize(asked.request, asked.digest, value),
+            symbol=symbol,
             payload=due.payload,
             study=due.study.study,
             weight=asked.weight,
@@ -246,81 +247,44 @@ class Device:
             self._full = frozenset({*self._full, due.study.digest} & self._studies.keys())
         return refused(asked.digest, over(outcome, asked.nano_nats, due.limits))
 
-    def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
-        """The symbol: a pure function of the value's level and of coins."""
-        level, coins = self._level(request, digest, value)
-        return request.randomizer.randomize(level, coins)
-
-    def _level(self, request: Request, digest: bytes, value: Value) -> tuple[int, tuple[int, ...]]:
-        """The value's level, and the coins that randomize it: others than those that round."""
-        query, randomizer = request.query, request.randomizer
-        words = self._coins.words(digest, request.coins)
-        coins, rounding = words[: randomizer.coins], words[randomizer.coins :]
-        if isinstance(value, tuple):
-            return randomizer.vector_level(value, query.low, query.high, rounding), coins
-        if query.kind is QueryKind.REAL:
-            value = round_to_levels(value, query.low, query.high, randomizer.levels, rounding[0])
-        return value, coins
-
 
 class Turn:
     """The requests of one message between decision and commit (see `Device.begin`).
 
-    In this order: `evaluate`, in any thread and for as long as is thought right; then `finish`.
-    A turn that cannot be finished is closed.
+    The steps of `work` come first, in the timed part; then `finish`, which has finished symbols
+    only. A turn that cannot be finished is closed.
+
+    Args:
+      work: of the answers that will be charged.
+      refusals: all, those that leave and those that do not.
+      left: requests for a turn of their own, in order.
     """
 
-    __slots__ = ("_device", "_failures", "_held", "_settled", "_values", "refusals")
+    __slots__ = ("_device", "_held", "_settled", "left", "refusals", "work")
 
     def __init__(
         self,
         device: Device,
         held: Lock,
         settled: Mapping[bytes, Settlement],
+        work: RecordWork,
         refusals: tuple[Refusal, ...],
+        left: tuple[bytes, ...],
     ) -> None:
         self._device = device
         self._held: Lock | None = held
         self._settled = settled
-        self._values: dict[bytes, Value] = {}
-        self._failures: list[str] = []
+        self.work = work
         self.refusals = refusals
+        self.left = left
 
     @property
     def pending(self) -> bool:
         """True if an answer is to be evaluated; a function of the history of requests."""
-        return any(isinstance(settlement, Due) for settlement in self._settled.values())
-
-    @property
-    def weight(self) -> int:
-        """Sum of the weights of the answers to be evaluated and drawn; public, like `pending`."""
-        due = (settled for settled in self._settled.values() if isinstance(settled, Due))
-        return sum(settled.asked.weight for settled in due)
-
-    @property
-    def failures(self) -> tuple[str, ...]:
-        """Types of the exceptions that evaluation ended with, for the owner's log."""
-        return tuple(self._failures)
-
-    def evaluate(self) -> None:
-        """Evaluate the answers that will be charged and sent, one after another.
-
-        An exception, whatever it is, leaves the answer to the question's public default. What is
-        not done when `finish` is called is discarded.
-        """
-        for settlement in self._settled.values():
-            if not isinstance(settlement, Due):
-                continue
-            asked = settlement.asked
-            try:
-                value = _checked(asked.request.query, self._device._value(asked.request))
-            except Exception as error:
-                self._failures.append(type(error).__name__)
-            else:
-                self._values[asked.digest] = value
+        return self.work.weight > 0
 
     def finish(self) -> dict[bytes, bytes]:
-        """Draw the coins, commit, and let the device go.
+        """Commit the symbols, and let the device go.
 
         Returns:
           The reports that may be sent, by their requests' digests.
@@ -329,31 +293,32 @@ class Turn:
           StoreError: the ledger could not make an answer durable. Those before it are; they are
             sent when they are asked for again.
         """
-        values = dict(self._values)  # evaluation may go on, too late
         try:
-            return self._reports(values)
+            symbols = self.work.end()
+            self._device._refuse_heavy(self.work.missed)
+            return self._reports(symbols)
         finally:
             self.close()
 
     def close(self) -> None:
-        """Let the device go; again is no harm."""
+        """Let the device go, and forget what was not committed; again is no harm."""
+        self.work.end()
         held, self._held = self._held, None
         if held is not None:
             held.release()
 
-    def _reports(self, values: Mapping[bytes, Value]) -> dict[bytes, bytes]:
+    def _reports(self, symbols: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
         reports: dict[bytes, bytes] = {}
         charged: dict[bytes, bytes] = {}  # the reports that were charged, by question
         for digest, settlement in self._settled.items():
             match settlement:
                 case Due(asked=asked):
-                    value = values.get(digest, _public_default(asked.request.query))
                     # The owner may have denied the study since the turn began.
                     objection = self._device._objection(settlement)
                     if objection is not None and objection.reason is Reason.WAITING:
                         continue
                     if objection is None:
-                        report = self._device._spend(settlement, value)
+                        report = self._device._spend(settlement, symbols[digest])
                     else:
                         report = refused(digest, objection)
                     charged[asked.question] = report
@@ -373,23 +338,3 @@ def _repeated(report: bytes, digest: bytes) -> bytes:
     """The report of a question that another request of the message was charged for."""
     outcome = decode_report(report).outcome
     return refused(digest, outcome) if isinstance(outcome, Refusal) else reused(digest, outcome)
-
-
-def _public_default(query: Query) -> Value:
-    """The value of a record on which a query cannot be evaluated."""
-    if query.kind is QueryKind.VECTOR:
-        return (query.default,) * query.components
-    return query.default
-
-
-def _checked(query: Query, value: Value) -> Value:
-    """A value that can be rounded and randomized.
-
-    Raises:
-      InvalidRecord: it is outside the query's range.
-    """
-    parts = value if isinstance(value, tuple) else (value,)
-    expected = query.components if query.kind is QueryKind.VECTOR else 1
-    if len(parts) != expected or not query.low <= min(parts) <= max(parts) <= query.high:
-        raise InvalidRecord("value: expected one in the query's range, got another")
-    return value

@@ -25,7 +25,12 @@ from askance_client.ledger.contract import overrun
 from askance_client.messages import Reason, Refusal, Repeat, Report
 
 MAX_REFUSALS = 256  # that leave, per study and hour: four full messages
-_SECONDS_PER_HOUR = 3_600
+MAX_WEIGHT = 5 << 18
+"""Weight of the answers of one turn: of the heaviest question of any family, and a little more.
+
+A machine 16 times as slow as a server evaluates it in 5.2 s, and draws it in 5.2 s."""
+
+SECONDS_PER_HOUR = 3_600
 _MAX_COUNTED = 256  # studies with a count of their own; requests of others share one
 _CLOCK_SLACK_S = 60  # a clock that is corrected by so little is taken to stand still
 
@@ -75,6 +80,7 @@ class Settling:
       full: the digests of those for whose payloads the ledger has no more room.
       now_s: one reading of the clock for the whole message: the day that is checked is the day that
         is charged.
+      most: weight of one request above which it is refused, at most `MAX_WEIGHT`.
     """
 
     def __init__(
@@ -85,6 +91,7 @@ class Settling:
         studies: Mapping[bytes, ExaminedStudy],
         full: Set[bytes],
         now_s: int,
+        most: int = MAX_WEIGHT,
     ) -> None:
         self._ledger = ledger
         self._policy = policy
@@ -92,9 +99,11 @@ class Settling:
         self._studies = studies
         self._full = full
         self._now_s = now_s
+        self._most = most
+        self._weight = 0  # of what is due so far
         self._due: dict[bytes, Due] = {}  # of the message so far, by question; all of one day
 
-    def settle(self, payload: bytes, known: Known) -> tuple[bytes | None, Settlement]:
+    def settle(self, payload: bytes, known: Known) -> tuple[bytes | None, Settlement | None]:
         """Decide on a request.
 
         Args:
@@ -102,7 +111,8 @@ class Settling:
           known: what the examiner knows of it.
 
         Returns:
-          The digest of its study, None where it names no accepted one; and the decision.
+          The digest of its study, None where it names no accepted one; and the decision, None where
+          it is left for the next turn.
 
         Raises:
           StoreError: the ledger cannot be read.
@@ -132,7 +142,9 @@ class Settling:
         objection = study and objection_of_owner(self._policy, study, payload, self._now_s)
         return objection or stored
 
-    def _decide(self, payload: bytes, asked: ExaminedRequest, study: ExaminedStudy) -> Settlement:
+    def _decide(
+        self, payload: bytes, asked: ExaminedRequest, study: ExaminedStudy
+    ) -> Settlement | None:
         day = self._now_s // SECONDS_PER_DAY
         limits = self._policy.limits(study.terms, day)
         standing = self._ledger.standing(asked.digest, asked.question, study.digest, day, limits)
@@ -150,11 +162,17 @@ class Settling:
             return reused(asked.digest, standing.frozen)
         if asked.question in self._due:
             return Repeated(asked.question)
+        if asked.weight > self._most:
+            text = f"weight: expected at most {self._most} this hour, got {asked.weight}"
+            return Refusal(Reason.INVALID_RANDOMIZER, text)
+        if self._weight and self._weight + asked.weight > MAX_WEIGHT:
+            return None
         due = Due(payload, asked, study, limits, at_s)
         past = self._past(standing.totals, due)
         if past is not None:
             return over(past, asked.nano_nats, limits)
         self._due[asked.question] = due
+        self._weight += asked.weight
         return due
 
     def _time(self, last_s: int) -> int:
@@ -193,7 +211,7 @@ class RefusalCounts:
           study: the digest of the accepted study that was named; None: of no such study.
           now_s: time of the refusal, Unix seconds.
         """
-        hour = now_s // _SECONDS_PER_HOUR
+        hour = now_s // SECONDS_PER_HOUR
         if hour != self._hour:
             self._counts.clear()
             self._hour = hour

@@ -13,7 +13,7 @@ from fractions import Fraction
 from math import comb
 from typing import Any
 
-from askance_client.exact_laws import probability
+from askance_client.exact_laws import probability, valid
 from askance_client.randomizers import COIN_SPACE, Randomizer
 from askance_client.randomizers.randomizer import NumberedRandomizer
 from askance_client.randomizers.signed_levels import signed_levels
@@ -62,7 +62,7 @@ def table(randomizer: Randomizer) -> list[tuple[bytes, list[Fraction]]] | None:
     return [
         (answer, [probability(randomizer, level, answer) for level in range(randomizer.levels)])
         for answer in answers
-        if randomizer.valid(answer)
+        if valid(randomizer, answer)
     ]
 
 

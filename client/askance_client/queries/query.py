@@ -141,24 +141,6 @@ class Query:
             raise InvalidQuery(f"components expects a VECTOR query, found {self.kind.name}")
         return self.expression.width
 
-    @property
-    def signed_cells(self) -> int:
-        """The number d of positions of a SIGNED query.
-
-        Raises:
-            InvalidQuery: a query of another kind.
-        """
-        if self.kind != QueryKind.SIGNED:
-            raise InvalidQuery(f"signed_cells expects a SIGNED query, found {self.kind.name}")
-        return self.high // 2
-
-    @property
-    def cell_names(self) -> tuple[str, ...]:
-        """The labels of a category that has them; else the cells' numbers."""
-        if self.kind == QueryKind.CATEGORY and self.expression.labels is not None:
-            return self.expression.labels
-        return tuple(map(str, range(self.cells)))
-
     def digest(self, schema: Schema) -> bytes:
         """Return the digest of this question over this schema: SHA-256, 32 bytes."""
         return sha256(schema.digest + self.canonical).digest()

@@ -123,11 +123,6 @@ class LinearHashing(NumberedRandomizer):
             value = rank + (rank >= value)
         return (hashing * self.modulus + value).to_bytes(self.width, "big")
 
-    def valid(self, report: bytes) -> bool:
-        """Return whether the report is `width` bytes that hold a q + c with a in 1..q^t-1."""
-        in_range = NumberedRandomizer.valid(self, report)
-        return in_range and int.from_bytes(report, "big") >= self.modulus
-
 
 def is_prime(number: int) -> bool:
     """Return whether a number from 2 on is prime."""

@@ -115,10 +115,6 @@ class Randomizer(ABC):
             InvalidParameter: level or coins are not of that form; nothing is released.
         """
 
-    @abstractmethod
-    def valid(self, report: bytes) -> bool:
-        """Return whether the report is in the alphabet, in its one canonical form."""
-
     def check_level(self, level: int) -> None:
         """Refuse a level that is not one, since a negative index would count from the end."""
         if not 0 <= level < self.levels:
@@ -162,14 +158,6 @@ class NumberedRandomizer(Randomizer):
     def width(self) -> int:
         """The fewest bytes that hold `reports`."""
         return -(-self.reports.bit_length() // 8)
-
-    def valid(self, report: bytes) -> bool:
-        """Return whether the report is `width` bytes that hold a number below `reports`."""
-        return (
-            isinstance(report, bytes)
-            and len(report) == self.width
-            and int.from_bytes(report, "big") < self.reports
-        )
 
 
 def check_integer(name: str, number: int, least: int, most: int) -> None:

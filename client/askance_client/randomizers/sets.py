@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
-
 from askance_client.randomizers.floyd import PRESENT
 from askance_client.randomizers.loss import PrivacyLoss
 from askance_client.randomizers.randomizer import Randomizer
@@ -57,25 +54,3 @@ class SetRandomizer(Randomizer):
             return int(members.ljust(8 * self.width, b"0"), 2).to_bytes(self.width, "big")
         found = [item := members.index(PRESENT, item + 1) for _ in range(self.size)]
         return b"".join([item.to_bytes(each, "big") for item in found])
-
-    def indices(self, report: bytes) -> Sequence[int]:
-        """Return the numbers in a report of indices, in their order."""
-        each = self.index_bytes
-        parts = (report[start : start + each] for start in range(0, len(report), each))
-        return [int.from_bytes(part, "big") for part in parts]
-
-    def valid(self, report: bytes) -> bool:
-        """Return whether the report is the bitmap, or the ascending indices, of `size` items."""
-        if not isinstance(report, bytes) or len(report) != self.width:
-            return False
-        if self.index_bytes:
-            found = self.indices(report)
-            return found[-1] < self.items and all(v < w for v, w in pairwise(found))
-        bits, trailing = int.from_bytes(report, "big"), 8 * self.width - self.items
-        return not bits & ((1 << trailing) - 1) and bits.bit_count() == self.size
-
-    def contains(self, report: bytes, item: int) -> bool:
-        """Return whether an item is in the set of a valid report."""
-        if self.index_bytes:
-            return item in self.indices(report)
-        return bool(report[item // 8] >> (7 - item % 8) & 1)

@@ -114,15 +114,6 @@ class SignedSubsetSelection(SetRandomizer):
             members[2 * own : 2 * own + 2] = b"10" if own_plus else b"01"
         return self.encode(members)
 
-    def valid(self, report: bytes) -> bool:
-        """Return whether the report is one of `size` items, no two of one value."""
-        if not SetRandomizer.valid(self, report):
-            return False
-        if self.index_bytes:
-            return len({item // 2 for item in self.indices(report)}) == self.size
-        bits = int.from_bytes(report, "big")
-        return not bits & (bits >> 1) & int.from_bytes(b"\x55" * self.width, "big")
-
     def own_coins(self, level: int) -> tuple[int, int, int]:
         """(j, coins that report j with the own sign, coins that report j), for a level."""
         if level == 2 * self.values:

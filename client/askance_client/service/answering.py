@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from askance_client.device import Device, Turn
 from askance_client.messages import Refusal, SignedStudy
-from askance_client.service.evaluation import Evaluate, evaluate_at_once
+from askance_client.service.evaluation import Evaluation, evaluate_at_once
 
 T = TypeVar("T")
 
@@ -21,27 +21,23 @@ class DeviceAnswers:
 
     Args:
       offload: where requests are settled and committed when that waits for a disk; None: in place.
-      evaluate: runs the evaluation of a message's answers, for no longer than its time limit.
+      evaluate: runs the work on records.
       on_report: given every report when the core has made it durable.
       on_refusal: given every refusal with its text, which does not leave.
-      on_default: given a line on answers that were left to the public default, without a value.
     """
 
     def __init__(
         self,
         *,
         offload: Executor | None = None,
-        evaluate: Evaluate = evaluate_at_once,
+        evaluate: Evaluation = evaluate_at_once,
         on_report: Callable[[bytes], None] | None = None,
         on_refusal: Callable[[Refusal], None] | None = None,
-        on_default: Callable[[str], None] | None = None,
     ) -> None:
         self._offload = offload
         self._evaluate = evaluate
         self._on_report = on_report
         self._on_refusal = on_refusal
-        self._on_default = on_default
-        self._late: dict[int, asyncio.Future[None]] = {}  # evaluations that still run, by device
 
     def meet(self, device: Device, study: SignedStudy) -> None:
         """Let a device meet a study.
@@ -52,7 +48,9 @@ class DeviceAnswers:
         self._refused(device.introduce(study))
 
     async def answer(self, device: Device, requests: tuple[bytes, ...]) -> dict[bytes, bytes]:
-        """Settle all requests of a message, then evaluate, then commit.
+        """Settle all requests of a message, then evaluate and draw, then commit.
+
+        What does not fit one turn by its public weight is answered in the next one.
 
         Returns:
           The reports that may be sent, by their requests' digests.
@@ -60,22 +58,29 @@ class DeviceAnswers:
         Raises:
           StoreError: the ledger cannot be used; nothing may be sent.
         """
-        turn = await self._begin(device, requests)
-        finishing = False
-        try:
-            for refusal in turn.refusals:
-                self._refused(refusal)
-            if turn.pending:
-                await self._evaluate_in_time(device, turn)
-            finishing = True  # from here on the turn ends by itself, in its thread
-            reports = await self.work(turn.finish)
-        finally:
-            if not finishing:
-                turn.close()
+        reports: dict[bytes, bytes] = {}
+        while requests:
+            turn = await self._begin(device, requests)
+            finishing = False
+            try:
+                for refusal in turn.refusals:
+                    self._refused(refusal)
+                if turn.pending:
+                    await self._evaluate(turn.work, device)
+                finishing = True  # from here on the turn ends by itself, in its thread
+                reports |= await self.work(turn.finish)
+            finally:
+                if not finishing:
+                    turn.close()
+            requests = turn.left
         if self._on_report is not None:
             for report in reports.values():
                 self._on_report(report)
         return reports
+
+    async def quiet(self) -> None:
+        """Wait until no work on a record can delay what leaves the process."""
+        await self._evaluate.quiet()
 
     async def work(self, work: Callable[[], T]) -> T:
         """Do some work where it may wait for a disk; it is done even if the caller is cancelled."""
@@ -94,24 +99,6 @@ class DeviceAnswers:
             beginning.add_done_callback(_close)  # or it would hold the device for ever
             raise
 
-    async def _evaluate_in_time(self, device: Device, turn: Turn) -> None:
-        """Evaluate, unless an earlier evaluation of this device is still not done.
-
-        So a record source that hangs takes one thread per device. The time that this takes is the
-        same in all cases.
-        """
-        late = id(device) in self._late
-        evaluating = await self._evaluate(_nothing if late else turn.evaluate, turn.weight)
-        if not late and not evaluating.done():
-            self._late[id(device)] = evaluating
-            evaluating.add_done_callback(lambda _: self._late.pop(id(device)))
-        if self._on_default is None:
-            return
-        if late or not evaluating.done():
-            self._on_default("a record was not evaluated in time")
-        for _ in turn.failures:
-            self._on_default("a record was not evaluated")
-
     def _refused(self, refusal: Refusal | None) -> None:
         if refusal is not None and self._on_refusal is not None:
             self._on_refusal(refusal)
@@ -121,7 +108,3 @@ def _close(beginning: asyncio.Future[Turn]) -> None:
     """Close the turn that a cancelled caller has begun."""
     if not beginning.cancelled() and beginning.exception() is None:
         beginning.result().close()
-
-
-def _nothing() -> None:
-    """Evaluate nothing: every answer is left to its default."""

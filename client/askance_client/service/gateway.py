@@ -23,7 +23,7 @@ from askance_client.randomizers import Coins
 from askance_client.service.answering import DeviceAnswers
 from askance_client.service.certificates import CertificateFile
 from askance_client.service.credentials import Metadata, device_metadata, gateway_metadata
-from askance_client.service.evaluation import Evaluate, TimedEvaluation, evaluate_at_once
+from askance_client.service.evaluation import Evaluation, TimedEvaluation, evaluate_at_once
 from askance_client.service.identity import Identity
 from askance_client.service.multiplexer import Multiplexer
 from askance_client.service.observable import (
@@ -38,7 +38,6 @@ from askance_client.service.observable import (
     ordered,
     sleep_ms,
     system_jitter,
-    time_limit_ms,
 )
 from askance_client.service.runtime import DeviceRunner
 from askance_client.service.streams import describe
@@ -69,10 +68,7 @@ class Watcher(Protocol):
         ...
 
     def failed(self, failure: str) -> None:
-        """Count a failed exchange or ledger, which is tried again, or a failed evaluation.
-
-        The answers of a failed evaluation are the public default.
-        """
+        """Count a failed exchange or ledger, which is tried again."""
         ...
 
     def connection(self, number: int, *, up: bool) -> None:
@@ -101,7 +97,7 @@ class _Work:
 
     channels: Sequence[aio.Channel]
     executor: Executor
-    evaluate: Evaluate
+    evaluation: Evaluation
 
 
 class Gateway:
@@ -122,7 +118,7 @@ class Gateway:
       watcher: is called at every event.
       jitter, sleep: how waits are drawn and made.
       longest_wait_ms: between two tries of one member.
-      release_ms: see `DeviceRunner`; half of it is the time limit of evaluation.
+      release_ms: see `DeviceRunner`.
       certificate: file of the certificate that `channel` shows; None: it shows none.
       consent_wait_ms: mean time after which the stream is opened anew, so that requests that were
         held for the owner come again, in milliseconds; 0: never.
@@ -198,10 +194,9 @@ class Gateway:
                 channel,
                 answering=DeviceAnswers(
                     offload=work.executor,
-                    evaluate=work.evaluate,
+                    evaluate=work.evaluation,
                     on_report=self._report,
                     on_refusal=self._watcher.refused,
-                    on_default=self._watcher.failed,
                 ),
                 jitter=self._jitter,
                 sleep=self._sleep,
@@ -212,9 +207,12 @@ class Gateway:
             tasks.create_task(self._watch(0, channel))
             tasks.create_task(self._multiplexer.participate())
             if certificate is not None:
-                tasks.create_task(
-                    certificate.keep(self._metadata, failed, self.reopen, self._sleep)
-                )
+
+                async def pause(milliseconds: float) -> None:
+                    await self._sleep(milliseconds)
+                    await work.evaluation.quiet()
+
+                tasks.create_task(certificate.keep(self._metadata, failed, self.reopen, pause))
 
             if self._consent_wait_ms:
                 tasks.create_task(self._let_held_come_again())
@@ -283,7 +281,7 @@ class Gateway:
         """Connections, and threads for answers, for the length of a block."""
         channels = [self._channel() for _ in range(connections)]
         executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="askance-ledger")
-        timed = TimedEvaluation(time_limit_ms(self._release_ms), sleep=self._sleep)
+        timed = TimedEvaluation(self._release_ms, sleep=self._sleep)
         try:
             yield _Work(channels, executor, timed if self._release_ms else evaluate_at_once)
         finally:
@@ -314,11 +312,10 @@ class Gateway:
             work.channels[connection_of(place, len(work.channels))],
             sleep=self._sleep,
             offload=work.executor,
-            evaluate=work.evaluate,
+            evaluate=work.evaluation,
             release_ms=self._release_ms,
             on_report=on_report,
             on_refusal=self._watcher.refused,
-            on_default=self._watcher.failed,
         )
 
     async def _watch(self, number: int, channel: aio.Channel) -> None:

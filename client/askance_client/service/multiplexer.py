@@ -41,6 +41,7 @@ from askance_client.service.observable import (
     Jitter,
     Sleep,
     member_batches,
+    monotonic_ms,
     on_grid,
     shuffled,
     sleep_ms,
@@ -111,7 +112,7 @@ class Multiplexer:
       jitter: where the randomness of waits and of the order of reports comes from.
       sleep: how to wait.
       longest_wait_ms: between two tries of the stream, or of one member.
-      release_ms: as of `DeviceRunner`.
+      release_ms, now_ms: as of `DeviceRunner`.
       on_failure: given a line for every failure that is tried again, of the stream or of a member.
     """
 
@@ -126,6 +127,7 @@ class Multiplexer:
         sleep: Sleep = sleep_ms,
         longest_wait_ms: int = LONGEST_WAIT_MS,
         release_ms: int = 0,
+        now_ms: Callable[[], float] = monotonic_ms,
         on_failure: Callable[[str], None] | None = None,
     ) -> None:
         self._members = members
@@ -134,6 +136,7 @@ class Multiplexer:
         self._sleep = sleep
         self._longest_wait_ms = longest_wait_ms
         self._release_ms = release_ms
+        self._now_ms = now_ms
         self._on_failure = on_failure
         self._studies: dict[bytes, SignedStudy] = {}
         self._sequences: dict[int, int] = {}  # to be compared with a member's ledger, by number
@@ -152,6 +155,7 @@ class Multiplexer:
             sleep=sleep,
             longest_wait_ms=longest_wait_ms,
             on_failure=self._failed,
+            quiet=answering.quiet,
         )
 
     async def participate(self) -> None:
@@ -180,12 +184,17 @@ class Multiplexer:
         writing = asyncio.ensure_future(self._write(call, opened, known))
         writing.add_done_callback(lambda _: call.cancel())  # if it ends, so does the reading
         try:
-            while isinstance(data := await call.read(), bytes):  # else the end of the stream
+            while isinstance(data := await self._read(call), bytes):  # else the end of the stream
                 self._take(opened, decode_gateway_response(data, len(self._members)))
                 self._stream.backoff.reset()
         finally:
             self._open = None
             writing.cancel()
+
+    async def _read(self, call: Call) -> object:
+        """Read a message; what a stream has room for then, its peer is told at once."""
+        await self._answering.quiet()
+        return await call.read()
 
     async def _write(self, call: Call, opened: _Open, known: tuple[bytes, ...]) -> None:
         """Write what is queued, joins first; a stream that has ended tells its reader why."""
@@ -195,6 +204,7 @@ class Multiplexer:
                 joins = tuple(self._join(opened) for _ in range(min(MAX_JOINS, len(opened.joins))))
                 reports = opened.batches.popleft() if opened.batches and not joins else ()
                 if joins or reports or settled or known:
+                    await self._answering.quiet()
                     await call.write(encode_batch(GatewayBatch(known, joins, reports, settled)))
                     known = ()
                 else:
@@ -247,7 +257,9 @@ class Multiplexer:
     async def _settle(self, opened: _Open, asked: dict[int, list[_Request]]) -> None:
         """Answer all requests of a response, and release the reports together."""
         try:
-            answers = await on_grid(self._answer(asked), self._release_ms, self._sleep)
+            answers = await on_grid(
+                self._answer(asked), self._release_ms, self._sleep, self._now_ms
+            )
         finally:
             self._at_work -= 1
         # If that stream has ended, the aggregator asks again for what it lacks, on the next one.

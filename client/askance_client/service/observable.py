@@ -21,8 +21,10 @@ or retries is a change of this module.
 | again, after k failures           |                                      |                   |
 | time of the reports of a message  | together, at a multiple of           | `on_grid`         |
 |                                   | `release_ms` after the requests      |                   |
-| begin of a commit                 | half of `release_ms` after the begin | `time_limit_ms`   |
-|                                   | of evaluation, even if that hangs    |                   |
+| begin of draws and of a commit    | quarters of `release_ms` after the   | `record_times`    |
+|                                   | begin of evaluation, by weight, even |                   |
+|                                   | if that hangs                        |                   |
+| time of whatever is sent          | never while work on a record may run | `phase_times`     |
 | wait after k failures in a row    | uniform to min(cap, 500 ms x 2^k)    | `Backoff`         |
 | end of a stream of a device whose  | after half of `consent_wait_ms` and  | `consent_wait`    |
 | owner is asked about studies      | as much at random, whatever was or   |                   |
@@ -45,9 +47,10 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from askance_client.errors import InvalidParameter
 from askance_client.service.exchange import STREAMS_PER_CONNECTION
@@ -60,12 +63,31 @@ MEMBERS_AT_ONCE = 256  # members of a gateway that check in at one time
 
 _FIRST_WAIT_MS = 500  # bound of the wait after the first failure
 
+# Weight per millisecond that every machine is taken to work off. CPython does 3,000 to 6,300 per ms
+# on a server's core: a machine 12 times as slow keeps up, and four slots at one time on a server.
+_WEIGHT_PER_MS = 256
+_LEAST_STEP_MS = 50  # of the times of record work: below it, a busy machine misses them
+
 T = TypeVar("T")
 Jitter = Callable[[int], int]
 """Draws a whole number uniformly from 0 to a bound, both included."""
 
-Sleep = Callable[[int], Awaitable[None]]
+Sleep = Callable[[float], Awaitable[None]]
 """Waits for a number of milliseconds."""
+
+
+class RecordTimes(NamedTuple):
+    """Public times of some work on records, in milliseconds from its begin.
+
+    Args:
+      slot_ms: end of the slot, when another member's work may begin.
+      fixed_ms: T1, when values are fixed and draws begin.
+      over_ms: T2, when symbols are committed.
+    """
+
+    slot_ms: int
+    fixed_ms: int
+    over_ms: int
 
 
 def ordered(members: Iterable[T], identity: Callable[[T], Identity]) -> list[T]:
@@ -138,20 +160,31 @@ def shuffled(items: Iterable[T], jitter: Jitter) -> list[T]:
     return order
 
 
-async def on_grid(work: Coroutine[Any, Any, T], release_ms: int, sleep: Sleep) -> T:
+async def on_grid(
+    work: Coroutine[Any, Any, T],
+    release_ms: int,
+    sleep: Sleep,
+    now_ms: Callable[[], float] | None = None,
+) -> T:
     """Do some work and return at the first multiple of `release_ms` from now at which it is done.
+
+    Every multiple is counted from the begin: a wait that ended late, because a thread held Python's
+    lock, does not delay the next one.
 
     Args:
       work: cancelled if the caller is.
       release_ms: the grid; 0 returns at once (for simulated devices).
       sleep: how to wait.
+      now_ms: a clock that never goes back, which `sleep` follows; None: the system's.
     """
     if not release_ms:
         return await work
-    task = asyncio.ensure_future(work)
+    now_ms = now_ms or monotonic_ms
+    task, at_ms = asyncio.ensure_future(work), now_ms()
     try:
         while True:
-            await sleep(release_ms)
+            at_ms += release_ms
+            await sleep(max(0, at_ms - now_ms()))
             if task.done():
                 return task.result()
     finally:
@@ -159,11 +192,35 @@ async def on_grid(work: Coroutine[Any, Any, T], release_ms: int, sleep: Sleep) -
 
 
 def time_limit_ms(release_ms: int) -> int:
-    """Return the time that each evaluation takes, however long the record source needs.
-
-    The other half of the grid is left for the commit.
-    """
+    """Return the time limit of one read of a record source."""
     return release_ms // 2
+
+
+def record_times(release_ms: int, weight: int) -> RecordTimes:
+    """Return the times of work on records.
+
+    A step is a quarter of the grid. Evaluation has one step for the source, and as many as the
+    weight demands, one at least; draws have as many again, in which an evaluation that began in
+    time ends as well. A light message is fixed after half of the grid, and over after three
+    quarters; the last one is left for the commit.
+
+    Args:
+      release_ms: the grid.
+      weight: a public bound of the work of all evaluations, and of all draws.
+    """
+    step_ms = max(release_ms // 4, _LEAST_STEP_MS)
+    steps = 1 + weight // (_WEIGHT_PER_MS * step_ms)
+    over_ms = (1 + 2 * steps) * step_ms
+    slot_ms = min(over_ms, 1 + 2 * weight // _WEIGHT_PER_MS)
+    return RecordTimes(slot_ms, (1 + steps) * step_ms, over_ms)
+
+
+def phase_times(release_ms: int) -> tuple[int, int]:
+    """Return for how long windows of record work may begin, and then for how long none may.
+
+    Within the second time, after the last window's end, the process sends what waits.
+    """
+    return 2 * release_ms, max(release_ms // 4, _LEAST_STEP_MS)
 
 
 def asked_wait_ms(asked_ms: int, longest_wait_ms: int, jitter: Jitter) -> int:
@@ -189,7 +246,12 @@ def system_jitter(bound: int) -> int:
     return secrets.randbelow(bound + 1)
 
 
-async def sleep_ms(milliseconds: int) -> None:
+def monotonic_ms() -> float:
+    """Milliseconds of a clock that never goes back, the event loop's."""
+    return 1000 * time.monotonic()
+
+
+async def sleep_ms(milliseconds: float) -> None:
     """Wait on the event loop's clock."""
     await asyncio.sleep(timedelta(milliseconds=milliseconds).total_seconds())
 

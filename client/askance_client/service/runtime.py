@@ -12,7 +12,7 @@ from askance_client.errors import RemoteProtocolError
 from askance_client.messages import Refusal
 from askance_client.service.answering import DeviceAnswers
 from askance_client.service.credentials import device_metadata
-from askance_client.service.evaluation import Evaluate, evaluate_at_once
+from askance_client.service.evaluation import Evaluation, evaluate_at_once
 from askance_client.service.exchange import (
     MAX_KNOWN_STUDIES,
     MAX_REPORTS,
@@ -27,6 +27,7 @@ from askance_client.service.observable import (
     CALL_TIMEOUT_S,
     MAX_EXCHANGES,
     Sleep,
+    monotonic_ms,
     on_grid,
     sleep_ms,
 )
@@ -52,13 +53,13 @@ class DeviceRunner:
       channel: to the aggregator; may be shared by many devices of one process.
       sleep: how to wait.
       offload: where requests are settled and committed when that waits for a disk; None: in place.
-      evaluate: runs the evaluation of a message's answers, for no longer than its time limit.
+      evaluate: runs the work on records, at public times.
       release_ms: reports leave at a multiple of this many milliseconds since their requests, all
-        of one message together, so that the time an answer took does not show. `evaluate` waits for
-        less than that. 0 sends them at once (for simulated devices).
+        of one message together, so that the time an answer took does not show. 0 sends them at
+        once (for simulated devices).
+      now_ms: a clock that never goes back, which `sleep` follows.
       on_report: given every report when the core has made it durable.
       on_refusal: given every refusal with its text, which does not leave.
-      on_default: given a line on answers that were left to the public default, without a value.
     """
 
     def __init__(
@@ -69,11 +70,11 @@ class DeviceRunner:
         *,
         sleep: Sleep = sleep_ms,
         offload: Executor | None = None,
-        evaluate: Evaluate = evaluate_at_once,
+        evaluate: Evaluation = evaluate_at_once,
         release_ms: int = 0,
+        now_ms: Callable[[], float] = monotonic_ms,
         on_report: Callable[[bytes], None] | None = None,
         on_refusal: Callable[[Refusal], None] | None = None,
-        on_default: Callable[[str], None] | None = None,
     ) -> None:
         self._device = device
         self._identity = identity
@@ -84,12 +85,12 @@ class DeviceRunner:
         )
         self._sleep = sleep
         self._release_ms = release_ms
+        self._now_ms = now_ms
         self._answering = DeviceAnswers(
             offload=offload,
             evaluate=evaluate,
             on_report=on_report,
             on_refusal=on_refusal,
-            on_default=on_default,
         )
         self._outbox = Outbox()
 
@@ -123,6 +124,7 @@ class DeviceRunner:
         return response.retry_after_ms
 
     async def _exchange(self, reports: tuple[bytes, ...]) -> Response:
+        await self._answering.quiet()
         data = await self._check_in(
             self._greeting(reports), timeout=CALL_TIMEOUT_S, metadata=self._metadata
         )
@@ -152,7 +154,7 @@ class DeviceRunner:
             await self._settle(response)
             self._meet(response)
             return ()
-        return await on_grid(self._answer(response), self._release_ms, self._sleep)
+        return await on_grid(self._answer(response), self._release_ms, self._sleep, self._now_ms)
 
     async def _settle(self, response: Response) -> None:
         """Compare the sequence numbers, and forget the reports that are acknowledged."""

@@ -40,6 +40,7 @@ class HeldStream:
       sleep: how to wait.
       longest_wait_ms: between two tries.
       on_failure: called for every failure that is tried again.
+      quiet: awaited before a stream is opened.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class HeldStream:
         sleep: Sleep = sleep_ms,
         longest_wait_ms: int = LONGEST_WAIT_MS,
         on_failure: Callable[[Failure], None] | None = None,
+        quiet: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         # Without serializers: messages are bytes here, so that they are bounded before parsing.
         self._open: aio.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(
@@ -64,6 +66,7 @@ class HeldStream:
         self._sleep = sleep
         self._longest_wait_ms = longest_wait_ms
         self._on_failure = on_failure
+        self._quiet = quiet
         self._call: Call | None = None
         self.backoff = Backoff(jitter=jitter, cap_ms=longest_wait_ms)
 
@@ -96,6 +99,8 @@ class HeldStream:
         return wait_ms + asked_wait_ms(asked_ms, self._longest_wait_ms, self._jitter)
 
     async def _hold_once(self) -> None:
+        if self._quiet is not None:
+            await self._quiet()
         call = self._call = self._open(metadata=self._metadata)
         try:
             await self._accepted(call)

@@ -221,5 +221,5 @@ class Unlucky:
                 self._line.died()
 
 
-async def _soon(milliseconds: int) -> None:
+async def _soon(milliseconds: float) -> None:
     await asyncio.sleep(milliseconds / 1000 / _HURRY)

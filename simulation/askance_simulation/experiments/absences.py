@@ -12,6 +12,7 @@ from askance_aggregator.learners.missing import leaves_out_missing
 from askance_aggregator.studies import Transcript
 from askance_aggregator.studies.transcript import Asked
 from askance_client.queries import Query, QueryKind
+from askance_client.queries.categories import cell_names
 from askance_simulation.populations import Population
 
 _MOST = 5  # notes; a learner may have asked thousands of questions
@@ -83,7 +84,7 @@ def _default(query: Query) -> str:
     """Return the public default of a question, in its own terms."""
     match query.kind:
         case QueryKind.CATEGORY:
-            name = query.cell_names[query.default]
+            name = cell_names(query)[query.default]
             return f"cell {name}" if name.isdecimal() else repr(name)  # a number names no value
         case QueryKind.PREDICATE:
             return "'yes'" if query.default else "'no'"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from askance_aggregator.families import random_codebook
 from askance_aggregator.families.random_codebook import fitted
 from askance_aggregator.families.rotation_columns import ranked_rows, turned_rows
-from askance_client.exact_laws import chance_of_rank
+from askance_client.exact_laws import chance_of_rank, valid
 from askance_client.randomizers import COIN_BITS, COIN_SPACE, RandomCodebook
 from askance_client.randomizers.public_rotations import STEPS
 from askance_client.randomizers.random_codebook import LENGTH_BITS
@@ -106,7 +106,7 @@ def _(randomizer: RandomCodebook, law: Law) -> Statements:
     seen = min(_SEEN, near)
 
     def count(symbols: Sequence[bytes]) -> NDArray[np.int64]:
-        whole = [int.from_bytes(symbol, "big") for symbol in symbols if randomizer.valid(symbol)]
+        whole = [int.from_bytes(symbol, "big") for symbol in symbols if valid(randomizer, symbol)]
         ranks = _ranks(randomizer, level, whole)
         first = np.bincount(ranks[ranks < seen], minlength=seen)
         return np.array([*first, (ranks < near).sum(), len(whole)], dtype=np.int64)
@@ -118,10 +118,10 @@ def _(randomizer: RandomCodebook, law: Law) -> Statements:
 
 @probabilities.register
 def _(randomizer: RandomCodebook, level: int, symbols: Sequence[bytes]) -> list[Fraction]:
-    valid = [symbol for symbol in symbols if randomizer.valid(symbol)]
-    ranks = _ranks(randomizer, level, [int.from_bytes(symbol, "big") for symbol in valid])
+    sound = [symbol for symbol in symbols if valid(randomizer, symbol)]
+    ranks = _ranks(randomizer, level, [int.from_bytes(symbol, "big") for symbol in sound])
     of_rank = {rank: chance_of_rank(randomizer, rank) for rank in set(ranks.tolist())}
-    found = {symbol: of_rank[rank] for symbol, rank in zip(valid, ranks.tolist(), strict=True)}
+    found = {symbol: of_rank[rank] for symbol, rank in zip(sound, ranks.tolist(), strict=True)}
     return [found.get(symbol, Fraction()) for symbol in symbols]
 
 

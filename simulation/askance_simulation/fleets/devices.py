@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.queries import EncodedColumns
-from askance_client.device import Device, Examiner, Policy
-from askance_client.device.core import Value
+from askance_client.device import Device, ExaminedRequest, Examiner, Policy, RecordWork
+from askance_client.device.record_work import Value
 from askance_client.ledger import Ledger
 from askance_client.messages import Request
 from askance_client.queries import EncodedRecord
+from askance_client.randomizers import Coins
 from askance_simulation.disturbances import PRESENT_AND_HONEST, Behaviour
 from askance_simulation.fleets.memory_ledger import MemoryLedger
 from askance_simulation.populations import ObservedUsers, Population
@@ -170,13 +171,35 @@ class _Unsteady(Device):
         self._ordinal = ordinal
         self._lying = among._lies(ordinal)
 
+    def _work(self, asked: Sequence[ExaminedRequest]) -> RecordWork:
+        return _UnsteadyWork(self._among, self._ordinal, self._lying, self._coins, asked)
+
+
+class _UnsteadyWork(RecordWork):
+    """Work on a record as of a round, or of a device that lies."""
+
+    def __init__(
+        self,
+        among: Devices,
+        ordinal: int,
+        lying: bool,
+        coins: Coins,
+        asked: Sequence[ExaminedRequest],
+    ) -> None:
+        super().__init__(_User(among, ordinal), coins, asked)
+        self._among = among
+        self._ordinal = ordinal
+        self._lying = lying
+
     def _value(self, request: Request) -> Value:
         self._record = self._among.record(self._ordinal, request.round)
         return super()._value(request)
 
-    def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
+    def _randomize(
+        self, request: Request, digest: bytes, value: Value, words: tuple[int, ...]
+    ) -> bytes:
         if not self._lying:
-            return super()._randomize(request, digest, value)
-        level, _ = self._level(request, digest, value)
+            return super()._randomize(request, digest, value, words)
+        level, _ = self._level(request, value, words)
         query, randomizer = request.query, request.randomizer
         return self._among.behaviour.lie(digest, self._ordinal, query, randomizer, level)

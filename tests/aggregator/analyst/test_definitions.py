@@ -15,6 +15,7 @@ from askance_client.cli.template import Given, device_toml
 from askance_client.codec import decode_study
 from askance_client.errors import AskanceError, InvalidParameter
 from askance_client.messages import Repeat
+from askance_client.queries.categories import cell_names
 from askance_client.records import schema_from_toml
 from askance_client.toml_tables import TomlTable
 
@@ -64,7 +65,7 @@ def test_all_that_it_may_say(file: Path) -> None:
     assert (study.conduct.round_deadline_s, study.conduct.least_answers) == (0, 10)
     assert study.conduct.waves == 4
     (question,) = next(study.learner.run()).questions
-    assert question.query.cell_names == ("school", "college")
+    assert cell_names(question.query) == ("school", "college")
     assert question.tau == Fraction(1, 20)
 
 

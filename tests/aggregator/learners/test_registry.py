@@ -29,6 +29,7 @@ from askance_aggregator.learners import (
 from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Bit, Category, Integer, Label, Real, Schema
+from askance_client.queries.categories import cell_names
 
 PEOPLE = Schema(
     "people",
@@ -79,8 +80,8 @@ def test_a_frequency_is_of_the_field_named_or_of_the_label() -> None:
     entry = find("frequency")
     default = next(entry.build(PEOPLE).run()).questions[0]
     named = next(entry.build(PEOPLE, {"column": "education"}).run()).questions[0]
-    assert default.query.cell_names == ("low", "high")
-    assert named.query.cell_names == ("a", "b", "c")
+    assert cell_names(default.query) == ("low", "high")
+    assert cell_names(named.query) == ("a", "b", "c")
     with pytest.raises(InvalidParameter, match="column: expected one of the fields education, inc"):
         entry.build(PEOPLE, {"column": "age"})
     two = Schema("two", 1, one=Category("ab"), two=Category("ab"))

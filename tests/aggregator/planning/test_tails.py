@@ -23,7 +23,7 @@ from askance_aggregator.planning import Binomial, Scored, Tail, Ternary, tail_of
 from askance_aggregator.planning.precision import pair_rates
 from askance_aggregator.queries import signed
 from askance_client.errors import InvalidParameter
-from askance_client.exact_laws import probability
+from askance_client.exact_laws import contains, probability
 from askance_client.queries import Integer, Schema
 from askance_client.randomizers import (
     COIN_SPACE,
@@ -312,7 +312,7 @@ def test_the_sharp_bound_holds_wherever_users_elsewhere_are(values: int, epsilon
 def _points_to_plus(randomizer: SignedSubsetSelection, level: int) -> Fraction:
     """Compute P[the report contains value 0 with +], by its alphabet."""
     alphabet = family_of(randomizer).alphabet()
-    reports = (report for report in alphabet if randomizer.contains(report, 0))
+    reports = (report for report in alphabet if contains(randomizer, report, 0))
     return sum((probability(randomizer, level, report) for report in reports), Fraction())
 
 

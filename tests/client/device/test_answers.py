@@ -12,7 +12,7 @@ from askance_aggregator.families import k_ary_response, randomized_response, sub
 from askance_aggregator.queries import category, predicate, real
 from askance_client.accounting import parse_epsilon
 from askance_client.codec import digest_of
-from askance_client.device import Device
+from askance_client.device import RecordWork
 from askance_client.errors import StoreError
 from askance_client.ledger import Charge, LedgerFile, Limits
 from askance_client.ledger.contract import Compose
@@ -291,7 +291,7 @@ def test_a_device_that_is_interrupted_is_let_go_and_nothing_is_charged(
         if step == "clock":
             patch.setattr(device, "_now_s", interrupted)
         elif step == "record":
-            patch.setattr(Device, "_value", interrupted)
+            patch.setattr(RecordWork, "_value", interrupted)
         else:
             patch.setattr(chosen_coins, "words", interrupted)
         with pytest.raises(failure):

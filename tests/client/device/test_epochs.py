@@ -293,7 +293,7 @@ class TestWindows:
         device = own.device(ledger=ledger, studies=[one, two], **owner)
         turn = device.begin(three_questions(own, (one, two, one)))
         assert [refusal.reason for refusal in turn.refusals] == [Reason.OVER_WINDOW_BUDGET]
-        turn.evaluate()
+        turn.work.answer()
         turn.finish()
         assert spent(ledger) == 2 * own.epsilon
 
@@ -311,7 +311,7 @@ def test_charges_of_one_message_are_counted_together_against_the_epoch(
         device.answer(payload)
     turn = device.begin(payloads[before:])
     assert [refusal.reason for refusal in turn.refusals] == [Reason.OVER_STUDY_BUDGET]
-    turn.evaluate()
+    turn.work.answer()
     turn.finish()
     assert spent(ledger) == 2 * own.epsilon
 

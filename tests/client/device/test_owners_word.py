@@ -38,7 +38,7 @@ def test_a_denial_while_an_answer_is_evaluated_stops_its_charge(
     device = setup.device(studies=[study], consent=owner)
     payloads = (setup.payload(study), setup.payload(study, round_=1))
     turn = device.begin(payloads)
-    turn.evaluate()
+    turn.work.answer()
     owner.word = word
     reports = turn.finish()
     assert list(device.ledger.history()) == []

@@ -23,7 +23,7 @@ from askance_client.device import Device, TooManyRefusals
 from askance_client.device.settling import _MAX_COUNTED, MAX_REFUSALS, RefusalCounts
 from askance_client.ledger import Overrun, contract
 from askance_client.messages import Reason, Refusal, SignedStudy
-from askance_client.queries import EncodedRecord
+from askance_client.queries import EncodedRecord, Query
 from askance_protos.v1 import exchange_pb2 as pb
 from askance_simulation.fleets.memory_ledger import MemoryLedger
 
@@ -188,10 +188,9 @@ class TestOneMessage:
         turn = device.begin(payloads)
         assert turn.pending
         assert (source.loads, coins.draws) == (0, [])
-        turn.evaluate()
-        assert (source.loads, coins.draws) == (2, [])
+        turn.work.answer()
+        assert (source.loads, coins.draws) == (2, [1, 1])
         reports = [decode_report(report) for report in turn.finish().values()]
-        assert coins.draws == [1, 1]
         assert [report.charged_nano_nats for report in reports] == [HALF, HALF, 0]
         assert reports[2].outcome == Refusal(Reason.OVER_LIFE_BUDGET)
 
@@ -203,7 +202,7 @@ class TestOneMessage:
         source = watched(device)
         payloads = [setup.payload(study, round_=number) for number in (0, 1, 0)]
         turn = device.begin(payloads)
-        turn.evaluate()
+        turn.work.answer()
         reports = turn.finish()
         assert list(reports) == [digest_of(payload) for payload in payloads[:2]]
         first, again = (decode_report(report) for report in reports.values())
@@ -223,7 +222,7 @@ class TestOneMessage:
         others: list[bytes] = []
         other = threading.Thread(target=lambda: others.append(device.answer(second)))
         other.start()
-        turn.evaluate()
+        turn.work.answer()
         assert others == []
         turn.finish()
         other.join(10)
@@ -246,7 +245,7 @@ class TestOneMessage:
         device = setup.device(studies=[study], ledger=Full())
         payloads = [setup.payload(study, round_=number) for number in (0, 1)]
         turn = device.begin(payloads)
-        turn.evaluate()
+        turn.work.answer()
         outcomes = [decode_report(report).outcome for report in turn.finish().values()]
         assert outcomes == [Refusal(Reason.OVER_LIFE_BUDGET)] * 2
 
@@ -280,11 +279,10 @@ class TestTrouble:
         device = setup.device(studies=[study])  # coin 0 keeps the level
         watched(device, failure)
         turn = device.begin([payload])
-        turn.evaluate()
+        turn.work.answer()
         report = decode_report(turn.finish()[digest_of(payload)])
         assert report.outcome == b"\x02"
         assert report.charged_nano_nats == HALF
-        assert turn.failures == (type(failure).__name__,)  # and no value
 
     def test_so_does_a_value_outside_its_range(
         self, setup: DeviceSetup, monkeypatch: pytest.MonkeyPatch
@@ -293,7 +291,7 @@ class TestTrouble:
         payload = setup.payload(study, category(setup.schema.colour, 2), k_ary_response(3, HALF))
         for value in (-2, -1, 3, 4, 10**30, (), (1, 1), (1, 1, 1), None, "green"):
             device = setup.device(studies=[study])
-            monkeypatch.setattr(Device, "_value", lambda self, request, value=value: value)
+            monkeypatch.setattr(Query, "evaluate", lambda self, record, value=value: value)
             assert setup.answer(device, payload).outcome == b"\x02"
 
     @pytest.mark.parametrize("default", [0, 4])
@@ -311,7 +309,7 @@ class TestTrouble:
             other,
         ):
             device = setup.device(studies=[study])
-            monkeypatch.setattr(Device, "_value", lambda self, request, value=value: value)
+            monkeypatch.setattr(Query, "evaluate_vector", lambda self, record, value=value: value)
             symbol = bytes([7 if default else 0])
             assert setup.answer(device, payload).outcome == symbol, value
 
@@ -328,19 +326,23 @@ class TestTrouble:
             watched(device, ValueError())
             assert setup.answer(device, setup.payload(study, query, randomizer)).outcome == symbol
 
-    def test_what_is_late_is_discarded_and_its_answers_coins_are_drawn_after(
+    def test_what_is_late_is_discarded(
         self, setup: DeviceSetup, chosen_coins: type[ChosenCoins]
     ) -> None:
+        """Neither values nor draws that come after their time change what was charged."""
         study, coins = setup.study(), chosen_coins()
         device = setup.device(studies=[study], coins=coins)
         payload = setup.payload(study, predicate(setup.schema.smoker == 1, default=0))
         turn = device.begin([payload])
         assert coins.draws == []
+        turn.work.prepare()
+        turn.work.fix()
+        turn.work.evaluate()  # late: the record says 1
         report = decode_report(turn.finish()[digest_of(payload)])
-        assert (report.outcome, coins.draws) == (b"\x00", [1])
-        turn.evaluate()  # done at last
+        assert (report.outcome, coins.draws) == (b"\x00", [2])
+        turn.work.draw()  # done at last
         assert decode_report(device.answer(payload)) == report
-        assert coins.draws == [1]
+        assert coins.draws == [2]
 
 
 class TestRefusalsPerHour:
@@ -492,7 +494,7 @@ def test_nothing_is_pending_unless_an_answer_is_to_be_evaluated(setup: DeviceSet
     for payloads, pending in (([second, first], True), ([first, b"none"], False), ([], False)):
         turn = device.begin(payloads)
         assert turn.pending is pending
-        turn.evaluate()
+        turn.work.answer()
         turn.finish()
         first = second if pending else first
 
@@ -506,7 +508,7 @@ def test_the_weight_of_a_message_counts_each_evaluation_and_each_draw(setup: Dev
     device = setup.device(studies=[study])
     turn = device.begin([setup.payload(study), b"no request"])
     turn.close()
-    assert turn.weight == 6 + 16
+    assert turn.work.weight == 6 + 16
     turn = device.begin(labels(setup, study))
     turn.close()
-    assert turn.weight == 3 * (6 + 16)
+    assert turn.work.weight == 3 * (6 + 16)

@@ -66,7 +66,7 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., Consents]]:
 def asked(setup: DeviceSetup, device: Device, payload: bytes) -> tuple[str, tuple[Reason, ...]]:
     """Return what became of a request (a refusal's reason), and the reasons in the log."""
     turn = device.begin((payload,))
-    turn.evaluate()
+    turn.work.answer()
     reasons = tuple(refusal.reason for refusal in turn.refusals)
     report = turn.finish().get(digest_of(payload))
     if report is None:
@@ -108,7 +108,7 @@ def test_what_is_held_is_the_same_for_every_record(
     for record in (RECORD, {"smoker": 0}, {}):
         device = setup.device(record, studies=(study,), consent=opened(), analysts=PINNED)
         turn = device.begin((setup.payload(study),))
-        told.append((turn.refusals, turn.pending, turn.weight, turn.finish()))
+        told.append((turn.refusals, turn.pending, turn.work.weight, turn.finish()))
     assert told[0] == told[1] == told[2]
 
 

@@ -46,6 +46,7 @@ from askance_client.queries import (
     Schema,
     constant,
 )
+from askance_client.queries.categories import cell_names, signed_cells
 from askance_client.queries.expressions import build
 
 S = Schema(
@@ -68,7 +69,7 @@ def ask(query: Query, **record: object) -> int:
 
 def test_a_predicate_answers_0_or_1_and_its_default() -> None:
     query = predicate(S.i > 1, default=1)
-    assert (query.kind, query.cells, query.cell_names) == (QueryKind.PREDICATE, 2, ("0", "1"))
+    assert (query.kind, query.cells, cell_names(query)) == (QueryKind.PREDICATE, 2, ("0", "1"))
     assert [ask(query, i=i) for i in (1, 2)] == [0, 1]
     assert ask(query) == 1
     assert ask(predicate(S.i > 1)) == 0
@@ -93,16 +94,16 @@ def test_a_real_has_its_own_bounds_and_the_middle_rounded_down() -> None:
 
 def test_a_category_answers_a_cell_and_names_its_cells() -> None:
     query = category(S.c, default=2)
-    assert (query.cells, query.cell_names) == (3, ("red", "green", "blue"))
+    assert (query.cells, cell_names(query)) == (3, ("red", "green", "blue"))
     assert [ask(query, c=c) for c in ("red", "blue", "mauve", None)] == [0, 2, 2, 2]
     assert category(S.n).cells == 7
-    assert category(cross(S.c, S.b)).cell_names == ("0", "1", "2", "3", "4", "5")
+    assert cell_names(category(cross(S.c, S.b))) == ("0", "1", "2", "3", "4", "5")
     assert category(bucketize(S.i, [0, 2])).cells == 3
 
 
 def test_signed_cells_are_pairs_and_none() -> None:
     query = signed(where(S.b, 2 * index_of(S.c) + (S.i < 0), 6))
-    assert (query.signed_cells, query.cells, query.default) == (3, 7, 6)
+    assert (signed_cells(query), query.cells, query.default) == (3, 7, 6)
     assert ask(query, b=1, c="green", i=2) == 2
     assert ask(query, b=1, c="green", i=-2) == 3
     assert ask(query, b=0, c="green", i=2) == 6
@@ -163,7 +164,7 @@ def test_a_bare_expression_is_asked_by_its_kind(expression: Expression, kind: Qu
         (lambda: Query.rebuilt(1, (), S, low=0, high=1, default=0), "found 0"),
         (lambda: as_query(3), "expected an expression, found int"),  # type: ignore[arg-type]  # refused
         (lambda: real(S.r).cells, "has no cells"),
-        (lambda: category(S.c).signed_cells, "expects a SIGNED query, found CATEGORY"),
+        (lambda: signed_cells(category(S.c)), "expects a SIGNED query, found CATEGORY"),
         (lambda: predicate((S.i > 0) & (Schema("t", 1, i=Integer(0, 1)).i > 0)), "schemas mixed"),
     ],
 )
@@ -341,6 +342,6 @@ def test_each_kind_of_query_has_its_own_values_only() -> None:
             _ = query.components
     for query in (vector, number, cells):
         with pytest.raises(InvalidQuery, match=f"expects a SIGNED query, found {query.kind.name}"):
-            _ = query.signed_cells
-    assert (vector.components, signs.signed_cells, signs.cells, cells.cells) == (2, 1, 3, 3)
-    assert (cells.cell_names, signs.cell_names) == (("red", "green", "blue"), ("0", "1", "2"))
+            _ = signed_cells(query)
+    assert (vector.components, signed_cells(signs), signs.cells, cells.cells) == (2, 1, 3, 3)
+    assert (cell_names(cells), cell_names(signs)) == (("red", "green", "blue"), ("0", "1", "2"))

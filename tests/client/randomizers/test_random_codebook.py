@@ -18,7 +18,7 @@ from askance_aggregator.families.codebook_law import greatest_sums
 from askance_aggregator.families.random_codebook import LENGTH, fitted
 from askance_aggregator.families.rotation_columns import ranked_rows, turned_rows
 from askance_client.errors import InvalidParameter
-from askance_client.exact_laws import probability
+from askance_client.exact_laws import probability, valid
 from askance_client.randomizers import COIN_SPACE, RandomCodebook
 from askance_client.randomizers.public_rotations import public_octets, turned
 from askance_simulation.families import draw
@@ -289,8 +289,8 @@ def test_parameters_out_of_range_are_refused() -> None:
 def test_what_is_no_report_is_refused() -> None:
     book = RandomCodebook(2, 3, 1, 4, M // 3, 2)
     family = family_of(book)
-    assert sum(book.valid(bytes([number])) for number in range(256)) == 144
-    assert not any(book.valid(each) for each in (b"", b"\0\0", b"\x90", b"\xff"))
+    assert sum(valid(book, bytes([number])) for number in range(256)) == 144
+    assert not any(valid(book, each) for each in (b"", b"\0\0", b"\x90", b"\xff"))
     assert probability(book, 0, b"\x90") == 0
     with pytest.raises(InvalidParameter, match="found others"):
         family.tally(np.array([[144]], np.uint8))

@@ -18,7 +18,7 @@ from askance_aggregator.families import (
     signed_subset_selection,
 )
 from askance_client.errors import InvalidParameter
-from askance_client.exact_laws import probability
+from askance_client.exact_laws import probability, valid
 from askance_client.randomizers import COIN_SPACE, HadamardSign, Randomizer, SignedSubsetSelection
 from askance_client.randomizers.floyd import PRESENT, draw_members
 from askance_client.randomizers.signed_sets import certified_ratio, even_coins, opposite_coins
@@ -100,7 +100,7 @@ def test_a_bitmap_with_other_bits_is_not_valid(items: list[int]) -> None:
     """Both signs of a value, too few, too many, trailing ones."""
     randomizer = SignedSubsetSelection(3, 2, M // 2)
     report = np.packbits([int(i in items) for i in range(8)])
-    assert not randomizer.valid(report.tobytes())
+    assert not valid(randomizer, report.tobytes())
     with pytest.raises(InvalidParameter, match="2 of 3 signed values, found 1 others"):
         family_of(randomizer).tally(report.reshape(1, 1))
 
@@ -209,7 +209,7 @@ def test_the_extreme_sizes_draw(values: int) -> None:
     for randomizer in (hadamard_sign(values, NAT), signed_subset_selection(values, 4 * NAT)):
         words = [(i * 0x9E3779B97F4A7C15) % M for i in range(randomizer.coins)]
         for level in (0, 1, 2 * values - 1, 2 * values):
-            assert randomizer.valid(randomizer.randomize(level, words))
+            assert valid(randomizer, randomizer.randomize(level, words))
 
 
 @pytest.mark.parametrize(

@@ -41,11 +41,11 @@ class Away:
     stream_stream = unary_unary
 
 
-def waits(count: int, jitter: Callable[[int], int], channel: Any) -> list[int]:
+def waits(count: int, jitter: Callable[[int], int], channel: Any) -> list[float]:
     """The waits of a device that finds its aggregator away."""
-    waited: list[int] = []
+    waited: list[float] = []
 
-    async def sleep(milliseconds: int) -> None:
+    async def sleep(milliseconds: float) -> None:
         waited.append(milliseconds)
         if len(waited) == count:
             raise Enough

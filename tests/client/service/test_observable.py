@@ -19,6 +19,8 @@ from askance_client.service.observable import (
     connection_of,
     on_grid,
     ordered,
+    phase_times,
+    record_times,
     shuffled,
     system_jitter,
     time_limit_ms,
@@ -73,20 +75,51 @@ def test_work_is_released_at_the_first_multiple_at_which_it_is_done(
     steps: int, periods: int
 ) -> None:
     """Work takes a number of turns of the event loop; a period of the grid takes two."""
-    waited: list[int] = []
+    waited: list[float] = []
 
     async def work() -> str:
         for _ in range(2 * steps - 1):
             await asyncio.sleep(0)
         return "done"
 
-    async def sleep(milliseconds: int) -> None:
+    async def sleep(milliseconds: float) -> None:
         waited.append(milliseconds)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
 
-    assert asyncio.run(on_grid(work(), 250, sleep)) == "done"
+    assert asyncio.run(on_grid(work(), 250, sleep, lambda: sum(waited))) == "done"
     assert waited == [250] * periods
+
+
+def test_a_wait_that_ended_late_does_not_delay_the_next_multiple() -> None:
+    """A thread that held Python's lock delayed all later multiples, and its work is a record's."""
+    now, waited = [0.0], list[float]()
+
+    async def work() -> str:
+        for _ in range(4):
+            await asyncio.sleep(0)
+        return "done"
+
+    async def sleep(milliseconds: float) -> None:
+        waited.append(milliseconds)
+        now[0] += milliseconds + (7 if len(waited) == 1 else 0)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    assert asyncio.run(on_grid(work(), 250, sleep, lambda: now[0])) == "done"
+    assert waited == [250, 243, 250]
+
+
+def test_times_of_work_on_records_are_quarters_of_the_grid_by_weight() -> None:
+    """At 256 units per ms; slots of a fifth of a quarter for the heaviest of one quarter."""
+    assert record_times(1_000, 0) == (1, 500, 750)
+    assert record_times(1_000, 22) == (1, 500, 750)
+    assert record_times(1_000, 64_000 - 1) == (500, 500, 750)
+    assert record_times(1_000, 64_000) == (501, 750, 1_250)
+    assert record_times(1_000, 5 << 18) == (10_241, 5_500, 10_750)
+    assert record_times(100, 0) == (1, 100, 150)  # a step is 50 ms at least
+    assert record_times(8_000, 0) == (1, 4_000, 6_000)
+    assert phase_times(1_000) == (2_000, 250)
 
 
 @pytest.mark.parametrize("file", OTHERS, ids=lambda file: str(file.name))

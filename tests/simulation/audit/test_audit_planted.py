@@ -5,6 +5,7 @@ All by seeds, at alpha = 10^-6 for each audit. n is the number of reports of eac
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,8 @@ from askance_aggregator.families import (
     subset_selection,
 )
 from askance_client.codec import decode_report, encode_report
-from askance_client.device import Device
-from askance_client.device.core import Value
+from askance_client.device import Device, ExaminedRequest, RecordWork
+from askance_client.device.record_work import Value
 from askance_client.ledger import Charge, Ledger, Limits, Overrun
 from askance_client.ledger.contract import Compose
 from askance_client.messages import Refusal, Request
@@ -42,23 +43,38 @@ from askance_simulation.randomness.coins import SeededCoins
 from askance_simulation.randomness.seeds import Seed
 
 NAT = 10**9
+Words = tuple[int, ...]
 WARNER = of_cells("response", randomized_response(NAT))
 SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))]
 
 
-def audited(subject: Subject, make: Maker, n: int = 1000, seed: int = 1) -> Audit:
+def audited(
+    subject: Subject, make: Maker | type[RecordWork], n: int = 1000, seed: int = 1
+) -> Audit:
+    if isinstance(make, type) and issubclass(make, RecordWork):
+        make = at_work(make)
     return audit_devices(subject, StreamCoins(Seed.of(seed)), MemoryLedgers(), make=make, reports=n)
+
+
+def at_work(work: type[RecordWork]) -> type[Device]:
+    """A device that does such work on its record."""
+
+    class Planted(Device):
+        def _work(self, asked: Sequence[ExaminedRequest]) -> RecordWork:
+            return work(self._record, self._coins, asked)
+
+    return Planted
 
 
 def promises(audit: Audit) -> set[str]:
     return {broken.promise for broken in audit.broken}
 
 
-class TrueItemFirst(Device):
+class TrueItemFirst(RecordWork):
     """Sends a set as a list of its cells; the own one comes first."""
 
-    def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
-        level, coins = self._level(request, digest, value)
+    def _randomize(self, request: Request, digest: bytes, value: Value, words: Words) -> bytes:
+        level, coins = self._level(request, value, words)
         bitmap = request.randomizer.randomize(level, coins)
         cells = [v for v in range(8 * len(bitmap)) if bitmap[v // 8] >> (7 - v % 8) & 1]
         return bytes(sorted(cells, key=lambda cell: cell != level))
@@ -74,11 +90,11 @@ def test_a_true_item_that_comes_first_is_found(seed: int) -> None:
     assert alike.low <= 0  # what is not asked about stays hidden even so
 
 
-class TrueIndexFirst(Device):
+class TrueIndexFirst(RecordWork):
     """Sends sorted indices with the own one in front."""
 
-    def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
-        level, coins = self._level(request, digest, value)
+    def _randomize(self, request: Request, digest: bytes, value: Value, words: Words) -> bytes:
+        level, coins = self._level(request, value, words)
         cells = request.randomizer.randomize(level, coins)
         return bytes(sorted(cells, key=lambda cell: cell != level))
 
@@ -92,11 +108,11 @@ def test_a_true_index_that_comes_first_is_found() -> None:
     assert ends.low > 2.3
 
 
-class NeverTheLast(Device):
+class NeverTheLast(RecordWork):
     """Off by one: draws among one cell fewer than there are."""
 
-    def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
-        level, coins = self._level(request, digest, value)
+    def _randomize(self, request: Request, digest: bytes, value: Value, words: Words) -> bytes:
+        level, coins = self._level(request, value, words)
         symbol = request.randomizer.randomize(level, coins)
         last = request.randomizer.levels - 1
         return symbol if symbol[0] < last else bytes([last - 1])
@@ -111,12 +127,12 @@ def test_an_item_that_is_never_emitted_is_found(seed: int) -> None:
     assert all(gone.seen == 0 for gone in audit.goodness.departures if gone.sight == "symbol 10")
 
 
-def another(randomizer: Randomizer) -> type[Device]:
-    class Other(Device):
+def another(randomizer: Randomizer) -> type[RecordWork]:
+    class Other(RecordWork):
         """Randomizes by another table than the one that was sent and is charged."""
 
-        def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
-            level, coins = self._level(request, digest, value)
+        def _randomize(self, request: Request, digest: bytes, value: Value, words: Words) -> bytes:
+            level, coins = self._level(request, value, words)
             return randomizer.randomize(level, coins)
 
     return Other
@@ -222,11 +238,11 @@ def test_devices_that_draw_the_same_coins_are_found() -> None:
     assert audit_devices(WARNER, coins, MemoryLedgers(), reports=1000).goodness.departures
 
 
-class NeverFlips(Device):
+class NeverFlips(RecordWork):
     """The chance of the truth, 1 - e^-eps in floats, was rounded to 1."""
 
-    def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
-        level, _ = self._level(request, digest, value)
+    def _randomize(self, request: Request, digest: bytes, value: Value, words: Words) -> bytes:
+        level, _ = self._level(request, value, words)
         return bytes([level])
 
 
@@ -243,11 +259,11 @@ def test_certainty_is_found_at_every_epsilon(nats: int) -> None:
     assert audited(subject, Device).alarms == ()
 
 
-class OneCoinForAll(Device):
+class OneCoinForAll(RecordWork):
     """Device that draws the hash, or the row, and the value by the same coin."""
 
-    def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
-        level, coins = self._level(request, digest, value)
+    def _randomize(self, request: Request, digest: bytes, value: Value, words: Words) -> bytes:
+        level, coins = self._level(request, value, words)
         return request.randomizer.randomize(level, [coins[0]] * len(coins))
 
 
@@ -262,27 +278,27 @@ def test_a_hash_that_tells_its_values_coin_is_found(randomizer: Randomizer, seed
     assert audited(subject, Device, seed=seed).alarms == ()
 
 
-class AlwaysNear(Device):
+class AlwaysNear(RecordWork):
     """Device that reports one of the near codes whatever the second coin says."""
 
-    def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
-        level, (seed, _, rank) = self._level(request, digest, value)
+    def _randomize(self, request: Request, digest: bytes, value: Value, words: Words) -> bytes:
+        level, (seed, _, rank) = self._level(request, value, words)
         return request.randomizer.randomize(level, [seed, 0, rank])
 
 
-class RanksBackwards(Device):
+class RanksBackwards(RecordWork):
     """Device whose ranking begins with the code that is farthest."""
 
-    def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
+    def _randomize(self, request: Request, digest: bytes, value: Value, words: Words) -> bytes:
         assert isinstance(value, tuple)
-        return super()._randomize(request, digest, tuple(-part for part in value))
+        return super()._randomize(request, digest, tuple(-part for part in value), words)
 
 
-class NearestOnly(Device):
+class NearestOnly(RecordWork):
     """Device that always draws the first rank of its side: half of the ranks never come."""
 
-    def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
-        level, (seed, side, _) = self._level(request, digest, value)
+    def _randomize(self, request: Request, digest: bytes, value: Value, words: Words) -> bytes:
+        level, (seed, side, _) = self._level(request, value, words)
         return request.randomizer.randomize(level, [seed, side, 0])
 
 
@@ -295,7 +311,7 @@ def test_a_codebook_that_is_drawn_from_otherwise_is_found(make: Maker, seed: int
     assert audited(subject, Device, n=400, seed=seed).alarms == ()
 
 
-class DefaultByRecord(Device):
+class DefaultByRecord(RecordWork):
     """Device whose missing answer defaults to another field of its record."""
 
     def _value(self, request: Request) -> Value:
@@ -311,11 +327,11 @@ def test_a_default_that_depends_on_the_record_is_found(seed: int) -> None:
     assert alike.alarm
 
 
-class LongerForTheLast(Device):
+class LongerForTheLast(RecordWork):
     """Device with one byte more for one cell."""
 
-    def _randomize(self, request: Request, digest: bytes, value: Value) -> bytes:
-        level, coins = self._level(request, digest, value)
+    def _randomize(self, request: Request, digest: bytes, value: Value, words: Words) -> bytes:
+        level, coins = self._level(request, value, words)
         last = level == request.randomizer.levels - 1
         return request.randomizer.randomize(level, coins) + bytes(last)
 

@@ -37,13 +37,13 @@ class Clock:
     def __init__(self, now_s: int) -> None:
         self.now_s = now_s
         self.boot = "the first boot"
-        self.longest_ms = 0
-        self._until_ms = 0
+        self.longest_ms = 0.0
+        self._until_ms = 0.0
 
     def now_ms(self) -> int:
         return 1000 * self.now_s
 
-    async def sleep(self, milliseconds: int) -> None:
+    async def sleep(self, milliseconds: float) -> None:
         self.longest_ms = max(self.longest_ms, milliseconds)
         self._until_ms = self.now_ms() + milliseconds
         while self.asleep:
@@ -392,7 +392,7 @@ def test_a_wall_clock_that_is_set_forward_closes_no_round_early(
     real_ns = time.time_ns
     monkeypatch.setattr(time, "time_ns", lambda: real_ns() + ahead_ns)
 
-    async def look_often(_: int) -> None:
+    async def look_often(_: float) -> None:
         await asyncio.sleep(0.001)
 
     async def scenario() -> None:
@@ -450,6 +450,6 @@ def noted_ms(deployment: Deployment) -> int:
     return note.deadline.left_ms
 
 
-async def wait_for_ever(_: int) -> None:
+async def wait_for_ever(_: float) -> None:
     """Wait for a clock that stands still."""
     await asyncio.Event().wait()

@@ -208,16 +208,18 @@ def test_a_ledger_on_a_disk_may_be_written_by_another_thread(
 
 
 def note_thread(device: Any, threads: set[str]) -> None:
-    """Note where the device's coins are drawn, which is where its answer is computed."""
-    coins = device._coins
+    """Note where the device's answers are committed, which waits for the disk."""
+    ledger = device._ledger
 
     class Watched:
-        def words(self, request: bytes, count: int) -> tuple[int, ...]:
-            threads.add(threading.current_thread().name)
-            words: tuple[int, ...] = coins.words(request, count)
-            return words
+        def __getattr__(self, name: str) -> Any:
+            return getattr(ledger, name)
 
-    device._coins = Watched()
+        def commit(self, *arguments: Any) -> Any:
+            threads.add(threading.current_thread().name)
+            return ledger.commit(*arguments)
+
+    device._ledger = Watched()
 
 
 def test_a_device_whose_ledger_fails_sends_nothing(

@@ -196,7 +196,7 @@ def test_a_stream_survives_whatever_comes(
     world: World, device: Device, asking: Response, run: Run
 ) -> None:
     failures: list[Exception] = []
-    waits: list[int] = []
+    waits: list[float] = []
     script = Script(
         *(data for data, _ in BAD.values()),
         bytes(MAX_RESPONSE_BYTES + 1),
@@ -206,7 +206,7 @@ def test_a_stream_survives_whatever_comes(
         asking,
     )
 
-    async def sleep(milliseconds: int) -> None:
+    async def sleep(milliseconds: float) -> None:
         waits.append(milliseconds)
 
     async def scenario() -> None:
@@ -262,7 +262,7 @@ def test_a_stream_that_ends_while_an_answer_is_computed_loses_nothing(
     script.hangs_up = True
     failures: list[Any] = []
 
-    async def sleep(milliseconds: int) -> None:
+    async def sleep(milliseconds: float) -> None:
         await asyncio.sleep(0.05)  # long enough for the end of the stream to be known
 
     async def scenario() -> None:
@@ -416,16 +416,17 @@ def test_reports_leave_at_a_time_that_does_not_tell_how_long_they_took(
     device._coins = device._record = Slow()
     script = Script(asking)
 
-    async def sleep(milliseconds: int) -> None:
-        if milliseconds < 10:  # how long a slot is held, beside the work
+    async def sleep(milliseconds: float) -> None:
+        if milliseconds not in (100, 150):  # a slot, the grid, a phase in which nothing begins
+            await asyncio.sleep(0.002 * milliseconds)
             return
         log.append(f"wait of {milliseconds} ms begun")
-        await asyncio.sleep(0.02 * milliseconds)
+        await asyncio.sleep(0.002 * milliseconds)
         log.append(f"wait of {milliseconds} ms over")
 
     async def scenario() -> None:
         async with aggregator(script) as channel:
-            evaluate = TimedEvaluation(10, sleep=sleep)
+            evaluate = TimedEvaluation(20, sleep=sleep)
             runner = StreamRunner(
                 device,
                 world.identity(0),
@@ -440,12 +441,12 @@ def test_reports_leave_at_a_time_that_does_not_tell_how_long_they_took(
 
     run(scenario())
     assert log == [
-        "wait of 20 ms begun",
-        "wait of 10 ms begun",
-        "evaluated",
-        "wait of 10 ms over",
         "coins drawn",
-        "wait of 20 ms over",
+        "wait of 150 ms begun",
+        "wait of 100 ms begun",
+        "evaluated",
+        "wait of 100 ms over",
+        "wait of 150 ms over",
         "delivered",
     ]
     assert len(script.heard[1].reports) == 1
@@ -454,7 +455,7 @@ def test_reports_leave_at_a_time_that_does_not_tell_how_long_they_took(
 def test_checking_in_for_ever_keeps_the_aggregators_pace_and_its_own_after_failures(
     world: World, device: Device, run: Run
 ) -> None:
-    waits: list[int] = []
+    waits: list[float] = []
     script = Script(
         Response(retry_after_ms=1234),
         grpc.StatusCode.UNAVAILABLE,
@@ -463,7 +464,7 @@ def test_checking_in_for_ever_keeps_the_aggregators_pace_and_its_own_after_failu
         grpc.StatusCode.UNAVAILABLE,
     )
 
-    async def sleep(milliseconds: int) -> None:
+    async def sleep(milliseconds: float) -> None:
         waits.append(milliseconds)
         if len(waits) == 5:
             raise asyncio.CancelledError

@@ -285,12 +285,12 @@ def test_silent_check_ins_of_one_device_lock_out_no_other(
 def test_a_device_honours_the_wait_that_an_overloaded_aggregator_asks_for(
     world: World, run: Run, streams: bool
 ) -> None:
-    waits: list[int] = []
+    waits: list[float] = []
 
     class Enough(Exception):
         pass
 
-    async def sleep(milliseconds: int) -> None:
+    async def sleep(milliseconds: float) -> None:
         waits.append(milliseconds)
         raise Enough
 

@@ -154,10 +154,12 @@ class Pairs:
 
     @property
     def differences(self) -> list[float]:
+        """The times of bit 1 over those of bit 0."""
         return [one - zero for zero, one in self.times]
 
     @property
     def mean(self) -> float:
+        """The mean difference."""
         return statistics.fmean(self.differences)
 
     @property
@@ -476,6 +478,8 @@ async def attack(
                             raise one
                         else:
                             found.times.append(one)
+                if not found.times:
+                    break
                 hits = found.right(coin)
                 right, count = right + hits, count + len(found.times)
                 median = statistics.median(zero for zero, _ in found.times)

@@ -29,44 +29,25 @@ from askance_client.randomizers.randomizer import NumberedRandomizer
 from askance_client.randomizers.sets import SetRandomizer
 
 
-@singledispatch
 def valid(randomizer: Randomizer, report: bytes) -> bool:
     """Return whether the report is in the alphabet, in its one canonical form."""
-    raise InvalidParameter(f"randomizer: expected a family with a law, got {randomizer.name!r}")
-
-
-@valid.register
-def _(randomizer: NumberedRandomizer, report: bytes) -> bool:
     if not isinstance(report, bytes) or len(report) != randomizer.width:
         return False
-    return _number(report) < randomizer.reports
-
-
-@valid.register
-def _(randomizer: LinearHashing, report: bytes) -> bool:
-    in_range = valid.dispatch(NumberedRandomizer)(randomizer, report)
-    return in_range and _number(report) >= randomizer.modulus
-
-
-@valid.register
-def _(randomizer: SetRandomizer, report: bytes) -> bool:
-    if not isinstance(report, bytes) or len(report) != randomizer.width:
-        return False
+    number = _number(report)
+    if isinstance(randomizer, NumberedRandomizer):
+        least = randomizer.modulus if isinstance(randomizer, LinearHashing) else 0
+        return least <= number < randomizer.reports
+    if not isinstance(randomizer, SetRandomizer):
+        raise InvalidParameter(f"randomizer: expected a family with a law, got {randomizer.name!r}")
+    signed = isinstance(randomizer, SignedSubsetSelection)  # no value may have both signs
     if randomizer.index_bytes:
         found = indices(randomizer, report)
-        return found[-1] < randomizer.items and all(v < w for v, w in pairwise(found))
-    bits, trailing = _number(report), 8 * randomizer.width - randomizer.items
-    return not bits & ((1 << trailing) - 1) and bits.bit_count() == randomizer.size
-
-
-@valid.register
-def _(randomizer: SignedSubsetSelection, report: bytes) -> bool:
-    if not valid.dispatch(SetRandomizer)(randomizer, report):
-        return False
-    if randomizer.index_bytes:
-        return len({item // 2 for item in indices(randomizer, report)}) == randomizer.size
-    bits = _number(report)
-    return not bits & (bits >> 1) & int.from_bytes(b"\x55" * randomizer.width, "big")
+        values = {item // 2 for item in found} if signed else found
+        ascending = all(v < w for v, w in pairwise(found))
+        return ascending and found[-1] < randomizer.items and len(values) == len(found)
+    trailing = (1 << 8 * randomizer.width - randomizer.items) - 1
+    pairs = number & number >> 1 & int.from_bytes(b"\x55" * randomizer.width, "big")
+    return not (number & trailing or (signed and pairs)) and number.bit_count() == randomizer.size
 
 
 def indices(randomizer: SetRandomizer, report: bytes) -> Sequence[int]:

@@ -267,6 +267,7 @@ ELSEWHERE: dict[str, tuple[int, str]] = {
     "device/core.py _MAX_STUDIES": (256, BOUNDS),
     "device/examination.py _MAX_BYTES": (2 << 20, BOUNDS),
     "device/examination.py _MIN_KNOWN_BYTES": (512, BOUNDS),
+    "device/settling.py MAX_WEIGHT": (5 << 18, "tests/client/device/test_record_work.py"),
     "device/settling.py MAX_REFUSALS": (256, BOUNDS),
     "device/settling.py _MAX_COUNTED": (256, BOUNDS),
     "ledger/contract.py MAX_ANSWERS": (1 << 16, "tests/attacks/test_trusted_base.py"),

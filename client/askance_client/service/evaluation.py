@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread
-from typing import Protocol
 
 from askance_client.device import RecordWork
 from askance_client.service.observable import Sleep, phase_times, record_times, sleep_ms
@@ -15,8 +14,8 @@ from askance_client.service.observable import Sleep, phase_times, record_times, 
 _AT_ONCE = 4  # slots: more evaluations at one time would make each other late
 
 
-class Evaluation(Protocol):
-    """Interface for running the work on records."""
+class Evaluation:
+    """Work on records in place, for as long as it takes: for simulated devices."""
 
     async def __call__(self, work: RecordWork, device: object) -> None:
         """Run the steps of some work, until its end may be called.
@@ -25,27 +24,16 @@ class Evaluation(Protocol):
           work: of one message.
           device: whose work it is; of one device only one evaluation runs.
         """
-        ...
-
-    async def quiet(self) -> None:
-        """Wait until no work on a record can delay what leaves the process."""
-        ...
-
-
-class _InPlace:
-    """Work in place, for as long as it takes: for simulated devices."""
-
-    async def __call__(self, work: RecordWork, device: object) -> None:
         work.answer()
 
     async def quiet(self) -> None:
-        return
+        """Wait until no work on a record can delay what leaves the process."""
 
 
-evaluate_at_once: Evaluation = _InPlace()
+evaluate_at_once = Evaluation()
 
 
-class TimedEvaluation:
+class TimedEvaluation(Evaluation):
     """Threads that work on records, at times that are functions of the work's weight.
 
     The window of some work begins when its stand-ins are drawn. At its first time the values that

@@ -58,6 +58,7 @@ class StreamRunner(DeviceRunner):
             sleep=sleep,
             longest_wait_ms=longest_wait_ms,
             on_failure=on_failure,
+            quiet=self._answering.quiet,
         )
 
     async def keep_checking_in(self) -> None:

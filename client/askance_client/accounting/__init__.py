@@ -12,25 +12,12 @@ Rules of the package:
   nothing else.
 """
 
-from askance_client.accounting.charges import charge, ratio_within
-from askance_client.accounting.exponential import exp_bounds
-from askance_client.accounting.nano_nats import (
-    LEAST_LOSS,
-    MAX_NANO_NATS,
-    NANO_NATS_PER_NAT,
-    check_nano_nats,
-    format_nats,
-    parse_epsilon,
-)
-
-__all__ = [
-    "LEAST_LOSS",
-    "MAX_NANO_NATS",
-    "NANO_NATS_PER_NAT",
-    "charge",
-    "check_nano_nats",
-    "exp_bounds",
-    "format_nats",
-    "parse_epsilon",
-    "ratio_within",
-]
+from askance_client.accounting.charges import charge as charge
+from askance_client.accounting.charges import ratio_within as ratio_within
+from askance_client.accounting.exponential import exp_bounds as exp_bounds
+from askance_client.accounting.nano_nats import LEAST_LOSS as LEAST_LOSS
+from askance_client.accounting.nano_nats import MAX_NANO_NATS as MAX_NANO_NATS
+from askance_client.accounting.nano_nats import NANO_NATS_PER_NAT as NANO_NATS_PER_NAT
+from askance_client.accounting.nano_nats import check_nano_nats as check_nano_nats
+from askance_client.accounting.nano_nats import format_nats as format_nats
+from askance_client.accounting.nano_nats import parse_epsilon as parse_epsilon

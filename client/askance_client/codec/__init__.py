@@ -7,22 +7,14 @@ line. Digests are taken of bytes as received, never of a message serialised agai
 studies are encoded by `askance_aggregator.encoding`.
 """
 
-from askance_client.codec.exchange import decode_report, decode_request, encode_report, study_of
-from askance_client.codec.parsing import MAX_MESSAGE_BYTES, digest_of, parse
-from askance_client.codec.queries import decode_query
-from askance_client.codec.randomizers import decode_randomizer
-from askance_client.codec.studies import decode_study, verify_study
-
-__all__ = [
-    "MAX_MESSAGE_BYTES",
-    "decode_query",
-    "decode_randomizer",
-    "decode_report",
-    "decode_request",
-    "decode_study",
-    "digest_of",
-    "encode_report",
-    "parse",
-    "study_of",
-    "verify_study",
-]
+from askance_client.codec.exchange import decode_report as decode_report
+from askance_client.codec.exchange import decode_request as decode_request
+from askance_client.codec.exchange import encode_report as encode_report
+from askance_client.codec.exchange import study_of as study_of
+from askance_client.codec.parsing import MAX_MESSAGE_BYTES as MAX_MESSAGE_BYTES
+from askance_client.codec.parsing import digest_of as digest_of
+from askance_client.codec.parsing import parse as parse
+from askance_client.codec.queries import decode_query as decode_query
+from askance_client.codec.randomizers import decode_randomizer as decode_randomizer
+from askance_client.codec.studies import decode_study as decode_study
+from askance_client.codec.studies import verify_study as verify_study

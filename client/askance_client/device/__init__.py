@@ -11,19 +11,12 @@ no access to records or coins; `record_work` reads the record and draws the symb
 part of an answer; `core` commits finished symbols.
 """
 
-from askance_client.device.core import Device, TooManyRefusals, Turn
-from askance_client.device.examination import ExaminedRequest, ExaminedStudy, Examiner
-from askance_client.device.policy import Policy
-from askance_client.device.record_work import MemberRecord, RecordWork
-
-__all__ = [
-    "Device",
-    "ExaminedRequest",
-    "ExaminedStudy",
-    "Examiner",
-    "MemberRecord",
-    "Policy",
-    "RecordWork",
-    "TooManyRefusals",
-    "Turn",
-]
+from askance_client.device.core import Device as Device
+from askance_client.device.core import TooManyRefusals as TooManyRefusals
+from askance_client.device.core import Turn as Turn
+from askance_client.device.examination import ExaminedRequest as ExaminedRequest
+from askance_client.device.examination import ExaminedStudy as ExaminedStudy
+from askance_client.device.examination import Examiner as Examiner
+from askance_client.device.policy import Policy as Policy
+from askance_client.device.record_work import MemberRecord as MemberRecord
+from askance_client.device.record_work import RecordWork as RecordWork

@@ -12,40 +12,21 @@ answers and totals are a member's, the disk is waited for together (`group_commi
 bound to facts about its members' names, once (`LedgerFile.bind`).
 """
 
-from askance_client.ledger.contract import (
-    MAX_ANSWERS,
-    SECONDS_PER_DAY,
-    Charge,
-    Entry,
-    Ledger,
-    Limits,
-    Overrun,
-    Span,
-    Standing,
-    Totals,
-)
-from askance_client.ledger.mark import mark_path
-from askance_client.ledger.marked import LedgerBehind
-from askance_client.ledger.postings import LOSS_STEP, NO_HASH, Posting, PostingKind
-from askance_client.ledger.sqlite import LedgerFile, SqliteLedger
-
-__all__ = [
-    "LOSS_STEP",
-    "MAX_ANSWERS",
-    "NO_HASH",
-    "SECONDS_PER_DAY",
-    "Charge",
-    "Entry",
-    "Ledger",
-    "LedgerBehind",
-    "LedgerFile",
-    "Limits",
-    "Overrun",
-    "Posting",
-    "PostingKind",
-    "Span",
-    "SqliteLedger",
-    "Standing",
-    "Totals",
-    "mark_path",
-]
+from askance_client.ledger.contract import MAX_ANSWERS as MAX_ANSWERS
+from askance_client.ledger.contract import SECONDS_PER_DAY as SECONDS_PER_DAY
+from askance_client.ledger.contract import Charge as Charge
+from askance_client.ledger.contract import Entry as Entry
+from askance_client.ledger.contract import Ledger as Ledger
+from askance_client.ledger.contract import Limits as Limits
+from askance_client.ledger.contract import Overrun as Overrun
+from askance_client.ledger.contract import Span as Span
+from askance_client.ledger.contract import Standing as Standing
+from askance_client.ledger.contract import Totals as Totals
+from askance_client.ledger.mark import mark_path as mark_path
+from askance_client.ledger.marked import LedgerBehind as LedgerBehind
+from askance_client.ledger.postings import LOSS_STEP as LOSS_STEP
+from askance_client.ledger.postings import NO_HASH as NO_HASH
+from askance_client.ledger.postings import Posting as Posting
+from askance_client.ledger.postings import PostingKind as PostingKind
+from askance_client.ledger.sqlite import LedgerFile as LedgerFile
+from askance_client.ledger.sqlite import SqliteLedger as SqliteLedger

@@ -8,33 +8,13 @@ None of it decides what is charged: the core asks `consents` whether a study may
 holds or refuses the request if not.
 """
 
-from askance_client.owner.application import ApplicationConsent, Consent
-from askance_client.owner.consents import (
-    CONSENT_WAIT_S,
-    MAX_WAITING,
-    ConsentRule,
-    Consents,
-    KnownStudy,
-    Verdict,
-)
-from askance_client.owner.control import (
-    ControlServer,
-    Operation,
-    ask_running,
-    is_running,
-)
-
-__all__ = [
-    "CONSENT_WAIT_S",
-    "MAX_WAITING",
-    "ApplicationConsent",
-    "Consent",
-    "ConsentRule",
-    "Consents",
-    "ControlServer",
-    "KnownStudy",
-    "Operation",
-    "Verdict",
-    "ask_running",
-    "is_running",
-]
+from askance_client.owner.application import ApplicationConsent as ApplicationConsent
+from askance_client.owner.application import Consent as Consent
+from askance_client.owner.consents import CONSENT_WAIT_S as CONSENT_WAIT_S
+from askance_client.owner.consents import ConsentRule as ConsentRule
+from askance_client.owner.consents import Consents as Consents
+from askance_client.owner.consents import KnownStudy as KnownStudy
+from askance_client.owner.control import ControlServer as ControlServer
+from askance_client.owner.control import Operation as Operation
+from askance_client.owner.control import ask_running as ask_running
+from askance_client.owner.control import is_running as is_running

@@ -18,34 +18,22 @@ neither. A `Program` is the expression as a canonical list of nodes, with bytes 
 columns, are an aggregator's: `askance_aggregator.queries`.
 """
 
-from askance_client.queries.expressions import Expression
-from askance_client.queries.fields import Bit, Bits, Category, Field, Integer, Label, Real
-from askance_client.queries.kinds import Kind, Op
-from askance_client.queries.limits import MAX_COMPONENTS, MAX_NODES
-from askance_client.queries.operators import constant
-from askance_client.queries.program import flatten
-from askance_client.queries.query import Query, QueryKind
-from askance_client.queries.schema import EncodedRecord, Schema
-from askance_client.queries.sigmoid import sigmoid_table
-
-__all__ = [
-    "MAX_COMPONENTS",
-    "MAX_NODES",
-    "Bit",
-    "Bits",
-    "Category",
-    "EncodedRecord",
-    "Expression",
-    "Field",
-    "Integer",
-    "Kind",
-    "Label",
-    "Op",
-    "Query",
-    "QueryKind",
-    "Real",
-    "Schema",
-    "constant",
-    "flatten",
-    "sigmoid_table",
-]
+from askance_client.queries.expressions import Expression as Expression
+from askance_client.queries.fields import Bit as Bit
+from askance_client.queries.fields import Bits as Bits
+from askance_client.queries.fields import Category as Category
+from askance_client.queries.fields import Field as Field
+from askance_client.queries.fields import Integer as Integer
+from askance_client.queries.fields import Label as Label
+from askance_client.queries.fields import Real as Real
+from askance_client.queries.kinds import Kind as Kind
+from askance_client.queries.kinds import Op as Op
+from askance_client.queries.limits import MAX_COMPONENTS as MAX_COMPONENTS
+from askance_client.queries.limits import MAX_NODES as MAX_NODES
+from askance_client.queries.operators import constant as constant
+from askance_client.queries.program import flatten as flatten
+from askance_client.queries.query import Query as Query
+from askance_client.queries.query import QueryKind as QueryKind
+from askance_client.queries.schema import EncodedRecord as EncodedRecord
+from askance_client.queries.schema import Schema as Schema
+from askance_client.queries.sigmoid import sigmoid_table as sigmoid_table

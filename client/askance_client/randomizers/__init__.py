@@ -21,35 +21,22 @@ and sends `randomize(level, words)`.
 Source: KLNRS08 section 4.
 """
 
-from askance_client.randomizers.channel import MAX_LEVELS, MAX_SYMBOLS, Channel
-from askance_client.randomizers.coins import COIN_BITS, COIN_SPACE, Coins, SystemCoins
-from askance_client.randomizers.hadamard_sign import HadamardSign
-from askance_client.randomizers.hypercube_response import HypercubeResponse
-from askance_client.randomizers.k_ary import KaryResponse
-from askance_client.randomizers.linear_hashing import LinearHashing
-from askance_client.randomizers.loss import PrivacyLoss
-from askance_client.randomizers.random_codebook import RandomCodebook
-from askance_client.randomizers.randomizer import Randomizer
-from askance_client.randomizers.rounding import round_to_levels
-from askance_client.randomizers.signed_subset_selection import SignedSubsetSelection
-from askance_client.randomizers.subset_selection import SubsetSelection
-
-__all__ = [
-    "COIN_BITS",
-    "COIN_SPACE",
-    "MAX_LEVELS",
-    "MAX_SYMBOLS",
-    "Channel",
-    "Coins",
-    "HadamardSign",
-    "HypercubeResponse",
-    "KaryResponse",
-    "LinearHashing",
-    "PrivacyLoss",
-    "RandomCodebook",
-    "Randomizer",
-    "SignedSubsetSelection",
-    "SubsetSelection",
-    "SystemCoins",
-    "round_to_levels",
-]
+from askance_client.randomizers.channel import MAX_LEVELS as MAX_LEVELS
+from askance_client.randomizers.channel import MAX_SYMBOLS as MAX_SYMBOLS
+from askance_client.randomizers.channel import Channel as Channel
+from askance_client.randomizers.coins import COIN_BITS as COIN_BITS
+from askance_client.randomizers.coins import COIN_SPACE as COIN_SPACE
+from askance_client.randomizers.coins import Coins as Coins
+from askance_client.randomizers.coins import SystemCoins as SystemCoins
+from askance_client.randomizers.hadamard_sign import HadamardSign as HadamardSign
+from askance_client.randomizers.hypercube_response import HypercubeResponse as HypercubeResponse
+from askance_client.randomizers.k_ary import KaryResponse as KaryResponse
+from askance_client.randomizers.linear_hashing import LinearHashing as LinearHashing
+from askance_client.randomizers.loss import PrivacyLoss as PrivacyLoss
+from askance_client.randomizers.random_codebook import RandomCodebook as RandomCodebook
+from askance_client.randomizers.randomizer import Randomizer as Randomizer
+from askance_client.randomizers.rounding import round_to_levels as round_to_levels
+from askance_client.randomizers.signed_subset_selection import (
+    SignedSubsetSelection as SignedSubsetSelection,
+)
+from askance_client.randomizers.subset_selection import SubsetSelection as SubsetSelection

@@ -21,57 +21,31 @@ one by one; `Table.column` gives a field's values, for all rows. A `Naming` give
 member. `KINDS` lists the kinds of sources; `LiveRecord` is what a device is given of one.
 """
 
-from askance_client.records.histories import KeptHistory
-from askance_client.records.naming import (
-    ALONE,
-    AllRows,
-    ByColumn,
-    ByNumber,
-    Naming,
-    OneRow,
-    binding,
-)
-from askance_client.records.origins import KINDS, Origin, SourceSettings, kind_of_path, open_source
-from askance_client.records.processes import an_endpoint
-from askance_client.records.schema_files import schema_from_table, schema_from_toml
-from askance_client.records.sources import (
-    LiveRecord,
-    Members,
-    ReadLimits,
-    RecordSource,
-    Several,
-    SourceFailed,
-)
-from askance_client.records.table_sources import CallableSource
-from askance_client.records.tables import NOTHING, Table, field_name, is_missing, read_csv
-
-__all__ = [
-    "ALONE",
-    "KINDS",
-    "NOTHING",
-    "AllRows",
-    "ByColumn",
-    "ByNumber",
-    "CallableSource",
-    "KeptHistory",
-    "LiveRecord",
-    "Members",
-    "Naming",
-    "OneRow",
-    "Origin",
-    "ReadLimits",
-    "RecordSource",
-    "Several",
-    "SourceFailed",
-    "SourceSettings",
-    "Table",
-    "an_endpoint",
-    "binding",
-    "field_name",
-    "is_missing",
-    "kind_of_path",
-    "open_source",
-    "read_csv",
-    "schema_from_table",
-    "schema_from_toml",
-]
+from askance_client.records.histories import KeptHistory as KeptHistory
+from askance_client.records.naming import ALONE as ALONE
+from askance_client.records.naming import AllRows as AllRows
+from askance_client.records.naming import ByColumn as ByColumn
+from askance_client.records.naming import ByNumber as ByNumber
+from askance_client.records.naming import Naming as Naming
+from askance_client.records.naming import OneRow as OneRow
+from askance_client.records.naming import binding as binding
+from askance_client.records.origins import KINDS as KINDS
+from askance_client.records.origins import Origin as Origin
+from askance_client.records.origins import SourceSettings as SourceSettings
+from askance_client.records.origins import kind_of_path as kind_of_path
+from askance_client.records.origins import open_source as open_source
+from askance_client.records.processes import an_endpoint as an_endpoint
+from askance_client.records.schema_files import schema_from_table as schema_from_table
+from askance_client.records.schema_files import schema_from_toml as schema_from_toml
+from askance_client.records.sources import LiveRecord as LiveRecord
+from askance_client.records.sources import Members as Members
+from askance_client.records.sources import ReadLimits as ReadLimits
+from askance_client.records.sources import RecordSource as RecordSource
+from askance_client.records.sources import Several as Several
+from askance_client.records.sources import SourceFailed as SourceFailed
+from askance_client.records.table_sources import CallableSource as CallableSource
+from askance_client.records.tables import NOTHING as NOTHING
+from askance_client.records.tables import Table as Table
+from askance_client.records.tables import field_name as field_name
+from askance_client.records.tables import is_missing as is_missing
+from askance_client.records.tables import read_csv as read_csv

@@ -16,55 +16,33 @@ stream, and `gateway` runs them; `enrolment` makes devices known, by calls of `o
 that proves it to TLS as well.
 """
 
-from askance_client.service.authority import Authority, OwnCertificate, read_authority
-from askance_client.service.certificates import CertificateFile
-from askance_client.service.channels import channel_options, open_channel
-from askance_client.service.clock import local_hour, steady_ms, system_now_ms, system_now_s
-from askance_client.service.credentials import Metadata, device_metadata, gateway_metadata
-from askance_client.service.enrolment import enrol
-from askance_client.service.exchange import (
-    MAX_REQUESTS,
-    MAX_RESPONSE_BYTES,
-    SERVICE,
-    CheckIn,
-    Response,
-    decode_response,
-    encode_check_in,
-)
-from askance_client.service.gateway import CheckInOutcome, Gateway, Member
-from askance_client.service.identity import Identity, Secret, token_digest
-from askance_client.service.observable import time_limit_ms
-from askance_client.service.open_side import CallFailed, OpenSide
-
-__all__ = [
-    "MAX_REQUESTS",
-    "MAX_RESPONSE_BYTES",
-    "SERVICE",
-    "Authority",
-    "CallFailed",
-    "CertificateFile",
-    "CheckIn",
-    "CheckInOutcome",
-    "Gateway",
-    "Identity",
-    "Member",
-    "Metadata",
-    "OpenSide",
-    "OwnCertificate",
-    "Response",
-    "Secret",
-    "channel_options",
-    "decode_response",
-    "device_metadata",
-    "encode_check_in",
-    "enrol",
-    "gateway_metadata",
-    "local_hour",
-    "open_channel",
-    "read_authority",
-    "steady_ms",
-    "system_now_ms",
-    "system_now_s",
-    "time_limit_ms",
-    "token_digest",
-]
+from askance_client.service.authority import Authority as Authority
+from askance_client.service.authority import OwnCertificate as OwnCertificate
+from askance_client.service.authority import read_authority as read_authority
+from askance_client.service.certificates import CertificateFile as CertificateFile
+from askance_client.service.channels import channel_options as channel_options
+from askance_client.service.channels import open_channel as open_channel
+from askance_client.service.clock import local_hour as local_hour
+from askance_client.service.clock import steady_ms as steady_ms
+from askance_client.service.clock import system_now_ms as system_now_ms
+from askance_client.service.clock import system_now_s as system_now_s
+from askance_client.service.credentials import Metadata as Metadata
+from askance_client.service.credentials import device_metadata as device_metadata
+from askance_client.service.credentials import gateway_metadata as gateway_metadata
+from askance_client.service.enrolment import enrol as enrol
+from askance_client.service.exchange import MAX_REQUESTS as MAX_REQUESTS
+from askance_client.service.exchange import MAX_RESPONSE_BYTES as MAX_RESPONSE_BYTES
+from askance_client.service.exchange import SERVICE as SERVICE
+from askance_client.service.exchange import CheckIn as CheckIn
+from askance_client.service.exchange import Response as Response
+from askance_client.service.exchange import decode_response as decode_response
+from askance_client.service.exchange import encode_check_in as encode_check_in
+from askance_client.service.gateway import CheckInOutcome as CheckInOutcome
+from askance_client.service.gateway import Gateway as Gateway
+from askance_client.service.gateway import Member as Member
+from askance_client.service.identity import Identity as Identity
+from askance_client.service.identity import Secret as Secret
+from askance_client.service.identity import token_digest as token_digest
+from askance_client.service.observable import time_limit_ms as time_limit_ms
+from askance_client.service.open_side import CallFailed as CallFailed
+from askance_client.service.open_side import OpenSide as OpenSide

@@ -160,11 +160,16 @@ def shuffled(items: Iterable[T], jitter: Jitter) -> list[T]:
     return order
 
 
+def monotonic_ms() -> float:
+    """Milliseconds of a clock that never goes back, the event loop's."""
+    return 1000 * time.monotonic()
+
+
 async def on_grid(
     work: Coroutine[Any, Any, T],
     release_ms: int,
     sleep: Sleep,
-    now_ms: Callable[[], float] | None = None,
+    now_ms: Callable[[], float] = monotonic_ms,
 ) -> T:
     """Do some work and return at the first multiple of `release_ms` from now at which it is done.
 
@@ -175,11 +180,10 @@ async def on_grid(
       work: cancelled if the caller is.
       release_ms: the grid; 0 returns at once (for simulated devices).
       sleep: how to wait.
-      now_ms: a clock that never goes back, which `sleep` follows; None: the system's.
+      now_ms: a clock that never goes back, which `sleep` follows.
     """
     if not release_ms:
         return await work
-    now_ms = now_ms or monotonic_ms
     task, at_ms = asyncio.ensure_future(work), now_ms()
     try:
         while True:
@@ -212,7 +216,7 @@ def record_times(release_ms: int, weight: int) -> RecordTimes:
     steps = 1 + weight // (_WEIGHT_PER_MS * step_ms)
     over_ms = (1 + 2 * steps) * step_ms
     slot_ms = min(over_ms, 1 + 2 * weight // _WEIGHT_PER_MS)
-    return RecordTimes(slot_ms, (1 + steps) * step_ms, over_ms)
+    return RecordTimes(slot_ms, fixed_ms=(1 + steps) * step_ms, over_ms=over_ms)
 
 
 def phase_times(release_ms: int) -> tuple[int, int]:
@@ -244,11 +248,6 @@ def consent_wait(mean_ms: int, jitter: Jitter) -> int:
 def system_jitter(bound: int) -> int:
     """Draw jitter from the operating system."""
     return secrets.randbelow(bound + 1)
-
-
-def monotonic_ms() -> float:
-    """Milliseconds of a clock that never goes back, the event loop's."""
-    return 1000 * time.monotonic()
 
 
 async def sleep_ms(milliseconds: float) -> None:

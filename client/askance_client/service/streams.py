@@ -54,7 +54,7 @@ class HeldStream:
         sleep: Sleep = sleep_ms,
         longest_wait_ms: int = LONGEST_WAIT_MS,
         on_failure: Callable[[Failure], None] | None = None,
-        quiet: Callable[[], Awaitable[None]] | None = None,
+        quiet: Callable[[], Awaitable[None]],
     ) -> None:
         # Without serializers: messages are bytes here, so that they are bounded before parsing.
         self._open: aio.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(
@@ -99,8 +99,7 @@ class HeldStream:
         return wait_ms + asked_wait_ms(asked_ms, self._longest_wait_ms, self._jitter)
 
     async def _hold_once(self) -> None:
-        if self._quiet is not None:
-            await self._quiet()
+        await self._quiet()
         call = self._call = self._open(metadata=self._metadata)
         try:
             await self._accepted(call)

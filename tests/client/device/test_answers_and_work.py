@@ -51,7 +51,7 @@ def questions(setup: DeviceSetup, study: SignedStudy, epoch: int = 0) -> list[by
 def refused(device: Device, payloads: Sequence[bytes]) -> list[Reason]:
     """Ask in one message, and return the reasons of the refusals."""
     turn = device.begin(payloads)
-    turn.evaluate()
+    turn.work.answer()
     turn.finish()
     return [refusal.reason for refusal in turn.refusals]
 

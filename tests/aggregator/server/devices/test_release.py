@@ -588,7 +588,8 @@ class TestEvaluation:
 def all_began(works: list[Any], timed: Timed) -> bool:
     """Return whether every evaluation of these that was started has begun in its thread."""
     started = sum(step == "evaluate" for _, step in timed.steps)
-    return sum(work.began.is_set() for work in works) == min(started, len(works))
+    begun = sum(bool(work.began.is_set()) for work in works)
+    return begun == min(started, len(works))
 
 
 @pytest.mark.parametrize("smoker", [0, 1])

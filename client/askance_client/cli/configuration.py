@@ -15,8 +15,7 @@ from askance_client.accounting import parse_epsilon
 from askance_client.addresses import Address
 from askance_client.cli.counters import OwnCounter, a_counter
 from askance_client.cli.record_settings import RecordSettings, record_settings
-from askance_client.device import Policy
-from askance_client.device.policy import STUDY_SECONDS, WEIGHT_PER_S
+from askance_client.device.policy import STUDY_SECONDS, WEIGHT_PER_S, Policy
 from askance_client.errors import InvalidParameter
 from askance_client.ledger import MAX_ANSWERS, SECONDS_PER_DAY
 from askance_client.messages import DEFAULT_ANSWERS, MAX_EVERY_DAYS

@@ -11,7 +11,7 @@ from askance_client.ledger import SECONDS_PER_DAY, Limits, Span
 from askance_client.messages import DEFAULT_ANSWERS, Reason, Refusal, Repeat, StudyTerms
 
 # Weight of answers (`ExaminedRequest.weight`) that a slow machine's processor does per second; a
-# server does 3,400,000 to 6,300,000.
+# server does 3,000,000 to 6,300,000.
 WEIGHT_PER_S = 256_000
 STUDY_SECONDS = 600  # of such a processor, per study and day
 

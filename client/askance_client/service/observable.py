@@ -52,6 +52,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from datetime import timedelta
 from typing import Any, NamedTuple, TypeVar
 
+from askance_client.device.policy import WEIGHT_PER_S
 from askance_client.errors import InvalidParameter
 from askance_client.service.exchange import STREAMS_PER_CONNECTION
 from askance_client.service.identity import Identity
@@ -63,9 +64,9 @@ MEMBERS_AT_ONCE = 256  # members of a gateway that check in at one time
 
 _FIRST_WAIT_MS = 500  # bound of the wait after the first failure
 
-# Weight per millisecond that every machine is taken to work off. CPython does 3,000 to 6,300 per ms
-# on a server's core: a machine 12 times as slow keeps up, and four slots at one time on a server.
-_WEIGHT_PER_MS = 256
+# Weight per millisecond that every machine is taken to work off: a machine 12 times as slow as a
+# server's core keeps up, and four slots at one time on a server.
+_WEIGHT_PER_MS = WEIGHT_PER_S // 1000
 _LEAST_STEP_MS = 50  # of the times of record work: below it, a busy machine misses them
 
 T = TypeVar("T")

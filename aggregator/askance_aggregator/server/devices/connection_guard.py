@@ -40,7 +40,7 @@ from askance_aggregator.server.outer.addresses import IpAddress, Network, addres
 from askance_client.errors import InvalidParameter, RemoteProtocolError
 
 _LOGGER = logging.getLogger(__name__)
-_LOOK_EVERY_S = 0.1
+_LOOK_EVERY_S = 0.05
 _SHARE = 20  # of the time since the last look, a look takes one part in so many
 _LONGEST_BAN_S = 3_600.0
 _MOST_FIELDS = 64  # of a call's metadata; each costs the event loop .5 us to read

@@ -52,6 +52,7 @@ from askance_aggregator.families import (
 )
 from askance_aggregator.queries import category, vector, where
 from askance_aggregator.server.devices.credentials import accepted_metadata
+from askance_client.cli.home import DeviceHome
 from askance_client.codec import decode_report, digest_of
 from askance_client.device import Device, Examiner, Policy
 from askance_client.messages import AckStatus, Request, SignedStudy, StudyTerms
@@ -65,7 +66,8 @@ from askance_client.randomizers import (
     SubsetSelection,
     SystemCoins,
 )
-from askance_client.service import SERVICE, GatewayResponse, system_now_s
+from askance_client.service import SERVICE, system_now_s
+from askance_client.service.gateway_exchange import GatewayResponse
 from askance_simulation.fleets.memory_ledger import MemoryLedger
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -175,7 +177,7 @@ class Pairs:
             return 1.0
         most = max(sum(signs), len(signs) - sum(signs))
         tail = sum(math.comb(len(signs), k) for k in range(most, len(signs) + 1))
-        return min(1.0, tail / 2 ** (len(signs) - 1))
+        return float(min(1.0, tail / 2 ** (len(signs) - 1)))
 
     @property
     def apart(self) -> float:
@@ -185,7 +187,7 @@ class Pairs:
 
     def right(self, coin: random.Random) -> int:
         """Number of pairs whose later report is that of bit 1."""
-        return sum(d > 0 or (d == 0 and coin.random() < 0.5) for d in self.differences)
+        return sum(int(d > 0 or (d == 0 and coin.random() < 0.5)) for d in self.differences)
 
 
 def upper_bound(right: int, pairs: int) -> float:
@@ -373,7 +375,7 @@ class Processes:
         rows = [f"n{number},{number % 2}\n" for number in range(members)] or ["0\n"]
         people.write_text(columns + "".join(rows))
         public = KEY.public_key().public_bytes_raw().hex()
-        which = ("--each", "name") if members else ("--row", "0")
+        which = ("--key", "name") if members else ("--row", "0")
         home = str(folder / "device")
         self._run(
             *("init", home, "--aggregator", f"127.0.0.1:{self._port}", "--analyst", public),
@@ -406,16 +408,18 @@ async def others(tree: Path, family: Family, pairs: int, coin: random.Random) ->
     with tempfile.TemporaryDirectory() as folder:
         async with Processes(Path(folder), tree) as processes:
             peer, _ = await processes.start("gateway", members=3)
-            # The aggregator knows members by numbers, in the order of their ids: find the bits.
+            # Members have numbers in the order of their ids; n0 and n2 have bit 0, n1 has bit 1.
+            secret = DeviceHome(Path(folder) / "gateway" / "device").secret()
+            order = sorted(range(3), key=lambda name: secret.member(f"n{name}").device_id)
+            zero, one, other = (order.index(name) for name in range(3))
             idle = payload(signed, family, 0)
             await peer.ask([(idle, (0, 1, 2))], [signed])
             for number in range(1, pairs + 1):
                 asked = payload(signed, family, number)
                 taken, late = {}, {}
-                for member in coin.sample((0, 1), 2):
-                    heavy = asyncio.ensure_future(peer.ask([(asked, (member,)), (idle, (2,))]))
-                    came = await heavy
-                    taken[member], late[member] = came[2], came[member]
+                for bit, member in coin.sample(((0, zero), (1, one)), 2):
+                    came = await peer.ask([(asked, (member,)), (idle, (other,))])
+                    taken[bit], late[bit] = came[other], came[member]
                 found.times.append((taken[0], taken[1]))
                 own.times.append((late[0], late[1]))
     show_times("another member's report", found)

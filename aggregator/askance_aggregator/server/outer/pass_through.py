@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import grpc
@@ -26,6 +28,8 @@ HEALTH_SERVICES = ("", "askance.v1.Devices", "askance.v1.Analysts")
 MAX_CALLS = 1_024  # passed on at one time
 MAX_REQUEST_BYTES = 1024 * 1024  # as the aggregator's own limit
 MAX_ANSWER_BYTES = 160 * 1024 * 1024  # likewise; an export of a result of 2^20 cells is 112 MB
+MAX_UNREAD_CALLS = 256  # of one caller, answers of which it does not read; a quarter of all
+MAX_UNREAD_BYTES = 16 * 1024 * 1024  # likewise; or one answer
 STREAMS = 16  # per connection
 _DEVICES = frozenset({"CheckIn", "Participate", "Relay"})
 _STREAMS = frozenset(f"/askance.v1.Devices/{name}" for name in ("Participate", "Relay"))
@@ -60,6 +64,8 @@ class PassThrough(grpc.GenericRpcHandler):
         self._inner = inner
         self._caller = caller
         self._calls = 0
+        self._unread_calls: Counter[bytes] = Counter()
+        self._unread_bytes: Counter[bytes] = Counter()
         self._health = _Health.NOT_SERVING
         self.health_known = asyncio.Event()
 
@@ -158,9 +164,45 @@ class PassThrough(grpc.GenericRpcHandler):
             called: Any = self._inner.unary_stream(method)
             call = called(data, metadata=metadata, timeout=left_s)
         try:
-            await _answer(call, context, sends=method in _STREAMS)
+            write = partial(self._write, context, _credential(given))
+            await _answer(call, context, write, sends=method in _STREAMS)
         finally:
             call.cancel()
+
+    async def _write(self, context: Any, who: bytes, data: bytes) -> None:
+        """Pass an answer on; the aggregator has checked the caller, and counts it no longer.
+
+        Raises:
+          _Unread: the caller reads too little of what it is sent.
+        """
+        held = self._unread_bytes[who]
+        if self._unread_calls[who] >= MAX_UNREAD_CALLS or (
+            held and held + len(data) > MAX_UNREAD_BYTES
+        ):
+            raise _Unread
+        self._unread_calls[who] += 1
+        self._unread_bytes[who] += len(data)
+        try:
+            await context.write(data)
+        finally:
+            self._unread_calls[who] -= 1
+            self._unread_bytes[who] -= len(data)
+            if not self._unread_calls[who]:
+                del self._unread_calls[who], self._unread_bytes[who]
+
+
+class _Unread(Exception):
+    """Caller that reads too little of what it is sent."""
+
+
+def _credential(given: Metadata) -> bytes:
+    """Return what a caller proves itself by: its key, its token or its device's id."""
+    for key, value in given:
+        if key == "askance-call-bin":
+            return bytes(value[:34])  # type: ignore[arg-type]  # bytes: the field public_key
+        if key in ("authorization", "askance-device-bin"):
+            return value if isinstance(value, bytes) else value.encode()
+    return b""
 
 
 async def _refuse_device(_: object, context: Any) -> None:
@@ -232,12 +274,15 @@ async def _send(read: Callable[[], Awaitable[object]], call: Any) -> None:
         await call.done_writing()
 
 
-async def _answer(call: Any, context: Any, *, sends: bool) -> None:
+async def _answer(
+    call: Any, context: Any, write: Callable[[bytes], Awaitable[None]], *, sends: bool
+) -> None:
     """Pass the aggregator's metadata, messages and status back.
 
     Args:
       call: to the aggregator.
       context: of the caller's call.
+      write: passes an answer on.
       sends: whether more messages come from the caller: once it knows that it is accepted.
     """
     sending: asyncio.Future[None] | None = None
@@ -246,8 +291,12 @@ async def _answer(call: Any, context: Any, *, sends: bool) -> None:
         if sends:
             sending = asyncio.ensure_future(_send(context.read, call))
         while isinstance(data := await call.read(), bytes):
-            await context.write(data)
+            await write(data)
         trailing = await call.trailing_metadata()
+    except _Unread:
+        context.set_code(grpc.StatusCode.RESOURCE_EXHAUSTED)
+        context.set_details("expected the caller to read its other answers first")
+        trailing = (("askance-reason", "unread-answers"),)
     except aio.AioRpcError as error:
         context.set_code(error.code())
         context.set_details(error.details() or "")

@@ -159,7 +159,8 @@ def opened(case: Case, call: Call, number: int, subject: bytes) -> Iterator[Coun
         for place in range(number):
             if place % PER_CONNECTION == 0:
                 channel = held.enter_context(case.channel())
-            calls.append(channel.unary_stream(f"/askance.v1.{call.method}")(b"", metadata=metadata))
+            stream: Any = channel.unary_stream(f"/askance.v1.{call.method}")
+            calls.append(stream(b"", metadata=metadata))
         time.sleep(SETTLE_S)
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
@@ -189,7 +190,11 @@ def exports(case: Case, number: int) -> dict[str, Any]:
     """Export without reading."""
     before = case.resident_mb()
     with opened(case, Call.EXPORT, number, case.study) as ended:
-        found = {"MB before": before, "MB": case.resident_mb(), "honest ms": case.honest_ms()}
+        found: dict[str, Any] = {
+            "MB before": before,
+            "MB": case.resident_mb(),
+            "honest ms": case.honest_ms(),
+        }
         study = case.honest.study(case.study.hex())
         found["own export"] = outcome(study.fetch)
     time.sleep(SETTLE_S)

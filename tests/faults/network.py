@@ -84,8 +84,8 @@ class Link:
         await serving(servicer.check_in, servicer.refused)(None, context)
         answer = context.answer
         if answer is None:
-            self._recorder.statuses.add(context.code)
-            raise aio.AioRpcError(context.code, aio.Metadata(), aio.Metadata(), context.details)
+            self._recorder.statuses.add(context.status)
+            raise aio.AioRpcError(context.status, aio.Metadata(), aio.Metadata(), context.details)
         if self._find() is not servicer:
             raise CUT  # who died while it worked says nothing
         self._recorder.says(self.ordinal, answer)
@@ -211,7 +211,7 @@ class _Context:
 
     def __init__(self, metadata: Metadata) -> None:
         self._metadata = metadata
-        self.code = grpc.StatusCode.OK
+        self.status = grpc.StatusCode.OK
         self.details = ""
 
     def peer(self) -> str:
@@ -223,8 +223,11 @@ class _Context:
     def invocation_metadata(self) -> Metadata:
         return self._metadata
 
+    def code(self) -> grpc.StatusCode:
+        return self.status
+
     def set_code(self, code: grpc.StatusCode) -> None:
-        self.code = code
+        self.status = code
 
     def set_details(self, details: str) -> None:
         self.details = details
@@ -271,7 +274,7 @@ class _Streaming(_Context):
         self._stream.hears(message)
 
     def set_details(self, details: str) -> None:
-        self._stream.refused(self.code, details)
+        self._stream.refused(self.status, details)
 
     async def abort(self, code: grpc.StatusCode, details: str) -> NoReturn:
         self._stream.refused(code, details)

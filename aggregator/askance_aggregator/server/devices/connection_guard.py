@@ -295,7 +295,7 @@ def guarded(method: Method, guard: ConnectionGuard) -> Method:
 
     async def serve(context: Context) -> None:
         peer = context.peer()
-        if len(context.invocation_metadata() or ()) > _MOST_FIELDS:
+        if len(tuple(context.invocation_metadata() or ())) > _MOST_FIELDS:
             guard.flood(peer)
             raise RemoteProtocolError(f"call: expected at most {_MOST_FIELDS} fields of metadata")
         try:

@@ -25,7 +25,7 @@ from askance_client.ledger import LedgerFile
 from askance_client.messages import Reason, Refusal
 from askance_client.owner import ConsentRule, Consents, ControlServer, ask_running
 from askance_client.service import Gateway, Member, channel_options
-from askance_client.service.observable import sleep_ms
+from askance_client.service.observable import Sleep, sleep_ms
 
 if TYPE_CHECKING:
     from tests.aggregator.server.devices.conftest import World
@@ -60,7 +60,8 @@ class Owned:
     def __init__(self, world: World, folder: Path, rule: ConsentRule = ConsentRule.ASK) -> None:
         self.home = DeviceHome.create(folder, "")
         self.world, self.rule, self.log = world, rule, Log()
-        self.consent_wait_ms, self.sleep = 200, sleep_ms
+        self.consent_wait_ms = 200
+        self.sleep: Sleep = sleep_ms
         key = world.key.public_key().public_bytes_raw()
         self.policy = Policy(frozenset({key}), 10**10)
 
@@ -208,7 +209,7 @@ def test_nothing_leaves_at_the_time_of_a_decision(
     decision: str,
 ) -> None:
     """The stream is opened anew at times of its own; until then the aggregator sees no change."""
-    waits: list[int] = []
+    waits: list[float] = []
     opened: list[int] = []
     reopen = Gateway.reopen
 
@@ -221,7 +222,7 @@ def test_nothing_leaves_at_the_time_of_a_decision(
     async def serve() -> tuple[Any, ...]:
         tick = asyncio.Semaphore(0)
 
-        async def sleep(milliseconds: int) -> None:
+        async def sleep(milliseconds: float) -> None:
             if milliseconds < 10_000:
                 return await sleep_ms(milliseconds)
             waits.append(milliseconds)

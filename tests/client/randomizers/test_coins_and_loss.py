@@ -126,7 +126,7 @@ def test_what_is_no_loss_is_refused(numerator: int, denominator: int) -> None:
         PrivacyLoss(numerator, denominator)
 
 
-PARTS = ("levels", "coins", "draw_cost", "width", "loss", "parameters", "randomize", "valid")
+PARTS = ("levels", "coins", "draw_cost", "width", "loss", "parameters", "randomize")
 
 
 @pytest.mark.parametrize("missing", PARTS)

@@ -93,6 +93,8 @@ class Settings:
             ("grpc.max_receive_message_length", MAX_REQUEST_MESSAGE_BYTES),
             ("grpc.max_send_message_length", _MAX_SEND_BYTES),
             ("grpc.max_concurrent_streams", self.connection_streams),
+            # Or gRPC resets calls by chance as a connection comes near that number.
+            ("grpc.http.overload_protection", 0),
             ("grpc.max_allowed_incoming_connections", self.max_connections),
             ("grpc.server_handshake_timeout_ms", _ms(self.handshake_s)),
             ("grpc.max_connection_idle_ms", _ms(self.idle_s)),

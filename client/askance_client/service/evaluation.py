@@ -106,8 +106,7 @@ class TimedEvaluation(Evaluation):
             await self._admits.wait()
         if not self._windows:
             self._silent.clear()
-            admit_ms, _ = phase_times(self._release_ms)
-            self._admitting = self._after(admit_ms, self._admits.clear)
+            self._admitting = self._after(phase_times(self._release_ms)[0], self._admits.clear)
         self._windows += 1
 
     def _close(self) -> None:
@@ -117,8 +116,7 @@ class TimedEvaluation(Evaluation):
             self._admitting.cancel()
             self._admits.clear()
             self._silent.set()
-            _, send_ms = phase_times(self._release_ms)
-            self._after(send_ms, self._admits.set)
+            self._after(phase_times(self._release_ms)[1], self._admits.set)
 
     def _after(self, milliseconds: int, act: Callable[[], None]) -> asyncio.Future[None]:
         """Act after a wait, whatever becomes of the caller."""

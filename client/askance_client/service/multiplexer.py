@@ -192,9 +192,10 @@ class Multiplexer:
             writing.cancel()
 
     async def _read(self, call: Call) -> object:
-        """Read a message; what a stream has room for then, its peer is told at once."""
+        """Read a message, to be met in a quiet time: a bad one ends the stream, which is seen."""
+        data = await call.read()
         await self._answering.quiet()
-        return await call.read()
+        return data
 
     async def _write(self, call: Call, opened: _Open, known: tuple[bytes, ...]) -> None:
         """Write what is queued, joins first; a stream that has ended tells its reader why."""

@@ -40,7 +40,7 @@ class HeldStream:
       sleep: how to wait.
       longest_wait_ms: between two tries.
       on_failure: called for every failure that is tried again.
-      quiet: awaited before a stream is opened.
+      quiet: awaited before a stream is opened, and before one is accepted or ended.
     """
 
     def __init__(
@@ -116,6 +116,7 @@ class HeldStream:
         try:
             # A write to a stream that was refused would lose its status, and the wait asked for.
             version = protocol_of(await call.initial_metadata())
+            await self._quiet()
             if not version:
                 await call.read()
                 raise RemoteProtocolError("exchange: expected an accepted stream, got none")

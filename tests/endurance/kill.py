@@ -105,6 +105,9 @@ class Folders:
         subprocess.run(init, check=True, stdout=subprocess.DEVNULL)
         configuration = folder / "aggregator" / "aggregator.toml"  # beside other aggregators
         text = configuration.read_text().replace("127.0.0.1:7444", free_address())
+        text = text.replace("127.0.0.1:7445", free_address())
+        # Members call at the open address, by their tokens, through the outer process.
+        text = text.replace("# require_certificates = true ", "require_certificates = false #")
         configuration.write_text(text)
         return cls.at(folder, stores)
 

@@ -108,20 +108,23 @@ class Deployment:
         self.folders = folders
         self.address = free_address()
         self.replicas: dict[str, Victim] = {}
-        addresses = []
+        addresses, ports = [], []
         home = folders.folder / "aggregator"
         text = (home / "aggregator.toml").read_text()
         metrics = text.partition("[metrics]\nlisten = ")[2].partition("\n")[0]
+        devices = text.partition("[tls.devices]\nlisten = ")[2].partition("\n")[0]
         for name in NAMES:
             configuration = home / f"{name}.toml"
             own = text.replace(metrics, f'"{free_address()}"')
+            ports.append(free_address())
+            own = own.replace(devices, f'"{ports[-1]}"')
             configuration.write_text(f'replica = "{name}"\n{own}')
             addresses.append(free_address())
             serve = ["aggregator", "serve", "--config", str(configuration), "--json"]
             serve += ["--listen", addresses[-1], "--store", str(folders.store)]
             self.replicas[name] = Victim([*ASKANCE, *serve], folders.folder / f"{name}.log")
         self._proxy = folders.folder / "haproxy.cfg"
-        self._proxy.write_text(proxy_text(PROXY.read_text(), self.address, addresses))
+        self._proxy.write_text(proxy_text(PROXY.read_text(), self.address, addresses, ports))
         analyst = folders.analyst.public_key().public_bytes_raw().hex()
         part = str(Path(__file__).with_name("members.py"))
         given = (folders.folder, self.address, folders.ca, analyst, USERS, 4, seed, SPREAD_MS)
@@ -164,10 +167,16 @@ class Deployment:
         return time.monotonic() - since
 
 
-def proxy_text(documented: str, address: str, replicas: Sequence[str]) -> str:
+def proxy_text(
+    documented: str, address: str, replicas: Sequence[str], devices: Sequence[str]
+) -> str:
     """Return the documented configuration with other addresses."""
     changes = {"bind :7443": f"bind {address}", "maxconn 60000": "maxconn 500"}
+    changes["bind :7445"] = f"bind {free_address()}"
     changes |= dict(zip(("127.0.0.1:7444", "127.0.0.1:7446"), replicas, strict=True))
+    for port, own in zip(("7447", "7449"), devices, strict=True):
+        changes[f"127.0.0.1:{port}"] = own
+        changes[f"check port {port}"] = f"check port {own.rpartition(':')[2]}"
     for before, after in changes.items():
         check(before in documented, f"expected {before!r} in {PROXY}")
         documented = documented.replace(before, after)

@@ -17,6 +17,7 @@ ln((1 + eta) / (1 - eta)), which is below ln((1 + eta e^eps) / (1 - eta)) (docs/
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import Protocol
 
 from askance_client.device.examination import ExaminedRequest
@@ -69,16 +70,16 @@ class RecordWork:
 
     def answer(self) -> None:
         """Do it in place, for as long as it takes: no draw is late, so none has a stand-in."""
-        self._take_coins(1)
+        self._take_coins()
         self.evaluate()
         self.fix()
         self.draw()
 
     def prepare(self) -> None:
         """Take the coins and draw the stand-ins. No record is read."""
-        self._take_coins(2)
+        self._take_coins()
         for asked in self._asked:
-            words = self._words[asked.digest][asked.request.coins :]
+            words = self._coins.words(sha256(asked.digest).digest(), asked.request.coins)
             default = _public_default(asked.request.query)
             symbol = self._randomize(asked.request, asked.digest, default, words)
             self._stand_ins[asked.digest] = symbol
@@ -106,7 +107,7 @@ class RecordWork:
             if self._over or self._fixed is None:
                 return
             value = self._fixed.get(asked.digest, _public_default(asked.request.query))
-            words = self._words[asked.digest][: asked.request.coins]
+            words = self._words[asked.digest]
             symbol = self._randomize(asked.request, asked.digest, value, words)
             self._drawn[asked.digest] = symbol
 
@@ -153,11 +154,10 @@ class RecordWork:
             value = round_to_levels(value, query.low, query.high, randomizer.levels, rounding[0])
         return value, coins
 
-    def _take_coins(self, draws: int) -> None:
-        """Take the coins of so many draws of every request, in a number that it fixes."""
+    def _take_coins(self) -> None:
+        """Take the coins of every request's draw, in a number that it fixes."""
         for asked in self._asked:
-            count = draws * asked.request.coins
-            self._words[asked.digest] = self._coins.words(asked.digest, count)
+            self._words[asked.digest] = self._coins.words(asked.digest, asked.request.coins)
 
     def _forget(self) -> None:
         self._words: dict[bytes, tuple[int, ...]] = {}

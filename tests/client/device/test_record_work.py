@@ -16,7 +16,9 @@ from askance_client.device.settling import MAX_WEIGHT
 from askance_client.messages import Reason, SignedStudy
 from askance_client.queries import EncodedRecord
 from askance_client.queries.limits import MAX_WEIGHT as MAX_QUERY_WEIGHT
-from askance_client.randomizers import COIN_SPACE, Channel, RandomCodebook
+from askance_client.randomizers import COIN_SPACE, Channel, Coins, RandomCodebook
+from askance_simulation.randomness.coins import SeededCoins
+from askance_simulation.randomness.seeds import Seed
 from tests.client.randomizers.test_draw_costs import COSTS
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ QUARTER = COIN_SPACE // 4
 WARNER = Channel(((3 * QUARTER, QUARTER), (QUARTER, 3 * QUARTER)))  # the truth with 3/4
 
 
-def worked(setup: DeviceSetup, coins: ChosenCoins, value: int = 1) -> tuple[RecordWork, bytes]:
+def worked(setup: DeviceSetup, coins: Coins, value: int = 1) -> tuple[RecordWork, bytes]:
     """Work on one question of a record with that value; the public default is 0."""
     study = setup.study()
     device = setup.device({**RECORD, "smoker": value}, studies=[study], coins=coins)
@@ -44,20 +46,20 @@ class TestCoins:
     """Coins are taken beforehand, in a number that the request fixes."""
 
     @pytest.mark.parametrize("value", [0, 1])
-    def test_the_first_half_draws_the_value_and_the_second_the_stand_in(
+    def test_the_first_coins_draw_the_value_and_others_the_stand_in(
         self, setup: DeviceSetup, chosen_coins: type[ChosenCoins], value: int
     ) -> None:
         """A low coin keeps level 0; level 1 is told by a coin of a quarter or more."""
         coins = chosen_coins([QUARTER, COIN_SPACE - 1])
         work, digest = worked(setup, coins, value)
         work.prepare()
-        assert coins.draws == [2]
+        assert coins.draws == [1, 1]
         assert work._stand_ins == {digest: b"\x01"}  # default 0 by the greatest coin: flipped
         work.evaluate()
         work.fix()
         work.draw()
         assert work.end() == {digest: bytes([value])}
-        assert coins.draws == [2]
+        assert coins.draws == [1, 1]
         assert work.missed == 0
 
     def test_in_place_no_stand_in_is_drawn_and_no_coin_taken_for_it(
@@ -68,6 +70,21 @@ class TestCoins:
         work.answer()
         assert work.end() == {digest: b"\x01"}
         assert coins.draws == [1]
+
+    @pytest.mark.parametrize("seed", range(8))
+    def test_a_draw_in_time_is_the_one_that_is_made_in_place(
+        self, setup: DeviceSetup, seed: int
+    ) -> None:
+        """So a simulation gives the answers that timed devices give by the same coins."""
+        coins = SeededCoins(Seed.of(seed)).at(0)
+        in_place, _ = worked(setup, coins)
+        in_place.answer()
+        timed, _ = worked(setup, coins)
+        timed.prepare()
+        timed.evaluate()
+        timed.fix()
+        timed.draw()
+        assert timed.end() == in_place.end()
 
     def test_what_was_not_used_is_forgotten(
         self, setup: DeviceSetup, chosen_coins: type[ChosenCoins]

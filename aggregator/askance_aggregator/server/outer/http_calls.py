@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -23,6 +24,7 @@ MAX_BODY_BYTES = 64 * 1024
 PREFIX = "askance-"
 _BINARY = "-bin"
 _END = b"\r\n\r\n"
+_NAME = re.compile(rb"[A-Za-z0-9_.-]+")  # what HTTP and gRPC both take
 
 Metadata = tuple[tuple[str, str | bytes], ...]
 
@@ -159,7 +161,7 @@ def _parsed(head: bytes, paths: frozenset[str]) -> tuple[str, list[tuple[str, st
     headers = []
     for field in fields:
         name, colon, value = field.partition(b":")
-        if not colon or not name or name.strip() != name:
+        if not colon or not _NAME.fullmatch(name):
             raise refuse(HTTPStatus.BAD_REQUEST, "expected NAME: VALUE in each line of the head")
         headers.append((name.decode("latin-1").lower(), value.strip().decode("latin-1")))
     return path, headers

@@ -79,6 +79,10 @@ def test_a_refusal_is_a_status_and_one_line_with_the_wait(outer: Outer) -> None:
         (ENROL + b"a: " + b"b" * 50_000, 431),
         (ENROL + b"askance-token-bin: ???\r\nContent-Length: 0\r\n\r\n", 400),
         (ENROL + b"askance-a: 1\r\naskance-a: 1\r\nContent-Length: 0\r\n\r\n", 400),
+        *(
+            (ENROL + b"askance-" + name + b": 1\r\nContent-Length: 0\r\n\r\n", 400)
+            for name in (b"x y", b"\xe9", b"\rx", b"x/y", b"x\x7f", b"\xe9-bin")
+        ),
     ],
 )
 def test_a_request_that_is_none_has_a_defined_answer(

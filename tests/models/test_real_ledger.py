@@ -237,12 +237,20 @@ class RealDevice:
         if self._file is not None:
             self._file.close()
 
+    def _let_go(self) -> None:
+        """Close the files as the end of a process does, which waits for no lock of its own."""
+        if self._file is not None:
+            marked: Any = self._file._file
+            marked.file.connection.close()
+            for mark in marked._marks:
+                mark.close()
+
     def _end(self) -> None:
         """End the process: keep what is on the disk now."""
         ended = self._root / "ended"
         shutil.copytree(self._folder, ended)
         try:
-            self.close()
+            self._let_go()
         finally:
             self._file = self._device = None
             shutil.rmtree(self._folder)

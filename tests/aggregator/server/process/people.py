@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import queue
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
@@ -44,6 +45,7 @@ from askance_client.service import (
 from askance_client.service.certificates import DeviceCertificate
 from askance_client.service.credentials import enrolment_metadata
 from askance_client.service.exchange import Enrol, decode_enrolled, encode_enrol
+from askance_client.service.open_side import CallFailed
 from askance_simulation.fleets.memory_ledger import MemoryLedger
 from askance_simulation.stream_runner import StreamRunner
 
@@ -70,7 +72,15 @@ async def certificate_of(identity: Identity, address: str, authority: bytes) -> 
     with tempfile.TemporaryDirectory() as folder:
         open_side = OpenSide(address, lambda: authority)
         file = CertificateFile(Path(folder) / "certificate.json", system_now_s, open_side)
-        await file.obtain(device_metadata(identity))
+        until = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                await file.obtain(device_metadata(identity))
+                break
+            except CallFailed as failure:  # a device tries again: a replica may just have died
+                if failure.status != "UNAVAILABLE" or time.monotonic() > until:
+                    raise
+                await asyncio.sleep(0.1)
         held = file.read()
     assert held is not None
     return held

@@ -6,10 +6,15 @@ itself.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator
+from types import FunctionType
+from typing import Any, get_type_hints
 
 from sphinx.application import Sphinx
+
+from askance_aggregator.learners.parameters import declared
 
 _MARKUP = re.compile(r"\\|\*|\||(?<=\w)_(?!\w)")
 _CODE = re.compile(r"(`[^`\n]+`)")
@@ -56,6 +61,18 @@ def as_signature(signature: str) -> str:
     return _OBJECT.sub("...", signature)
 
 
+def _plain_annotations(app: Sphinx, thing: Any, bound: bool) -> None:
+    """Show the types of a learner's arguments without the texts that stand beside them."""
+    function = inspect.unwrap(thing) if callable(thing) else thing
+    try:
+        full, plain = get_type_hints(function, include_extras=True), get_type_hints(function)
+    except (TypeError, NameError, AttributeError):
+        return
+    if isinstance(function, FunctionType) and full != plain:
+        declared(thing)  # which reads the texts, and remembers them
+        function.__annotations__ = thing.__annotations__ = plain
+
+
 def _on_signature(
     app: Sphinx, what: str, name: str, thing: object, options: object, *parts: str | None
 ) -> tuple[str | None, str | None]:
@@ -66,5 +83,6 @@ def _on_signature(
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension."""
     app.connect("autodoc-process-docstring", _on_docstring, priority=400)  # before napoleon's 500
+    app.connect("autodoc-before-process-signature", _plain_annotations)
     app.connect("autodoc-process-signature", _on_signature)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -32,7 +32,7 @@ from askance_client.queries import (
     Real,
     Schema,
 )
-from askance_client.randomizers import Randomizer
+from askance_client.randomizers import Coins, Randomizer
 from askance_simulation.fleets.memory_ledger import MemoryLedger
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
@@ -121,7 +121,7 @@ class DeviceSetup:
         record: Mapping[str, Any] = RECORD,
         *,
         ledger: Ledger | None = None,
-        coins: ChosenCoins | None = None,
+        coins: Coins | None = None,
         studies: Iterable[SignedStudy] = (),
         **policy: Any,
     ) -> Device:

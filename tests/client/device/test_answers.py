@@ -80,7 +80,7 @@ class TestRandomness:
         study = setup.study()
         symbols = set()
         for _ in range(200):  # all equal with probability below 2 * 0.63^200
-            device = setup.device(studies=[study], coins=SystemCoins())  # type: ignore[arg-type]  # not the test's
+            device = setup.device(studies=[study], coins=SystemCoins())
             symbols.add(setup.answer(device, setup.payload(study)).outcome)
         assert symbols == {b"\x00", b"\x01"}
 

@@ -109,8 +109,8 @@ def test_who_does_not_read_holds_up_nobody() -> None:
 
 def test_so_many_watch_and_no_more_until_one_has_gone() -> None:
     async def scenario(_: Health, stub: Any) -> None:
-        watching = []
-        for _ in range(MAX_WATCHERS):  # one after another: few are read at one time
+        watching: list[Any] = []
+        while len(watching) < MAX_WATCHERS:  # one after another: few are read at one time
             watching.append(stub.Watch(request()))
             await watching[-1].read()
         assert await code_of(stub.Watch(request()).read()) is grpc.StatusCode.RESOURCE_EXHAUSTED

@@ -1,34 +1,34 @@
-r"""Figures of the code's structure: lines, files, import arrows and cycles, per package.
+"""Figures of the code's structure: lines, modules, imports, circles and docstrings, per package.
 
-    python tools/structure.py                      # this tree, as a Markdown table
-    python tools/structure.py --json > after.json
-    python tools/structure.py --against before.json
+    python -m tools.structure                       # this tree, as a Markdown table
+    python -m tools.structure --json > after.json
+    python -m tools.structure --against before.json # the whole beside an earlier tree
+    python -m tools.structure --commit v0.1.0       # another commit, from `git archive`
+    python -m tools.structure --list                # names of one-user modules and of circles
 
-Another tree, of another layout, is measured by its packages and the folders that hold them:
-
-    python tools/structure.py --root ../old --folders protos client aggregator simulation \\
-        --packages askance.protos askance.client askance.aggregator askance.simulation \\
-        --core askance.client.accounting askance.client.ledger --loads askance.api --json
-
-Imports are those of the source text, by grimp, also those within functions, but not those under
-TYPE_CHECKING. Lines are all lines of a file; generated stubs (`*_pb2*.py`) are left out.
+Imports are those of the source text, also those within functions and under TYPE_CHECKING. Generated
+stubs (`*_pb2*.py`) are left out. The papers are a column of their own, and no part of "all but
+papers"; in commits before the package `askance_papers` its modules are found by their names then.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
+import io
 import json
-import os
 import subprocess
-import sys
-from collections.abc import Iterable, Mapping
-from graphlib import TopologicalSorter
+import tarfile
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
-import grimp
+from tools.trusted_base import code_lines, span
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = (".", "protos", "client", "aggregator", "simulation", "papers")
+FOLDERS = ("protos", "client", "aggregator", "simulation", ".", "papers")
 PACKAGES = (
     "askance_protos",
     "askance_client",
@@ -37,72 +37,112 @@ PACKAGES = (
     "askance",
     "askance_papers",
 )
-# The part of the client that carries epsilon: charges, draws and losses, evaluation, the ledger,
-# the device's core and decoding.
-CORE = tuple(
-    f"askance_client.{name}"
-    for name in ("accounting", "randomizers", "queries", "ledger", "device", "codec", "messages")
+PAPERS = (
+    "askance_papers",
+    "askance_aggregator.curator",  # until 0.1.0 was prepared
+    "askance_simulation.curate",
+    "askance_simulation.reproduce",
+    "askance.cli.curate",
+    "askance.cli.reproduce",
 )
 
-# One process per measurement: modules, milliseconds of CPU and megabytes after an import.
-_MEASURE = """
-import os, sys, time
-def resident():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
-modules, seconds, megabytes = len(sys.modules), time.process_time(), resident()
-__import__(sys.argv[1])
-print(len(sys.modules) - modules, time.process_time() - seconds, resident() - megabytes)
-"""
+SHORT = 125  # lines; a longer module with one user may well hold an idea of its own
 
 Arrows = dict[str, set[str]]
-Figures = dict[str, str | int | float]
+Figures = dict[str, float]
 
 
-def files_of(root: Path, folders: Iterable[str], package: str) -> list[Path]:
-    """Return the package's Python files but for generated stubs."""
-    parts = package.split(".")
-    homes = [root.joinpath(folder, *parts) for folder in folders]
-    files = {file for home in homes for file in home.rglob("*.py")}
-    files |= {home.with_suffix(".py") for home in homes if home.with_suffix(".py").is_file()}
-    return sorted(file for file in files if "_pb2" not in file.stem)
+@dataclass(frozen=True)
+class Module:
+    """Figures of one file of source text.
+
+    Args:
+        name: the dotted name; a package's `__init__` has the package's.
+        lines: all lines.
+        code: lines without blank lines, comments and docstrings.
+        characters: of the code lines, together.
+        docstrings: lines of docstrings.
+        import_lines: lines of import statements.
+        functions: code lines of each function, its signature and decorators included.
+        imported: dotted names that the imports may mean, modules or what is in them.
+    """
+
+    name: str
+    lines: int
+    code: int
+    characters: int
+    docstrings: int
+    import_lines: int
+    functions: tuple[int, ...]
+    imported: frozenset[str]
 
 
-def lines_of(files: Iterable[Path]) -> int:
-    """Return the number of lines of all files together."""
-    return sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)
+def measure(name: str, source: str, *, package: bool) -> Module:
+    """Measure one module; `package` says that the text is a package's `__init__`."""
+    tree = ast.parse(source)
+    code = code_lines(source, tree)
+    text = source.splitlines()
+    docstrings, imports, functions, imported = 0, set[int](), list[int](), set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            imports |= span(node)
+            imported |= _names_of(node, name if package else name.rpartition(".")[0])
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            if ast.get_docstring(node, clean=False) is not None:
+                docstrings += len(span(node.body[0]))
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                functions.append(len(code & span(node)))
+    return Module(
+        name=name,
+        lines=len(text),
+        code=len(code),
+        characters=sum(len(text[line - 1]) for line in code),
+        docstrings=docstrings,
+        import_lines=len(imports),
+        functions=tuple(functions),
+        imported=frozenset(imported),
+    )
 
 
-def module_arrows(packages: Iterable[str]) -> Arrows:
-    """Return the modules that each module imports, among these packages' own."""
-    first, *others = packages
-    graph = grimp.build_graph(first, *others, exclude_type_checking_imports=True, cache_dir=None)
-    generated = {module for module in graph.modules if "_pb2" in module}
-    return {
-        module: graph.find_modules_directly_imported_by(module) - generated
-        for module in graph.modules - generated
-    }
+def modules_of(root: Path, packages: Iterable[str] = PACKAGES) -> list[Module]:
+    """Measure each module of the packages, generated stubs excepted."""
+    found = []
+    for package in packages:
+        for folder in FOLDERS:
+            for file in sorted((root / folder / package).rglob("*.py")):
+                if "_pb2" not in file.stem:
+                    parts = file.relative_to(root / folder).with_suffix("").parts
+                    is_package = parts[-1] == "__init__"
+                    name = ".".join(parts[:-1] if is_package else parts)
+                    found.append(measure(name, file.read_text("utf-8"), package=is_package))
+    return found
 
 
-def package_of(module: str, packages: Iterable[str]) -> str:
-    """Return the layer of a module: its top-level package's direct child that holds it."""
-    top = max((name for name in packages if f"{module}.".startswith(f"{name}.")), key=len)
-    child = module.removeprefix(top).strip(".").partition(".")[0]
-    return f"{top}.{child}" if child else top
-
-
-def merged(arrows: Mapping[str, set[str]], packages: Iterable[str]) -> Arrows:
-    """Return the arrows between layers, without those inside one."""
-    names = tuple(packages)
+def module_arrows(modules: Iterable[Module]) -> Arrows:
+    """Return the modules that each module imports, among these."""
+    by_name = {module.name: module for module in modules}
     result: Arrows = {}
-    for module, imported in arrows.items():
-        layer = package_of(module, names)
-        found = result.setdefault(layer, set())
-        found |= {package_of(other, names) for other in imported} - {layer}
+    for name, module in by_name.items():
+        meant = {_longest(imported, by_name) for imported in module.imported}
+        result[name] = meant - {name, ""}
     return result
 
 
-def cycles(arrows: Mapping[str, set[str]]) -> list[list[str]]:
+def layer_of(module: str) -> str:
+    """Return the layer of a module: its top-level package's direct child that holds it."""
+    return ".".join(module.split(".")[:2])
+
+
+def merged(arrows: Mapping[str, set[str]]) -> Arrows:
+    """Return the arrows between layers, without those inside one."""
+    result: Arrows = {}
+    for module, imported in arrows.items():
+        layer = layer_of(module)
+        result.setdefault(layer, set()).update(set(map(layer_of, imported)) - {layer})
+    return result
+
+
+def circles(arrows: Mapping[str, set[str]]) -> list[list[str]]:
     """Return the groups of two or more names that import each other, by Tarjan's algorithm."""
     order: dict[str, int] = {}
     low: dict[str, int] = {}
@@ -133,106 +173,134 @@ def cycles(arrows: Mapping[str, set[str]]) -> list[list[str]]:
     return groups
 
 
-def longest_chain(arrows: Mapping[str, set[str]]) -> int | str:
-    """Return the length of the longest chain of imports, in layers; none if there is a cycle."""
-    if cycles(arrows):
-        return "none: cycles"
-    length: dict[str, int] = {}
-    for name in TopologicalSorter(arrows).static_order():
-        length[name] = 1 + max((length[other] for other in arrows.get(name, ())), default=0)
-    return max(length.values())
-
-
-def figures(root: Path, folders: list[str], packages: list[str], core: list[str]) -> Figures:
-    """Measure a tree.
-
-    Args:
-        root: the tree's folder.
-        folders: the folders that hold the packages, from the root.
-        packages: the packages' dotted names, the lowest layer first.
-        core: the modules and packages of the trusted core.
-    """
-    sys.path[:0] = [str(root / folder) for folder in folders]
-    arrows = module_arrows(packages)
-    layers = merged(arrows, packages)
-    result: Figures = {}
-    every: list[Path] = []
-    for package in packages:
-        files = files_of(root, folders, package)
-        every += files
-        result[f"{package}: lines"] = lines_of(files)
-        result[f"{package}: files"] = len(files)
-        held = {file.parent for file in files if file.name == "__init__.py"}
-        result[f"{package}: packages"] = len(held)
-    result["all: lines"], result["all: files"] = lines_of(every), len(every)
-    result["trusted core: lines"] = lines_of(
-        sorted({file for name in core for file in files_of(root, folders, name)})
-    )
-    result["imports between modules"] = sum(map(len, arrows.values()))
-    result["imports between layers"] = sum(map(len, layers.values()))
-    for name, found in (("modules", cycles(arrows)), ("layers", cycles(layers))):
-        result[f"cycles of {name}"] = len(found)
-        result[f"{name} in cycles"] = sum(map(len, found))
-    result["longest chain of layers"] = longest_chain(layers)
-    longest = max((str(file.relative_to(root)) for file in every), key=len)
-    result["longest path: characters"] = len(longest)
-    result["longest path"] = longest
-    result["largest file: lines"] = max(lines_of([file]) for file in every)
-    return result
-
-
-def loading(module: str, root: Path, folders: Iterable[str]) -> Figures:
-    """Measure one import: modules, and the medians of CPU and memory over five processes."""
-    path = os.pathsep.join(str(root / folder) for folder in folders)
-    command = [sys.executable, "-c", _MEASURE, module]
-    runs = [
-        subprocess.run(
-            command, env=os.environ | {"PYTHONPATH": path}, check=True, capture_output=True
-        ).stdout.split()
-        for _ in range(5)
-    ]
-    middle = [sorted(float(run[column]) for run in runs)[2] for column in range(3)]
+def one_user_modules(arrows: Mapping[str, set[str]]) -> dict[str, str]:
+    """Return the modules that one module imports, a sibling in the same package, and that one."""
+    users: Arrows = {name: set() for name in arrows}
+    for name, imported in arrows.items():
+        for other in imported:
+            users[other].add(name)
     return {
-        "import: modules": int(middle[0]),
-        "import: ms of CPU": round(1000 * middle[1], 1),
-        "import: MB": round(middle[2], 1),
+        name: user
+        for name, (user, *others) in sorted((n, sorted(u)) for n, u in users.items() if u)
+        if not others and _package_of(user) == _package_of(name)
     }
 
 
-def table(after: Figures, before: Figures | None = None) -> str:
-    """Return the figures as a Markdown table, with a column of earlier ones if there are any."""
-    names = list(dict.fromkeys([*(before or {}), *after]))
-    head = "| figure | before | after |" if before is not None else "| figure | value |"
-    rows = [head, "|---|" + "---:|" * (head.count("|") - 2)]
-    for name in names:
-        values = [] if before is None else [before.get(name, "")]
-        rows.append(" | ".join(["| " + name, *map(_shown, [*values, after.get(name, "")])]) + " |")
+def figures(modules: Sequence[Module], arrows: Mapping[str, set[str]]) -> Figures:
+    """Return the figures of some modules, by arrows between all."""
+    names = {module.name for module in modules}
+    lines = sum(module.lines for module in modules)
+    code = sum(module.code for module in modules)
+    docstrings = sum(module.docstrings for module in modules)
+    one_user = names & one_user_modules(arrows).keys()
+    lengths = [length for module in modules for length in module.functions]
+    return {
+        "lines": lines,
+        "code lines": code,
+        "modules": len(modules),
+        "import lines": sum(module.import_lines for module in modules),
+        "one-user modules": len(one_user),
+        f"one-user modules of {SHORT} lines at most": sum(
+            module.lines <= SHORT for module in modules if module.name in one_user
+        ),
+        "circles of imports": sum(not names.isdisjoint(group) for group in circles(arrows)),
+        "largest file": max((module.lines for module in modules), default=0),
+        "docstring lines": docstrings,
+        "docstrings, % of lines": round(100 * docstrings / max(1, lines), 1),
+        "functions": len(lengths),
+        "function's code lines, median": median(lengths or [0]),
+        "characters per code line": round(
+            sum(module.characters for module in modules) / max(1, code), 1
+        ),
+    }
+
+
+def figures_of_tree(root: Path) -> dict[str, Figures]:
+    """Measure a tree: in all, without the papers, and per package."""
+    modules = modules_of(root)
+    arrows = module_arrows(modules)
+    columns = {"all": modules, "all but papers": [m for m in modules if not in_papers(m.name)]}
+    for package in PACKAGES[:-1]:
+        columns[package] = [m for m in columns["all but papers"] if m.name.split(".")[0] == package]
+    columns["askance_papers"] = [module for module in modules if in_papers(module.name)]
+    return {name: figures(held, arrows) for name, held in columns.items()}
+
+
+def in_papers(module: str) -> bool:
+    """Return whether a module belongs to the papers."""
+    return any(f"{module}.".startswith(f"{prefix}.") for prefix in PAPERS)
+
+
+def table(columns: Mapping[str, Figures]) -> str:
+    """Return figures as a Markdown table with a column per part."""
+    rows = [
+        f"| figure | {' | '.join(columns)} |",
+        "|---|" + "---:|" * len(columns),
+    ]
+    for figure in next(iter(columns.values())):
+        cells = (f"{column[figure]:,}" for column in columns.values())
+        rows.append(f"| {figure} | {' | '.join(cells)} |")
     return "\n".join(rows)
 
 
-def _shown(value: str | float) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value)
+def listing(root: Path) -> str:
+    """Return the names behind two figures: one-user modules with their users, and circles."""
+    arrows = module_arrows(modules_of(root))
+    users = [f"{name} <- {user}" for name, user in one_user_modules(arrows).items()]
+    return "\n".join([*users, *(f"circle: {' '.join(group)}" for group in circles(arrows))])
+
+
+def _names_of(node: ast.Import | ast.ImportFrom, package: str) -> set[str]:
+    if isinstance(node, ast.Import):
+        return {alias.name for alias in node.names}
+    start = package.split(".")[: 1 - node.level or None] if node.level else []
+    base = ".".join([*start, *([node.module] if node.module else [])])
+    return {f"{base}.{alias.name}" for alias in node.names}
+
+
+def _longest(name: str, known: Mapping[str, object]) -> str:
+    while name and name not in known:
+        name = name.rpartition(".")[0]
+    return name
+
+
+def _package_of(module: str) -> str:
+    return module.rpartition(".")[0]
+
+
+def _unpack(commit: str, folder: Path) -> None:
+    archive = subprocess.run(
+        ["git", "archive", commit], cwd=ROOT, check=True, capture_output=True
+    ).stdout
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        tar.extractall(folder, filter="data")
 
 
 def main() -> None:
     """Print the figures of a tree."""
     parser = argparse.ArgumentParser(description="Figures of the code's structure.")
-    parser.add_argument("--root", type=Path, default=ROOT, help="the tree's folder")
-    parser.add_argument("--folders", nargs="+", default=FOLDERS, help="folders of packages")
-    parser.add_argument("--packages", nargs="+", default=PACKAGES, help="lowest layer first")
-    parser.add_argument("--core", nargs="+", default=CORE, help="modules of the trusted core")
-    parser.add_argument("--loads", default="askance", help="the module whose import is measured")
+    parser.add_argument("--commit", help="a commit; without it the files of this tree")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--against", type=Path, help="JSON of an earlier tree")
+    parser.add_argument("--list", action="store_true", help="print names instead of figures")
     given = parser.parse_args()
-    root = given.root.resolve()
-    measured = figures(root, list(given.folders), list(given.packages), list(given.core))
-    measured |= loading(given.loads, root, given.folders)
+    with tempfile.TemporaryDirectory() as folder:
+        root = ROOT
+        if given.commit:
+            root = Path(folder)
+            _unpack(given.commit, root)
+        if given.list:
+            print(listing(root))
+            return
+        measured = figures_of_tree(root)
     if given.json:
         print(json.dumps(measured, indent=1))
+    elif given.against:
+        before = json.loads(given.against.read_text("utf-8"))
+        for part in measured:
+            print(table({f"{part}, before": before[part], "after": measured[part]}), end="\n\n")
     else:
-        before = json.loads(given.against.read_text()) if given.against else None
-        print(table(measured, before))
+        print(table(measured))
 
 
 if __name__ == "__main__":

@@ -81,20 +81,35 @@ class Lines:
 
 def count(source: str) -> Lines:
     """Count the lines of one module."""
+    tree = ast.parse(source)
+    code = code_lines(source, tree)
+    imports: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom) or (
+            isinstance(node, ast.Assign) and _names_all(node)
+        ):
+            imports |= span(node)
+    return Lines(len(source.splitlines()), len(code), len(code - imports))
+
+
+def code_lines(source: str, tree: ast.Module) -> set[int]:
+    """Return the numbers of the lines that are not blank, a comment or part of a docstring."""
     code: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type not in _LAYOUT:
             code.update(range(token.start[0], token.end[0] + 1))
-    imports: set[int] = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            if ast.get_docstring(node, clean=False) is not None:
-                code -= _span(node.body[0])
-        elif isinstance(node, ast.Import | ast.ImportFrom) or (
-            isinstance(node, ast.Assign) and _names_all(node)
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            and ast.get_docstring(node, clean=False) is not None
         ):
-            imports |= _span(node)
-    return Lines(len(source.splitlines()), len(code), len(code - imports))
+            code -= span(node.body[0])
+    return code
+
+
+def span(node: ast.stmt) -> set[int]:
+    """Return the numbers of a statement's lines."""
+    return set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
 
 
 def core() -> tuple[str, ...]:
@@ -167,10 +182,6 @@ def report(*, per_module: bool) -> str:
     rows.append(("**the client without the owner's page**", client()))
     rows.append((f"`{PAGE}` (the owner's page)", lines_of([PAGE])))
     return table(rows)
-
-
-def _span(node: ast.stmt) -> set[int]:
-    return set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
 
 
 def _names_all(node: ast.Assign) -> bool:

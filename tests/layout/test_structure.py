@@ -2,31 +2,93 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tools.structure import (
-    FOLDERS,
-    PACKAGES,
     ROOT,
-    cycles,
-    files_of,
-    longest_chain,
+    Module,
+    circles,
+    figures,
+    in_papers,
+    layer_of,
+    measure,
     merged,
     module_arrows,
-    package_of,
+    modules_of,
+    one_user_modules,
     table,
 )
 
+CIRCLES: list[list[str]] = [
+    [
+        "askance_client.queries.expressions",
+        "askance_client.queries.inference",
+        "askance_client.queries.operators",
+        "askance_client.queries.rendering",
+    ],
+    [
+        "askance_aggregator.families.channel",
+        "askance_aggregator.families.family",
+        "askance_aggregator.families.random_codebook",
+        "askance_aggregator.families.signed_family",
+    ],
+    [
+        "askance_simulation.populations.changes",
+        "askance_simulation.populations.population",
+        "askance_simulation.populations.registry",
+    ],
+    [
+        "askance_client.service.authority",
+        "askance_client.service.certificates",
+        "askance_client.service.channels",
+        "askance_client.service.open_side",
+    ],
+    [
+        "askance_simulation.experiments.records",
+        "askance_simulation.experiments.simulations",
+        "askance_simulation.experiments.sweeps.results",
+        "askance_simulation.plots",
+        "askance_simulation.plots.curves",
+        "askance_simulation.plots.needs",
+        "askance_simulation.plots.rounds",
+        "askance_simulation.plots.simulated",
+    ],
+]  # to be cut
+LAYERS = [["askance_simulation.experiments", "askance_simulation.plots"]]  # to be cut
 CHAIN = {"a": {"b"}, "b": {"c"}, "c": set(), "d": {"b"}}
 
+TEXT = '''"""A module.
 
-def test_neither_modules_nor_layers_import_each_other() -> None:
-    """Imports within functions count; imports for types only do not."""
-    arrows = module_arrows(PACKAGES)
-    assert cycles(arrows) == []
-    assert cycles(merged(arrows, PACKAGES)) == []
+Of two paragraphs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..other import Name
+from . import sibling
+
+
+def first(name: Name) -> int:
+    """Return one."""
+    # a comment
+
+    return 1
+'''
+
+
+@pytest.fixture(scope="module")
+def modules() -> list[Module]:
+    return modules_of(ROOT)
+
+
+def test_neither_modules_nor_layers_import_each_other(modules: list[Module]) -> None:
+    """Imports within functions and those for types only count."""
+    arrows = module_arrows(modules)
+    assert circles(arrows) == CIRCLES
+    assert circles(merged(arrows)) == LAYERS
 
 
 @pytest.mark.parametrize(
@@ -38,35 +100,68 @@ def test_neither_modules_nor_layers_import_each_other() -> None:
         ({"a": {"b"}, "b": {"a"}, "c": {"d"}, "d": {"c"}}, [["a", "b"], ["c", "d"]]),
     ],
 )
-def test_cycles_are_groups_that_import_each_other(
+def test_circles_are_groups_that_import_each_other(
     arrows: dict[str, set[str]], found: list[list[str]]
 ) -> None:
-    assert sorted(cycles(arrows)) == found
+    assert sorted(circles(arrows)) == found
 
 
-def test_the_longest_chain_of_an_acyclic_graph() -> None:
-    assert longest_chain(CHAIN) == 3
-    assert longest_chain(CHAIN | {"c": {"a"}}) == "none: cycles"
+def test_a_module_is_measured_by_its_text() -> None:
+    module = measure("top.inner.alone", TEXT, package=False)
+    assert (module.lines, module.code, module.docstrings, module.import_lines) == (19, 7, 5, 4)
+    assert module.functions == (2,)
+    assert module.characters == 34 + 32 + 17 + 28 + 21 + 29 + 12
+    assert {"top.other.Name", "top.inner.sibling", "typing.TYPE_CHECKING"} < module.imported
+
+
+def test_relative_imports_of_a_package_start_at_itself() -> None:
+    assert (
+        "top.inner.sibling.x"
+        in measure("top.inner", "from .sibling import x", package=True).imported
+    )
+
+
+def test_imports_for_types_only_make_a_circle() -> None:
+    other = measure("top.other", "from .inner.alone import first", package=False)
+    alone = measure("top.inner.alone", TEXT, package=False)
+    arrows = module_arrows([other, alone])
+    assert circles(arrows) == [["top.inner.alone", "top.other"]]
+
+
+def test_a_one_user_module_has_a_sibling_for_its_user() -> None:
+    arrows = {
+        "a.used": set(),
+        "a.user": {"a.used", "b.far"},
+        "b.far": {"a.twice"},
+        "a.twice": set[str](),
+        "a.third": {"a.twice"},
+    }
+    assert one_user_modules(arrows) == {"a.used": "a.user"}
 
 
 def test_a_module_belongs_to_its_packages_direct_child() -> None:
-    packages = ("askance", "askance_client")
-    assert package_of("askance_client.ledger.sqlite", packages) == "askance_client.ledger"
-    assert package_of("askance_client", packages) == "askance_client"
-    assert package_of("askance.cli.main", packages) == "askance.cli"
+    assert layer_of("askance_client.ledger.sqlite") == "askance_client.ledger"
+    assert layer_of("askance_client") == "askance_client"
 
 
-def test_stubs_are_not_counted() -> None:
-    names = {file.name for file in files_of(ROOT, FOLDERS, "askance_protos")}
-    assert names == {"__init__.py"}
+def test_papers_of_older_commits_are_papers() -> None:
+    assert in_papers("askance_papers")
+    assert in_papers("askance_aggregator.curator.people")
+    assert not in_papers("askance_aggregator.curators")
 
 
-def test_a_module_is_a_package_of_one_file(tmp_path: Path) -> None:
-    (tmp_path / "alone.py").write_text("")
-    assert files_of(tmp_path, ["."], "alone") == [tmp_path / "alone.py"]
+def test_figures_of_one_module() -> None:
+    module = measure("top.inner.alone", TEXT, package=False)
+    found = figures([module], {"top.inner.alone": set()})
+    assert found["docstrings, % of lines"] == 26.3
+    assert found["one-user modules"] == found["circles of imports"] == 0
 
 
-def test_a_table_has_a_row_per_figure_of_either_tree() -> None:
-    assert table({"lines": 1000}) == "| figure | value |\n|---|---:|\n| lines | 1,000 |"
-    rows = table({"lines": 2}, {"lines": 1, "gone": 3}).splitlines()
-    assert rows[2:] == ["| lines | 1 | 2 |", "| gone | 3 |  |"]
+def test_stubs_are_not_counted(modules: list[Module]) -> None:
+    assert not [module.name for module in modules if "_pb2" in module.name]
+
+
+def test_a_table_has_a_column_per_part() -> None:
+    assert table({"before": {"lines": 1000}, "after": {"lines": 999}}) == (
+        "| figure | before | after |\n|---|---:|---:|\n| lines | 1,000 | 999 |"
+    )

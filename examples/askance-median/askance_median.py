@@ -11,6 +11,7 @@ import numpy as np
 import askance as ask
 from askance.learners import (
     Assessment,
+    JsonObject,
     Parameter,
     ParameterKind,
     SmallSettings,
@@ -23,7 +24,7 @@ from askance.learners import (
 
 @hypothesis_of("median")
 @dataclass(frozen=True)
-class Median:
+class Median(JsonObject):
     """Cell of a grid of whole numbers that holds the median of a column."""
 
     column: str
@@ -31,15 +32,6 @@ class Median:
 
     def __str__(self) -> str:
         return f"median of {self.column}: {self.value}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the median as JSON."""
-        return {"column": self.column, "value": self.value}
-
-    @classmethod
-    def from_json(cls, document: Any) -> Median:
-        """Read what `to_json` wrote."""
-        return cls(document["column"], document["value"])
 
 
 def ages() -> ask.Schema:

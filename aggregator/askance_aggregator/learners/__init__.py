@@ -49,7 +49,6 @@ from askance_aggregator.learners.decisions import (
     SignsListed,
 )
 from askance_aggregator.learners.difference import Difference, difference
-from askance_aggregator.learners.documents import Document
 from askance_aggregator.learners.encodings import Cells, Number
 from askance_aggregator.learners.frequency import FrequencyEstimate, frequency
 from askance_aggregator.learners.gaussian_mixture import GaussianMixture, gaussian_mixture
@@ -62,6 +61,8 @@ from askance_aggregator.learners.glm_regressions import (
 from askance_aggregator.learners.heavy_hitters import HeavyHitter, HeavyHitters, heavy_hitters
 from askance_aggregator.learners.hypotheses import (
     Classifier,
+    Document,
+    JsonObject,
     Regressor,
     hypothesis_from_json,
     hypothesis_json,
@@ -175,6 +176,7 @@ __all__ = [
     "Halfspace",
     "HeavyHitter",
     "HeavyHitters",
+    "JsonObject",
     "Learner",
     "LearnerEntry",
     "Learning",

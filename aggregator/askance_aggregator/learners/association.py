@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isqrt
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -20,9 +20,8 @@ from askance_aggregator.learners.assessments import (
     only_query,
 )
 from askance_aggregator.learners.decisions import AssociationFound
-from askance_aggregator.learners.documents import Document
 from askance_aggregator.learners.encodings import Cells, columns_of, joint
-from askance_aggregator.learners.hypotheses import hypothesis_of
+from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.independence import (
     Estimate,
     IndependenceTest,
@@ -59,7 +58,7 @@ _V_PART = 0.5  # of alpha for the interval of V; the rest is for those of the ce
 
 @hypothesis_of("association")
 @dataclass(frozen=True, slots=True)
-class Association:
+class Association(JsonObject):
     """Test of independence of two columns, Cramér's V, and the table of joint shares.
 
     Args:
@@ -69,6 +68,19 @@ class Association:
             of the table hold together.
     """
 
+    json_name: ClassVar = "association"
+    json_keys: ClassVar = (
+        "summary",
+        "statistic=test.statistic",
+        "degrees_of_freedom=test.degrees",
+        "p_value=test.p_value",
+        "estimate=v.value",
+        "low=v.low",
+        "high=v.high",
+        "table",
+        "missing",
+    )
+
     table: Marginal
     test: IndependenceTest | None
     v: Estimate
@@ -77,45 +89,6 @@ class Association:
     def missing(self) -> MissingShare:
         """Share of users without one of the values, or both."""
         return MissingShare.of_cell(self.table.answer, len(self.table.answer.values) - 1)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the test, Cramér's V as "estimate", "low" and "high", and the "table".
-
-        "statistic", "degrees_of_freedom" and "p_value" are null where the answer has no law.
-        """
-        statistic, degrees, p_value = (None,) * 3 if self.test is None else self.test
-        return {
-            "summary": str(self),
-            "statistic": statistic,
-            "degrees_of_freedom": degrees,
-            "p_value": p_value,
-            "estimate": self.v.value,
-            "low": self.v.low,
-            "high": self.v.high,
-            "table": self.table.to_json(),
-            "missing": self.missing.to_json(),
-        }
-
-    @classmethod
-    def from_json(cls, data: Any) -> Association:
-        """The hypothesis that `to_json` wrote.
-
-        Raises:
-            InvalidParameter: the data is not of that form.
-        """
-        document = Document("association", data)
-        test = None
-        if document.data.get("p_value") is not None:
-            test = IndependenceTest(
-                document.number("statistic"),
-                document.whole("degrees_of_freedom"),
-                document.number("p_value"),
-            )
-        return cls(
-            Marginal.read(document.part("table")),
-            test,
-            Estimate(*(document.number(key) for key in ("estimate", "low", "high"))),
-        )
 
     def present(self) -> Presentation:
         """Return one row, Cramér's V, and the test as a line."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from askance_aggregator.learners.assessments import THE_TARGET, Assessment, Users, assess
-from askance_aggregator.learners.documents import Document
-from askance_aggregator.learners.hypotheses import hypothesis_of
+from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
 from askance_aggregator.learners.parameters import Accuracy
@@ -27,13 +26,16 @@ from askance_client.queries import Bits, Label, Schema
 
 @hypothesis_of("conjunctions")
 @dataclass(frozen=True, slots=True)
-class Conjunction:
+class Conjunction(JsonObject):
     """The conjunction of some of d variables; of none, it is always true.
 
     Args:
         d: the number of variables.
         variables: the indices of those in it, ascending.
     """
+
+    json_name: ClassVar = "conjunction"
+    json_keys: ClassVar = ("variables", "d")
 
     d: int
     variables: tuple[int, ...]
@@ -59,23 +61,9 @@ class Conjunction:
         x = np.asarray(columns["x"], dtype=np.int64).reshape(-1, self.d)
         return np.asarray(x[:, list(self.variables)].all(axis=1), dtype=np.int64)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return {"variables": [0, 3], "d": 8}."""
-        return {"variables": list(self.variables), "d": self.d}
-
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a row per variable."""
         return [{"variable": variable} for variable in self.variables]
-
-    @classmethod
-    def from_json(cls, data: Any) -> Conjunction:
-        """The conjunction that `to_json` wrote.
-
-        Raises:
-            InvalidParameter: the data is not of that form.
-        """
-        document = Document("conjunction", data)
-        return cls(document.whole("d"), document.wholes("variables"))
 
     def present(self) -> Presentation:
         """Return the conjunction as a line."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -18,9 +18,8 @@ from askance_aggregator.learners.assessments import (
     chunks,
     covers,
 )
-from askance_aggregator.learners.documents import Document
 from askance_aggregator.learners.encodings import Number, numbers
-from askance_aggregator.learners.hypotheses import hypothesis_of
+from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
 from askance_aggregator.learners.levels import p_value
@@ -51,7 +50,7 @@ x^2 + (2 x^2 - 1)^2 <= 2 for each number, so sqrt(6) in all."""
 
 @hypothesis_of("correlation")
 @dataclass(frozen=True, slots=True)
-class Correlation:
+class Correlation(JsonObject):
     """Pearson's correlation of two numbers, over the users who have both.
 
     Args:
@@ -64,46 +63,15 @@ class Correlation:
             that of the correlation hold together.
     """
 
+    json_name: ClassVar = "correlation"
+    json_keys: ClassVar = ("summary", "columns", "estimate", "low", "high", "p_value", "missing")
+
     columns: tuple[str, str]
     estimate: float
     low: float
     high: float
     p_value: float | None
     missing: MissingShare
-
-    def to_json(self) -> dict[str, Any]:
-        """Return {"summary", "columns", "estimate", "low", "high", "p_value", "missing"}."""
-        return {
-            "summary": str(self),
-            "columns": list(self.columns),
-            "estimate": self.estimate,
-            "low": self.low,
-            "high": self.high,
-            "p_value": self.p_value,
-            "missing": self.missing.to_json(),
-        }
-
-    @classmethod
-    def from_json(cls, data: Any) -> Correlation:
-        """The hypothesis that `to_json` wrote.
-
-        Raises:
-            InvalidParameter: the data is not of that form.
-        """
-        document = Document("correlation", data)
-        columns = document.texts("columns")
-        if len(columns) != 2:
-            raise InvalidParameter(f"correlation: expected two columns, got {len(columns)}")
-        estimate, low, high = (document.number(key) for key in ("estimate", "low", "high"))
-        told = document.data.get("p_value")
-        return cls(
-            (columns[0], columns[1]),
-            estimate,
-            low,
-            high,
-            None if told is None else document.number("p_value"),
-            MissingShare.from_json(document.data.get("missing")),
-        )
 
     def present(self) -> Presentation:
         """Return one row, the correlation, and the p-value as a line."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NONE_WRONG
-from askance_aggregator.learners.documents import Document
-from askance_aggregator.learners.hypotheses import hypothesis_of
+from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import Adaptive, adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
 from askance_aggregator.learners.literals import allowed_error, bits_width, labelled_bits_schema
@@ -38,7 +37,7 @@ class Rule(NamedTuple):
 
 @hypothesis_of("decision-lists")
 @dataclass(frozen=True, slots=True)
-class DecisionList:
+class DecisionList(JsonObject):
     """The label of the first rule that fits; of none, the default.
 
     Args:
@@ -49,6 +48,9 @@ class DecisionList:
     Raises:
         InvalidParameter: the parts are not of that form.
     """
+
+    json_name: ClassVar = "decision list"
+    json_keys: ClassVar = ("summary", "rules", "default", "d")
 
     d: int
     rules: tuple[Rule, ...]
@@ -83,33 +85,10 @@ class DecisionList:
             labels[x[:, rule.variable] == rule.value] = rule.label
         return labels
 
-    def to_json(self) -> dict[str, Any]:
-        """Return {"summary": ..., "rules": [[variable, value, label]], "default": 0, "d": 8}."""
-        return {
-            "summary": str(self),
-            "rules": [list(rule) for rule in self.rules],
-            "default": self.default,
-            "d": self.d,
-        }
-
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a row per rule in order; the last is the default, without a condition."""
         rules: list[dict[str, Any]] = [rule._asdict() for rule in self.rules]
         return [*rules, {"variable": None, "value": None, "label": self.default}]
-
-    @classmethod
-    def from_json(cls, data: Any) -> DecisionList:
-        """The list that `to_json` wrote.
-
-        Raises:
-            InvalidParameter: the data is not of that form.
-        """
-        document = Document("decision list", data)
-        rows = document.table("rules")
-        if any(len(row) != 3 or not all(item.is_integer() for item in row) for row in rows):
-            raise document.error("rules of three whole numbers", rows)
-        rules = tuple(Rule(*map(int, row)) for row in rows)
-        return cls(document.whole("d"), rules, document.whole("default"))
 
     def to_shape(self) -> RuleList:
         """Return the rules as a diagram."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Self
 
 from askance_aggregator.learners.assessments import (
     ALL_COVER,
@@ -15,8 +15,7 @@ from askance_aggregator.learners.assessments import (
     assess,
     covers,
 )
-from askance_aggregator.learners.documents import Document
-from askance_aggregator.learners.hypotheses import hypothesis_of
+from askance_aggregator.learners.hypotheses import Document, JsonObject, hypothesis_of, parts_in
 from askance_aggregator.learners.learner import Learner, NonAdaptive, non_adaptive
 from askance_aggregator.learners.learning import Allocation, Answer, Answers, Batch, Question
 from askance_aggregator.learners.mean import MeanEstimate
@@ -52,7 +51,7 @@ _DIFFERENCE_PART = 0.75  # of alpha for the difference; the rest is for both mea
 
 @hypothesis_of("difference")
 @dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(JsonObject):
     """Difference of the second group's mean and the first's, with its interval.
 
     Args:
@@ -63,6 +62,9 @@ class Difference:
         high: high end.
         p_value: of the hypothesis that both means are equal; None: the answers have no law.
     """
+
+    json_name: ClassVar = "difference"
+    json_keys: ClassVar = ("summary", "estimate", "low", "high", "p_value", "groups=named_means")
 
     groups: tuple[str, str]
     means: tuple[MeanEstimate, MeanEstimate]
@@ -75,42 +77,23 @@ class Difference:
         """The second mean less the first."""
         return self.means[1].estimate - self.means[0].estimate
 
-    def to_json(self) -> dict[str, Any]:
-        """Return {"summary", "estimate", "low", "high", "p_value", "groups": [...]}.
-
-        A group has its "name", its mean's "estimate", "low" and "high", and its "share" of users.
-        """
-        return {
-            "summary": str(self),
-            "estimate": self.estimate,
-            "low": self.low,
-            "high": self.high,
-            "p_value": self.p_value,
-            "groups": [
-                {"name": name, "mean": mean.to_json()}
-                for name, mean in zip(self.groups, self.means, strict=True)
-            ],
-        }
+    @property
+    def named_means(self) -> list[dict[str, Any]]:
+        """Groups with their names and means."""
+        pairs = zip(self.groups, self.means, strict=True)
+        return [{"name": name, "mean": mean} for name, mean in pairs]
 
     @classmethod
-    def from_json(cls, data: Any) -> Difference:
-        """The hypothesis that `to_json` wrote.
-
-        Raises:
-            InvalidParameter: the data is not of that form.
-        """
-        document = Document("difference", data)
+    def read(cls, document: Document) -> Self:
+        """Read the difference; each group has its name and its mean."""
         groups = document.parts("groups")
         if len(groups) != 2:
             raise InvalidParameter(f"difference: expected two groups, got {len(groups)}")
-        first, second = (MeanEstimate.from_json(part.data["mean"]) for part in groups)
-        told = document.data.get("p_value")
+        first, second = groups
         return cls(
-            (groups[0].text("name"), groups[1].text("name")),
-            (first, second),
-            document.number("low"),
-            document.number("high"),
-            None if told is None else document.number("p_value"),
+            groups=(first.text("name"), second.text("name")),
+            means=(first.read("mean", MeanEstimate), second.read("mean", MeanEstimate)),
+            **parts_in(cls, document),
         )
 
     def present(self) -> Presentation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Self
 
 from askance_aggregator.learners.assessments import (
     ALL_COVER,
@@ -14,8 +14,7 @@ from askance_aggregator.learners.assessments import (
     covers,
     only_query,
 )
-from askance_aggregator.learners.documents import Document
-from askance_aggregator.learners.hypotheses import hypothesis_of
+from askance_aggregator.learners.hypotheses import Document, JsonObject, hypothesis_of, named_rows
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
 from askance_aggregator.learners.parameters import Parameter, ParameterKind, field_named
@@ -29,12 +28,10 @@ from askance_client.queries import Category, Expression, Integer, Query, QueryKi
 from askance_client.queries.categories import cell_names
 from askance_client.queries.limits import MAX_CELLS, MAX_LABELS
 
-_ESTIMATE = ("estimate", "low", "high")
-
 
 @hypothesis_of("frequency")
 @dataclass(frozen=True, slots=True)
-class FrequencyEstimate:
+class FrequencyEstimate(JsonObject):
     """The raw, unbiased share of each cell, with intervals that hold together.
 
     Raw shares may be negative and need not sum to 1; `projected` has a distribution.
@@ -43,6 +40,8 @@ class FrequencyEstimate:
         cells: their names.
         answer: one value a cell.
     """
+
+    json_name: ClassVar = "frequency"
 
     cells: tuple[str, ...]
     answer: Answer
@@ -63,24 +62,18 @@ class FrequencyEstimate:
     def to_json(self) -> dict[str, Any]:
         """Return {CELL: {"estimate": ..., "low": ..., "high": ..., "projected": ...}}."""
         answer = self.answer
-        rows = zip(answer.values, answer.lows, answer.highs, self.projected(), strict=True)
-        keys = (*_ESTIMATE, "projected")
-        return {
-            cell: dict(zip(keys, row, strict=True))
-            for cell, row in zip(self.cells, rows, strict=True)
-        }
+        return named_rows(
+            self.cells,
+            estimate=answer.values,
+            low=answer.lows,
+            high=answer.highs,
+            projected=self.projected(),
+        )
 
     @classmethod
-    def from_json(cls, data: Any) -> FrequencyEstimate:
-        """The estimates that `to_json` wrote.
-
-        Raises:
-            InvalidParameter: the data is not of that form.
-        """
-        document = Document("frequency", data)
-        parts = [document.part(cell) for cell in document.data]
-        columns = (tuple(part.number(key) for part in parts) for key in _ESTIMATE)
-        return cls(tuple(document.data), Answer(*columns))
+    def read(cls, document: Document) -> Self:
+        """Read the estimates, which have the names of the cells."""
+        return cls(tuple(document.data), Answer(*document.columns("estimate", "low", "high")))
 
     def present(self) -> Presentation:
         """Return a row per cell, the projected shares beside the raw ones."""

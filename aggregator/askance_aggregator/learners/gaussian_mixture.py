@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from math import log, sqrt
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,17 +41,16 @@ from askance_aggregator.learners.cluster_rounds import (
     sums_question,
 )
 from askance_aggregator.learners.conditions import Conditions
-from askance_aggregator.learners.documents import Document
 from askance_aggregator.learners.encodings import SCALE_BITS, Number
-from askance_aggregator.learners.hypotheses import hypothesis_of
+from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Batch, Learning, Question
-from askance_aggregator.learners.missing import MissingShare, share_from, share_json
+from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.parameters import Columns, Tau
 from askance_aggregator.learners.presentation import Presentation
 from askance_aggregator.learners.reach import reach_of
 from askance_aggregator.learners.registry import SmallSettings, catalogued
-from askance_aggregator.learners.rows import Rows, schema_in, schema_to_json
+from askance_aggregator.learners.rows import Rows
 from askance_aggregator.learners.shapes import Centres
 from askance_aggregator.queries import (
     EncodedColumns,
@@ -77,7 +76,7 @@ _LIFT = 0.008  # half of the greatest gap that would be left between them and th
 
 @hypothesis_of("gaussian-mixture")
 @dataclass(frozen=True, slots=True)
-class GaussianMixture:
+class GaussianMixture(JsonObject):
     """A sum of round bells, in the box that the schema's bounds scale to [-1, 1].
 
     Args:
@@ -90,6 +89,17 @@ class GaussianMixture:
     Raises:
         InvalidParameter: the parts do not fit together.
     """
+
+    json_name: ClassVar = "Gaussian mixture"
+    json_keys: ClassVar = (
+        "summary",
+        "weights",
+        "means=means_in_units",
+        "scaled=means",
+        "variances",
+        "missing",
+        "schema",
+    )
 
     schema: Schema
     weights: tuple[float, ...]
@@ -145,20 +155,10 @@ class GaussianMixture:
         """The likeliest component of each row, shape (n,)."""
         return np.asarray(self.predict_proba(rows).argmax(axis=1))
 
-    def to_json(self) -> dict[str, Any]:
-        """Return "summary", "weights", "means" (in fields' units), "scaled", "variances", ...
-
-        Variances are those of the scaled numbers.
-        """
-        return {
-            "summary": str(self),
-            "weights": list(self.weights),
-            "means": in_units(self.schema, self.means),
-            "scaled": [list(mean) for mean in self.means],
-            "variances": list(self.variances),
-            "missing": share_json(self.missing),
-            "schema": schema_to_json(self.schema),
-        }
+    @property
+    def means_in_units(self) -> list[dict[str, float]]:
+        """Means by field, in the fields' units."""
+        return in_units(self.schema, self.means)
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a row per component: weight, variance (scaled), means in fields' units."""
@@ -167,22 +167,6 @@ class GaussianMixture:
             {"weight": weight, "variance": variance, "mean": mean}
             for weight, variance, mean in columns
         ]
-
-    @classmethod
-    def from_json(cls, data: Any) -> GaussianMixture:
-        """The mixture that `to_json` wrote.
-
-        Raises:
-            InvalidParameter: the data is not of that form.
-        """
-        document = Document("Gaussian mixture", data)
-        return cls(
-            schema_in(document),
-            document.numbers("weights"),
-            document.table("scaled"),
-            document.numbers("variances"),
-            share_from(document),
-        )
 
     def present(self) -> Presentation:
         """Return a line per component, the one with the greatest weight first."""

@@ -7,16 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from askance_aggregator.learners.assessments import Assessment, Users, assess, chunks
-from askance_aggregator.learners.documents import Document
-from askance_aggregator.learners.hypotheses import hypothesis_of
+from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import Adaptive, Learner, adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
-from askance_aggregator.learners.missing import MissingShare, share_from, share_json
+from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.parameters import (
     Parameter,
     ParameterKind,
@@ -38,7 +37,7 @@ MAX_CELLS = 65534  # and one for all others; a round's answer stays some 7 MB
 
 
 @dataclass(frozen=True, slots=True)
-class HeavyHitter:
+class HeavyHitter(JsonObject):
     """A frequent value.
 
     Args:
@@ -53,30 +52,10 @@ class HeavyHitter:
     low: float
     high: float
 
-    def to_json(self) -> dict[str, Any]:
-        """Return {"value": "0110", "estimate": 0.2, "low": 0.15, "high": 0.25}."""
-        return {
-            "value": self.value,
-            "estimate": self.estimate,
-            "low": self.low,
-            "high": self.high,
-        }
-
-    @classmethod
-    def read(cls, part: Document) -> HeavyHitter:
-        """The value that `to_json` wrote.
-
-        Raises:
-            InvalidParameter: the part is not of that form.
-        """
-        whole = isinstance(part.data.get("value"), int)
-        value: Value = part.whole("value") if whole else part.text("value")
-        return cls(value, part.number("estimate"), part.number("low"), part.number("high"))
-
 
 @hypothesis_of("heavy-hitters")
 @dataclass(frozen=True, slots=True)
-class HeavyHitters:
+class HeavyHitters(JsonObject):
     """The values that were found frequent, the most frequent first.
 
     Args:
@@ -87,32 +66,13 @@ class HeavyHitters:
             frequent. None: there is no such label, or its share is below the threshold.
     """
 
+    json_name: ClassVar = "heavy-hitters"
+    json_keys: ClassVar = ("summary", "column", "threshold", "found", "missing=without")
+
     column: str
     threshold: Fraction
     found: tuple[HeavyHitter, ...]
     without: MissingShare | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return {"summary", "column", "threshold": "1/10", "found": [...], "missing"}."""
-        return {
-            "summary": str(self),
-            "column": self.column,
-            "threshold": str(self.threshold),
-            "found": [item.to_json() for item in self.found],
-            "missing": share_json(self.without),
-        }
-
-    @classmethod
-    def from_json(cls, data: Any) -> HeavyHitters:
-        """The values that `to_json` wrote.
-
-        Raises:
-            InvalidParameter: the data is not of that form.
-        """
-        document = Document("heavy-hitters", data)
-        threshold = rational(document.text("threshold"), "threshold")
-        found = tuple(HeavyHitter.read(part) for part in document.parts("found"))
-        return cls(document.text("column"), threshold, found, share_from(document))
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a row per value; none if no value is frequent."""

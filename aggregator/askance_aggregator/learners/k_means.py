@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,17 +39,16 @@ from askance_aggregator.learners.cluster_rounds import (
     sums_question,
 )
 from askance_aggregator.learners.conditions import Conditions
-from askance_aggregator.learners.documents import Document
 from askance_aggregator.learners.encodings import SCALE_BITS, Number
-from askance_aggregator.learners.hypotheses import hypothesis_of
+from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Batch, Learning, Question
-from askance_aggregator.learners.missing import MissingShare, share_from, share_json
+from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.parameters import Columns, Tau
 from askance_aggregator.learners.presentation import Presentation
 from askance_aggregator.learners.reach import reach_of
 from askance_aggregator.learners.registry import SmallSettings, catalogued
-from askance_aggregator.learners.rows import Rows, schema_in, schema_to_json
+from askance_aggregator.learners.rows import Rows
 from askance_aggregator.learners.shapes import Centres
 from askance_aggregator.queries import (
     EncodedColumns,
@@ -66,7 +65,7 @@ from askance_client.queries import Expression, Schema, constant
 
 @hypothesis_of("k-means")
 @dataclass(frozen=True, slots=True)
-class Clusters:
+class Clusters(JsonObject):
     """A row belongs to the nearest centre, in the box that the schema's bounds scale to [-1, 1].
 
     Args:
@@ -78,6 +77,16 @@ class Clusters:
     Raises:
         InvalidParameter: there is no centre, or the parts have different sizes.
     """
+
+    json_name: ClassVar = "clusters"
+    json_keys: ClassVar = (
+        "summary",
+        "centres=centres_in_units",
+        "shares",
+        "scaled=centres",
+        "missing",
+        "schema",
+    )
 
     schema: Schema
     centres: tuple[tuple[float, ...], ...]
@@ -112,36 +121,15 @@ class Clusters:
         """The number of the nearest centre, shape (n,)."""
         return np.asarray(self.distances(rows).argmin(axis=1))
 
-    def to_json(self) -> dict[str, Any]:
-        """Return {"summary", "centres" (in fields' units), "shares", "scaled", ..., "schema"}."""
-        return {
-            "summary": str(self),
-            "centres": in_units(self.schema, self.centres),
-            "shares": list(self.shares),
-            "scaled": [list(centre) for centre in self.centres],
-            "missing": share_json(self.missing),
-            "schema": schema_to_json(self.schema),
-        }
+    @property
+    def centres_in_units(self) -> list[dict[str, float]]:
+        """Centres by field, in the fields' units."""
+        return in_units(self.schema, self.centres)
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a row per centre: its share of users, and its place in fields' units."""
         pairs = zip(self.shares, in_units(self.schema, self.centres), strict=True)
         return [{"share": share, "centre": centre} for share, centre in pairs]
-
-    @classmethod
-    def from_json(cls, data: Any) -> Clusters:
-        """The clusters that `to_json` wrote.
-
-        Raises:
-            InvalidParameter: the data is not of that form.
-        """
-        document = Document("clusters", data)
-        return cls(
-            schema_in(document),
-            document.table("scaled"),
-            document.numbers("shares"),
-            share_from(document),
-        )
 
     def present(self) -> Presentation:
         """Return a line per centre, the one with the most users first."""

@@ -15,7 +15,7 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
-from typing import Protocol, TypeAlias, TypeVar
+from typing import ClassVar, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -293,6 +293,8 @@ class Answer:
         >>> answer.value, answer.lows, answer.highs
         (0.25, (0.2,), (0.3,))
     """
+
+    json_keys: ClassVar = ("estimates=values", "lows", "highs")
 
     values: tuple[float, ...]
     lows: tuple[float, ...]

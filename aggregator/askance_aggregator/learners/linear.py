@@ -18,13 +18,12 @@ from askance_aggregator.learners.assessments import (
     Users,
     assess,
 )
-from askance_aggregator.learners.documents import Document
 from askance_aggregator.learners.encodings import Number, numbers_of
-from askance_aggregator.learners.hypotheses import hypothesis_of
+from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import Learner
-from askance_aggregator.learners.missing import MissingShare, complete_rows, share_from, share_json
+from askance_aggregator.learners.missing import MissingShare, complete_rows
 from askance_aggregator.learners.parameters import Parameter, ParameterKind
-from askance_aggregator.learners.rows import Rows, encoded, field_of, schema_in, schema_to_json
+from askance_aggregator.learners.rows import Rows, encoded, field_of
 from askance_aggregator.learners.shapes import Coefficients, Predictions
 from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
@@ -35,7 +34,7 @@ _TERMS = 8  # shown of a longer model
 
 @hypothesis_of("linear-regression", "ridge-regression", "huber-regression")
 @dataclass(frozen=True, slots=True)
-class LinearModel:
+class LinearModel(JsonObject):
     """A number predicted as an intercept plus a weighted sum of scaled features.
 
     Args:
@@ -49,6 +48,20 @@ class LinearModel:
     Raises:
         InvalidParameter: the parts do not fit together.
     """
+
+    json_name: ClassVar = "linear model"
+    json_keys: ClassVar = (
+        "summary",
+        "target",
+        "intercept=intercept_",
+        "coefficients",
+        "weights",
+        "penalty",
+        "missing",
+        "features",
+        "outcome",
+        "encodings",
+    )
 
     features: Schema
     outcome: Schema
@@ -102,21 +115,15 @@ class LinearModel:
         columns = [np.ones(len(grid)), *(number.of(grid) for number in self.columns)]
         return self.scaled.in_units(np.stack(columns, axis=1) @ np.array(self.weights))
 
-    def to_json(self) -> dict[str, Any]:
-        """Coefficients in the fields' own units for reading; scaled weights for predicting."""
-        coefficients = dict(zip(self.feature_names_in_.tolist(), self.coef_.tolist(), strict=True))
-        return {
-            "summary": str(self),
-            "target": self.target,
-            "intercept": self.intercept_,
-            "coefficients": coefficients,
-            "weights": list(self.weights),
-            "penalty": self.penalty,
-            "missing": share_json(self.missing),
-            "features": schema_to_json(self.features),
-            "outcome": schema_to_json(self.outcome),
-            "encodings": [str(number) for number in (*self.columns, self.scaled)],
-        }
+    @property
+    def coefficients(self) -> dict[str, float]:
+        """Units of the outcome per unit of each feature, by its name."""
+        return dict(zip(self.feature_names_in_.tolist(), self.coef_.tolist(), strict=True))
+
+    @property
+    def encodings(self) -> tuple[Number, ...]:
+        """Numbers that it predicts from, and the one that it predicts."""
+        return (*self.columns, self.scaled)
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a row per feature, the intercept first, in the fields' own units."""
@@ -124,23 +131,6 @@ class LinearModel:
         values = (self.intercept_, *self.coef_.tolist())
         pairs = zip(names, values, strict=True)
         return [{"feature": name, "coefficient": value} for name, value in pairs]
-
-    @classmethod
-    def from_json(cls, data: Any) -> LinearModel:
-        """The hypothesis that `to_json` wrote.
-
-        Raises:
-            InvalidParameter: the data is not of that form.
-        """
-        document = Document("linear model", data)
-        features, outcome = schema_in(document, "features"), schema_in(document, "outcome")
-        return cls(
-            features,
-            outcome,
-            document.numbers("weights"),
-            document.number("penalty"),
-            share_from(document),
-        )
 
     def to_shape(self) -> Coefficients:
         """Return the weights of the scaled features."""

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.assessments import CONSTANT, Assessment, Users, assess
-from askance_aggregator.learners.documents import Document
 from askance_aggregator.learners.encodings import Cells, Number, cells, numbers
-from askance_aggregator.learners.hypotheses import hypothesis_of
+from askance_aggregator.learners.hypotheses import Document, JsonObject, hypothesis_of, parts_in
 from askance_aggregator.learners.learner import Learner
-from askance_aggregator.learners.missing import MissingShare, share_from, share_json
-from askance_aggregator.learners.rows import Rows, encoded, schema_in, schema_to_json
+from askance_aggregator.learners.missing import MissingShare
+from askance_aggregator.learners.rows import Rows, encoded
 from askance_aggregator.learners.shapes import Coefficients
 from askance_aggregator.queries import EncodedColumns, dot
 from askance_client.errors import InvalidParameter
@@ -125,7 +124,7 @@ def positive_class(schema: Schema, label: str) -> Expression:
 
 
 @dataclass(frozen=True, slots=True)
-class LinearClassifier:
+class LinearClassifier(JsonObject):
     """Predicts the second class where intercept + weights . x is positive, else the first.
 
     Args:
@@ -141,6 +140,18 @@ class LinearClassifier:
     Raises:
         InvalidParameter: there are not two classes, or not as many weights as coordinates.
     """
+
+    json_name: ClassVar = "linear classifier"
+    json_keys: ClassVar = (
+        "summary",
+        "label",
+        "classes",
+        "intercept",
+        "weights=named_weights",
+        "missing",
+        "schema",
+        "encodings",
+    )
 
     schema: Schema
     label: str
@@ -197,42 +208,34 @@ class LinearClassifier:
         """The class of each row, shape (n,)."""
         return np.asarray(self.classes_[(self.decision_function(rows) > 0).astype(np.int64)])
 
-    def to_json(self) -> dict[str, Any]:
-        """Return {"summary", "label", "classes", "intercept", "weights", "missing", ...}."""
-        return {
-            "summary": str(self),
-            "label": self.label,
-            "classes": list(self.classes),
-            "intercept": self.weights[0],
-            "weights": dict(zip(self.feature_names_in_.tolist(), self.weights[1:], strict=True)),
-            "missing": share_json(self.missing),
-            "schema": schema_to_json(self.schema),
-            "encodings": [str(item.part) for item in self.coordinates],
-        }
+    @property
+    def intercept(self) -> float:
+        """The weight of the constant."""
+        return self.weights[0]
+
+    @property
+    def named_weights(self) -> dict[str, float]:
+        """Weights of the coordinates, by name."""
+        return dict(zip(self.feature_names_in_.tolist(), self.weights[1:], strict=True))
+
+    @property
+    def encodings(self) -> tuple[Number | Cells, ...]:
+        """Encodings that its coordinates are of."""
+        return tuple(item.part for item in self.coordinates)
+
+    @classmethod
+    def read(cls, document: Document) -> Self:
+        """Read the classifier; its weights have names, and the intercept a key of its own."""
+        kept, weights = parts_in(cls, document), document.part("weights")
+        names = [name for item in coordinates_of(kept["schema"]) for name in item.names]
+        intercept = document.number("intercept")
+        return cls(weights=(intercept, *(weights.number(name) for name in names)), **kept)
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a row per feature, the intercept first; features are scaled."""
         names = ("(intercept)", *self.feature_names_in_.tolist())
         pairs = zip(names, self.weights, strict=True)
         return [{"feature": name, "weight": float(weight)} for name, weight in pairs]
-
-    @classmethod
-    def from_json(cls, data: Any) -> Self:
-        """The classifier that `to_json` wrote.
-
-        Raises:
-            InvalidParameter: the data is not of that form.
-        """
-        document = Document("linear classifier", data)
-        schema, weights = schema_in(document), document.part("weights")
-        names = [name for item in coordinates_of(schema) for name in item.names]
-        return cls(
-            schema,
-            document.text("label"),
-            document.texts("classes"),
-            (document.number("intercept"), *(weights.number(name) for name in names)),
-            share_from(document),
-        )
 
     def to_shape(self) -> Coefficients:
         """Return the weights."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NONE_WRONG
-from askance_aggregator.learners.documents import Document
-from askance_aggregator.learners.hypotheses import hypothesis_of
+from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
 from askance_aggregator.learners.parameters import Accuracy
@@ -27,7 +26,7 @@ from askance_client.queries import Bits, Label, Schema
 
 
 @dataclass(frozen=True, slots=True)
-class Literals:
+class Literals(JsonObject):
     """Some of the 2d literals over d bits, joined.
 
     Args:
@@ -35,6 +34,9 @@ class Literals:
         variables: the indices of those that are to be 1, ascending.
         negated: the indices of those that are to be 0, ascending; a variable may be in both.
     """
+
+    json_name: ClassVar = "literals"
+    json_keys: ClassVar = ("summary", "variables", "negated", "d")
 
     d: int
     variables: tuple[int, ...]
@@ -65,29 +67,10 @@ class Literals:
             [x[:, list(self.variables)] == 1, x[:, list(self.negated)] == 0], axis=1
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """Return {"summary": "x[0] and not x[3]", "variables": [0], "negated": [3], "d": 8}."""
-        return {
-            "summary": str(self),
-            "variables": list(self.variables),
-            "negated": list(self.negated),
-            "d": self.d,
-        }
-
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a row per literal: the bit's number, and whether it is negated."""
         signs = {**dict.fromkeys(self.variables, False), **dict.fromkeys(self.negated, True)}
         return [{"variable": j, "negated": signs[j]} for j in sorted(signs)]
-
-    @classmethod
-    def from_json(cls, data: Any) -> Self:
-        """The literals that `to_json` wrote.
-
-        Raises:
-            InvalidParameter: the data is not of that form.
-        """
-        document = Document("literals", data)
-        return cls(document.whole("d"), document.wholes("variables"), document.wholes("negated"))
 
     def rule_list(self, holds: bool) -> RuleList:
         """Return a rule per literal: the label where it holds, or where it does not.

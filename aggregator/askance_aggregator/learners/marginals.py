@@ -6,15 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations, product
 from math import comb, prod
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.assessments import ALL_COVER, Assessment, Users, assess, covers
-from askance_aggregator.learners.documents import Document
 from askance_aggregator.learners.encodings import columns_of, joint
-from askance_aggregator.learners.hypotheses import hypothesis_of
+from askance_aggregator.learners.hypotheses import Document, JsonObject, hypothesis_of, parts_in
 from askance_aggregator.learners.learner import Learner, NonAdaptive, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
 from askance_aggregator.learners.parameters import Columns, Tau
@@ -30,11 +29,10 @@ from askance_client.printable import value_text
 from askance_client.queries import Schema
 
 MAX_TABLES = 4096
-_ESTIMATES = ("estimates", "lows", "highs")
 
 
 @dataclass(frozen=True, slots=True)
-class Marginal:
+class Marginal(JsonObject):
     """The joint shares of some columns of cells.
 
     Args:
@@ -46,6 +44,13 @@ class Marginal:
     Raises:
         InvalidParameter: the parts do not fit together.
     """
+
+    json_keys: ClassVar = (
+        "columns=named_cells",
+        "estimates=answer.values",
+        "lows=answer.lows",
+        "highs=answer.highs",
+    )
 
     columns: tuple[str, ...]
     labels: tuple[tuple[str, ...], ...]
@@ -79,27 +84,20 @@ class Marginal:
         """The share of records that lack a field."""
         return self.answer.values[-1]
 
-    def to_json(self) -> dict[str, Any]:
-        """Columns with their cells, and the three numbers of each share in order."""
-        answer, pairs = self.answer, zip(self.columns, self.labels, strict=True)
-        triples = zip(_ESTIMATES, (answer.values, answer.lows, answer.highs), strict=True)
-        return {
-            "columns": [{"name": name, "cells": list(cells)} for name, cells in pairs],
-            **{name: list(values) for name, values in triples},
-        }
+    @property
+    def named_cells(self) -> list[dict[str, Any]]:
+        """Columns with the names of their cells."""
+        pairs = zip(self.columns, self.labels, strict=True)
+        return [{"name": name, "cells": cells} for name, cells in pairs]
 
     @classmethod
-    def read(cls, document: Document) -> Marginal:
-        """The marginal that `to_json` wrote.
-
-        Raises:
-            InvalidParameter: the data is not of that form.
-        """
+    def read(cls, document: Document) -> Self:
+        """Read the marginal; each column has its name and its cells."""
         columns = document.parts("columns")
         return cls(
             columns=tuple(column.text("name") for column in columns),
-            labels=tuple(column.texts("cells") for column in columns),
-            answer=Answer(*(document.numbers(name) for name in _ESTIMATES)),
+            labels=tuple(column.read("cells", tuple[str, ...]) for column in columns),
+            **parts_in(cls, document),
         )
 
     def two_way(self) -> TwoWayTable:
@@ -127,12 +125,15 @@ class Marginal:
 
 @hypothesis_of("marginals")
 @dataclass(frozen=True, slots=True)
-class Marginals:
+class Marginals(JsonObject):
     """Several marginals of one population.
 
     Args:
         tables: in the order in which they were asked.
     """
+
+    json_name: ClassVar = "marginals"
+    json_keys: ClassVar = ("summary", "marginals=tables")
 
     tables: tuple[Marginal, ...]
 
@@ -148,19 +149,6 @@ class Marginals:
         raise InvalidParameter(
             f"expected columns of a marginal, got {value_text(', '.join(columns))}"
         )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return {"summary": ..., "marginals": [...]}."""
-        return {"summary": str(self), "marginals": [table.to_json() for table in self.tables]}
-
-    @classmethod
-    def from_json(cls, data: Any) -> Marginals:
-        """The marginals that `to_json` wrote.
-
-        Raises:
-            InvalidParameter: the data is not of that form.
-        """
-        return cls(tuple(map(Marginal.read, Document("marginals", data).parts("marginals"))))
 
     def present(self) -> Presentation:
         """Return a row per cell of every table, and one for the users who lack a field of it."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,8 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from askance_aggregator.learners.assessments import THE_TARGET, Assessment, Users, assess
 from askance_aggregator.learners.conditions import Conditions
 from askance_aggregator.learners.decisions import OneStandsOut, SignsListed
-from askance_aggregator.learners.documents import Document
-from askance_aggregator.learners.hypotheses import hypothesis_of
+from askance_aggregator.learners.hypotheses import Document, JsonObject, hypothesis_of, parts_in
 from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Allocation, Answer, Batch, Learning, Question
 from askance_aggregator.learners.parameters import Parameter, ParameterKind, whole
@@ -57,13 +56,16 @@ BEST = "best"
 
 @hypothesis_of("masked-parity")
 @dataclass(frozen=True, slots=True)
-class MaskedParity:
+class MaskedParity(JsonObject):
     """A concept of the class, and a hypothesis.
 
     Args:
         r: the mask; r[0] is the leftmost bit.
         a: 0 or 1.
     """
+
+    json_name: ClassVar = "masked parity"
+    json_keys: ClassVar = ("r=mask", "a")
 
     r: tuple[int, ...]
     a: int
@@ -75,6 +77,21 @@ class MaskedParity:
                 f"MaskedParity expects bits r and a bit a, got r = {value_text(self.r)} and"
                 f" a = {value_text(self.a)}"
             )
+
+    @property
+    def mask(self) -> str:
+        """The mask as text, r[0] first."""
+        return "".join(map(str, self.r))
+
+    @classmethod
+    def read(cls, document: Document) -> Self:
+        """Read the concept; its mask is a text."""
+        mask = document.text("r")
+        if not set(mask) <= {"0", "1"}:
+            raise InvalidParameter(
+                f"{document.name}.r: expected a text of 0 and 1, got {value_text(mask)}"
+            )
+        return cls(r=tuple(map(int, mask)), **parts_in(cls, document))
 
     def predict(self, columns: Mapping[str, ArrayLike]) -> NDArray[np.int64]:
         """The labels 1 and -1 of rows.
@@ -92,31 +109,12 @@ class MaskedParity:
         exponent = np.where(b == 1, mask[i], (x @ mask + self.a) % 2)
         return np.asarray(1 - 2 * exponent, dtype=np.int64)
 
-    def to_json(self) -> dict[str, Any]:
-        """{"r": "0110", "a": 0}; the leftmost bit of r is r_0."""
-        return {"r": "".join(map(str, self.r)), "a": self.a}
-
-    @classmethod
-    def from_json(cls, data: Any) -> MaskedParity:
-        """The concept that `to_json` wrote.
-
-        Raises:
-            InvalidParameter: the data is not of that form.
-        """
-        document = Document("masked parity", data)
-        mask = document.text("r")
-        if not set(mask) <= {"0", "1"}:
-            raise InvalidParameter(
-                f"masked parity.r: expected a text of 0 and 1, got {value_text(mask)}"
-            )
-        return cls(tuple(map(int, mask)), document.whole("a"))
-
     def to_shape(self) -> NoShape:
         """Return the reason why there is none."""
         return NoShape("a mask and a bit are one line of text")
 
     def __str__(self) -> str:
-        return f"r = {''.join(map(str, self.r))}, a = {self.a}"
+        return f"r = {self.mask}, a = {self.a}"
 
 
 def masked_parity_schema(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from askance_aggregator.learners.aims import Aim, PopulationMean, SampleMean, prior_in
 from askance_aggregator.learners.assessments import (
@@ -17,8 +17,7 @@ from askance_aggregator.learners.assessments import (
     covers,
     only_query,
 )
-from askance_aggregator.learners.documents import Document
-from askance_aggregator.learners.hypotheses import hypothesis_of
+from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
 from askance_aggregator.learners.missing import MissingShare, excludes_missing
@@ -46,7 +45,7 @@ PRESENT_STEPS = 16
 
 @hypothesis_of("mean")
 @dataclass(frozen=True, slots=True)
-class MeanEstimate:
+class MeanEstimate(JsonObject):
     """A mean in real units, with its interval.
 
     Args:
@@ -57,37 +56,18 @@ class MeanEstimate:
             query's public default.
     """
 
+    json_name: ClassVar = "mean"
+    json_keys: ClassVar = ("estimate", "low", "high", "of?", "missing")
+
     estimate: float
     low: float
     high: float
     of: str = POPULATION
     missing: MissingShare | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return {"estimate": ..., "low": ..., "high": ..., "of": ..., "missing": {...} | null}."""
-        return {
-            "estimate": self.estimate,
-            "low": self.low,
-            "high": self.high,
-            "of": self.of,
-            "missing": None if self.missing is None else self.missing.to_json(),
-        }
-
-    @classmethod
-    def from_json(cls, data: Any) -> MeanEstimate:
-        """The estimate that `to_json` wrote.
-
-        Raises:
-            InvalidParameter: the data is not of that form.
-        """
-        document = Document("mean", data)
-        of = document.data.get("of", POPULATION)
-        if of not in (POPULATION, SAMPLE):
+    def __post_init__(self) -> None:
+        if self.of not in (POPULATION, SAMPLE):
             raise InvalidParameter(f"mean: expected of to be {POPULATION} or {SAMPLE}")
-        estimate, low, high = (document.number(key) for key in ("estimate", "low", "high"))
-        missing = document.data.get("missing")
-        share = None if missing is None else MissingShare.from_json(missing)
-        return cls(estimate, low, high, of, share)
 
     def present(self) -> Presentation:
         """Return one row; the share of users without a value as a note."""

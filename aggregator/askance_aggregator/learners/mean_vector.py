@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isqrt, sqrt
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
@@ -19,8 +19,7 @@ from askance_aggregator.learners.assessments import (
     chunks,
     covers,
 )
-from askance_aggregator.learners.documents import Document
-from askance_aggregator.learners.hypotheses import hypothesis_of
+from askance_aggregator.learners.hypotheses import Document, JsonObject, hypothesis_of, named_rows
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
 from askance_aggregator.learners.missing import EXCLUDE, MissingShare, excludes_missing
@@ -46,7 +45,7 @@ NORMS = ("linf", "l2")
 
 @hypothesis_of("mean-vector")
 @dataclass(frozen=True, slots=True)
-class MeanVector:
+class MeanVector(JsonObject):
     """A mean a field, in real units.
 
     Args:
@@ -59,6 +58,8 @@ class MeanVector:
             together with the others; each mean is over the users who have the field. None: users
             without a field count with its public default.
     """
+
+    json_name: ClassVar = "mean-vector"
 
     fields: tuple[str, ...]
     estimates: tuple[float, ...]
@@ -80,37 +81,20 @@ class MeanVector:
 
         Where users without a field are left out, each FIELD has a "missing" share too.
         """
-        rows = zip(self.fields, self.estimates, self.lows, self.highs, strict=True)
-        means: dict[str, dict[str, Any]] = {
-            name: {"estimate": value, "low": low, "high": high} for name, value, low, high in rows
-        }
+        rows = named_rows(self.fields, estimate=self.estimates, low=self.lows, high=self.highs)
         for name, share in zip(self.fields, self.missing or (), strict=False):
-            means[name]["missing"] = share.to_json()
-        return {
-            "means": means,
-            "radius": self.radius,
-        }
+            rows[name]["missing"] = share.to_json()
+        return {"means": rows, "radius": self.radius}
 
     @classmethod
-    def from_json(cls, data: Any) -> MeanVector:
-        """The estimate that `to_json` wrote.
-
-        Raises:
-            InvalidParameter: the data is not of that form.
-        """
-        document = Document("mean-vector", data)
+    def read(cls, document: Document) -> Self:
+        """Read the means, which have the names of the fields."""
         means = document.part("means")
         rows = [means.part(name) for name in means.data]
-        radius = document.data.get("radius")
-        shares = [row.data["missing"] for row in rows if "missing" in row.data]
-        return cls(
-            tuple(means.data),
-            tuple(row.number("estimate") for row in rows),
-            tuple(row.number("low") for row in rows),
-            tuple(row.number("high") for row in rows),
-            None if radius is None else document.number("radius"),
-            tuple(map(MissingShare.from_json, shares)) if shares else None,
-        )
+        shares = [row.read("missing", MissingShare) for row in rows if "missing" in row]
+        estimates, lows, highs = means.columns("estimate", "low", "high")
+        radius = document.read("radius", float | None)
+        return cls(tuple(means.data), estimates, lows, highs, radius, tuple(shares) or None)
 
     def present(self) -> Presentation:
         """Return a row per field, in the order of the fields; missing shares as notes."""

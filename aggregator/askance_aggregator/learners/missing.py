@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.learners.documents import Document
+from askance_aggregator.learners.hypotheses import JsonObject
 from askance_aggregator.learners.learning import Answer, Question
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import EncodedColumns, has_all, of_complete
@@ -22,8 +22,10 @@ DEFAULT = "default"
 
 
 @dataclass(frozen=True, slots=True)
-class MissingShare:
+class MissingShare(JsonObject):
     """Estimated share of users without a value, in [0, 1], with its interval."""
+
+    json_name: ClassVar = "missing"
 
     share: float
     low: float
@@ -48,20 +50,6 @@ class MissingShare:
         """The share in the cell of users without a value, from the answer for all cells."""
         share = min(max(answer.values[cell], 0.0), 1.0)
         return cls(share, answer.lows[cell], answer.highs[cell])
-
-    def to_json(self) -> dict[str, Any]:
-        """Return {"share": ..., "low": ..., "high": ...}."""
-        return {"share": self.share, "low": self.low, "high": self.high}
-
-    @classmethod
-    def from_json(cls, data: Any) -> MissingShare:
-        """The share that `to_json` wrote.
-
-        Raises:
-            InvalidParameter: the data is not of that form.
-        """
-        document = Document("missing", data)
-        return cls(*(document.number(key) for key in ("share", "low", "high")))
 
     def notes(self, name: str = "") -> tuple[str, ...]:
         """Return the note on an estimate that leaves these users out; none if they are none.
@@ -173,21 +161,6 @@ def complete_rows(rows: EncodedColumns, schema: Schema) -> NDArray[np.bool_]:
     for name in schema.fields:
         mask &= rows.present[name]
     return mask
-
-
-def share_from(document: Document) -> MissingShare | None:
-    """The missing share in a hypothesis's JSON; None where it has none.
-
-    Raises:
-        InvalidParameter: the data is not of that form.
-    """
-    data = document.data.get("missing")
-    return None if data is None else MissingShare.from_json(data)
-
-
-def share_json(missing: MissingShare | None) -> dict[str, Any] | None:
-    """A missing share as JSON, or null."""
-    return None if missing is None else missing.to_json()
 
 
 def of_complete_cases(hypothesis: object) -> bool:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.learners.conditions import Conditions
-from askance_aggregator.learners.documents import Document
 from askance_aggregator.learners.encodings import Cells, cells, columns_of, joint
 from askance_aggregator.learners.field_limits import narrowest
-from askance_aggregator.learners.hypotheses import hypothesis_of
+from askance_aggregator.learners.hypotheses import Document, JsonObject, hypothesis_of, parts_in
 from askance_aggregator.learners.learner import non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
 from askance_aggregator.learners.missing import MissingShare
@@ -26,8 +25,6 @@ from askance_aggregator.learners.rows import (
     encoded,
     features_of,
     label_of,
-    schema_in,
-    schema_to_json,
 )
 from askance_aggregator.learners.schemas import traits_schema
 from askance_aggregator.learners.shapes import Tables, TwoWayTable
@@ -45,7 +42,7 @@ Table = tuple[tuple[float, ...], ...]
 
 @hypothesis_of("naive-bayes")
 @dataclass(frozen=True, slots=True)
-class NaiveBayes:
+class NaiveBayes(JsonObject):
     """P[class | row] proportional to P[class] times the product of P[cell | class].
 
     Args:
@@ -63,6 +60,20 @@ class NaiveBayes:
     Raises:
         InvalidParameter: the parts do not fit together.
     """
+
+    json_name: ClassVar = "naive Bayes"
+    json_keys: ClassVar = (
+        "summary",
+        "label",
+        "classes",
+        "priors",
+        "tables=named_tables",
+        "bins",
+        "smoothing",
+        "missing",
+        "schema",
+        "encodings=columns",
+    )
 
     schema: Schema
     label: str
@@ -124,21 +135,18 @@ class NaiveBayes:
         """The likeliest class of each row, shape (n,)."""
         return np.asarray(self.classes_[self.predict_joint_log_proba(rows).argmax(axis=1)])
 
-    def to_json(self) -> dict[str, Any]:
-        """Priors by class, tables by column; a row a class."""
-        pairs = zip(self.columns, self.tables, strict=True)
-        return {
-            "summary": str(self),
-            "label": self.label,
-            "classes": list(self.classes),
-            "priors": list(self.priors),
-            "tables": {part.name: [list(row) for row in table] for part, table in pairs},
-            "bins": self.bins,
-            "smoothing": self.smoothing,
-            "missing": None if self.missing is None else [part.to_json() for part in self.missing],
-            "schema": schema_to_json(self.schema),
-            "encodings": [str(part) for part in self.columns],
-        }
+    @property
+    def named_tables(self) -> dict[str, Table]:
+        """Tables by column of cells."""
+        names = (part.name for part in self.columns)
+        return dict(zip(names, self.tables, strict=True))
+
+    @classmethod
+    def read(cls, document: Document) -> Self:
+        """Read the hypothesis; its tables have the names of the columns."""
+        kept, tables = parts_in(cls, document), document.part("tables")
+        columns = columns_of(kept["schema"], kept["bins"])
+        return cls(tables=tuple(tables.read(part.name, Table) for part in columns), **kept)
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a row per field, cell and class: P[cell | class]."""
@@ -148,26 +156,6 @@ class NaiveBayes:
             for label, row in zip(self.classes, table, strict=True)
             for cell, share in zip(part.labels, row, strict=True)
         ]
-
-    @classmethod
-    def from_json(cls, data: Any) -> NaiveBayes:
-        """The hypothesis that `to_json` wrote.
-
-        Raises:
-            InvalidParameter: the data is not of that form.
-        """
-        document = Document("naive Bayes", data)
-        schema, bins, tables = schema_in(document), document.whole("bins"), document.part("tables")
-        return cls(
-            schema=schema,
-            label=document.text("label"),
-            classes=document.texts("classes"),
-            bins=bins,
-            priors=document.numbers("priors"),
-            tables=tuple(tables.table(part.name) for part in columns_of(schema, bins)),
-            smoothing=document.number("smoothing"),
-            missing=_shares_in(document),
-        )
 
     def to_shape(self) -> Tables:
         """Return the shares of the cells within each class."""
@@ -355,11 +343,6 @@ def _smoothed(table: NDArray[np.float64], extra: float) -> NDArray[np.float64]:
 def _prior(shares: NDArray[np.float64], extra: float) -> tuple[float, ...]:
     by_class = shares + extra
     return tuple((by_class / by_class.sum()).tolist())
-
-
-def _shares_in(document: Document) -> tuple[MissingShare, ...] | None:
-    shares = document.data.get("missing")
-    return None if shares is None else tuple(map(MissingShare.from_json, shares))
 
 
 def _rows(table: NDArray[np.float64]) -> Table:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, sqrt
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,8 @@ from askance_aggregator.learners.assessments import NO_VALUES, Assessment, Users
 from askance_aggregator.learners.centres import on_grid
 from askance_aggregator.learners.cluster_rounds import Start
 from askance_aggregator.learners.conditions import Conditions
-from askance_aggregator.learners.documents import Document
 from askance_aggregator.learners.encodings import Number, numbers_of
-from askance_aggregator.learners.hypotheses import hypothesis_of
+from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Allocation, Batch, Learning
 from askance_aggregator.learners.missing import (
@@ -25,8 +24,6 @@ from askance_aggregator.learners.missing import (
     MissingShare,
     complete_rows,
     is_excluded,
-    share_from,
-    share_json,
 )
 from askance_aggregator.learners.parameters import (
     Columns,
@@ -35,7 +32,7 @@ from askance_aggregator.learners.parameters import (
     Tau,
 )
 from askance_aggregator.learners.registry import SmallSettings, catalogued
-from askance_aggregator.learners.rows import Rows, encoded, schema_in, schema_to_json, some_fields
+from askance_aggregator.learners.rows import Rows, encoded, some_fields
 from askance_aggregator.learners.schemas import plane_schema
 from askance_aggregator.learners.second_moments import (
     MAX_NUMBERS,
@@ -55,7 +52,7 @@ _REPEATS = 3  # rounds of moments to one of means
 
 @hypothesis_of("pca")
 @dataclass(frozen=True, slots=True)
-class PrincipalComponents:
+class PrincipalComponents(JsonObject):
     """Orthogonal directions of scaled numbers, by falling variance.
 
     Args:
@@ -70,6 +67,19 @@ class PrincipalComponents:
     Raises:
         InvalidParameter: the parts do not fit together.
     """
+
+    json_name: ClassVar = "principal components"
+    json_keys: ClassVar = (
+        "summary",
+        "names=feature_names_in_",
+        "components",
+        "variances",
+        "total",
+        "mean",
+        "missing",
+        "schema",
+        "encodings=columns",
+    )
 
     schema: Schema
     mean: tuple[float, ...]
@@ -124,20 +134,6 @@ class PrincipalComponents:
         scaled = np.stack([number.of(grid) for number in self.columns], axis=1)
         return np.asarray((scaled - self.mean_) @ self.components_.T)
 
-    def to_json(self) -> dict[str, Any]:
-        """Components with their variances."""
-        return {
-            "summary": str(self),
-            "names": self.feature_names_in_.tolist(),
-            "components": [list(row) for row in self.components],
-            "variances": list(self.variances),
-            "total": self.total,
-            "mean": list(self.mean),
-            "missing": share_json(self.missing),
-            "schema": schema_to_json(self.schema),
-            "encodings": [str(number) for number in self.columns],
-        }
-
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a row per component: its variance, and its weights by field."""
         names = self.feature_names_in_.tolist()
@@ -145,23 +141,6 @@ class PrincipalComponents:
             {"variance": variance, "weight": dict(zip(names, component, strict=True))}
             for variance, component in zip(self.variances, self.components, strict=True)
         ]
-
-    @classmethod
-    def from_json(cls, data: Any) -> PrincipalComponents:
-        """The hypothesis that `to_json` wrote.
-
-        Raises:
-            InvalidParameter: the data is not of that form.
-        """
-        document = Document("principal components", data)
-        return cls(
-            schema=schema_in(document),
-            mean=document.numbers("mean"),
-            components=document.table("components"),
-            variances=document.numbers("variances"),
-            total=document.number("total"),
-            missing=share_from(document),
-        )
 
     def to_shape(self) -> Components:
         """Return the explained parts of the variance and the components."""

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.assessments import Assessment, Reach, Users, assess, chunks
-from askance_aggregator.learners.documents import Document
 from askance_aggregator.learners.encodings import MAX_BINS, Cells, cells
-from askance_aggregator.learners.hypotheses import hypothesis_of
+from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import Adaptive, Learner, adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
 from askance_aggregator.learners.missing import MissingShare, excludes_missing
@@ -36,7 +35,7 @@ from askance_client.queries import Integer, Query, Real, Schema
 
 
 @dataclass(frozen=True, slots=True)
-class Quantile:
+class Quantile(JsonObject):
     """Value below which a share of users lies.
 
     Args:
@@ -44,6 +43,8 @@ class Quantile:
         low: the least value of the cell that holds the quantile.
         high: where the cell ends; of whole numbers, its greatest value.
     """
+
+    json_keys: ClassVar = ("level", "value", "low", "high")
 
     level: Fraction
     low: float
@@ -54,14 +55,10 @@ class Quantile:
         """The middle of the cell."""
         return (self.low + self.high) / 2
 
-    def to_json(self) -> dict[str, Any]:
-        """Return {"level": "1/2", "value": 37.0, "low": 37.0, "high": 37.0}."""
-        return {"level": str(self.level), "value": self.value, "low": self.low, "high": self.high}
-
 
 @hypothesis_of("quantiles")
 @dataclass(frozen=True, slots=True)
-class Quantiles:
+class Quantiles(JsonObject):
     """Some quantiles of a number, by rising level.
 
     Args:
@@ -71,40 +68,18 @@ class Quantiles:
             None: users without it count as above all.
     """
 
+    json_name: ClassVar = "quantiles"
+    json_keys: ClassVar = ("summary", "column", "quantiles", "missing")
+
     column: str
     quantiles: tuple[Quantile, ...]
     missing: MissingShare | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return {"summary": ..., "column": "age", "quantiles": [...], "missing": ...}."""
-        return {
-            "summary": str(self),
-            "column": self.column,
-            "quantiles": [quantile.to_json() for quantile in self.quantiles],
-            "missing": None if self.missing is None else self.missing.to_json(),
-        }
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a row per quantile: its level, value and interval."""
         return [
             {**quantile.to_json(), "level": float(quantile.level)} for quantile in self.quantiles
         ]
-
-    @classmethod
-    def from_json(cls, data: Any) -> Quantiles:
-        """The quantiles that `to_json` wrote.
-
-        Raises:
-            InvalidParameter: the data is not of that form.
-        """
-        document = Document("quantiles", data)
-        found = (
-            Quantile(rational(part.text("level"), "level"), part.number("low"), part.number("high"))
-            for part in document.parts("quantiles")
-        )
-        missing = document.data.get("missing")
-        share = None if missing is None else MissingShare.from_json(missing)
-        return cls(document.text("column"), tuple(found), share)
 
     def present(self) -> Presentation:
         """Return a line per quantile."""

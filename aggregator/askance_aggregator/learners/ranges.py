@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from askance_aggregator.learners.assessments import ALL_COVER, Assessment, Users, assess, covers
-from askance_aggregator.learners.documents import Document
 from askance_aggregator.learners.encodings import binned, cells, joint
 from askance_aggregator.learners.hierarchies import Hierarchy
-from askance_aggregator.learners.hypotheses import hypothesis_of
+from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import Learner, NonAdaptive, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
 from askance_aggregator.learners.missing import MissingShare
@@ -33,12 +32,10 @@ from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Integer, Real, Schema
 
-_ESTIMATES = ("estimates", "lows", "highs")
-
 
 @hypothesis_of("ranges")
 @dataclass(frozen=True, slots=True)
-class Ranges:
+class Ranges(JsonObject):
     """The shares of a number's cells, consistent with those of ever greater ranges.
 
     Args:
@@ -51,6 +48,18 @@ class Ranges:
             a number. They are unbiased and have the intervals that hold jointly.
         levels: the nearest estimates that add up, and what all intervals together leave possible.
     """
+
+    json_name: ClassVar = "ranges"
+    json_keys: ClassVar = (
+        "summary",
+        "column",
+        "ends",
+        "whole",
+        "arity",
+        "shares",
+        "missing=missing_share",
+        "levels=answers",
+    )
 
     column: str
     ends: tuple[float, ...]
@@ -148,43 +157,6 @@ class Ranges:
         reached = np.cumsum(self.shares) >= float(asked) * (1 - self.missing)
         cell = int(np.argmax(reached)) if reached.any() else len(self.shares) - 1
         return Quantile(asked, self.ends[cell], self.ends[cell + 1] - int(self.whole))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return {"summary": ..., "column": "age", "ends": [...], "shares": [...], "levels".
-
-        [...], ...}.
-
-        "levels" are the raw answers; "shares" follow from them.
-        """
-        return {
-            "summary": str(self),
-            "column": self.column,
-            "ends": list(self.ends),
-            "whole": int(self.whole),
-            "arity": self.arity,
-            "shares": list(self.shares),
-            "missing": self.missing_share.to_json(),
-            "levels": [
-                {"estimates": list(raw.values), "lows": list(raw.lows), "highs": list(raw.highs)}
-                for raw in self.answers
-            ],
-        }
-
-    @classmethod
-    def from_json(cls, data: Any) -> Ranges:
-        """The ranges that `to_json` wrote.
-
-        Raises:
-            InvalidParameter: the data is not of that form.
-        """
-        document = Document("ranges", data)
-        levels = (
-            Answer(*(part.numbers(name) for name in _ESTIMATES))
-            for part in document.parts("levels")
-        )
-        whole = bool(document.whole("whole"))
-        ends, arity = document.numbers("ends"), document.whole("arity")
-        return cls(document.text("column"), ends, whole, arity, tuple(levels))
 
     def present(self) -> Presentation:
         """Return a row per end of a cell: the share of users below it, or up to it."""

@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.learners.documents import Document
 from askance_aggregator.names import unknown_column
 from askance_aggregator.queries import EncodedColumns, encode_columns
-from askance_aggregator.queries.tables import table_from_schema
-from askance_client.errors import InvalidParameter, InvalidRecord
+from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Bits, Category, Field, Label, Schema
 from askance_client.queries.limits import WORD
-from askance_client.records import schema_from_table
 
 Rows = Mapping[str, Any] | NDArray[Any] | EncodedColumns
 """What a hypothesis predicts for: columns by field name (a DataFrame too), a table of shape
@@ -83,29 +80,6 @@ def bits_of(field: str, width: int, rows: Rows) -> NDArray[np.int64]:
     if not isinstance(words, tuple):
         raise InvalidParameter(f"{field}: expected a vector of bits, got another field")
     return np.stack([words[j // WORD] >> (j % WORD) & 1 for j in range(width)], axis=1)
-
-
-def schema_to_json(schema: Schema) -> dict[str, Any]:
-    """A schema as JSON; its fields are a list, for in JSON an object has no order."""
-    table = table_from_schema(schema)
-    fields = [{"field": name, **kind} for name, kind in table["fields"].items()]
-    return {**table, "fields": fields}
-
-
-def schema_in(document: Document, key: str = "schema") -> Schema:
-    """The schema in a hypothesis's JSON.
-
-    Raises:
-        InvalidParameter: there is none.
-    """
-    part = document.part(key)
-    items = {item.text("field"): dict(item.data) for item in part.parts("fields")}
-    for item in items.values():
-        del item["field"]
-    try:
-        return schema_from_table({**part.data, "fields": items}, part.name)
-    except InvalidRecord as error:
-        raise InvalidParameter(str(error)) from None
 
 
 def encoded(schema: Schema, rows: Rows) -> EncodedColumns:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.assessments import CONSTANT, Assessment, Users, assess
-from askance_aggregator.learners.documents import Document
 from askance_aggregator.learners.encodings import Cells, cells
-from askance_aggregator.learners.hypotheses import hypothesis_of
+from askance_aggregator.learners.hypotheses import (
+    Document,
+    JsonObject,
+    hypothesis_of,
+    parts_in,
+    written,
+)
 from askance_aggregator.learners.learner import Learner
-from askance_aggregator.learners.missing import MissingShare, share_from, share_json
-from askance_aggregator.learners.rows import Rows, encoded, schema_in, schema_to_json
+from askance_aggregator.learners.missing import MissingShare
+from askance_aggregator.learners.rows import Rows, encoded
 from askance_aggregator.learners.shapes import Branch, Tree
 from askance_aggregator.learners.splits import Split
 from askance_aggregator.queries import EncodedColumns
@@ -23,10 +28,12 @@ from askance_client.errors import InvalidParameter
 from askance_client.queries import Schema
 
 MAX_DEPTH = 12
+_LEAF = ("place", "shares")
+_SPLIT = ("place", "part=split.part", "cells=split.cells")
 
 
 @dataclass(frozen=True, slots=True)
-class TreeNode:
+class TreeNode(JsonObject):
     """A node; its children are at 2 place (the split's cells) and 2 place + 1 (all others).
 
     Args:
@@ -39,10 +46,19 @@ class TreeNode:
     shares: tuple[float, ...] = ()
     split: Split | None = None
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the place with the shares of a leaf, or with the part and the cells of a split."""
+        return written(self, _LEAF if self.split is None else _SPLIT)
+
+    @classmethod
+    def read(cls, document: Document) -> Self:
+        """Read a leaf, or a split, which has a part."""
+        return cls(**parts_in(cls, document, _SPLIT if "part" in document else _LEAF))
+
 
 @hypothesis_of("decision-tree")
 @dataclass(frozen=True, slots=True)
-class DecisionTree:
+class DecisionTree(JsonObject):
     """A binary tree over the cells of fields.
 
     A row in which a field is missing is in none of its cells, so it goes with "all others", though
@@ -59,6 +75,18 @@ class DecisionTree:
     Raises:
         InvalidParameter: the nodes are no tree, or name what is not there.
     """
+
+    json_name: ClassVar = "decision tree"
+    json_keys: ClassVar = (
+        "summary",
+        "label",
+        "classes",
+        "bins",
+        "schema",
+        "encodings",
+        "nodes",
+        "missing",
+    )
 
     schema: Schema
     bins: int
@@ -114,18 +142,10 @@ class DecisionTree:
         """The class of each row, shape (n,)."""
         return np.asarray(self.classes_[self.predict_proba(rows).argmax(axis=1)])
 
-    def to_json(self) -> dict[str, Any]:
-        """Return {"summary", "label", "classes", "bins", "schema", ..., "nodes", "missing"}."""
-        return {
-            "summary": str(self),
-            "label": self.label,
-            "classes": list(self.classes),
-            "bins": self.bins,
-            "schema": schema_to_json(self.schema),
-            "encodings": [str(part) for part in self._parts.values()],
-            "nodes": [_node_json(node) for node in self.nodes],
-            "missing": share_json(self.missing),
-        }
+    @property
+    def encodings(self) -> tuple[Cells, ...]:
+        """Cells of the fields that it may look at."""
+        return tuple(self._parts.values())
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a row per node: its split, or of a leaf the class and the shares."""
@@ -139,23 +159,6 @@ class DecisionTree:
             }
             for node in self.nodes
         ]
-
-    @classmethod
-    def from_json(cls, data: Any) -> DecisionTree:
-        """The tree that `to_json` wrote.
-
-        Raises:
-            InvalidParameter: the data is not of that form.
-        """
-        document = Document("decision tree", data)
-        return cls(
-            schema_in(document),
-            document.whole("bins"),
-            document.text("label"),
-            document.texts("classes"),
-            tuple(_node(part) for part in document.parts("nodes")),
-            share_from(document),
-        )
 
     def to_shape(self) -> Tree:
         """Return the splits and leaves as a diagram."""
@@ -212,19 +215,6 @@ def _normal(shares: tuple[float, ...]) -> NDArray[np.float64]:
     counts = np.clip(np.asarray(shares, dtype=np.float64), 0, None)
     total = counts.sum()
     return np.asarray(counts / total if total > 0 else np.full(len(counts), 1 / len(counts)))
-
-
-def _node_json(node: TreeNode) -> dict[str, Any]:
-    if node.split is None:
-        return {"place": node.place, "shares": list(node.shares)}
-    return {"place": node.place, "part": node.split.part, "cells": list(node.split.cells)}
-
-
-def _node(document: Document) -> TreeNode:
-    if "part" in document:
-        split = Split(document.text("part"), document.wholes("cells"))
-        return TreeNode(document.whole("place"), split=split)
-    return TreeNode(document.whole("place"), document.numbers("shares"))
 
 
 def _check(tree: DecisionTree) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,7 @@ from askance_aggregator.learners.assessments import (
     covers,
 )
 from askance_aggregator.learners.discounted_changes import DiscountedChanges
-from askance_aggregator.learners.documents import Document
-from askance_aggregator.learners.hypotheses import hypothesis_of
+from askance_aggregator.learners.hypotheses import Document, JsonObject, hypothesis_of, named_rows
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
 from askance_aggregator.learners.parameters import Parameter, ParameterKind
@@ -43,7 +42,7 @@ _GRID = 20  # bits of a component: rounding moves it by 2^-21 of half the range 
 
 @hypothesis_of("trend")
 @dataclass(frozen=True, slots=True)
-class Trend:
+class Trend(JsonObject):
     """A mean per epoch, in real units; of a property the share of users who have it.
 
     Args:
@@ -54,6 +53,8 @@ class Trend:
         range: the least and the greatest value of a user.
         value: of a category, whose share it is; empty: the fields are bits or numbers.
     """
+
+    json_name: ClassVar = "trend"
 
     epochs: tuple[str, ...]
     estimates: tuple[float, ...]
@@ -68,35 +69,16 @@ class Trend:
 
     def to_json(self) -> dict[str, Any]:
         """Return {"epochs": {FIELD: {"estimate", "low", "high"}}, "low", "high", "value"}."""
-        rows = zip(self.epochs, self.estimates, self.lows, self.highs, strict=True)
-        return {
-            "epochs": {
-                name: {"estimate": value, "low": low, "high": high}
-                for name, value, low, high in rows
-            },
-            "low": self.range[0],
-            "high": self.range[1],
-            "value": self.value,
-        }
+        low, high = self.range
+        rows = named_rows(self.epochs, estimate=self.estimates, low=self.lows, high=self.highs)
+        return {"epochs": rows, "low": low, "high": high, "value": self.value}
 
     @classmethod
-    def from_json(cls, data: Any) -> Trend:
-        """The trend that `to_json` wrote.
-
-        Raises:
-            InvalidParameter: the data is not of that form.
-        """
-        document = Document("trend", data)
-        epochs = document.part("epochs")
-        rows = [epochs.part(name) for name in epochs.data]
-        return cls(
-            tuple(epochs.data),
-            tuple(row.number("estimate") for row in rows),
-            tuple(row.number("low") for row in rows),
-            tuple(row.number("high") for row in rows),
-            (document.number("low"), document.number("high")),
-            document.text("value"),
-        )
+    def read(cls, document: Document) -> Self:
+        """Read the trend, whose means have the names of the epochs."""
+        epochs, ends = document.part("epochs"), (document.number("low"), document.number("high"))
+        estimates, lows, highs = epochs.columns("estimate", "low", "high")
+        return cls(tuple(epochs.data), estimates, lows, highs, ends, document.text("value"))
 
     def present(self) -> Presentation:
         """Return a row per epoch, in the order of time."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
-from askance_aggregator.learners import Document
+from askance_aggregator.learners import Document, JsonObject
 from askance_aggregator.learners.encodings import binned, cells, joint, numbers
-from askance_aggregator.learners.rows import encoded, schema_in, schema_to_json, some_fields
+from askance_aggregator.learners.rows import encoded, some_fields
 from askance_aggregator.queries import category, encode_columns, evaluate_columns, real
 from askance_client.errors import InvalidParameter
 from askance_client.queries import (
@@ -140,17 +141,21 @@ def test_a_joint_cell_has_room_for_those_who_are_in_none() -> None:
     assert evaluate_columns(joint(bit)[0], ROWS).tolist() == [0, 1, 1, 0]
 
 
+@dataclass(frozen=True)
+class Clothes(JsonObject):
+    schema: Schema
+
+
 def test_a_hypothesis_s_schema_is_read_as_it_was_written() -> None:
     kept = some_fields(SCHEMA, ["height", "colour", "answers", "smokes", "age", "income"])
     assert list(kept.fields) == ["height", "colour", "answers", "smokes", "age", "income"]
-    document = Document(
-        "tree", {"schema": schema_to_json(kept), "other": {"name": "s", "fields": []}}
-    )
-    assert schema_in(document) == kept
+    written = Clothes(kept).to_json()
+    assert Clothes.from_json(written) == Clothes(kept)
+    document = Document("tree", {"other": {"name": "s", "fields": []}})
     with pytest.raises(InvalidParameter, match=r"other: schema: expected 1\.\.4096 fields"):
-        schema_in(document, "other")
+        document.read("other", Schema)
     with pytest.raises(InvalidParameter, match="tree: expected schema, got none"):
-        schema_in(Document("tree", {}))
+        document.read("schema", Schema)
 
 
 def test_rows_are_columns_a_table_or_encoded_already() -> None:

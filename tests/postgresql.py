@@ -90,6 +90,10 @@ class PostgresqlServer:
         """Return the address of a database."""
         return f"postgresql://{user}@/{database}?host={self._folder}"
 
+    def program(self, name: str) -> str:
+        """Return the path of a program of PostgreSQL's."""
+        return str(self._binaries / name)
+
     def new_database(self) -> str:
         """Make an empty database and return its address."""
         self._databases += 1

@@ -1,8 +1,9 @@
-"""Digests of small studies' transcripts, as they were recorded: one per learner.
+"""Digests of small studies' transcripts and their hypotheses, as they were recorded.
 
 `recorded_digests.json` holds each learner's arguments and its digest. A digest covers the signed
 study, every question, its users and all reports, so it changes if and only if one of these does. It
 does not depend on the fleet, on names in the code or on the folders that hold it.
+`recorded_hypotheses/` holds the JSON text of each hypothesis.
 
 A change that is meant (a field that studies sign, another rule of planning) records them anew, from
 the root of the repository, and its commit says why:
@@ -16,10 +17,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+from askance_aggregator.learners import hypothesis_json
 from askance_simulation.experiments import named, run_trial
 from askance_simulation.randomness.seeds import Seed
 
 FILE = Path(__file__).parent / "recorded_digests.json"
+HYPOTHESES = Path(__file__).parent / "recorded_hypotheses"
 Case = dict[str, Any]
 
 
@@ -31,18 +34,33 @@ def cases() -> dict[str, Case]:
 
 def digest_of(learner: str, case: Case, fleet: str) -> str:
     """Run a learner's case on a fleet and return the digest of its transcript."""
+    return run_case(learner, case, fleet)[0]
+
+
+def run_case(learner: str, case: Case, fleet: str) -> tuple[str, str]:
+    """Run a learner's case on a fleet.
+
+    Returns:
+      The digest of its transcript, and its hypothesis as JSON text.
+    """
     made = named(learner, epsilon=case["epsilon"], users=case["users"], settings=case["settings"])
     seed = Seed.of(case["seed"])
     population = made.people(seed / "trial" / 0 / "population")
     trial = run_trial(made.study(population), population, fleet=fleet, seed=seed)
-    return trial.transcript.digest
+    return trial.transcript.digest, json.dumps(hypothesis_json(trial.outcome.hypothesis))
+
+
+def hypothesis_text(learner: str) -> str:
+    """Return the recorded JSON text of a learner's hypothesis."""
+    return (HYPOTHESES / f"{learner}.json").read_text(encoding="utf-8").removesuffix("\n")
 
 
 def record() -> None:
-    """Write the digests of the present code, with the arguments as they are in the file."""
+    """Write what the present code gives, for the arguments as they are in the file."""
     recorded = cases()
     for learner, case in recorded.items():
-        case["digest"] = digest_of(learner, case, "columns")
+        case["digest"], hypothesis = run_case(learner, case, "columns")
+        (HYPOTHESES / f"{learner}.json").write_text(hypothesis + "\n", encoding="utf-8")
     FILE.write_text(json.dumps(recorded, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 

@@ -1,12 +1,14 @@
-"""Transcripts of the catalogue's learners are, to the bit, those that were recorded."""
+"""Transcripts and hypotheses of the catalogue's learners are those that were recorded."""
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from askance_aggregator.learners import learners
+from askance_aggregator.learners import hypothesis_from_json, hypothesis_json, learners
 from askance_simulation.families import fused
-from tests.simulation.recorded_digests import cases, digest_of
+from tests.simulation.recorded_digests import cases, digest_of, hypothesis_text, run_case
 
 CASES = cases()
 # Learners for what is slow: of two rounds, and of one.
@@ -18,8 +20,24 @@ def test_every_learner_of_the_catalogue_is_recorded() -> None:
 
 
 @pytest.mark.parametrize("learner", CASES)
-def test_columns_give_the_recorded_transcript(learner: str) -> None:
-    assert digest_of(learner, CASES[learner], "columns") == CASES[learner]["digest"]
+def test_columns_give_the_recorded_transcript_and_hypothesis(learner: str) -> None:
+    digest, hypothesis = run_case(learner, CASES[learner], "columns")
+    assert digest == CASES[learner]["digest"]
+    # The last digits of a float are a library's of linear algebra.
+    assert rounded(hypothesis) == rounded(hypothesis_text(learner))
+
+
+@pytest.mark.parametrize("learner", CASES)
+def test_a_recorded_hypothesis_is_read_and_written_again_to_the_byte(learner: str) -> None:
+    text = hypothesis_text(learner)
+    read = hypothesis_from_json(learner, json.loads(text))
+    assert json.dumps(hypothesis_json(read)) == text
+
+
+def rounded(text: str) -> str:
+    """Return JSON text with nine digits of each number that is no integer."""
+    content = json.loads(text, parse_float=lambda digits: float(f"{float(digits):.9g}"))
+    return json.dumps(content)
 
 
 @pytest.mark.parametrize(

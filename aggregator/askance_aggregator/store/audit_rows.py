@@ -1,10 +1,6 @@
-"""The audit log's rows in a SQLite store."""
+"""The audit log's rows, appended by any of the processes that write."""
 
 from __future__ import annotations
-
-import sqlite3
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 
 from askance_aggregator.store.audit import (
     MAX_PAGE,
@@ -13,48 +9,41 @@ from askance_aggregator.store.audit import (
     NonceKnown,
     next_entry,
 )
+from askance_aggregator.store.dialect import Dialect, Execute, first_row, list_rows
 
+_APPENDING = 0x61736B75  # "asku": the lock of a transaction that appends
 _COLUMNS = "SELECT number, line, digest FROM audit"
-Transaction = Callable[[], AbstractContextManager[sqlite3.Connection]]
+_LAST = f"{_COLUMNS} ORDER BY number DESC LIMIT 1"
 
 
-class SqliteAuditLog:
-    """The audit log of a SQLite store (see `AuditLog`).
+class AuditRows:
+    """The audit log in a database (see `AuditLog`)."""
 
-    Args:
-      writing: begins a transaction that writes.
-      reading: begins one that reads.
-    """
-
-    def __init__(self, writing: Transaction, reading: Transaction) -> None:
-        self._writing = writing
-        self._reading = reading
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
 
     def append(self, event: AuditEvent, nonce: bytes = b"") -> AuditEntry:
-        with self._writing() as connection:
-            if nonce:
-                known = connection.execute("SELECT 1 FROM audit WHERE nonce = ?", (nonce,))
-                if known.fetchone() is not None:
-                    raise NonceKnown
-            entry = next_entry(_last(connection), event, nonce)
-            connection.execute(
-                "INSERT INTO audit VALUES (?, ?, ?, ?)",
+        def step(execute: Execute) -> AuditEntry:
+            # Until the commit: the next process then reads this entry before it appends.
+            self._dialect.take_turn(execute, _APPENDING)
+            if nonce and execute("SELECT 1 FROM audit WHERE nonce = ?", (nonce,)).fetchall():
+                raise NonceKnown
+            rows = execute(_LAST, ()).fetchall()
+            entry = next_entry(AuditEntry(*rows[0]) if rows else None, event, nonce)
+            execute(
+                "INSERT INTO audit (number, line, digest, nonce) VALUES (?, ?, ?, ?)",
                 (entry.number, entry.line, entry.digest, nonce or None),
             )
-        return entry
+            return entry
+
+        return self._dialect.write(step)
 
     def entries(self, after: int = 0, limit: int = MAX_PAGE) -> list[AuditEntry]:
-        with self._reading() as connection:
-            rows = connection.execute(
-                f"{_COLUMNS} WHERE number > ? ORDER BY number LIMIT ?", (after, limit)
-            ).fetchall()
+        rows = list_rows(
+            self._dialect, f"{_COLUMNS} WHERE number > ? ORDER BY number LIMIT ?", (after, limit)
+        )
         return [AuditEntry(*row) for row in rows]
 
     def head(self) -> AuditEntry | None:
-        with self._reading() as connection:
-            return _last(connection)
-
-
-def _last(connection: sqlite3.Connection) -> AuditEntry | None:
-    row = connection.execute(f"{_COLUMNS} ORDER BY number DESC LIMIT 1").fetchone()
-    return None if row is None else AuditEntry(*row)
+        row = first_row(self._dialect, _LAST)
+        return None if row is None else AuditEntry(*row)

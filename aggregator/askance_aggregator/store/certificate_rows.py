@@ -1,10 +1,6 @@
-"""Certificates of devices and gateways as rows of SQLite."""
+"""Certificates of devices and gateways as rows."""
 
 from __future__ import annotations
-
-import sqlite3
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 
 from askance_aggregator.store.certificates import (
     CertificateHolder,
@@ -12,16 +8,14 @@ from askance_aggregator.store.certificates import (
     checked_fingerprint,
     refuse_stored_certificate,
 )
+from askance_aggregator.store.dialect import Execute, Transactions, first_row
 
-_Opened = Callable[[], AbstractContextManager[sqlite3.Connection]]
 
+class CertificateRows:
+    """Certificates in a database (see `CertificateStore`)."""
 
-class SqliteCertificates:
-    """Certificates of one file (see `CertificateStore`)."""
-
-    def __init__(self, writing: _Opened, reading: _Opened) -> None:
-        self._writing = writing
-        self._reading = reading
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
 
     def add(
         self,
@@ -33,27 +27,31 @@ class SqliteCertificates:
     ) -> None:
         checked_fingerprint(fingerprint)
         holder = (certificate.holder.gateway, certificate.holder.ordinal)
-        with self._writing() as connection:
-            connection.execute(
-                "UPDATE certificates SET ends_unix_s = min(ends_unix_s, ?)"
-                " WHERE gateway = ? AND ordinal = ?",
-                (older_end_unix_s, *holder),
+
+        def step(execute: Execute) -> None:
+            execute(
+                "UPDATE certificates SET ends_unix_s = ?"
+                " WHERE gateway = ? AND ordinal = ? AND ends_unix_s > ?",
+                (older_end_unix_s, *holder, older_end_unix_s),
             )
-            added = connection.execute(
-                "INSERT INTO certificates VALUES (?, ?, ?, ?) ON CONFLICT (fingerprint) DO NOTHING",
+            added = execute(
+                "INSERT INTO certificates (fingerprint, gateway, ordinal, ends_unix_s)"
+                " VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
                 (fingerprint, *holder, certificate.ends_unix_s),
             )
             if not added.rowcount:
                 raise refuse_stored_certificate()
-            connection.execute(
+            execute(
                 "DELETE FROM certificates WHERE gateway = ? AND ordinal = ? AND ends_unix_s <= ?",
                 (*holder, now_s),
             )
 
+        self._transactions.write(step)
+
     def find(self, fingerprint: bytes) -> StoredCertificate | None:
-        with self._reading() as connection:
-            row = connection.execute(
-                "SELECT gateway, ordinal, ends_unix_s FROM certificates WHERE fingerprint = ?",
-                (fingerprint,),
-            ).fetchone()
+        row = first_row(
+            self._transactions,
+            "SELECT gateway, ordinal, ends_unix_s FROM certificates WHERE fingerprint = ?",
+            (fingerprint,),
+        )
         return None if row is None else StoredCertificate(CertificateHolder(*row[:2]), row[2])

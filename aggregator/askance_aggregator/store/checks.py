@@ -93,11 +93,6 @@ def refuse_more_devices(limit: int, used: int) -> EnrolmentRefused:
     )
 
 
-def unknown_study(digest: bytes) -> StoreError:
-    """The complaint about a study that is not stored."""
-    return StoreError(f"study {digest.hex()[:16]}: expected a stored one, got none")
-
-
 def concluded_otherwise(digest: bytes) -> StoreError:
     """The complaint about a second end of a study."""
     return StoreError(f"study {digest.hex()[:16]}: expected no other conclusion, found one stored")

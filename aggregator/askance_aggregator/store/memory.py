@@ -20,7 +20,6 @@ from askance_aggregator.store.checks import (
     refuse_more_devices,
     refuse_other_gateway,
     refuse_other_token,
-    unknown_study,
 )
 from askance_aggregator.store.contract import (
     DIGEST_BYTES,
@@ -35,6 +34,7 @@ from askance_aggregator.store.contract import (
     RoundNote,
     StoredReport,
 )
+from askance_aggregator.store.dialect import unknown_study
 from askance_aggregator.store.listing import StudyEntry, StudyState
 from askance_aggregator.store.management import MemoryManagement
 from askance_aggregator.store.memory_listing import MemoryListing

@@ -1,14 +1,15 @@
-"""The register's rows, in the SQL that SQLite and PostgreSQL share."""
+"""The register as rows."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.store.dialect import Execute, Transactions, list_rows, marks
 from askance_aggregator.store.register import (
     Affected,
     DeviceEntry,
@@ -26,7 +27,6 @@ from askance_aggregator.store.register import (
 )
 from askance_aggregator.store.tagged_population import MAX_TAGS, TaggedPopulation, checked_tags
 
-T = TypeVar("T")
 _SEEN_AT_ONCE = 500  # ordinals of one statement
 _LEVEL = 1  # of compression: a list of users is written once, and mostly gaps of 1
 
@@ -51,43 +51,6 @@ _STATES = (
     "SELECT ordinal, state FROM devices WHERE changed > ?"
     " UNION ALL SELECT ordinal, 2 FROM empty_places WHERE changed > ?"
 )
-
-
-class StatementAnswer(Protocol):
-    """Rows that a statement gave, or the number that it changed."""
-
-    @property
-    def rowcount(self) -> int:
-        """Number of rows changed."""
-        ...
-
-    def fetchall(self) -> list[Any]:
-        """Return all rows."""
-        ...
-
-
-Execute = Callable[[str, Sequence[object]], StatementAnswer]
-"""Runs a statement whose parameters are written as question marks."""
-
-
-class Transactions(Protocol):
-    """Transactions of a database, whatever its dialect of parameters."""
-
-    def read(self, step: Callable[[Execute], T]) -> T:
-        """Run statements that read.
-
-        Raises:
-          StoreError: the store cannot be read.
-        """
-        ...
-
-    def write(self, step: Callable[[Execute], T]) -> T:
-        """Run a step as one durable transaction.
-
-        Raises:
-          StoreError: nothing was changed.
-        """
-        ...
 
 
 class RegisterRows:
@@ -150,7 +113,7 @@ class RegisterRows:
                 )
             if removed:  # in one statement: what it removes may select
                 execute(
-                    f"DELETE FROM device_tags WHERE tag IN ({_marks(removed)})"
+                    f"DELETE FROM device_tags WHERE tag IN ({marks(removed)})"
                     f" AND ordinal IN ({where})",
                     (*removed, *parameters),
                 )
@@ -264,7 +227,7 @@ class RegisterRows:
                 execute(
                     "UPDATE devices SET software = ?,"
                     " seen_day = CASE WHEN coalesce(seen_day, -1) < ? THEN ? ELSE seen_day END"
-                    f" WHERE ordinal IN ({_marks(part)})"
+                    f" WHERE ordinal IN ({marks(part)})"
                     " AND (coalesce(seen_day, -1) < ? OR coalesce(software, '') <> ?)",
                     (software, day, day, *part, day, software),
                 )
@@ -312,7 +275,7 @@ class RegisterRows:
                 return Affected(devices)
             gateways = execute(
                 "UPDATE gateways SET state = ?, changed = ? WHERE state <> ? AND gateway_id IN"
-                f" ({_marks(selection.ids)})",
+                f" ({marks(selection.ids)})",
                 (*to, *selection.ids),
             ).rowcount
             return Affected(devices, gateways)
@@ -324,7 +287,7 @@ class RegisterRows:
         return _unpacked(rows[0][0]) if rows else None
 
     def _rows(self, statement: str, parameters: Sequence[object] = ()) -> list[Any]:
-        return self._transactions.read(lambda execute: execute(statement, parameters).fetchall())
+        return list_rows(self._transactions, statement, parameters)
 
 
 def _entries(execute: Execute, statement: str, parameters: Sequence[object]) -> list[DeviceEntry]:
@@ -368,8 +331,8 @@ def _rarest_first(execute: Execute, tags: Sequence[str], after: int) -> list[str
 def _selected(selection: DeviceSelection) -> tuple[str, tuple[object, ...]]:
     """Return a query of the selected devices' ordinals, and its parameters."""
     if selection.ids:
-        marks = _marks(selection.ids)
-        return f"SELECT ordinal FROM devices WHERE device_id IN ({marks})", selection.ids
+        of_ids = f"SELECT ordinal FROM devices WHERE device_id IN ({marks(selection.ids)})"
+        return of_ids, selection.ids
     one = "SELECT ordinal FROM device_tags WHERE tag = ?"
     return " INTERSECT ".join([one] * len(selection.tags)), selection.tags
 
@@ -387,7 +350,7 @@ def _without(execute: Execute, column: str, table: str, ids: Sequence[bytes]) ->
     """Return those of the ids that a table's column lacks."""
     if not ids:
         return []
-    statement = f"SELECT {column} FROM {table} WHERE {column} IN ({_marks(ids)})"
+    statement = f"SELECT {column} FROM {table} WHERE {column} IN ({marks(ids)})"
     known = {bytes(value) for (value,) in execute(statement, ids).fetchall()}
     return [one for one in ids if one not in known]
 
@@ -417,10 +380,6 @@ def _check_number(execute: Execute, tag: str) -> None:
 def _raise_standing(execute: Execute) -> int:
     statement = "UPDATE register SET standing = standing + 1 RETURNING standing"
     return int(execute(statement, ()).fetchall()[0][0])
-
-
-def _marks(values: Sequence[object]) -> str:
-    return ", ".join("?" * len(values))
 
 
 def _packed(users: NDArray[np.int64]) -> bytes:

@@ -17,6 +17,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.store.dialect import Execute
 from askance_client.errors import StoreError
 
 LEASE_S = 6.0
@@ -94,6 +95,20 @@ class Replicas(Protocol):
     @property
     def shared(self) -> bool:
         """True if other processes may take reports."""
+        ...
+
+    def check(self, execute: Execute, study: int) -> None:
+        """Check in a transaction that this process may drive a study, given by its number.
+
+        A study that no replica has ever driven may be written by any process.
+
+        Raises:
+          LeaseLost: another replica has its lease, or this process gave it back.
+        """
+        ...
+
+    def notify(self, execute: Execute) -> None:
+        """Let all replicas look once this transaction is durable."""
         ...
 
     def register(self, name: str) -> None:
@@ -180,6 +195,12 @@ class SoleReplica:
     """The one process of a store that is not shared: it holds every lease (see `Replicas`)."""
 
     shared = False
+
+    def check(self, execute: Execute, study: int) -> None:
+        """Do nothing: no lease can be another's."""
+
+    def notify(self, execute: Execute) -> None:
+        """Do nothing: there are no others."""
 
     def register(self, name: str) -> None:
         """Do nothing."""

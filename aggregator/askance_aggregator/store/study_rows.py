@@ -1,9 +1,10 @@
-"""Lists of studies in a database, in the SQL that SQLite and PostgreSQL share."""
+"""Lists of studies as rows."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from askance_aggregator.store.dialect import Execute, Transactions, first_row, list_rows
 from askance_aggregator.store.listing import (
     ListedState,
     StudyEntry,
@@ -14,7 +15,6 @@ from askance_aggregator.store.listing import (
     key_range,
     unknown_cursor,
 )
-from askance_aggregator.store.register_rows import Execute, Transactions
 from askance_client.messages import SignedStudy
 
 _ENTRY = (
@@ -44,28 +44,22 @@ class StudyRows:
 
     def entry(self, digest: bytes) -> StudyEntry | None:
         """Return one study; None if there is none of that digest."""
-        rows = self._transactions.read(
-            lambda execute: execute(f"{_ENTRY}{_ALL}{_ENDS} WHERE digest = ?", (digest,)).fetchall()
-        )
-        return _entry(rows[0]) if rows else None
+        row = first_row(self._transactions, f"{_ENTRY}{_ALL}{_ENDS} WHERE digest = ?", (digest,))
+        return None if row is None else _entry(row)
 
     def open_studies(self) -> dict[bytes, SignedStudy]:
         """Return the studies that have not ended (see `Store.open_studies`)."""
-        rows = self._transactions.read(
-            lambda execute: execute(
-                "SELECT digest, studies.study, public_key, signature"
-                f"{_ALL}{_ENDS} WHERE state IS NULL ORDER BY number",
-                (),
-            ).fetchall()
+        rows = list_rows(
+            self._transactions,
+            "SELECT digest, studies.study, public_key, signature"
+            f"{_ALL}{_ENDS} WHERE state IS NULL ORDER BY number",
         )
         return {digest: SignedStudy(*columns) for digest, *columns in rows}
 
     def count(self) -> dict[StudyState, int]:
         """Return the number of studies of each state (see `Store.count_studies`)."""
-        rows = self._transactions.read(
-            lambda execute: execute(
-                f"SELECT coalesce(state, 1), count(*){_ALL}{_ENDS} GROUP BY 1", ()
-            ).fetchall()
+        rows = list_rows(
+            self._transactions, f"SELECT coalesce(state, 1), count(*){_ALL}{_ENDS} GROUP BY 1"
         )
         counts = {StudyState(state): int(number) for state, number in rows}
         return {state: counts.get(state, 0) for state in StudyState}

@@ -1,10 +1,10 @@
-"""Lines of transcripts in a database, in the SQL that SQLite and PostgreSQL share."""
+"""Lines of transcripts as rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from askance_aggregator.store.register_rows import Transactions
+from askance_aggregator.store.dialect import Transactions
 
 _PAGE_LINES = 256
 _PAGE_CHARACTERS = 256 * 1024  # a longer line has a page for itself

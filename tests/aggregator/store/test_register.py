@@ -20,6 +20,7 @@ from askance_aggregator.store import (
     StudyState,
     TaggedPopulation,
 )
+from askance_aggregator.store.dialect import Execute, StatementAnswer
 from askance_aggregator.store.register import (
     Affected,
     DeviceSelection,
@@ -30,7 +31,7 @@ from askance_aggregator.store.register import (
     TokenEntry,
     UnknownDevice,
 )
-from askance_aggregator.store.register_rows import Execute, RegisterRows, StatementAnswer
+from askance_aggregator.store.register_rows import RegisterRows
 from askance_aggregator.store.tagged_population import MAX_TAGS, checked_tags
 from askance_client.errors import InvalidParameter
 from askance_client.messages import SignedStudy

@@ -35,7 +35,7 @@ def test_a_page_is_read_when_its_lines_are_taken(tmp_path: Path) -> None:
     store.add_study(DIGEST, SignedStudy(b"study", b"k" * 32, b"s" * 64))
     for line in lines:
         store.log(DIGEST).append(line)
-    recorded = Recorded(store._transactions)
+    recorded = Recorded(store._dialect)
     taken = read_transcript(recorded, 1, 0)
     assert recorded.read_characters == [0]
     assert next(taken) == lines[0]

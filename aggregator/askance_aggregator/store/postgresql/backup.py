@@ -17,8 +17,13 @@ from askance_aggregator.store.backups import (
     write_backup,
 )
 from askance_aggregator.store.postgresql import schema
-from askance_aggregator.store.postgresql.database import Connection, PostgresqlDatabase, one_row
-from askance_aggregator.store.postgresql.partitions import add_partition
+from askance_aggregator.store.postgresql.database import (
+    Connection,
+    PostgresqlDatabase,
+    add_partition,
+    executing,
+    one_row,
+)
 from askance_client.errors import StoreError
 
 POSTGRESQL = "postgresql"
@@ -115,7 +120,7 @@ def restore_postgresql(
         for table, part in parts.items():
             if table == _LAST:
                 for (study,) in connection.execute(_PARTITIONED).fetchall():
-                    add_partition(connection, study)
+                    add_partition(executing(connection), study)
             _fill_table(connection, backup, table, part)
         _raise_identities(connection)
         connection.execute("DELETE FROM restored_sequences")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import select
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from typing import Any, TypeAlias, TypeVar
 
@@ -12,6 +12,7 @@ import psycopg
 from psycopg import errors
 from psycopg_pool import ConnectionPool
 
+from askance_aggregator.store.dialect import Execute, StatementAnswer
 from askance_aggregator.store.postgresql import schema
 from askance_aggregator.store.postgresql.arrays import register_arrays
 from askance_aggregator.store.watch import UNWATCHED, StoreWatch
@@ -373,6 +374,23 @@ class PostgresqlDatabase:
             raise StoreError(f"store {self.name}: {what}: {_line(error)}") from None
         except psycopg.Error as error:
             raise StoreFailed(f"store {self.name}: {what}: {_line(error)}") from None
+
+
+def executing(connection: Connection) -> Execute:
+    """Return what runs the statements of a transaction that SQLite understands too."""
+
+    def execute(statement: str, parameters: Sequence[object]) -> StatementAnswer:
+        return connection.execute(statement.replace("?", "%s").encode(), parameters, binary=True)
+
+    return execute
+
+
+def add_partition(execute: Execute, study: int) -> None:
+    """Make the table of a study's reports; attached, it takes no lock that reports wait for."""
+    execute(
+        f"CREATE TABLE reports_{study} (LIKE reports INCLUDING DEFAULTS INCLUDING CONSTRAINTS)", ()
+    )
+    execute(f"ALTER TABLE reports ATTACH PARTITION reports_{study} FOR VALUES IN ({study})", ())
 
 
 def one_row(connection: Connection, statement: str, parameters: tuple[object, ...] = ()) -> Row:

@@ -11,12 +11,11 @@ import numpy as np
 import psycopg
 from psycopg import errors, sql
 
-from askance_aggregator.store.checks import (
-    unknown_study,
-)
+from askance_aggregator.store.dialect import Execute, study_number
 from askance_aggregator.store.postgresql.database import (
     Connection,
     PostgresqlDatabase,
+    executing,
     one_row,
 )
 from askance_aggregator.store.replicas import (
@@ -32,6 +31,7 @@ from askance_aggregator.store.replicas import (
 from askance_client.errors import StoreError
 
 _CHANNEL = "askance"
+_NOTIFY = f"NOTIFY {_CHANNEL}"  # once the transaction is durable
 _NAMED = 0x61736B6E  # "askn": with a name's hash, the advisory lock of the replica of that name
 _SUBMITTING = 0x61736B73_75626D69  # "asksubmi": the advisory lock of a study's acceptance
 _PREDECESSOR = "2s"  # for the server to notice that the process before has died
@@ -97,6 +97,19 @@ class PostgresqlReplicas:
         self._digests: dict[int, bytes] = {}  # of the studies above
         self._lock = threading.Lock()
 
+    def check(self, execute: Execute, study: int) -> None:
+        rows = execute(
+            "SELECT token, replica FROM leases WHERE study = ? FOR SHARE", (study,)
+        ).fetchall()
+        if rows and rows[0][0] != self._held.get(study):
+            raise LeaseLost(
+                f"study {study}: expected this replica to hold its lease, found it held by"
+                f" {rows[0][1]!r}; nothing was written"
+            )
+
+    def notify(self, execute: Execute) -> None:
+        execute(_NOTIFY, ())
+
     def register(self, name: str) -> None:
         self._database.hold_also(lambda connection: self._take_name(connection, name))
 
@@ -112,7 +125,7 @@ class PostgresqlReplicas:
             connection.execute(
                 "UPDATE leases SET expires_at = '-infinity' WHERE replica = %s", (name,)
             )
-            notify(connection)
+            self.notify(executing(connection))
 
         self._database.write(step)
         self._name = name
@@ -181,7 +194,7 @@ class PostgresqlReplicas:
                 listening.close()
 
     def hint(self) -> None:
-        self._database.write(notify)
+        self._database.write(lambda connection: self.notify(executing(connection)))
 
     @contextmanager
     def submitting(self) -> Iterator[None]:
@@ -193,7 +206,7 @@ class PostgresqlReplicas:
             connection.execute(
                 "UPDATE studies SET cancelling = true WHERE digest = %s", (study_digest,)
             )
-            notify(connection)
+            self.notify(executing(connection))
 
         self._database.write(step)
 
@@ -207,7 +220,7 @@ class PostgresqlReplicas:
 
     def round_lines(self, study_digest: bytes, epoch: int) -> list[str]:
         def read(connection: Connection) -> list[str]:
-            study = study_number(connection, study_digest)
+            study = study_number(executing(connection), study_digest)
             of = {"study": study, "epoch": epoch}
             return [line for (line,) in connection.execute(_ROUND_LINES.encode(), of)]
 
@@ -227,23 +240,6 @@ class PostgresqlReplicas:
         self, request_digests: Sequence[bytes], position: int
     ) -> tuple[list[EqualReports], int]:
         return self._database.read(lambda c: _stored_since(c, request_digests, position))
-
-    def check(self, connection: Connection, study: int) -> None:
-        """Check in a transaction that this process may drive a study.
-
-        A study that no replica has ever driven may be written by any process.
-
-        Raises:
-          LeaseLost: another replica has its lease, or this process gave it back.
-        """
-        row = connection.execute(
-            "SELECT token, replica FROM leases WHERE study = %s FOR SHARE", (study,)
-        ).fetchone()
-        if row is not None and row[0] != self._held.get(study):
-            raise LeaseLost(
-                f"study {study}: expected this replica to hold its lease, found it held by"
-                f" {row[1]!r}; nothing was written"
-            )
 
     def _renew(self) -> frozenset[bytes]:
         def step(connection: Connection) -> set[int]:
@@ -280,29 +276,12 @@ class PostgresqlReplicas:
             ) from None
 
 
-def study_number(connection: Connection, digest: bytes) -> int:
-    """Return the number of a study.
-
-    Raises:
-      StoreError: there is none of that digest.
-    """
-    row = connection.execute("SELECT number FROM studies WHERE digest = %s", (digest,)).fetchone()
-    if row is None:
-        raise unknown_study(digest)
-    return int(row[0])
-
-
-def notify(connection: Connection) -> None:
-    """Let all replicas look once this transaction is durable."""
-    connection.execute(f"NOTIFY {_CHANNEL}".encode())
-
-
 def _expire(connection: Connection, study: int, token: int) -> None:
     connection.execute(
         "UPDATE leases SET expires_at = '-infinity' WHERE study = %s AND token = %s",
         (study, token),
     )
-    notify(connection)
+    connection.execute(_NOTIFY.encode())
 
 
 def _parts(connection: Connection, request_digests: Sequence[bytes]) -> dict[int, list[int]]:

@@ -1,0 +1,456 @@
+"""The store's contract on a database: every operation once, for SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from askance_aggregator.store.audit import AuditLog
+from askance_aggregator.store.audit_rows import AuditRows
+from askance_aggregator.store.backups import Manifest, RestoreNote
+from askance_aggregator.store.certificate_rows import CertificateRows
+from askance_aggregator.store.checks import (
+    checked_arrivals,
+    checked_devices,
+    checked_enrolment,
+    concluded_otherwise,
+    refuse_more_devices,
+    refuse_other_gateway,
+    refuse_other_token,
+    refuse_revoked_token,
+)
+from askance_aggregator.store.contract import (
+    AskedRequest,
+    Conclusion,
+    Deadline,
+    Enrolled,
+    EnrolledDevice,
+    EnrolledGateway,
+    EpochEntry,
+    RoundNote,
+    StoredReport,
+)
+from askance_aggregator.store.dialect import (
+    Dialect,
+    Execute,
+    first_row,
+    list_rows,
+    study_number,
+)
+from askance_aggregator.store.listing import StudyEntry, StudyState
+from askance_aggregator.store.management_rows import ManagementRows
+from askance_aggregator.store.register_rows import RegisterRows
+from askance_aggregator.store.replicas import Replicas
+from askance_aggregator.store.retention_rows import RetentionRows
+from askance_aggregator.store.study_rows import StudyRows
+from askance_aggregator.store.transcript_rows import read_transcript
+from askance_client.errors import StoreError
+from askance_client.messages import AckStatus, SignedStudy
+
+_REPORTS_AT_ONCE = 4096  # so that a reader of millions holds neither them nor the database
+_DEVICES_AT_ONCE = 10_000  # that one statement looks for
+_SIGNED = "SELECT digest, study, public_key, signature FROM studies"
+_ROUND = "WHERE study = ? AND epoch = ? AND number = ?"
+_OF_DIGEST = "request = (SELECT number FROM requests WHERE digest = ?)"
+_CONCLUSION = (
+    "SELECT digest, state, reason, message, result_json, max_asked FROM conclusions"
+    " JOIN studies ON studies.number = conclusions.study"
+)
+
+
+class SqlStore(ABC):
+    """The store's contract on one database (see `Store`).
+
+    A subclass opens the database, and stores reports in its own way.
+    """
+
+    def __init__(self, dialect: Dialect, replicas: Replicas) -> None:
+        """Use a subclass's constructors.
+
+        Args:
+          dialect: of the database, which is open.
+          replicas: the processes that share it.
+        """
+        self._dialect = dialect
+        self.replicas = replicas
+        self.management = ManagementRows(dialect)
+        self.retention = RetentionRows(dialect)
+        self.certificates = CertificateRows(dialect)
+        self.register = RegisterRows(dialect)
+        self.listing = StudyRows(dialect)
+        self._audit = AuditRows(dialect)
+
+    @property
+    def audit(self) -> AuditLog:
+        return self._audit
+
+    def enrol(self, devices: Iterable[tuple[bytes, bytes]]) -> range:
+        listed = checked_devices(devices)
+
+        def step(execute: Execute) -> range:
+            start = self._population(execute, self._dialect.for_update)
+            known = self._known(execute, listed)
+            if known:
+                raise StoreError(f"enrolment: expected new ids, found device {min(known)} enrolled")
+            self._dialect.add_devices(execute, start, listed)
+            return range(start, start + len(listed))
+
+        return self._dialect.write(step)
+
+    def enrol_with(
+        self,
+        devices: Iterable[tuple[bytes, bytes]],
+        token_id: bytes,
+        limit: int,
+        gateway: tuple[bytes, bytes] | None = None,
+    ) -> Enrolled:
+        listed = checked_enrolment(devices, token_id, gateway)
+
+        def step(execute: Execute) -> Enrolled:
+            start = self._population(execute, self._dialect.for_update)
+            known = self._known(execute, listed)
+            for place, token_digest in known.items():
+                if token_digest != listed[place][1]:
+                    raise refuse_other_token(place)
+            fresh = [one for place, one in enumerate(listed) if place not in known]
+            ((used, revoked),) = execute(
+                "INSERT INTO enrolment_tokens AS kept (token_id, devices) VALUES (?, ?)"
+                " ON CONFLICT (token_id) DO UPDATE SET devices = kept.devices + excluded.devices"
+                " RETURNING devices, revoked",
+                (token_id, len(fresh)),
+            ).fetchall()
+            if revoked:
+                raise refuse_revoked_token()
+            if fresh and used > limit:
+                raise refuse_more_devices(limit, used)
+            self._dialect.add_devices(execute, start, fresh)
+            if gateway is not None:
+                self._join(execute, _gateway_number(execute, gateway), listed)
+            return Enrolled(len(fresh), len(known))
+
+        return self._dialect.write(step)
+
+    def device(self, device_id: bytes) -> EnrolledDevice | None:
+        row = self._row(
+            "SELECT ordinal, token_digest, coalesce(gateway, 0) FROM devices WHERE device_id = ?",
+            device_id,
+        )
+        return None if row is None else EnrolledDevice(*row)
+
+    def gateway(self, gateway_id: bytes) -> EnrolledGateway | None:
+        row = self._row(
+            "SELECT number, token_digest FROM gateways WHERE gateway_id = ?", gateway_id
+        )
+        return None if row is None else EnrolledGateway(*row)
+
+    def population(self) -> int:
+        return self._dialect.read(self._population)
+
+    def add_study(self, digest: bytes, signed: SignedStudy) -> None:
+        columns = (signed.study, signed.public_key, signed.signature)
+
+        def step(execute: Execute) -> None:
+            added = execute(
+                "INSERT INTO studies (digest, study, public_key, signature) VALUES (?, ?, ?, ?)"
+                " ON CONFLICT DO NOTHING RETURNING number",
+                (digest, *columns),
+            ).fetchall()
+            if added:
+                self._dialect.begin_study(execute, int(added[0][0]))
+                return
+            (stored,) = execute(f"{_SIGNED} WHERE digest = ?", (digest,)).fetchall()
+            if tuple(stored[1:]) != columns:
+                raise StoreError(f"study {digest.hex()[:16]}: expected no other, found one stored")
+
+        self._dialect.write(step)
+
+    def studies(self) -> dict[bytes, SignedStudy]:
+        rows = self._rows(f"{_SIGNED} ORDER BY number")
+        return {digest: SignedStudy(*columns) for digest, *columns in rows}
+
+    def study(self, digest: bytes) -> SignedStudy | None:
+        row = self._row(f"{_SIGNED} WHERE digest = ?", digest)
+        return None if row is None else SignedStudy(*row[1:])
+
+    def open_studies(self) -> dict[bytes, SignedStudy]:
+        return self.listing.open_studies()
+
+    def summary(self, digest: bytes) -> StudyEntry | None:
+        return self.listing.entry(digest)
+
+    def count_studies(self) -> dict[StudyState, int]:
+        return self.listing.count()
+
+    def log(self, study_digest: bytes, epoch: int = 0) -> _SqlStudyLog:
+        number = self._dialect.read(lambda execute: study_number(execute, study_digest))
+        return _SqlStudyLog(self._dialect, self.replicas, number, epoch)
+
+    def open_round(
+        self,
+        study_digest: bytes,
+        number: int,
+        request_digests: Sequence[bytes],
+        deadline: Deadline | None,
+        epoch: int = 0,
+    ) -> RoundNote:
+        def step(execute: Execute) -> RoundNote:
+            of = (self._driven(execute, study_digest), epoch, number)
+            execute(
+                "INSERT INTO rounds (study, epoch, number, boot, at_ms, left_ms)"
+                " VALUES (?, ?, ?, ?, ?, ?)"
+                f" ON CONFLICT (study, epoch, number) {self._dialect.round_again}",
+                (*of, *((None, None, None) if deadline is None else _columns(deadline))),
+            )
+            self._dialect.note_requests(execute, request_digests, of)
+            ((boot, at_ms, left_ms, closed),) = execute(
+                f"SELECT boot, at_ms, left_ms, closed FROM rounds {_ROUND}", of
+            ).fetchall()
+            self.replicas.notify(execute)
+            noted = None if boot is None else Deadline(boot, at_ms, left_ms)
+            return RoundNote(noted, bool(closed))
+
+        return self._dialect.write(step)
+
+    def note_deadline(
+        self, study_digest: bytes, number: int, deadline: Deadline, epoch: int = 0
+    ) -> None:
+        def step(execute: Execute) -> None:
+            of = (self._driven(execute, study_digest), epoch, number)
+            execute(
+                f"UPDATE rounds SET boot = ?, at_ms = ?, left_ms = ? {_ROUND}",
+                (*_columns(deadline), *of),
+            )
+
+        self._dialect.write(step)
+
+    def close_round(self, study_digest: bytes, number: int, epoch: int = 0) -> None:
+        def step(execute: Execute) -> None:
+            of = (self._driven(execute, study_digest), epoch, number)
+            execute(f"UPDATE rounds SET closed = true {_ROUND}", of)
+            self.replicas.notify(execute)
+
+        self._dialect.write(step)
+
+    def asked(self, request_digest: bytes) -> AskedRequest | None:
+        row = self._row(
+            "SELECT coalesce(studies.digest, ?),"
+            " coalesce(closed, true) OR EXISTS (SELECT 1 FROM conclusions AS ended"
+            "  WHERE ended.study = requests.study AND ended.epoch IN (0, requests.epoch))"
+            " FROM requests LEFT JOIN studies ON studies.number = requests.study"
+            " LEFT JOIN rounds ON rounds.study = requests.study AND rounds.epoch = requests.epoch"
+            "  AND rounds.number = requests.round WHERE requests.digest = ?",
+            b"",
+            request_digest,
+        )
+        return None if row is None else AskedRequest(row[0], bool(row[1]))
+
+    def conclude(self, study_digest: bytes, conclusion: Conclusion, epoch: int = 0) -> None:
+        def step(execute: Execute) -> None:
+            study = self._driven(execute, study_digest)
+            self._dialect.end_rounds(execute, study, epoch)
+            self.replicas.notify(execute)
+            execute(
+                "INSERT INTO conclusions"
+                " (study, epoch, state, reason, message, result_json, max_asked)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                (
+                    study,
+                    epoch,
+                    int(conclusion.state),
+                    conclusion.reason,
+                    conclusion.message,
+                    conclusion.result_json,
+                    conclusion.max_asked_nano_nats,
+                ),
+            )
+            (stored,) = execute(
+                f"{_CONCLUSION} WHERE number = ? AND epoch = ?", (study, epoch)
+            ).fetchall()
+            if _conclusion(stored) != conclusion:
+                raise concluded_otherwise(study_digest)
+
+        self._dialect.write(step)
+
+    def epochs(self, study_digest: bytes) -> list[EpochEntry]:
+        rows = self._rows(
+            "SELECT epoch, state, reason, message, max_asked FROM conclusions"
+            " JOIN studies ON studies.number = conclusions.study"
+            " WHERE digest = ? AND epoch > 0 ORDER BY epoch",
+            study_digest,
+        )
+        return [EpochEntry(epoch, StudyState(state), *rest) for epoch, state, *rest in rows]
+
+    def conclusions(self) -> dict[bytes, Conclusion]:
+        rows = self._rows(f"{_CONCLUSION} WHERE epoch = 0 ORDER BY number")
+        return {row[0]: _conclusion(row) for row in rows}
+
+    def conclusion(self, study_digest: bytes, epoch: int = 0) -> Conclusion | None:
+        row = self._row(f"{_CONCLUSION} WHERE digest = ? AND epoch = ?", study_digest, epoch)
+        return None if row is None else _conclusion(row)
+
+    def study_costs(self) -> list[int]:
+        return [
+            asked for (asked,) in self._rows("SELECT max_asked FROM conclusions WHERE epoch = 0")
+        ]
+
+    def nano_nats_asked(self) -> int:
+        return sum(self.study_costs())  # in Python: SQLite's integers end at 2^63
+
+    def accept(self, arrivals: Sequence[StoredReport]) -> list[AckStatus]:
+        return self._accept(checked_arrivals(arrivals))
+
+    @abstractmethod
+    def _accept(self, arrivals: Sequence[StoredReport]) -> list[AckStatus]:
+        """Store arrivals that are in range (see `Store.accept`)."""
+
+    def acknowledged_sequence(self, ordinal: int) -> int:
+        row = self._row("SELECT acknowledged_sequence FROM devices WHERE ordinal = ?", ordinal)
+        return 0 if row is None else int(row[0])
+
+    def reports(self, request_digest: bytes) -> Iterator[tuple[int, bytes]]:
+        key, last = self._request_key(request_digest), -1
+        while key is not None:
+            rows = self._rows(
+                f"SELECT ordinal, data FROM reports WHERE {self._dialect.of_request}"
+                " AND ordinal > ? ORDER BY ordinal LIMIT ?",
+                *key,
+                last,
+                _REPORTS_AT_ONCE,
+            )
+            yield from ((ordinal, data) for ordinal, data in rows)
+            if len(rows) < _REPORTS_AT_ONCE:
+                return
+            last = rows[-1][0]
+
+    def report(self, request_digest: bytes, ordinal: int) -> bytes | None:
+        key = self._request_key(request_digest)
+        if key is None:
+            return None
+        row = self._row(
+            f"SELECT data FROM reports WHERE {self._dialect.of_request} AND ordinal = ?",
+            *key,
+            ordinal,
+        )
+        return None if row is None else bytes(row[0])
+
+    def evidence(self, request_digest: bytes) -> Iterator[tuple[int, bytes]]:
+        rows = self._rows(
+            f"SELECT ordinal, data FROM evidence WHERE {_OF_DIGEST} ORDER BY ordinal, place",
+            request_digest,
+        )
+        return ((ordinal, data) for ordinal, data in rows)
+
+    def back_up(self, path: Path, now_s: int) -> Manifest:
+        return self._dialect.back_up(path, now_s)
+
+    def restored_sequences(self) -> dict[int, int]:
+        return dict(self._rows("SELECT ordinal, sequence FROM restored_sequences"))
+
+    def restores(self) -> list[RestoreNote]:
+        rows = self._rows(
+            "SELECT restored_unix_s, backup_unix_s FROM restores ORDER BY restored_unix_s"
+        )
+        return [RestoreNote(*row) for row in rows]
+
+    def check_writable(self) -> None:
+        self._dialect.write(self._dialect.probe)
+
+    def size_bytes(self) -> int:
+        return self._dialect.size_bytes()
+
+    def close(self) -> None:
+        self._dialect.close()
+
+    def _rows(self, statement: str, *parameters: object) -> list[Any]:
+        return list_rows(self._dialect, statement, parameters)
+
+    def _row(self, statement: str, *parameters: object) -> Any | None:
+        return first_row(self._dialect, statement, parameters)
+
+    def _request_key(self, digest: bytes) -> Any | None:
+        return self._row(
+            f"SELECT {self._dialect.request_key} FROM requests WHERE digest = ?", digest
+        )
+
+    def _driven(self, execute: Execute, digest: bytes) -> int:
+        """Return a study's number, for a write that only its driver may make."""
+        study = study_number(execute, digest)
+        self.replicas.check(execute, study)
+        return study
+
+    def _population(self, execute: Execute, end: str = "") -> int:
+        return int(execute(f"{self._dialect.population}{end}", ()).fetchall()[0][0])
+
+    def _known(self, execute: Execute, listed: list[tuple[bytes, bytes]]) -> dict[int, bytes]:
+        """Return the token digests of the devices that are enrolled, by their place in the list."""
+        known: dict[bytes, bytes] = {}
+        for start in range(0, len(listed), _DEVICES_AT_ONCE):
+            ids = [device_id for device_id, _ in listed[start : start + _DEVICES_AT_ONCE]]
+            where, parameters = self._dialect.one_of("device_id", ids)
+            statement = f"SELECT device_id, token_digest FROM devices WHERE {where}"
+            known.update(execute(statement, parameters).fetchall())
+        if not known:
+            return {}
+        places = enumerate(device_id for device_id, _ in listed)
+        return {place: known[device_id] for place, device_id in places if device_id in known}
+
+    def _join(self, execute: Execute, gateway: int, listed: list[tuple[bytes, bytes]]) -> None:
+        """Make known devices members of a gateway; those that are already are not written again."""
+        for start in range(0, len(listed), _DEVICES_AT_ONCE):
+            ids = [device_id for device_id, _ in listed[start : start + _DEVICES_AT_ONCE]]
+            where, parameters = self._dialect.one_of("device_id", ids)
+            execute(
+                f"UPDATE devices SET gateway = ? WHERE coalesce(gateway, 0) <> ? AND {where}",
+                (gateway, gateway, *parameters),
+            )
+
+
+class _SqlStudyLog:
+    """A transcript of a study or of one of its epochs (see `StudyLog`)."""
+
+    def __init__(self, dialect: Dialect, replicas: Replicas, study: int, epoch: int) -> None:
+        self._dialect = dialect
+        self._replicas = replicas
+        self._of = (study, epoch)
+
+    def append(self, line: str) -> None:
+        def step(execute: Execute) -> None:
+            self._replicas.check(execute, self._of[0])
+            execute(
+                "INSERT INTO transcript_lines (study, epoch, number, line)"
+                " SELECT ?, ?, coalesce(max(number) + 1, 0), ?"
+                " FROM transcript_lines WHERE study = ? AND epoch = ?",
+                (*self._of, line, *self._of),
+            )
+
+        self._dialect.write(step)
+
+    def lines(self) -> Iterator[str]:
+        return read_transcript(self._dialect, *self._of)
+
+
+def _gateway_number(execute: Execute, gateway: tuple[bytes, bytes]) -> int:
+    """Return a gateway's number, which it gets when it is new; no other device is being added."""
+    execute(
+        "INSERT INTO gateways (number, gateway_id, token_digest)"
+        " SELECT coalesce(max(number), 0) + 1, ?, ? FROM gateways WHERE true"
+        " ON CONFLICT (gateway_id) DO NOTHING",
+        gateway,
+    )
+    ((number, token_digest),) = execute(
+        "SELECT number, token_digest FROM gateways WHERE gateway_id = ?", gateway[:1]
+    ).fetchall()
+    if token_digest != gateway[1]:
+        raise refuse_other_gateway()
+    return int(number)
+
+
+def _columns(deadline: Deadline) -> tuple[str, int, int]:
+    return deadline.boot, deadline.at_ms, deadline.left_ms
+
+
+def _conclusion(row: Any) -> Conclusion:
+    _, state, *rest = row
+    return Conclusion(StudyState(state), *rest)

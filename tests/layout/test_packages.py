@@ -146,7 +146,7 @@ def test_files_and_functions_stay_small() -> None:
     for package in PACKAGES:
         for file in files_of(package):
             text = file.read_text(encoding="utf-8")
-            if len(text.splitlines()) > 500:
+            if len(text.splitlines()) > 900:
                 large.append(str(file))
             for node in ast.walk(ast.parse(text)):
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

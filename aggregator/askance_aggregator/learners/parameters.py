@@ -13,9 +13,9 @@ from enum import Enum
 from fractions import Fraction
 from functools import cache
 from inspect import Parameter as Argument
-from inspect import signature
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args
 
+from askance_aggregator.declarations import annotated
 from askance_aggregator.learners.learner import canonical_text
 from askance_aggregator.names import NoSuitableColumn, unknown_column
 from askance_aggregator.numbers import Rational, rational
@@ -146,15 +146,10 @@ class Declared:
 @cache
 def declared(function: Callable[..., object]) -> tuple[Declared, ...]:
     """Return the annotated parameters of a function, in the order of its signature."""
-    hints = get_type_hints(function, include_extras=True)
-    return tuple(
-        _declared(argument, *get_args(hints[name]))
-        for name, argument in signature(function).parameters.items()
-        if get_origin(hints.get(name)) is Annotated
-    )
+    return tuple(_declared(*one) for one in annotated(function))
 
 
-def _declared(argument: Argument, type_: Any, note: str | Parameter, *_: object) -> Declared:
+def _declared(argument: Argument, type_: Any, note: str | Parameter) -> Declared:
     said = Parameter(note) if isinstance(note, str) else note
     default = said.default
     if default is None and argument.default not in (None, Argument.empty):

@@ -6,10 +6,14 @@ extra oidc); `limits` counts what each caller has at work; `gate` admits a call,
 runs, by these; `recorder` appends to the store's audit log.
 """
 
-from askance_aggregator.server.callers.callers import Caller, Callers, TokenCallers
+from askance_aggregator.server.callers.callers import (
+    Caller,
+    Callers,
+    OidcSettings,
+    TokenCallers,
+)
 from askance_aggregator.server.callers.gate import Admitted, Gate
 from askance_aggregator.server.callers.limits import CallerLimits
-from askance_aggregator.server.callers.oidc import OidcSettings
 from askance_aggregator.server.callers.recorder import AuditRecorder, record_command
 from askance_aggregator.server.callers.roles import RULES, CallKind, CallRule, Role, Scope
 

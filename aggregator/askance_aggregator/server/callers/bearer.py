@@ -17,9 +17,8 @@ from joserfc.errors import ExpiredTokenError, JoseError, SecurityWarning
 from joserfc.jwk import GuestProtocol, Key
 
 from askance_aggregator.analyst.calls import CallRefused
-from askance_aggregator.server.callers.callers import Caller
+from askance_aggregator.server.callers.callers import Caller, OidcSettings
 from askance_aggregator.server.callers.issuer_keys import IssuerKeys
-from askance_aggregator.server.callers.oidc import OidcSettings
 from askance_aggregator.server.callers.roles import Role
 
 ALGORITHMS = ("RS256", "ES256", "EdDSA", "Ed25519")  # the last is RFC 9864's name of EdDSA

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Protocol
 
 from askance_aggregator.analyst.calls import CallRefused
+from askance_aggregator.declarations import Key
+from askance_aggregator.numbers import at_least_one
+from askance_aggregator.server.callers.key_sources import source_text
 from askance_aggregator.server.callers.roles import Role
+from askance_client.errors import InvalidParameter
 
 _SHOWN_DIGITS = 16  # of a key that has no name
+_MAX_LEEWAY_S = 300  # as far as the clock of a caller who signs may be off
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +31,49 @@ class Caller:
     name: str
     role: Role
     key: bytes = b""
+
+
+def _leeway(value: object, _: Path) -> int:
+    seconds = at_least_one(value)
+    if seconds > _MAX_LEEWAY_S:
+        raise InvalidParameter(f"expected at most {_MAX_LEEWAY_S} seconds, got {seconds}")
+    return seconds
+
+
+@dataclass(frozen=True, slots=True)
+class OidcSettings:
+    """Tokens of an OpenID Connect issuer that are accepted."""
+
+    issuer: Annotated[str, Key("what the claim iss must be", '"https://id.example.org"')]
+    audience: Annotated[str, Key("what the claim aud must hold", '"askance"')]
+    jwks: Annotated[
+        str,
+        Key(
+            "the issuer's public keys: https://..., or a file",
+            '"https://id.example.org/jwks.json"',
+            read=source_text,
+        ),
+    ]
+    roles: Annotated[
+        Mapping[str, Role],
+        Key(
+            "value of the claim = role; the first that a token has counts",
+            '{ admins = "admin" }',
+        ),
+    ]
+    role_claim: Annotated[str, 'dots lead into objects: "realm_access.roles"'] = "roles"
+    name_claim: Annotated[str, "stands in the audit log"] = "sub"
+    leeway_s: Annotated[
+        int, Key("seconds by which the issuer's clock may differ", read=_leeway)
+    ] = 60
+    signing_keys: Annotated[
+        Mapping[str, bytes],
+        Key(
+            "name = the key that signs this analyst's studies",
+            '{ ann = "64 hexadecimal digits" }',
+            name="analysts",
+        ),
+    ] = field(default_factory=dict)
 
 
 class TokenCallers(Protocol):

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from askance_client.addresses import Address
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
+from askance_client.toml_tables import a_text
 
 MAX_SET_BYTES = 64 * 1024  # a set has a few keys of less than 2 KiB
 _FETCH_S = 5.0
@@ -32,10 +33,10 @@ class KeyFile:
     """A key set in a file, which the operator replaces."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
 
     def read(self) -> bytes:
-        with self._path.open("rb") as file:
+        with self.path.open("rb") as file:
             return file.read(MAX_SET_BYTES + 1)
 
 
@@ -72,6 +73,16 @@ def key_source(text: str, folder: Path) -> KeySource:
     raise InvalidParameter(
         f"expected a file, https://..., or http:// on this machine, got {value_text(text)}"
     )
+
+
+def source_text(value: object, folder: Path) -> str:
+    """Return the text of a source in a configuration, the path of a file whole.
+
+    Raises:
+      InvalidParameter: no text, or a URL of no source.
+    """
+    source = key_source(a_text(value), folder)
+    return str(source.path) if isinstance(source, KeyFile) else a_text(value)
 
 
 def _is_here(url: str) -> bool:

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 from askance_aggregator.analyst.calls import CallRefused
 from askance_aggregator.server.callers.callers import Caller
@@ -32,33 +32,25 @@ from askance_client.errors import InvalidParameter
 
 @dataclass(frozen=True, slots=True)
 class CallerLimits:
-    """Limits on calls of analysts and operators at one time: per caller, and in all.
+    """Limits on calls of analysts and operators at one time: per caller, and in all."""
 
-    Args:
-      calls_per_caller: of every kind together.
-      calls: likewise, in all.
-      plans_per_caller: studies that are submitted or planned.
-      plans: likewise, in all.
-      watches_per_caller: studies that are watched.
-      watches: likewise, in all.
-      exports_per_caller: exports that are sent.
-      exports: likewise, in all.
-      unread_bytes_per_caller: bytes that were sent and not read; one message may pass it.
-      unread_bytes: likewise, in all.
-      unknown_calls: calls whose caller is being identified, in all.
-    """
-
-    calls_per_caller: int = 64
-    calls: int = 1_024
-    plans_per_caller: int = 8
-    plans: int = 64
-    watches_per_caller: int = 32
-    watches: int = 512
-    exports_per_caller: int = 4
-    exports: int = 64
-    unread_bytes_per_caller: int = 8 * 1024 * 1024
-    unread_bytes: int = 128 * 1024 * 1024
-    unknown_calls: int = 1_024
+    calls_per_caller: Annotated[
+        int,
+        "of analysts and operators, of every kind together. A caller is an analyst's key, or a name"
+        " of [callers]; one that is refused is told the key of the limit",
+    ] = 64
+    calls: Annotated[int, "in all"] = 1_024
+    plans_per_caller: Annotated[int, "studies that are submitted or planned"] = 8
+    plans: Annotated[int, "in all"] = 64
+    watches_per_caller: Annotated[int, "studies that are watched"] = 32
+    watches: Annotated[int, "in all"] = 512
+    exports_per_caller: Annotated[int, "exports that are sent"] = 4
+    exports: Annotated[int, "in all"] = 64
+    unread_bytes_per_caller: Annotated[
+        int, "sent and not read by the caller; one message may pass it"
+    ] = 8_388_608
+    unread_bytes: Annotated[int, "in all"] = 134_217_728
+    unknown_calls: Annotated[int, "whose caller is being identified, in all"] = 1_024
 
     def __post_init__(self) -> None:
         for one in fields(self):

@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Annotated
 
+from askance_aggregator.declarations import Key
 from askance_aggregator.server.outer.addresses import Network, address_of, group_of
 from askance_client.errors import AskanceError, InvalidParameter
 
@@ -21,18 +23,26 @@ class Overloaded(AskanceError):
 
 @dataclass(frozen=True, slots=True)
 class PeerLimits:
-    """Limits on calls whose caller has not proved an identity.
+    """Limits on calls whose caller has not proved an identity."""
 
-    Args:
-      calls: at one time, in all.
-      calls_per_address: at one time, per IPv4 address or IPv6 network of 64 bits.
-      trusted: networks of proxies, which stand for many callers and are exempt from the limit per
-        address.
-    """
-
-    calls: int
-    calls_per_address: int
-    trusted: frozenset[Network] = frozenset()
+    calls: Annotated[
+        int, Key("of callers that have not proved an identity, at one time", name="unproven_calls")
+    ] = 1_024
+    calls_per_address: Annotated[
+        int,
+        Key(
+            "of these, per IPv4 address or IPv6 network of 64 bits",
+            name="unproven_calls_per_address",
+        ),
+    ] = 256
+    trusted: Annotated[
+        frozenset[Network],
+        Key(
+            'addresses and networks of proxies, such as "192.0.2.10" or "2001:db8::/64": they stand'
+            " for many callers, and are exempt from the limit per address",
+            name="trusted_proxies",
+        ),
+    ] = frozenset()
 
     def __post_init__(self) -> None:
         for name, number in (("calls", self.calls), ("calls_per_address", self.calls_per_address)):

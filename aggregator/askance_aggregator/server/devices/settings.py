@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
+from askance_aggregator.declarations import Key, KeyGroup
 from askance_aggregator.server.devices.connection_guard import ConnectionLimits
 from askance_aggregator.server.devices.peers import PeerLimits
 from askance_client.errors import InvalidParameter
@@ -29,40 +31,52 @@ class Settings:
     """Limits of a service.
 
     Args:
-      max_streams: streams open at one time; a further caller is asked to come back later.
-      max_members: devices connected at one time, those of gateways included; a further member is
-        told so, and joins later.
-      max_check_ins: unary check-ins at work at one time; more wait, up to as many again.
       max_pending: calls that gRPC has received and the service has not yet taken up. gRPC's own
         limit rejects calls silently above 1,000, which a fleet that connects at once passes.
-      max_connections: at one time; gRPC closes one more as soon as it is made.
       connection_streams: streams open at one time on one connection. Each may hold a header list,
         which gRPC keeps in 115 bytes per byte that was sent.
-      unproven: limits on calls whose caller has not proved an identity.
       guard: limits on the connections of devices with certificates; None: they are not guarded.
-      handshake_s: how long a connection may take until it speaks HTTP/2, TLS included.
-      first_message_s: how long the first message of a call may take, after its metadata.
-      idle_s: seconds after which a connection without a call is closed.
-      age_s: seconds after which a connection takes no new calls; it ends with its last call;
-        open streams go on.
-      retry_ms: an overloaded service asks callers to call again after so long to twice as long.
       check_in_every_ms: when an idle device is to check in again, give or take a half.
       stop_grace_s: how long calls at work may take to end when the service stops.
     """
 
-    max_streams: int = 50_000
-    max_members: int = 1_000_000
-    max_check_ins: int = 1_000
+    max_streams: Annotated[
+        int,
+        Key("open at one time; a gateway has one for all its devices", name="streams"),
+    ] = 50_000
+    max_members: Annotated[
+        int,
+        Key("devices connected at one time, those of gateways included", name="members"),
+    ] = 1_000_000
+    max_check_ins: Annotated[
+        int,
+        Key("check-ins at work at one time; as many again may wait", name="check_ins", fixed=True),
+    ] = 1_000
     max_pending: int = 100_000
-    max_connections: int = 60_000
+    max_connections: Annotated[
+        int,
+        Key(
+            "at one time; fewer where the system has fewer descriptors or less memory",
+            name="connections",
+            fixed=True,
+        ),
+    ] = 60_000
     connection_streams: int = _CONNECTION_STREAMS
-    unproven: PeerLimits = field(default_factory=lambda: PeerLimits(1_024, 256))
+    unproven: Annotated[PeerLimits, KeyGroup()] = field(default_factory=PeerLimits)
     guard: ConnectionLimits | None = None
-    handshake_s: float = 10.0
-    first_message_s: float = 5.0
-    idle_s: float = 600.0
-    age_s: float = 86_400.0
-    retry_ms: int = 1_000
+    handshake_s: Annotated[
+        float, Key("for the TLS and HTTP/2 handshakes of a connection", fixed=True)
+    ] = 10.0
+    first_message_s: Annotated[float, "for the first message of a call, after its credentials"] = (
+        5.0
+    )
+    idle_s: Annotated[float, Key("a connection without a call is closed", fixed=True)] = 600.0
+    age_s: Annotated[
+        float, Key("a connection takes no new calls; open streams go on", fixed=True)
+    ] = 86_400.0
+    retry_ms: Annotated[
+        int, "an overloaded aggregator asks for a wait of so long to twice as long"
+    ] = 1_000
     check_in_every_ms: int = 2_000
     stop_grace_s: float = 1.0
 

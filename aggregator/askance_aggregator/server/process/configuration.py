@@ -1,177 +1,469 @@
 """An aggregator's configuration: one TOML file, read whole or refused with the place of the error.
 
-Relative paths in it are relative to the file. What each key says stands in the file that
-`askance aggregator init` writes (`template`).
+Each key is declared once, here or where its value is used (`Settings`, `CallerLimits`, `Quota`):
+an annotated argument with its documentation. Reading (`declared_file`), the file that
+`askance aggregator init` writes (`template`), the page of the documentation, variables of the
+environment, and what a reload may change follow from it. Relative paths are relative to the file.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+import os
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from ipaddress import ip_network
 from pathlib import Path
+from typing import Annotated, Any, cast
+from urllib.parse import urlsplit
 
+from askance_aggregator.declarations import Key, KeyGroup, KeyRows, KeyTable, Read, budget_value
 from askance_aggregator.numbers import at_least_one
-from askance_aggregator.server.callers import CallerLimits
-from askance_aggregator.server.devices import Network
-from askance_aggregator.server.process.callers_table import (
-    CallerSettings,
-    public_key,
-    read_callers,
+from askance_aggregator.server.callers import (
+    Caller,
+    CallerLimits,
+    OidcSettings,
+    Role,
+    TokenCallers,
 )
-from askance_aggregator.server.process.files import SecretSource, SecretVariable
-from askance_aggregator.server.process.quotas_table import a_budget, read_quotas
-from askance_aggregator.server.process.telemetry_settings import (
-    TelemetrySettings,
-    read_telemetry,
-)
+from askance_aggregator.server.callers.key_sources import key_source
+from askance_aggregator.server.devices import Network, Settings
+from askance_aggregator.server.process.declared_file import read_file
+from askance_aggregator.server.process.files import NotOperable, SecretSource
 from askance_aggregator.server.studies import KEEP_ALL, KeepLimits
-from askance_aggregator.server.studies.quotas import DEFAULT_QUOTAS, Quotas
+from askance_aggregator.server.studies.quotas import DEFAULT_QUOTAS, Quota, Quotas
 from askance_aggregator.store import StoreLocation, store_location
 from askance_aggregator.studies.keep import UNLIMITED, Keep
 from askance_client.addresses import Address
 from askance_client.errors import InvalidParameter
 from askance_client.printable import unknown_text, value_text
-from askance_client.toml_tables import (
-    TomlTable,
-    a_text,
-    texts,
-    true_or_false,
-)
+from askance_client.toml_tables import a_text, texts, true_or_false
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 _REPLICA_LETTERS = 64
 _LIFE_S = 30 * 86_400  # a device that is away for 10 days of it need not be enrolled anew
-_COUNTS = (
-    "open_studies",
-    "streams",
-    "members",
-    "check_ins",
-    "connections",
-    "unproven_calls",
-    "unproven_calls_per_address",
-    "handshake_s",
-    "first_message_s",
-    "idle_s",
-    "age_s",
-    "retry_ms",
-)
-_CALLER_COUNTS = tuple(one.name for one in fields(CallerLimits))
+_PUBLIC_KEY_BYTES = 32
+_MAX_NAME = 64  # characters; a name stands in each entry of the audit log
+_SIGNING = (Role.ANALYST, Role.ADMIN)  # roles that submit studies
+_OTLP_PORT = 4317  # OTLP over gRPC
+_COLLECTOR = "expected http://HOST:PORT or https://HOST:PORT"
+_KEY = '"64 hexadecimal digits"'
+
+
+def _printable(value: object, _: Path) -> str:
+    text = a_text(value)
+    if len(text) > _MAX_NAME or not text.isprintable():
+        raise InvalidParameter(
+            f"expected 1 to {_MAX_NAME} printable characters, got {value_text(text)}"
+        )
+    return text
+
+
+def _port(value: object, _: Path) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 1 << 16:
+        raise InvalidParameter(f"expected a port, got {value_text(value)}")
+    return value
+
+
+def _days(value: object, _: Path) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InvalidParameter(f"expected a whole number of days, got {value_text(value)}")
+    return value
+
+
+def _log_level(value: object, _: Path) -> str:
+    level = a_text(value)
+    if level not in LOG_LEVELS:
+        raise InvalidParameter(unknown_text(level, LOG_LEVELS))
+    return level
+
+
+def _endpoint(value: object, _: Path) -> str:
+    text = a_text(value)
+    try:
+        parts = urlsplit(text)
+        sound = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        sound = False
+    if not sound or parts.scheme not in ("http", "https") or parts.path.strip("/") or parts.query:
+        raise InvalidParameter(f"{_COLLECTOR}, got {value_text(text)}")
+    if parts.username is not None:
+        raise InvalidParameter(
+            f"{_COLLECTOR}, got one with a user (set OTEL_EXPORTER_OTLP_HEADERS)"
+        )
+    return text
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceTls:
-    """Certificates of devices, and the listener where they are shown.
+    """Certificates of devices, and the listener where they are shown."""
 
-    Args:
-      listen: where devices call.
-      public_port: that devices are told, where a proxy stands before `listen`; None: its own.
-      authority: certificates (PEM) that devices' may be signed by; new ones are by the first.
-      key: of the first (PEM).
-      life_s: of a device's certificate, in seconds.
-      needed: whether devices without a certificate are refused; otherwise they may call where
-        analysts do.
-    """
-
-    listen: Address
-    authority: Path
-    key: SecretSource
-    life_s: int = _LIFE_S
-    needed: bool = True
-    public_port: int | None = None
+    listen: Annotated[Address, Key("where devices call", fixed=True)]
+    authority: Annotated[
+        Path, "certificates (PEM) that devices' may be signed by; new ones are by the first"
+    ]
+    key: Annotated[
+        SecretSource, Key('of the first; or authority_key_env = "NAME"', name="authority_key")
+    ]
+    life_s: Annotated[
+        int, "of a certificate; renewed at two thirds of it, and the old one goes on for a tenth"
+    ] = _LIFE_S
+    needed: Annotated[
+        bool,
+        Key(
+            "false: devices of earlier versions may call where analysts do",
+            name="require_certificates",
+            fixed=True,
+        ),
+    ] = True
+    public_port: Annotated[
+        int | None,
+        Key("of a proxy before it, where that is another port", "7445", read=_port, fixed=True),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """Places of the server's certificate and its key (PEM).
+    """Places of the server's certificate and its key (PEM)."""
 
-    Args:
-      certificate: the server's, then those between it and the root.
-      key: its key.
-      devices: certificates of devices.
-      authority: certificates of its issuer, which `certificates show` and `renew` read; None: not
-        named. Devices trust what their owners do and nothing that an aggregator sends.
-    """
-
-    certificate: Path
-    key: SecretSource
-    devices: DeviceTls
-    authority: Path | None = None
+    certificate: Annotated[Path, "the server's, then those between it and the root (PEM)"]
+    key: Annotated[
+        SecretSource,
+        'its key; or key_env = "NAME", a variable of the environment with its text',
+    ]
+    devices: Annotated[
+        DeviceTls,
+        KeyTable(
+            "Where devices answer: they show a certificate, which each one gets by itself, signed"
+            " by the key of the devices' authority. Every replica reads the same two files, and has"
+            " the same port."
+        ),
+    ]
+    authority: Annotated[
+        Path | None,
+        Key(
+            "certificates of its issuer, which `certificates show` and `renew` read; devices trust"
+            " what their owners do, and nothing that an aggregator sends",
+            '"ca.pem"',
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
 class StudyLimits:
-    """Limits on the studies that the aggregator accepts.
+    """Limits on studies, on the devices' service and on calls of analysts and operators."""
 
-    Args:
-      user_nano_nats: of each user over all studies together; None: only devices' own budgets.
-      open_studies: at one time.
-      streams: open at one time; a gateway has one for all its devices.
-      members: devices connected at one time, those of gateways included.
-      check_ins: at work at one time.
-      connections: at one time.
-      unproven_calls: at one time, of callers that have not proved an identity.
-      unproven_calls_per_address: of these, per IPv4 address or IPv6 network of 64 bits.
-      trusted_proxies: networks that are exempt from the limit per address.
-      handshake_s: seconds for a connection's TLS and HTTP/2 handshakes.
-      first_message_s: seconds for the first message of a call.
-      idle_s: seconds after which a connection without a call is closed.
-      age_s: seconds after which a connection takes no new calls.
-      retry_ms: least wait that an overloaded aggregator asks for, in milliseconds.
-      callers: on calls of analysts and operators.
-    """
+    user_nano_nats: Annotated[
+        int | None,
+        Key(
+            "each user's epsilon over all studies together; a study that could pass it is refused."
+            " Left out: no limit here; devices keep budgets of their own, whatever stands here",
+            '"8"',
+            name="epsilon_per_user",
+            read=budget_value,
+        ),
+    ] = None
+    open_studies: Annotated[int, "at one time"] = 64
+    service: Annotated[Settings, KeyGroup()] = field(default_factory=Settings)
+    callers: Annotated[CallerLimits, KeyGroup()] = field(default_factory=CallerLimits)
 
-    user_nano_nats: int | None = None
-    open_studies: int = 64
-    streams: int = 50_000
-    check_ins: int = 1_000
-    members: int = 1_000_000
-    connections: int = 60_000
-    unproven_calls: int = 1_024
-    unproven_calls_per_address: int = 256
-    trusted_proxies: frozenset[Network] = frozenset()
-    handshake_s: int = 10
-    first_message_s: int = 5
-    idle_s: int = 600
-    age_s: int = 86_400
-    retry_ms: int = 1_000
-    callers: CallerLimits = field(default_factory=CallerLimits)
+
+def _caller(
+    name: Annotated[str, Key("in the audit log; no secret", '"ops"', read=_printable)],
+    key: Annotated[bytes, Key("its public key (askance study key)", _KEY)],
+    role: Annotated[Role, Key("viewer, analyst, operator or admin", '"operator"')],
+) -> Caller:
+    return Caller(name, role, key)
 
 
 @dataclass(frozen=True, slots=True)
+class CallerSettings:
+    """Callers that the operator has named."""
+
+    named: Annotated[
+        tuple[Caller, ...],
+        KeyRows(
+            "Others who call, each with a name, a public key and a role: viewer (reads all studies"
+            " and results), analyst (its own studies), operator (devices, progress of all studies,"
+            " no results) or admin (all). A key of [analysts] that is not named is an analyst's.",
+            _caller,
+            name="keys",
+        ),
+    ] = ()
+    oidc: Annotated[
+        OidcSettings | None,
+        KeyTable(
+            "Callers by tokens of an OpenID Connect issuer (pip install 'askance[oidc]'). They"
+            " authenticate calls; a study is signed by its analyst's key all the same.",
+            shown=False,
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        for what, found in (
+            ("names", [caller.name for caller in self.named]),
+            ("keys", [caller.key.hex() for caller in self.named]),
+        ):
+            twice = next((one for place, one in enumerate(found) if one in found[:place]), None)
+            if twice is not None:
+                raise InvalidParameter(
+                    f"keys: expected distinct {what}, got {value_text(twice)} twice"
+                )
+
+    @property
+    def signing(self) -> frozenset[bytes]:
+        """Keys of the callers whose studies are accepted."""
+        by_token = self.oidc.signing_keys.values() if self.oidc else ()
+        named = (caller.key for caller in self.named if caller.role in _SIGNING)
+        return frozenset((*named, *by_token))
+
+    def tokens(self, now_s: Callable[[], int]) -> TokenCallers | None:
+        """Return the callers by tokens; None if no tokens are accepted.
+
+        Args:
+          now_s: the time, in whole seconds since 1970, UTC.
+
+        Raises:
+          NotOperable: the extra oidc is not installed.
+        """
+        if self.oidc is None:
+            return None
+        try:
+            from askance_aggregator.server.callers.bearer import BearerCallers
+            from askance_aggregator.server.callers.issuer_keys import IssuerKeys
+        except ImportError as error:
+            raise NotOperable(
+                f"callers.oidc: expected joserfc, got {error} (pip install 'askance[oidc]')"
+            ) from None
+        return BearerCallers(self.oidc, IssuerKeys(key_source(self.oidc.jwks, Path()), now_s))
+
+    def check_analysts(self, analysts: Collection[bytes]) -> None:
+        """Check that no analyst's key has a role that submits no studies.
+
+        Args:
+          analysts: the keys of `[analysts]`.
+
+        Raises:
+          InvalidParameter: one has.
+        """
+        for caller in self.named:
+            if caller.key in analysts and caller.role not in _SIGNING:
+                raise InvalidParameter(
+                    f"callers.keys: expected the role analyst or admin for {caller.name}, whose key"
+                    f" stands in analysts.keys too, got {caller.role}"
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class TelemetrySettings:
+    """Place to which spans and metrics are sent."""
+
+    endpoint: Annotated[
+        str,
+        Key(
+            "of a collector that takes OTLP over gRPC",
+            '"http://127.0.0.1:4317"',
+            read=_endpoint,
+        ),
+    ]
+    ca: Annotated[
+        Path | None,
+        Key("by which the collector's certificate is checked (PEM)", '"collector-ca.pem"'),
+    ] = None
+    interval_s: Annotated[int, "between two sendings of the metrics"] = 60
+    commits_per_span: Annotated[
+        int, "of so many commits of reports, one has a span; all studies and rounds do"
+    ] = 100
+
+    @property
+    def address(self) -> Address:
+        """Host and port of the endpoint."""
+        parts = urlsplit(self.endpoint)
+        return Address(parts.hostname or "", parts.port or _OTLP_PORT)
+
+
+# Each of these declares the keys of one table, and makes its value.
+
+
+def _store(
+    store: Annotated[
+        StoreLocation,
+        "All that the aggregator must not forget, in one SQLite file that one process holds. Or in"
+        " a PostgreSQL database (pip install 'askance[postgres]', then askance aggregator migrate),"
+        ' as "postgresql://askance@db.example.org:5432/askance?sslmode=verify-full".',
+    ],
+    store_password_file: Annotated[
+        Path | None,
+        Key(
+            "the database's password, which is never taken from its address",
+            '"postgresql.password"',
+        ),
+    ] = None,
+) -> StoreLocation:
+    return store if store_password_file is None else store.with_password_file(store_password_file)
+
+
+def _enrolment(
+    key: Annotated[SecretSource, 'or key_env = "NAME", 64 hexadecimal digits'],
+) -> SecretSource:
+    return key
+
+
+def _analysts(
+    keys: Annotated[
+        frozenset[bytes],
+        "in hexadecimal digits. This one's private half is analyst.pem: give it to the analyst and"
+        " remove it here",
+    ],
+) -> frozenset[bytes]:
+    return keys
+
+
+def _metrics(listen: Annotated[Address, "of the page; port 0 takes a free one"]) -> Address:
+    return listen
+
+
+def _logs(
+    level: Annotated[str, Key("debug, info, warning or error", read=_log_level)] = "info",
+) -> str:
+    return level
+
+
+def _keep(
+    reports_days: Annotated[int | None, Key("single reports", "90", read=_days)] = None,
+    results_days: Annotated[
+        int | None, Key("results with counts and transcripts", "730", read=_days)
+    ] = None,
+    most_reports_days: Annotated[
+        int | None, Key("a study that signs more is refused", "365", read=_days)
+    ] = None,
+    most_results_days: Annotated[int | None, Key("likewise", "3650", read=_days)] = None,
+    collect_every_s: Annotated[int, "between two deletions of what is due"] = KEEP_ALL.every_s,
+) -> KeepLimits:
+    default, most = Keep(reports_days, results_days), Keep(most_reports_days, most_results_days)
+    UNLIMITED.within(default, most)
+    default.within(default, most)
+    return KeepLimits(default, most, collect_every_s)
+
+
+def _own_quota(
+    key: Annotated[bytes, Key("the analyst's public key", _KEY)],
+    quota: Annotated[Quota, KeyGroup()],
+) -> tuple[bytes, Quota]:
+    return key, quota
+
+
+def _quotas(
+    default: Annotated[Quota, KeyGroup()],
+    analysts: Annotated[
+        tuple[tuple[bytes, Quota], ...],
+        KeyRows("Of one analyst, in place of all keys of [quotas].", _own_quota),
+    ] = (),
+) -> Quotas:
+    own: dict[bytes, Quota] = {}
+    for key, quota in analysts:
+        if key in own:
+            raise InvalidParameter(f"analysts: expected distinct keys, got {key.hex()} twice")
+        own[key] = quota
+    return Quotas(default, own)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """Settings of an operator.
+    """Settings of an operator."""
 
-    Args:
-      listen: where analysts call, and devices to be enrolled; without TLS all devices.
-      store: address of the store.
-      tls: None for plain text.
-      plaintext: whether plain text may be spoken at an address that others can reach.
-      enrolment_key: None: no enrolment over the network.
-      analysts: Ed25519 public keys whose studies are taken.
-      limits: what is taken on.
-      metrics: where the page of metrics is; None: there is none.
-      log_level: the least that is logged.
-      callers: who may call besides the analysts, or has a name and a role of its own.
-      keep: how long reports and results of ended studies are kept.
-      telemetry: where spans and metrics are sent; None: nowhere.
-      quotas: what each analyst may submit.
-      replica: this process's name among those that share the store; None: host and process id.
-    """
-
-    listen: Address
-    store: StoreLocation
-    tls: TlsFiles | None
-    plaintext: bool
-    enrolment_key: SecretSource | None
-    analysts: frozenset[bytes]
-    limits: StudyLimits
-    metrics: Address | None
-    log_level: str
-    callers: CallerSettings = field(default_factory=CallerSettings)
-    keep: KeepLimits = KEEP_ALL
-    telemetry: TelemetrySettings | None = None
-    quotas: Quotas = DEFAULT_QUOTAS
-    replica: str | None = None
+    listen: Annotated[
+        Address,
+        Key(
+            "Where analysts call, and devices to be enrolled and to get their certificates. Port 0"
+            " takes a free one. With [tls] it is served by a process of its own, which holds no"
+            " data and no other key.",
+            fixed=True,
+        ),
+    ]
+    store: Annotated[StoreLocation, KeyGroup(make=_store, fixed=True)]
+    replica: Annotated[
+        str | None,
+        Key(
+            "The name of this process among those that serve from one PostgreSQL database; a"
+            " process that is started again goes on at once with the studies of its name. Left out:"
+            " its host and process id.",
+            '"aggregator-1"',
+            read=_printable,
+            fixed=True,
+        ),
+    ] = None
+    plaintext: Annotated[
+        bool,
+        Key("without [tls]: plain text also where others can reach it", "true", fixed=True),
+    ] = False
+    tls: Annotated[
+        TlsFiles | None,
+        KeyTable(
+            "What callers know it by. Devices and analysts pin ca.pem, whose key (ca.key) is needed"
+            " only to renew server.pem: keep it elsewhere. Without [tls] and [tls.devices] it"
+            " speaks plain text, at one address for all, on loopback only unless `plaintext = true`"
+            " stands above."
+        ),
+    ] = None
+    enrolment_key: Annotated[
+        SecretSource | None,
+        KeyTable(
+            "Signs enrolment tokens (askance aggregator token): a reader of this key can enrol"
+            " devices. Without this table no device is enrolled over the network.",
+            _enrolment,
+            name="enrolment",
+        ),
+    ] = None
+    analysts: Annotated[
+        frozenset[bytes],
+        KeyTable("The Ed25519 public keys of analysts whose studies are taken.", _analysts),
+    ] = frozenset()
+    callers: Annotated[CallerSettings, KeyTable(fixed=True, shown=False)] = CallerSettings()
+    limits: Annotated[
+        StudyLimits, KeyTable("What is taken on at one time, in numbers, seconds and milliseconds.")
+    ] = StudyLimits()
+    keep: Annotated[
+        KeepLimits,
+        KeyTable(
+            "Days after a study's end for which its single reports, and its results with counts and"
+            " transcripts, are kept: of studies that sign none, and at most. Left out: until they"
+            " are deleted (askance study delete). Open studies are never touched.",
+            _keep,
+            fixed=True,
+            shown=False,
+        ),
+    ] = KEEP_ALL
+    quotas: Annotated[
+        Quotas,
+        KeyTable(
+            "What each analyst may submit; a study past it is refused with the figures. A key that"
+            " is left out has its default, or no limit.",
+            _quotas,
+        ),
+    ] = DEFAULT_QUOTAS
+    metrics: Annotated[
+        Address | None,
+        KeyTable(
+            "Prometheus metrics over HTTP, without protection of their own: keep them on loopback"
+            " or behind something. Left out: none.",
+            _metrics,
+            fixed=True,
+        ),
+    ] = None
+    telemetry: Annotated[
+        TelemetrySettings | None,
+        KeyTable(
+            "Spans and metrics to an OpenTelemetry collector, by OTLP over gRPC (pip install"
+            " 'askance[otel]'). Left out: nothing is sent. https:// needs the collector's authority"
+            " (ca), or the system's.",
+            fixed=True,
+            shown=False,
+        ),
+    ] = None
+    log_level: Annotated[
+        str,
+        KeyTable("Events that are logged, a JSON object per line on stderr.", _logs, name="logs"),
+    ] = "info"
 
     def __post_init__(self) -> None:
         self.callers.check_analysts(self.analysts)
@@ -198,7 +490,11 @@ class Configuration:
 
 
 def read_configuration(
-    path: Path, *, listen: Address | None = None, store: StoreLocation | None = None
+    path: Path,
+    *,
+    listen: Address | None = None,
+    store: StoreLocation | None = None,
+    environment: Mapping[str, str] = os.environ,
 ) -> Configuration:
     """The configuration in a file.
 
@@ -206,6 +502,7 @@ def read_configuration(
       path: the file.
       listen: address in place of the file's, if given.
       store: store in place of the file's, if given; a password file that is configured is its.
+      environment: variables that go before the file's keys.
 
     Raises:
       InvalidParameter: no file, not TOML, or something in it that does not belong there.
@@ -214,153 +511,46 @@ def read_configuration(
         raise InvalidParameter(
             f"{path}: expected a configuration, got no file (askance aggregator init makes one)"
         )
-    given, folder = TomlTable.of_file(path), path.parent
-    listen_there = given.need("listen", address)
-    there = given.need("store", lambda value: store_location(a_text(value), folder))
-    password = given.get("store_password_file", lambda value: folder / a_text(value))
-    replica = given.get("replica", _replica_name)
-    plaintext = given.get("plaintext", true_or_false) or False
-    tls, enrolment = given.table("tls"), given.table("enrolment")
-    analysts, limits = given.table("analysts"), given.table("limits")
-    metrics, logs = given.table("metrics"), given.table("logs")
-    callers, keep = given.table("callers"), given.table("keep")
-    quotas = given.table("quotas")
-    tls_files = None if tls is None else _tls(tls, folder)
-    enrolment_key = None if enrolment is None else _secret(enrolment, "key", folder)
-    keys = frozenset[bytes]() if analysts is None else analysts.need("keys", public_keys)
-    taken_on = StudyLimits() if limits is None else _limits(limits)
-    page = None if metrics is None else metrics.need("listen", address)
-    collector = given.table("telemetry")
-    sent = None if collector is None else read_telemetry(collector, folder)
-    kept = KEEP_ALL if keep is None else _keep(keep, path)
-    level = None if logs is None else logs.get("level", _log_level)
-    named = CallerSettings() if callers is None else read_callers(callers, folder)
-    allowed = DEFAULT_QUOTAS if quotas is None else read_quotas(quotas)
-    given.finish()
-    try:
-        located = store or there
-        if password is not None:
-            located = located.with_password_file(password)
-        return Configuration(
-            listen=listen or listen_there,
-            store=located,
-            tls=tls_files,
-            plaintext=plaintext,
-            enrolment_key=enrolment_key,
-            analysts=keys,
-            limits=taken_on,
-            metrics=page,
-            log_level=level or "info",
-            replica=replica,
-            callers=named,
-            keep=kept,
-            telemetry=sent,
-            quotas=allowed,
-        )
-    except InvalidParameter as error:
-        raise InvalidParameter(f"{path}: {error}") from None
+    instead = {"listen": listen, "store": store}
+    given = {name: value for name, value in instead.items() if value is not None}
+    return cast(Configuration, read_file(Configuration, path, READERS, environment, given))
 
 
-def address(value: object) -> Address:
-    """HOST:PORT."""
+def _address(value: object, _: Path) -> Address:
     return Address.of(a_text(value))
 
 
-def public_keys(value: object) -> frozenset[bytes]:
-    """Ed25519 public keys in hexadecimal digits."""
-    return frozenset(_public_key(place, text) for place, text in enumerate(texts(value)))
-
-
-def _public_key(place: int, text: str) -> bytes:
+def _public_key(value: object, _: Path) -> bytes:
+    text, digits = a_text(value), 2 * _PUBLIC_KEY_BYTES
     try:
-        return public_key(text)
-    except InvalidParameter as error:
-        raise InvalidParameter(f"{error} at {place}") from None
-
-
-def _tls(table: TomlTable, folder: Path) -> TlsFiles:
-    devices, authority = table.table("devices"), table.get("authority", a_text)
-    certificate = folder / table.need("certificate", a_text)
-    key = _secret(table, "key", folder)
-    if devices is None:
+        key = bytes.fromhex(text)
+    except ValueError:
+        key = b""
+    if len(key) != _PUBLIC_KEY_BYTES or len(text) != digits:
         raise InvalidParameter(
-            f"{table.place('devices')}: expected the table of devices' certificates, got none"
-            " (add it as `askance aggregator init` writes it; see docs/deployment.md)"
+            f"expected {digits} hexadecimal digits per key, got {len(text)} characters"
         )
-    issuers = None if authority is None else folder / authority
-    return TlsFiles(certificate, key, _device_tls(devices, folder), issuers)
+    return key
 
 
-def _device_tls(table: TomlTable, folder: Path) -> DeviceTls:
-    return DeviceTls(
-        table.need("listen", address),
-        folder / table.need("authority", a_text),
-        _secret(table, "authority_key", folder),
-        table.get("life_s", at_least_one) or _LIFE_S,
-        table.get("require_certificates", true_or_false) is not False,
-        table.get("public_port", _port),
-    )
+def _public_keys(value: object, folder: Path) -> frozenset[bytes]:
+    keys: list[bytes] = []
+    for place, text in enumerate(texts(value)):
+        try:
+            keys.append(_public_key(text, folder))
+        except InvalidParameter as error:
+            raise InvalidParameter(f"{error} at {place}") from None
+    return frozenset(keys)
 
 
-def _port(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 1 << 16:
-        raise InvalidParameter(f"expected a port, got {value_text(value)}")
-    return value
+def _role(value: object, _: Path) -> Role:
+    text = a_text(value)
+    if text not in list(Role):
+        raise InvalidParameter(unknown_text(text, list(Role)))
+    return Role(text)
 
 
-def _secret(table: TomlTable, key: str, folder: Path) -> SecretSource:
-    """Read the place of a secret: a file (`key`, or `key_file`), or a variable (`key_env`)."""
-    path, other = table.get(key, a_text), table.get(f"{key}_file", a_text)
-    variable = table.get(f"{key}_env", a_text)
-    given = [one for one in (path, other, variable) if one is not None]
-    if not given:
-        table.need(key, a_text)  # the refusal of a missing key
-    if len(given) > 1:
-        raise InvalidParameter(
-            f"{table.place(key)}: expected one of {key}, {key}_file and {key}_env, got several"
-        )
-    return folder / given[0] if variable is None else SecretVariable(variable)
-
-
-def _limits(table: TomlTable) -> StudyLimits:
-    proxies = table.get("trusted_proxies", networks)
-    given = {key: table.get(key, at_least_one) for key in _COUNTS}
-    of_callers = {key: table.get(key, at_least_one) for key in _CALLER_COUNTS}
-    try:
-        callers = CallerLimits(
-            **{key: number for key, number in of_callers.items() if number is not None}
-        )
-    except InvalidParameter as error:
-        raise InvalidParameter(table.place(str(error))) from None
-    return StudyLimits(
-        callers=callers,
-        user_nano_nats=table.get("epsilon_per_user", a_budget),
-        trusted_proxies=proxies or frozenset(),
-        **{key: number for key, number in given.items() if number is not None},
-    )
-
-
-def _keep(table: TomlTable, path: Path) -> KeepLimits:
-    reports, results = table.get("reports_days", _days), table.get("results_days", _days)
-    most = table.get("most_reports_days", _days), table.get("most_results_days", _days)
-    every_s = table.get("collect_every_s", at_least_one)
-    try:
-        found = KeepLimits(Keep(reports, results), Keep(*most))
-        UNLIMITED.within(found.default, found.most)
-        found.default.within(found.default, found.most)
-    except InvalidParameter as error:
-        raise InvalidParameter(f"{path}: keep: {error}") from None
-    return found if every_s is None else replace(found, every_s=every_s)
-
-
-def _days(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InvalidParameter(f"expected a whole number of days, got {value_text(value)}")
-    return value
-
-
-def networks(value: object) -> frozenset[Network]:
-    """Parse a list of networks: "192.0.2.0/24", "2001:db8::/32", or one address."""
+def _networks(value: object, _: Path) -> frozenset[Network]:
     return frozenset(_network(text) for text in texts(value))
 
 
@@ -371,17 +561,38 @@ def _network(text: str) -> Network:
         raise InvalidParameter(f"expected addresses or networks, got {value_text(text)}") from None
 
 
-def _replica_name(value: object) -> str:
-    name = a_text(value)
-    if not 1 <= len(name) <= _REPLICA_LETTERS or not name.isprintable():
-        raise InvalidParameter(
-            f"expected 1 to {_REPLICA_LETTERS} printable characters, got {value_text(name)}"
-        )
-    return name
+def _by_text(read: Read) -> Read:
+    """Return the reader of a table of values of one kind, by names that the operator chooses."""
+
+    def reading(value: object, folder: Path) -> dict[str, object]:
+        if not isinstance(value, dict) or not value:
+            raise InvalidParameter(
+                f"expected a table with an entry or more, got {value_text(value)}"
+            )
+        found: dict[str, object] = {}
+        for name, one in value.items():
+            try:
+                found[name] = read(one, folder)
+            except InvalidParameter as error:
+                raise InvalidParameter(f"{value_text(name)}: {error}") from None
+        return found
+
+    return reading
 
 
-def _log_level(value: object) -> str:
-    level = a_text(value)
-    if level not in LOG_LEVELS:
-        raise InvalidParameter(unknown_text(level, LOG_LEVELS))
-    return level
+READERS: Mapping[Any, Read] = {
+    int: lambda value, _: at_least_one(value),
+    float: lambda value, _: at_least_one(value),  # seconds, whole
+    bool: lambda value, _: true_or_false(value),
+    str: lambda value, _: a_text(value),
+    Path: lambda value, folder: folder / a_text(value),
+    Address: _address,
+    StoreLocation: lambda value, folder: store_location(a_text(value), folder),
+    bytes: _public_key,
+    frozenset[bytes]: _public_keys,
+    frozenset[Network]: _networks,
+    Role: _role,
+    Mapping[str, Role]: _by_text(_role),
+    Mapping[str, bytes]: _by_text(_public_key),
+}
+"""Makers of the values of keys, by type, from what TOML holds and the folder of the file."""

@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager, nullcontext
 
 from prometheus_client import CollectorRegistry
 
+from askance_aggregator.server.process.configuration import TelemetrySettings
 from askance_aggregator.server.process.files import NotOperable
 from askance_aggregator.server.process.metrics import PrometheusObserver
-from askance_aggregator.server.process.telemetry_settings import TelemetrySettings
 from askance_client.addresses import Address
 
 

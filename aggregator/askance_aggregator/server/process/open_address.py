@@ -71,11 +71,11 @@ class OpenAddress:
         return self._configuration.tls.devices
 
     def _settings(self, configuration: Configuration) -> OuterSettings:
-        limits, pair = configuration.limits, self._tls.certified.pair
+        limits, pair = configuration.limits.service, self._tls.certified.pair
         return OuterSettings(
             certificate=pair.chain.decode("ascii", "replace"),
             key=pair.key.decode("ascii", "replace"),
-            trusted=tuple(sorted(str(network) for network in limits.trusted_proxies)),
+            trusted=tuple(sorted(str(network) for network in limits.unproven.trusted)),
             devices=not self._devices.needed,
             handshake_s=limits.handshake_s,
             idle_s=limits.idle_s,

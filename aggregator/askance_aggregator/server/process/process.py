@@ -26,13 +26,11 @@ from askance_aggregator.server.callers import AuditRecorder, Callers, Gate
 from askance_aggregator.server.devices import (
     AggregatorServer,
     ConnectionLimits,
-    PeerLimits,
     ServerParts,
     ServiceFleet,
-    Settings,
 )
 from askance_aggregator.server.process.auditing import recording
-from askance_aggregator.server.process.configuration import Configuration, StudyLimits
+from askance_aggregator.server.process.configuration import Configuration
 from askance_aggregator.server.process.control import taking_commands
 from askance_aggregator.server.process.descriptors import OTHER_DESCRIPTORS
 from askance_aggregator.server.process.failures import Failures
@@ -128,7 +126,7 @@ def serve(
     """
     tls = None if configuration.tls is None else TlsParts.of(configuration.tls, now_s)
     enrolment = CurrentEnrolment.of(configuration.enrolment_key, now_s)
-    connections = _allow_connections(configuration.limits.connections)
+    connections = _allow_connections(configuration.limits.service.max_connections)
     share_one_arena()
     with rare_collections(), ExitStack() as held:
         registry = CollectorRegistry()
@@ -269,7 +267,7 @@ class _Beside:
                 quotas=found.quotas,
             ),
         )
-        server.change(_settings(limits, connections))
+        server.change(replace(limits.service, max_connections=connections))
         server.loop.call_soon_threadsafe(self.gate.change, limits.callers)
 
     def add_to(self, server: aio.Server, fleet: ServiceFleet) -> None:
@@ -380,23 +378,6 @@ def _allow_connections(connections: int) -> int:
     return max(1, min(connections, allowed - OTHER_DESCRIPTORS))
 
 
-def _settings(limits: StudyLimits, connections: int) -> Settings:
-    return Settings(
-        max_streams=limits.streams,
-        max_members=limits.members,
-        max_check_ins=limits.check_ins,
-        max_connections=connections,
-        unproven=PeerLimits(
-            limits.unproven_calls, limits.unproven_calls_per_address, limits.trusted_proxies
-        ),
-        handshake_s=limits.handshake_s,
-        first_message_s=limits.first_message_s,
-        idle_s=limits.idle_s,
-        age_s=limits.age_s,
-        retry_ms=limits.retry_ms,
-    )
-
-
 def _show_certificate(
     tls: TlsParts | None, observer: PrometheusObserver, now_s: Callable[[], int]
 ) -> None:
@@ -414,11 +395,12 @@ def _start(
     configuration: Configuration, connections: int, store: Store, parts: ServerParts
 ) -> AggregatorServer:
     """Start the devices' service at the address of the configuration."""
-    tls, settings = configuration.tls, _settings(configuration.limits, connections)
+    tls = configuration.tls
+    settings = replace(configuration.limits.service, max_connections=connections)
     listen = configuration.listen if tls is None else tls.devices.listen
     if parts.certified is not None:
-        trusted = configuration.limits.trusted_proxies
-        settings = replace(settings, guard=ConnectionLimits(trusted=trusted))
+        guard = ConnectionLimits(trusted=settings.unproven.trusted)
+        settings = replace(settings, guard=guard)
     return AggregatorServer.start(
         store,
         host=listen.bare_host,

@@ -14,24 +14,13 @@ from askance_aggregator.server.devices import (
 )
 from askance_aggregator.server.process.configuration import Configuration, TlsFiles
 from askance_aggregator.server.process.credentials import ListenerTls, read_pair
+from askance_aggregator.server.process.declared_file import fixed_differences
 from askance_aggregator.server.process.device_authority import read_device_authority
 from askance_aggregator.server.process.files import SecretSource, read_needed
 from askance_aggregator.server.process.logs import logger
 from askance_aggregator.server.process.tokens import read_tokens
 from askance_aggregator.store import CertificateHolder, EnrolmentRefused
 from askance_client.errors import AskanceError
-
-_FIXED = (
-    "listen",
-    "store",
-    "replica",
-    "plaintext",
-    "metrics",
-    "telemetry",
-    "keep",
-    "callers",
-)
-_FIXED_LIMITS = ("connections", "handshake_s", "idle_s", "age_s", "check_ins")
 
 _LOG = logger(__name__)
 
@@ -102,27 +91,6 @@ class TlsParts:
         self.issuer.current = other.issuer.current
 
 
-def fixed_settings(before: Configuration, after: Configuration) -> list[str]:
-    """Name the settings that differ and are read at the start only."""
-    names = [name for name in _FIXED if getattr(before, name) != getattr(after, name)]
-    names += [
-        f"limits.{name}"
-        for name in _FIXED_LIMITS
-        if getattr(before.limits, name) != getattr(after.limits, name)
-    ]
-    if (before.tls is None) != (after.tls is None):
-        return [*names, "tls"]
-    if before.tls is not None and after.tls is not None:
-        old, new = before.tls.devices, after.tls.devices
-        if old.listen != new.listen:
-            names.append("tls.devices.listen")
-        if old.needed != new.needed:
-            names.append("tls.devices.require_certificates")
-        if old.public_port != new.public_port:
-            names.append("tls.devices.public_port")
-    return names
-
-
 @dataclass(frozen=True, slots=True)
 class Rereading:
     """Wish that the configuration be read again.
@@ -176,7 +144,7 @@ class Reloader:
         """Read everything, then change what differs; log the outcome in one line, or two."""
         try:
             found = self._rereading.read()
-            fixed = fixed_settings(self._configuration, found)
+            fixed = fixed_differences(Configuration, self._configuration, found)
             tls = None
             if self._tls is not None and found.tls is not None:
                 tls = TlsParts.of(found.tls, self._now_s)

@@ -16,10 +16,10 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from prometheus_client import CollectorRegistry
 
+from askance_aggregator.server.process.configuration import TelemetrySettings
 from askance_aggregator.server.process.files import read_needed
 from askance_aggregator.server.process.logs import logger
 from askance_aggregator.server.process.registry_metrics import metrics_data
-from askance_aggregator.server.process.telemetry_settings import TelemetrySettings
 from askance_aggregator.server.process.tracing import TracingObserver
 from askance_client.version import __version__
 

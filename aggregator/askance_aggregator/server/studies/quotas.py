@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
+from askance_aggregator.declarations import Key, budget_value
 from askance_aggregator.store import Store, SubmissionNote
 from askance_aggregator.studies.results import date_of
 from askance_aggregator.studies.schedule import start_of
@@ -25,17 +27,23 @@ from askance_client.messages import StudyTerms
 class Quota:
     """Quota of one analyst; None: no limit.
 
-    Args:
-      open_studies: at one time.
-      studies_per_day: submitted on one day, UTC.
-      day_nano_nats: the most that the studies of one day may ask of a user together.
-      users_per_study: that its plan needs.
+    The defaults are those of an operator who sets nothing: of the 64 studies that may be open,
+    eight leave room for seven other analysts who use all of theirs; a program that submits in a
+    loop stops after 100.
     """
 
-    open_studies: int | None = None
-    studies_per_day: int | None = None
-    day_nano_nats: int | None = None
-    users_per_study: int | None = None
+    open_studies: Annotated[int | None, "at one time"] = 8
+    studies_per_day: Annotated[int | None, "submitted on one day, UTC"] = 100
+    day_nano_nats: Annotated[
+        int | None,
+        Key(
+            "per user, of all studies of one analyst and day",
+            '"2"',
+            name="epsilon_per_day",
+            read=budget_value,
+        ),
+    ] = None
+    users_per_study: Annotated[int | None, Key("that a study's plan needs", "100000")] = None
 
     def __post_init__(self) -> None:
         for name in ("open_studies", "studies_per_day", "day_nano_nats", "users_per_study"):
@@ -44,7 +52,7 @@ class Quota:
                 raise InvalidParameter(f"quotas: expected {name} of 0 or more, got {value}")
 
 
-_UNLIMITED = Quota()
+_UNLIMITED = Quota(None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +73,7 @@ class Quotas:
 
 
 NO_QUOTAS = Quotas()
-
-# Of an analyst whose operator sets nothing: of the 64 studies that may be open, eight leave room
-# for seven other analysts who use all of theirs; a program that submits in a loop stops after 100.
-DEFAULT_QUOTA = Quota(open_studies=8, studies_per_day=100)
-DEFAULT_QUOTAS = Quotas(DEFAULT_QUOTA)
+DEFAULT_QUOTAS = Quotas(Quota())
 
 
 def check_quota(

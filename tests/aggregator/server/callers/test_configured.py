@@ -78,7 +78,7 @@ def test_an_issuer_is_configured(tmp_path: Path) -> None:
     assert found.oidc == OidcSettings(
         "https://id.example.org",
         "askance",
-        "jwks.json",
+        str(tmp_path / "jwks.json"),
         {"admins": Role.ADMIN},
         signing_keys={"ann": FIRST},
     )

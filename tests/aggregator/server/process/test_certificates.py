@@ -29,8 +29,8 @@ def with_certificates(folder: Path, life_s: int = LIFE_S) -> AggregatorHome:
     """An aggregator whose devices' certificates are short-lived."""
     home = made(folder, now_s=system_now_s())
     text = home.configuration.read_text()
-    assert "# life_s = 2592000 " in text
-    text = text.replace("# life_s = 2592000 ", f"life_s = {life_s} #")
+    assert "\nlife_s = 2592000\n" in text
+    text = text.replace("life_s = 2592000", f"life_s = {life_s}")
     text = text.replace('# authority = "ca.pem"', 'authority = "ca.pem"')
     home.configuration.write_text(text)
     return home

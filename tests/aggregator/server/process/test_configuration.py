@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
 
+from askance_aggregator.server.callers import Caller, Role
+from askance_aggregator.server.devices import PeerLimits, Settings
 from askance_aggregator.server.process.configuration import (
+    CallerSettings,
     Configuration,
     DeviceTls,
     StudyLimits,
     TlsFiles,
     read_configuration,
 )
-from askance_aggregator.server.process.process import _settings
+from askance_aggregator.server.process.declared_file import key_paths, variable_of
+from askance_aggregator.server.process.template import configuration_text
 from askance_aggregator.server.studies import KEEP_ALL, KeepLimits
 from askance_aggregator.server.studies.quotas import Quota, Quotas
 from askance_aggregator.store import PostgresqlLocation, SqliteLocation
@@ -69,7 +75,13 @@ def test_what_is_left_out_has_a_default(path: Path) -> None:
     assert read.store == SqliteLocation(path.parent / "store.sqlite")
     assert (read.tls, read.enrolment_key, read.metrics) == (None, None, None)
     assert read.analysts == frozenset()
-    assert read.limits == StudyLimits(None, 64, 50_000, 1_000, 1_000_000)
+    assert read.limits == StudyLimits(None, 64)
+    service = read.limits.service
+    assert (service.max_streams, service.max_check_ins) == (50_000, 1_000)
+    assert (service.max_members, service.max_connections) == (1_000_000, 60_000)
+    assert service.unproven == PeerLimits(1_024, 256)
+    assert (service.handshake_s, service.first_message_s) == (10, 5)
+    assert (service.idle_s, service.age_s, service.retry_ms) == (600, 86_400, 1_000)
     assert read.log_level == "info"
 
 
@@ -90,15 +102,10 @@ def test_everything_can_be_set(path: Path) -> None:
     assert read.tls == TlsFiles(folder / "server.pem", folder / "keys" / "server.key", devices)
     assert read.enrolment_key == folder / "enrolment.key"
     assert read.analysts == {bytes.fromhex(KEY)}
-    assert read.limits == StudyLimits(500_000_000, 3, 4, 5, 6)
+    service = Settings(max_streams=4, max_check_ins=5, max_members=6)
+    assert read.limits == StudyLimits(500_000_000, 3, service)
     assert read.metrics == Address("127.0.0.1", 0)
     assert read.log_level == "warning"
-
-
-def test_limits_on_streams_and_devices_reach_the_service() -> None:
-    settings = _settings(StudyLimits(streams=3, check_ins=5, members=7), connections=9)
-    assert (settings.max_streams, settings.max_check_ins, settings.max_members) == (3, 5, 7)
-    assert settings.max_connections == 9
 
 
 def test_the_command_line_wins(path: Path) -> None:
@@ -141,7 +148,7 @@ BAD = {
     LEAST + "limits = 3": "limits: expected a table, got 3",
     LEAST + "[tls]\ncertificate = 'server.pem'": "tls.key: expected a value, got none",
     LEAST + f"plaintext = true\n{TLS}": "plaintext: expected no such key",
-    LEAST + "[tls]\ncertificate='a'\nkey='b'": "tls.devices: expected the table of devices'",
+    LEAST + "[tls]\ncertificate='a'\nkey='b'": "tls.devices: expected a table of that name",
     LEAST + f"{TLS}\npublic_port=65536": "tls.devices.public_port: expected a port, got 65536",
     LEAST + "plaintext = 1": "plaintext: expected true or false, got 1",
     LEAST + "[enrolment]": "enrolment.key: expected a value, got none",
@@ -245,3 +252,101 @@ def test_quotas_are_of_every_analyst_or_of_one(path: Path) -> None:
         read_configuration_of(path, LEAST + table + own + own)
     with pytest.raises(InvalidParameter, match=r"quotas\.studies"):
         read_configuration_of(path, LEAST + "[quotas]\nstudies = 4\n")
+
+
+def overridden(path: Path, text: str = "", **variables: str) -> Configuration:
+    path.write_text(LEAST + text)
+    environment = {f"ASKANCE_AGGREGATOR_{name}": value for name, value in variables.items()}
+    return read_configuration(path, environment={"HOME": "/", **environment})
+
+
+def test_the_environment_goes_before_the_file(path: Path) -> None:
+    read = overridden(
+        path,
+        "[limits]\nstreams = 3\nmembers = 4\n",
+        LISTEN="127.0.0.1:1",
+        LIMITS_STREAMS="5",
+        LIMITS_EPSILON_PER_USER="0.5",
+        LIMITS_TRUSTED_PROXIES='["192.0.2.1"]',
+        LOGS_LEVEL='"debug"',
+        KEEP_MOST_REPORTS_DAYS="7",
+        ENROLMENT_KEY_ENV="A_KEY",
+        REPLICA="7",
+    )
+    assert read.listen == Address("127.0.0.1", 1)
+    assert (read.limits.service.max_streams, read.limits.service.max_members) == (5, 4)
+    assert read.limits.user_nano_nats == 500_000_000
+    assert read.limits.service.unproven.trusted == {ip_network("192.0.2.1")}
+    assert read.log_level == "debug"
+    assert read.keep == KeepLimits(most=Keep(7))
+    assert str(read.enrolment_key) == "$A_KEY"
+    assert read.replica == "7"
+
+
+def test_tables_that_the_file_lacks_come_from_the_environment(path: Path) -> None:
+    read = overridden(
+        path,
+        TLS_CERTIFICATE="a",
+        TLS_KEY="b",
+        TLS_DEVICES_LISTEN="127.0.0.1:7445",
+        TLS_DEVICES_AUTHORITY="c",
+        TLS_DEVICES_AUTHORITY_KEY="d",
+        TLS_DEVICES_REQUIRE_CERTIFICATES="false",
+    )
+    folder = path.parent
+    devices = DeviceTls(Address("127.0.0.1", 7445), folder / "c", folder / "d", needed=False)
+    assert read.tls == TlsFiles(folder / "a", folder / "b", devices)
+
+
+@pytest.mark.parametrize(
+    ("variables", "complaint"),
+    [
+        (
+            {"LIMITS_STREAMS": "many"},
+            "environment: ASKANCE_AGGREGATOR_LIMITS_STREAMS: expected a whole number of 1 or more,"
+            " got 'many'",
+        ),
+        ({"LIMITS_STREAM": "3"}, "did you mean ASKANCE_AGGREGATOR_LIMITS_STREAMS"),
+        ({"TLS_KEY": "b"}, "aggregator.toml: tls.certificate: expected a value, got none"),
+        ({"QUOTAS_ANALYSTS_KEY": KEY}, "environment: expected one of"),
+    ],
+)
+def test_a_mistake_in_the_environment_is_named(
+    path: Path, variables: dict[str, str], complaint: str
+) -> None:
+    with pytest.raises(InvalidParameter) as caught:
+        overridden(path, **variables)
+    assert complaint in str(caught.value)
+
+
+def test_each_key_has_a_variable_of_its_own() -> None:
+    variables = [variable_of(path) for path in key_paths(Configuration)]
+    assert len(variables) == len(set(variables))
+    assert "ASKANCE_AGGREGATOR_TLS_DEVICES_AUTHORITY_KEY_ENV" in variables
+
+
+def test_the_template_has_every_key_and_reads_as_the_defaults(path: Path) -> None:
+    text = configuration_text(Address("127.0.0.1", 0), Address("127.0.0.1", 0), bytes(32))
+    path.write_text(text)
+    read = read_configuration(path, environment={})
+    assert (read.limits, read.keep, read.quotas) == (StudyLimits(), KEEP_ALL, Quotas(Quota(8, 100)))
+    assert (read.log_level, read.telemetry, read.callers) == ("info", None, CallerSettings())
+    assert read.tls is not None
+    assert (read.tls.devices.life_s, read.tls.devices.needed) == (2_592_000, True)
+    written = dict.fromkeys(re.findall(r"^(?:# )?(\w+) = ", text, re.MULTILINE))
+    for key in key_paths(Configuration):
+        name = key[-1].removesuffix("_env").removesuffix("_file")
+        assert {name, key[-1]} & set(written), key
+
+
+def test_what_the_template_shows_in_comments_can_be_turned_on(path: Path) -> None:
+    text = configuration_text(Address("127.0.0.1", 0), Address("127.0.0.1", 0), bytes(32))
+    shown = re.sub(r"^# (?=[\w.]+ = |\[+[\w.]+\]+$)", "", text, flags=re.MULTILINE)
+    shown = shown.replace("64 hexadecimal digits", KEY).replace("plaintext = true", "")
+    path.write_text(re.sub(r"^store_password_file.*", "", shown, flags=re.MULTILINE))
+    read = read_configuration(path, environment={})
+    assert read.callers.named == (Caller("ops", Role.OPERATOR, bytes.fromhex(KEY)),)
+    assert read.keep == KeepLimits(Keep(90, 730), Keep(365, 3650), 3600)
+    assert read.quotas.own == {bytes.fromhex(KEY): Quota(8, 100, 2 * 10**9, 100_000)}
+    assert read.telemetry is not None
+    assert read.telemetry.address == Address("127.0.0.1", 4317)

@@ -27,12 +27,11 @@ from opentelemetry.trace import StatusCode
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from askance_aggregator.server.process.configuration import read_configuration
+from askance_aggregator.server.process.configuration import TelemetrySettings, read_configuration
 from askance_aggregator.server.process.doctor import CheckState, examine
 from askance_aggregator.server.process.home import AggregatorHome
 from askance_aggregator.server.process.metrics import PrometheusObserver
 from askance_aggregator.server.process.registry_metrics import metrics_data
-from askance_aggregator.server.process.telemetry_settings import TelemetrySettings
 from askance_aggregator.server.process.tracing import TracingObserver
 from askance_client.addresses import Address
 from askance_client.errors import InvalidParameter

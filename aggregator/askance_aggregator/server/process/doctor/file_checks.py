@@ -97,7 +97,7 @@ def fsync(surroundings: Surroundings) -> CheckVerdict | None:
 @check("descriptors", "raise the limit on open files: ulimit -Hn, or LimitNOFILE= of systemd")
 def descriptors(surroundings: Surroundings) -> CheckVerdict:
     """Compare the limit on open files with the connections that are to be held."""
-    connections = surroundings.configuration.limits.connections
+    connections = surroundings.configuration.limits.service.max_connections
     needed = connections + OTHER_DESCRIPTORS
     allowed = surroundings.descriptors
     if allowed is None or allowed >= needed:

@@ -83,11 +83,15 @@ async def serve(
                 lambda line: loop.call_soon_threadsafe(_change, listener, line),
                 lambda: loop.call_soon_threadsafe(over.set),
             )
-            with suppress(TimeoutError):  # of an aggregator that does not say: it does not serve
-                async with asyncio.timeout(_HEALTH_S):
-                    await passing.health_known.wait()
-            print("accepting", flush=True)
-            await over.wait()
+            # An aggregator that does not say in time does not serve; one that has ended is not
+            # waited for, since the next one needs the address.
+            first_of = [loop.create_task(it.wait()) for it in (passing.health_known, over)]
+            await asyncio.wait(first_of, timeout=_HEALTH_S, return_when=asyncio.FIRST_COMPLETED)
+            if not over.is_set():
+                print("accepting", flush=True)
+                await over.wait()
+            for task in first_of:
+                task.cancel()
             for task in work:
                 task.remove_done_callback(_ended)
                 task.cancel()

@@ -150,7 +150,7 @@ def certified() -> tuple[Certified, Certified]:
 def running(certified: tuple[Certified, Certified], **changes: Any) -> Iterator[Outer]:
     """Run an outer process with settings that differ from the usual ones."""
     authority, server = certified
-    settings = OuterSettings(server.certificate.decode(), server.key.decode(), handshake_s=2.0)
+    settings = OuterSettings(server.certificate.decode(), server.key.decode())
     with (
         InnerSocket() as path,
         ThreadPoolExecutor() as pool,
@@ -170,6 +170,13 @@ def running(certified: tuple[Certified, Certified], **changes: Any) -> Iterator[
         finally:
             inner.cancelled.set()
             server_.stop(0).wait()
+
+
+@pytest.fixture
+def impatient(certified: tuple[Certified, Certified]) -> Iterator[Outer]:
+    """An outer process that waits for two seconds; for all others a busy machine has ten."""
+    with running(certified, handshake_s=2.0) as one:
+        yield one
 
 
 @pytest.fixture

@@ -104,13 +104,13 @@ def test_limits_hold_at_their_values(outer: Outer) -> None:
     assert status(outer.sent(longer)) == 431
 
 
-def test_a_slow_sender_is_answered_and_hung_up_on(outer: Outer) -> None:
+def test_a_slow_sender_is_answered_and_hung_up_on(impatient: Outer) -> None:
     """A head without an end, and a body that stops: both wait for two seconds here."""
     for part in (ENROL, ENROL + b"Content-Length: 10\r\n\r\nhalf"):
-        answer = outer.sent(part)
+        answer = impatient.sent(part)
         assert status(answer) == 408
         assert b"DEADLINE_EXCEEDED: request: expected it whole within 2 s" in answer
-    assert not outer.inner.calls
+    assert not impatient.inner.calls
 
 
 def test_what_follows_a_request_is_not_answered(outer: Outer) -> None:

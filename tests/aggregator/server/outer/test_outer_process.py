@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import queue
 import signal
 import socket
 import ssl
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +18,11 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from askance_aggregator.clock import system_now_s
+from askance_aggregator.server.outer import __main__ as program
 from askance_aggregator.server.outer.settings import OuterSettings
+from askance_aggregator.server.outer.supervisor import listen_at
 from askance_aggregator.server.process.certificates import Certified, self_made
+from askance_client.addresses import Address
 from tests.aggregator.server.outer.conftest import LARGE_BYTES, PATIENCE_S, Outer, running, until
 
 SUBMIT, WATCH = "/askance.v1.Analysts/Submit", "/askance.v1.Analysts/Watch"
@@ -184,8 +189,8 @@ def test_connections_are_limited_per_address_and_in_all(
         until(lambda: not is_refused(outer, "127.0.0.2"))
 
 
-def test_a_connection_without_a_handshake_is_closed(outer: Outer) -> None:
-    with socket.create_connection(("127.0.0.1", outer.port), PATIENCE_S) as connection:
+def test_a_connection_without_a_handshake_is_closed(impatient: Outer) -> None:
+    with socket.create_connection(("127.0.0.1", impatient.port), PATIENCE_S) as connection:
         assert connection.recv(1) == b""
 
 
@@ -272,6 +277,30 @@ def test_it_ends_with_the_process_that_started_it(certified: tuple[Certified, Ce
     with running(certified) as outer:
         pid = outer.process.pid
     assert not Path(f"/proc/{pid}").exists()
+
+
+def test_it_ends_at_once_with_an_aggregator_that_is_killed_at_its_start(
+    certified: tuple[Certified, Certified],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It waits for the aggregator's health then; the next aggregator needs the address."""
+    monkeypatch.setattr(program, "_HEALTH_S", 3_600)
+
+    class Ended(program.Lines):
+        def follow(self, change: Callable[[bytes], object], end: Callable[[], object]) -> None:
+            end()
+
+    server, memory = certified[1], 1 << 50  # this process is large
+    settings = OuterSettings(server.certificate.decode(), server.key.decode(), memory_bytes=memory)
+
+    async def whole() -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            await program.serve(listening, "/nonexistent/aggregator", settings, Ended())
+
+    with listen_at(Address("127.0.0.1", 0)) as listening:
+        asyncio.run(whole())
+    assert capsys.readouterr().out == ""
 
 
 def test_the_aggregators_socket_is_closed_to_other_users(outer: Outer) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -166,7 +166,7 @@ class CertificateFile:
         self,
         metadata: Metadata,
         failed: Callable[[str], None],
-        renewed: Callable[[], None],
+        renewed: Callable[[], Awaitable[None]],
         sleep: Sleep,
     ) -> None:
         """Renew the certificate whenever that is due, and replace one that is refused, for ever.
@@ -174,18 +174,18 @@ class CertificateFile:
         Args:
           metadata: as of `renew`.
           failed: as of `renew`.
-          renewed: called after each renewal.
+          renewed: awaited after each renewal.
           sleep: how to wait.
         """
         while True:
             if await self.renew(metadata, failed):
-                renewed()
+                await renewed()
                 continue
             if not await self._wait_for_doubt(sleep):
                 continue
             self._doubted.clear()
             if await self.replace_refused(metadata, failed):
-                renewed()
+                await renewed()
 
     async def _wait_for_doubt(self, sleep: Sleep) -> bool:
         """Wait until it is time to look again; True: the certificate is in doubt before that."""

@@ -170,7 +170,6 @@ class Gateway:
         self._metadata = self._credentials(identity)
         self._certificate = certificate
         self._consent_wait_ms = consent_wait_ms
-        self._multiplexer: Multiplexer | None = None
 
     @property
     def members(self) -> int:
@@ -188,7 +187,7 @@ class Gateway:
             await certificate.wait_for_first(self._metadata, failed, backoff, self._sleep)
         async with self._working(1) as work, asyncio.TaskGroup() as tasks:
             (channel,) = work.channels
-            self._multiplexer = Multiplexer(
+            multiplexer = Multiplexer(
                 self._members,
                 self._metadata,
                 channel,
@@ -205,28 +204,25 @@ class Gateway:
                 on_failure=self._failed,
             )
             tasks.create_task(self._watch(0, channel))
-            tasks.create_task(self._multiplexer.participate())
+            tasks.create_task(multiplexer.participate())
             if certificate is not None:
 
                 async def pause(milliseconds: float) -> None:
                     await self._sleep(milliseconds)
                     await work.evaluation.quiet()
 
-                tasks.create_task(certificate.keep(self._metadata, failed, self.reopen, pause))
+                tasks.create_task(
+                    certificate.keep(self._metadata, failed, multiplexer.reopen, pause)
+                )
 
             if self._consent_wait_ms:
-                tasks.create_task(self._let_held_come_again())
+                tasks.create_task(self._let_held_come_again(multiplexer))
 
-    def reopen(self) -> None:
-        """Open the stream anew; for use in the event loop."""
-        if self._multiplexer is not None:
-            self._multiplexer.reopen()
-
-    async def _let_held_come_again(self) -> None:
+    async def _let_held_come_again(self, multiplexer: Multiplexer) -> None:
         """Open the stream anew from time to time, whether or not a request is held."""
         while True:
             await self._sleep(consent_wait(self._consent_wait_ms, self._jitter))
-            self.reopen()
+            await multiplexer.reopen()
 
     async def check_in_once(self) -> CheckInOutcome:
         """Let each member fetch, answer and deliver once; failures are counted, not retried."""

@@ -172,9 +172,9 @@ class Multiplexer:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def reopen(self) -> None:
+    async def reopen(self) -> None:
         """End the open stream (see `HeldStream.reopen`)."""
-        self._stream.reopen()
+        await self._stream.reopen()
 
     async def _exchange_on(self, call: Call) -> None:
         """Greet, then read until the stream ends; a task of its own writes."""

@@ -26,8 +26,8 @@ or retries is a change of this module.
 |                                   | if that hangs                        |                   |
 | time of whatever is sent          | never while work on a record may run | `phase_times`     |
 | wait after k failures in a row    | uniform to min(cap, 500 ms x 2^k)    | `Backoff`         |
-| end of a stream of a device whose  | after half of `consent_wait_ms` and  | `consent_wait`    |
-| owner is asked about studies      | as much at random, whatever was or   |                   |
+| end of a stream of a device whose | uniform from .5 to 1.5 times         | `consent_wait`    |
+| owner is asked about studies      | `consent_wait_s`, whatever was or    |                   |
 |                                   | was not decided                      |                   |
 | wait that an aggregator asked for | bounded, plus as much at random      | `asked_wait_ms`   |
 | bytes of a repeated report        | the stored bytes                     | `Outbox`, ledger  |

@@ -80,11 +80,12 @@ class HeldStream:
                 wait_ms = self.after(failure)
             await self._sleep(wait_ms)
 
-    def reopen(self) -> None:
+    async def reopen(self) -> None:
         """End the open stream: the next one brings the requests that were held.
 
-        For use in the event loop. What is being answered is made durable, and asked for again.
+        What is being answered is made durable, and asked for again.
         """
+        await self._quiet()
         if self._call is not None:
             self._call.cancel()
 

@@ -77,3 +77,35 @@ def test_a_stream_that_breaks_the_protocol_is_not_ended_within_a_window(version:
     within, after = asyncio.run(scenario())
     assert within == 0
     assert after > 0
+
+
+class IdleStream(Stream):
+    """A channel and its one call, on which the peer says nothing."""
+
+    async def read(self) -> bytes:
+        self.opened.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+def test_a_stream_is_not_opened_anew_within_a_window() -> None:
+    """For held requests, or a new certificate: its end, too, would be a clock of the record."""
+
+    async def scenario() -> tuple[int, int]:
+        stream: Any = IdleStream(PROTOCOL)
+        answering: Any = Answering(stream)
+        multiplexer = Multiplexer([], (), stream, answering=answering)
+        task = asyncio.ensure_future(multiplexer.participate())
+        await stream.opened.wait()
+        reopening = asyncio.ensure_future(multiplexer.reopen())
+        for _ in range(50):
+            await asyncio.sleep(0)
+        within = stream.cancels
+        answering.over.set()
+        await reopening
+        after = stream.cancels
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return within, after
+
+    assert asyncio.run(scenario()) == (0, 1)

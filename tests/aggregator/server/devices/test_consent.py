@@ -25,6 +25,7 @@ from askance_client.ledger import LedgerFile
 from askance_client.messages import Reason, Refusal
 from askance_client.owner import ConsentRule, Consents, ControlServer, ask_running
 from askance_client.service import Gateway, Member, channel_options
+from askance_client.service.multiplexer import Multiplexer
 from askance_client.service.observable import Sleep, sleep_ms
 
 if TYPE_CHECKING:
@@ -211,13 +212,13 @@ def test_nothing_leaves_at_the_time_of_a_decision(
     """The stream is opened anew at times of its own; until then the aggregator sees no change."""
     waits: list[float] = []
     opened: list[int] = []
-    reopen = Gateway.reopen
+    reopen = Multiplexer.reopen
 
-    def noted(gateway: Gateway) -> None:
+    async def noted(multiplexer: Multiplexer) -> None:
         opened.append(1)
-        reopen(gateway)
+        await reopen(multiplexer)
 
-    monkeypatch.setattr(Gateway, "reopen", noted)
+    monkeypatch.setattr(Multiplexer, "reopen", noted)
 
     async def serve() -> tuple[Any, ...]:
         tick = asyncio.Semaphore(0)

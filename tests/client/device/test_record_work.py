@@ -98,6 +98,33 @@ class TestCoins:
         kept = (work._words, work._values, work._fixed, work._drawn, work._stand_ins)
         assert not any(kept)
 
+    def test_a_turn_that_is_closed_is_forgotten(
+        self, setup: DeviceSetup, chosen_coins: type[ChosenCoins]
+    ) -> None:
+        """Its coins would tell the value of the report that a later turn sends by equal ones."""
+        study = setup.study()
+        query = predicate(setup.schema.smoker == 1, default=0)
+        turn = setup.device(studies=[study]).begin([setup.payload(study, query, WARNER)])
+        turn.work.prepare()
+        assert turn.work._words
+        turn.close()
+        assert not any((turn.work._words, turn.work._stand_ins))
+
+    def test_coins_of_a_stand_in_are_taken_by_a_name_of_their_own(self, setup: DeviceSetup) -> None:
+        """Seeded coins are a function of the name: one name twice would be one draw twice."""
+        names: list[bytes] = []
+
+        class Named:
+            def words(self, request: bytes, count: int) -> tuple[int, ...]:
+                names.append(request)
+                return (0,) * count
+
+        work, digest = worked(setup, Named())
+        work.prepare()
+        assert len(names) == 2
+        assert names[0] == digest
+        assert names[1] != digest
+
     @pytest.mark.parametrize("late", ["nothing", "value", "draw"])
     @pytest.mark.parametrize("value", [0, 1])
     def test_the_law_of_what_leaves_by_all_coins(
@@ -131,6 +158,84 @@ class TestSteps:
         work.evaluate()
         work.draw()
         assert work.end() == {digest: b"\x00"}  # the default by the coin that keeps it
+
+    def test_a_value_that_is_evaluated_at_its_time_is_discarded(
+        self, setup: DeviceSetup, chosen_coins: type[ChosenCoins]
+    ) -> None:
+        """T1 comes while the source is being read; nothing is read for the request after it."""
+        study = setup.study()
+        device = setup.device(studies=[study], coins=chosen_coins([QUARTER] * 4))
+        smokes, small = setup.schema.smoker == 1, setup.schema.height < 4  # both hold
+        payloads = [
+            setup.payload(study, predicate(asked, default=0), WARNER) for asked in (smokes, small)
+        ]
+        turn = device.begin(payloads)
+        turn.close()
+        loads: list[None] = []
+
+        class Slow:
+            def load(self) -> EncodedRecord:
+                loads.append(None)
+                work.fix()
+                return setup.schema.encode(RECORD)
+
+        work = RecordWork(Slow(), chosen_coins([QUARTER] * 4), turn.work._asked)
+        work.prepare()
+        work.evaluate()
+        work.draw()
+        assert len(loads) == 1
+        assert work.end() == dict.fromkeys(map(digest_of, payloads), b"\x00")
+
+    def test_nothing_is_read_when_it_is_over(
+        self, setup: DeviceSetup, chosen_coins: type[ChosenCoins]
+    ) -> None:
+        """A thread may begin late; what it read would stay in memory."""
+        work, _ = worked(setup, chosen_coins())
+        loads: list[None] = []
+        work._record = Unread(loads)
+        work.prepare()
+        work.fix()
+        work.draw()
+        work.end()
+        work.evaluate()
+        assert loads == []
+
+    @pytest.mark.parametrize("error", [OSError, ZeroDivisionError, RecursionError, LookupError])
+    def test_whatever_a_source_raises_leaves_the_default_and_the_next_request(
+        self, setup: DeviceSetup, chosen_coins: type[ChosenCoins], error: type[Exception]
+    ) -> None:
+        study = setup.study()
+        device = setup.device(studies=[study])
+        smokes, small = setup.schema.smoker == 1, setup.schema.height < 4  # both hold
+        first, second = (
+            setup.payload(study, predicate(asked, default=0), WARNER) for asked in (smokes, small)
+        )
+        turn = device.begin([first, second])
+        turn.close()
+        errors = [error]
+
+        class Failing:
+            def load(self) -> EncodedRecord:
+                if errors:
+                    raise errors.pop()
+                return setup.schema.encode(RECORD)
+
+        work = RecordWork(Failing(), chosen_coins([QUARTER] * 2), turn.work._asked)
+        work.answer()
+        assert work.end() == {digest_of(first): b"\x00", digest_of(second): b"\x01"}
+
+    def test_the_class_of_the_lightest_draw_that_was_missed_is_noted(
+        self, setup: DeviceSetup, chosen_coins: type[ChosenCoins]
+    ) -> None:
+        study = setup.study(budget=10**12)
+        device = setup.device(studies=[study], life_nano_nats=10**12)
+        light = setup.payload(study, predicate(setup.schema.smoker == 1, default=0), WARNER)
+        turn = device.begin([heavy(setup, study, 0), light, heavy(setup, study, 1)])
+        turn.work.prepare()
+        turn.work.fix()
+        turn.work.end()
+        assert turn.work.missed == 22  # as of one light question
+        turn.close()
 
     def test_a_draw_after_its_time_is_discarded_and_noted(
         self, setup: DeviceSetup, chosen_coins: type[ChosenCoins]

@@ -62,7 +62,7 @@ ROUNDS = 2  # of the study, each disturbed for as many kills as there are groups
 KILLS = ROUNDS * (GROUPS - 1)  # per study, at most
 SPREAD_MS = 1500  # over which a round's reports leave the gateway
 LATEST_S = 2.0  # of a kill, after its victim was started
-READY_S, END_S = 60.0, 60.0
+READY_S, END_S = 60.0, 600.0  # at most; both are waited for by condition, on a busy machine too
 CONCLUDED = "the study was concluded"
 ASKANCE = [sys.executable, "-c", "import sys; from askance.cli import main; main()"]
 
@@ -174,6 +174,14 @@ class Victim:
         assert self._process.stdout is not None
         self._ready = self._ready or bool(self._process.stdout.readline())
         check(self._ready, f"expected {self._command[-6:]} to start, found that it ended")
+
+    def check_running(self) -> None:
+        """Raise Violated if it has ended by itself."""
+        assert self._process is not None
+        code = self._process.poll()
+        check(
+            code is None, f"expected {self._command[-6:]} to run, found that it ended with {code}"
+        )
 
     def kill(self) -> None:
         """Send SIGKILL."""
@@ -312,7 +320,7 @@ class Disturbance:
         self._gateway.ready()
         self._gateway.say(GROUPS - min(kills, GROUPS - 1))
         until = time.monotonic() + END_S
-        while (event := stands(self._handle)).round <= number:
+        while (event := stands(self._handle, self._aggregator)).round <= number:
             check(event.state is StudyState.OPEN, "expected an open study between two rounds")
             check(time.monotonic() < until, f"expected round {number + 1} to end")
 
@@ -321,7 +329,7 @@ class Disturbance:
         if place < 1 / (2 + stores.servers):
             self._restart_gateway(groups)
             self._aggregator.ready()
-            if stands(self._handle).state is not StudyState.OPEN:
+            if stands(self._handle, self._aggregator).state is not StudyState.OPEN:
                 return CONCLUDED
             return f"gateway: {charges(self._folders.ledgers)}"
         if place > 1 - stores.servers / 3:
@@ -344,13 +352,15 @@ class Disturbance:
         self._gateway.say(groups)
 
 
-def stands(handle: StudyHandle) -> StudyEvent:
+def stands(handle: StudyHandle, *running: Victim) -> StudyEvent:
     """Return the study's status; a channel may still wait before it dials a new process."""
     until = time.monotonic() + END_S
     while True:
         try:
             return handle.status()
         except CallRefused:
+            for victim in running:
+                victim.check_running()
             if time.monotonic() > until:
                 raise
         time.sleep(0.1)
@@ -374,6 +384,8 @@ def killed_study(
         for round_ in range(ROUNDS):
             left = kills - disturbance.phases.total()
             disturbance.disturb(min(left, GROUPS - 1), round_)
+        victims[0].ready()  # the last kill may have found the study concluded
+        stands(handle, victims[0])
         result = handle.result(timeout_s=END_S).to_json()
     reconciled = held_against(folders, study, result, undisturbed(study, seed))
     return disturbance.phases, reconciled

@@ -1,7 +1,8 @@
 """A gateway's process with seeded coins: a part of `kill.py`, not a program.
 
-All but the coins is what `askance device run` runs: the gateway, its ledger file, TLS. With seeded
-coins its answers can be held against a simulation of the same study. `ledger.sqlite` is opened or
+All but coins and times is what `askance device run` runs: the gateway, its ledger file, TLS. With
+seeded coins its answers can be held against a simulation of the same study, as long as no value is
+late: on a busy machine its time waits for the step before it. `ledger.sqlite` is opened or
 made; each member's reports leave a while after their charge is durable, each member at another
 time, so that a kill finds charges that were not sent. Members come in groups: each line on stdin
 lets one more group dial, so that a study stays open for as long as its driver likes. Every
@@ -21,16 +22,19 @@ from typing import Any, TextIO
 
 from askance_aggregator.store import Store
 from askance_client.codec import digest_of
-from askance_client.device import Policy
+from askance_client.device import Policy, RecordWork
 from askance_client.ledger import LedgerFile
 from askance_client.messages import Reason, Refusal
 from askance_client.queries import EncodedRecord
 from askance_client.service import Identity, token_digest
+from askance_client.service import gateway as gateways_of_members
 from askance_client.service.authority import read_authority
 from askance_client.service.channels import open_channel
+from askance_client.service.evaluation import TimedEvaluation
 from askance_client.service.gateway import Gateway, Member
 from askance_client.service.gateway_exchange import GatewayResponse
 from askance_client.service.multiplexer import Multiplexer
+from askance_client.service.observable import record_times
 from askance_simulation.experiments.trials import EPOCH_S
 from askance_simulation.populations import Population, masked_parity
 from askance_simulation.randomness.coins import SeededCoins
@@ -86,6 +90,25 @@ def enrol(store: Store, users: int) -> None:
         store.enrol_with(everyone[group::GROUPS], bytes(16), users, of)
 
 
+class UnhurriedEvaluation(TimedEvaluation):
+    """Evaluation whose times come no earlier than the public ones, and after the steps' ends."""
+
+    async def __call__(self, work: RecordWork, device: object) -> None:
+        """Run some work; only one piece of a member's work is at hand here."""
+        times = record_times(self._release_ms, work.weight)
+        async with self._slots:
+            await self._start(work.prepare)
+            await self._open()
+            try:
+                await self._start(work.evaluate)
+                await self._sleep(times.fixed_ms)
+                work.fix()
+                await self._start(work.draw)
+                await self._sleep(times.over_ms - times.fixed_ms)
+            finally:
+                self._close()
+
+
 class Quiet:
     """A gateway's watcher that says nothing."""
 
@@ -139,6 +162,7 @@ def main(argv: Sequence[str]) -> int:
     columns = population.columns(0, users)
     records: list[EncodedRecord] = [columns.record(ordinal) for ordinal in range(users)]
     ledgers = open_ledgers(folder / "ledger.sqlite")
+    gateways_of_members.TimedEvaluation = UnhurriedEvaluation  # type: ignore[misc]  # for any load
     gateways = [
         Gateway(
             [

@@ -230,7 +230,7 @@ class Disturbance:
         gateway.ready()
         gateway.say(GROUPS - kills)
         until = time.monotonic() + END_S
-        while (event := stands(self._handle)).round <= number:
+        while (event := stands(self._handle, *self._deployment.replicas.values())).round <= number:
             check(event.state is StudyState.OPEN, "expected an open study between two rounds")
             check(time.monotonic() < until, f"expected round {number + 1} to end")
 

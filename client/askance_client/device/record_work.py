@@ -9,9 +9,8 @@ All of it runs in the timed part of an answer; the caller has the times, which a
     end          at T2: give out what is drawn, the stand-in for the rest, and forget everything
 
 Privacy: `fix` sees no coin of a draw, so what `draw` returns follows a mixture of the randomizer's
-rows, which is eps-LDP exactly. A stand-in is given out only for a draw that was missed at T2. If a
-miss has a chance of at most eta, given every record and all coins, then eps grows by at most
-ln((1 + eta) / (1 - eta)), which is below ln((1 + eta e^eps) / (1 - eta)) (docs/trusted-base.md).
+rows, which is eps-LDP exactly. A stand-in is given out only for a draw that was missed at T2;
+docs/trusted-base.md bounds what that adds to eps.
 """
 
 from __future__ import annotations

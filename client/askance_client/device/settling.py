@@ -28,7 +28,7 @@ MAX_REFUSALS = 256  # that leave, per study and hour: four full messages
 MAX_WEIGHT = 5 << 18
 """Weight of the answers of one turn: of the heaviest question of any family, and a little more.
 
-A machine 16 times as slow as a server evaluates it in 5.2 s, and draws it in 5.2 s."""
+A machine a twelfth as fast as a server (`WEIGHT_PER_S`) evaluates or draws it in 5.1 s."""
 
 SECONDS_PER_HOUR = 3_600
 _MAX_COUNTED = 256  # studies with a count of their own; requests of others share one

@@ -162,7 +162,7 @@ def main(argv: Sequence[str]) -> int:
     columns = population.columns(0, users)
     records: list[EncodedRecord] = [columns.record(ordinal) for ordinal in range(users)]
     ledgers = open_ledgers(folder / "ledger.sqlite")
-    gateways_of_members.TimedEvaluation = UnhurriedEvaluation  # type: ignore[misc]  # for any load
+    gateways_of_members.TimedEvaluation = UnhurriedEvaluation  # type: ignore[attr-defined]  # for any load
     gateways = [
         Gateway(
             [

@@ -90,8 +90,8 @@ async def serve(
             if not over.is_set():
                 print("accepting", flush=True)
                 await over.wait()
-            for task in first_of:
-                task.cancel()
+            for one in first_of:
+                one.cancel()
             for task in work:
                 task.remove_done_callback(_ended)
                 task.cancel()

@@ -39,7 +39,6 @@ from adult import HELD_OUT, SEED
 from numpy.typing import NDArray
 
 import askance as ask
-from askance_aggregator.families import best_for
 from askance_aggregator.learners import (
     Answer,
     Answers,
@@ -53,7 +52,7 @@ from askance_aggregator.learners import (
 from askance_aggregator.learners.centres import scaled_rows
 from askance_aggregator.oracles import ExactOracle, learn
 from askance_aggregator.oracles.expectations import expectations
-from askance_aggregator.planning import rehearse, settled
+from askance_aggregator.planning import RoundRules, rehearse, settled
 from askance_aggregator.planning.sizing import size_batch
 from askance_aggregator.queries import EncodedColumns, evaluate_vectors
 from askance_client.queries import Integer, Schema
@@ -192,7 +191,7 @@ class NormalLaw:
             lengths = np.maximum(np.sqrt((vectors**2).sum(axis=1)), 1e-12)
             parts = np.minimum(1.0, float(question.length) / lengths)
             truth = (vectors * parts[:, None]).mean(axis=0)
-        sizing = size_batch(Batch([question]), self._nano_nats, 0.01, best_for)
+        sizing = size_batch(Batch([question]), self._nano_nats, 0.01, RoundRules())
         off = sqrt(sizing.planned(None).n_variance / self._users)
         values = truth + self._draws.normal(0.0, off, len(truth))
         ends = (tuple(values - 4 * off), tuple(values + 4 * off))

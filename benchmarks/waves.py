@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from askance_aggregator.learners import Batch, Question
-from askance_aggregator.planning import RoundPlan, plan_batch, prefixes
+from askance_aggregator.planning import RoundPlan, RoundRules, plan_batch, prefixes
 from askance_aggregator.queries import category, predicate
 from askance_aggregator.studies import Tally
 from askance_aggregator.studies.waves import Waves
@@ -98,7 +98,7 @@ def measured(case: Case, waves: int, trials: int) -> Row:
     batch = Batch([Question(query, tau=TAU)])
     values = batch.questions[0].values
     nano = parse_epsilon(case.epsilon)
-    planned = plan_batch(batch, nano, BETA / values, waves=waves)
+    planned = plan_batch(batch, nano, BETA / values, rules=RoundRules(waves=waves))
     at_once = plan_batch(batch, nano, BETA / values).users
     seed = Seed.of(0) / case.name / case.epsilon / waves
     rng = np.random.default_rng(int.from_bytes(seed.key, "big"))

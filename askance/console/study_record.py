@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from askance_aggregator.analyst import StudyEvent, StudyExport, StudyHandle
-from askance_aggregator.planning import StudyPlan, plan, randomizer_text
+from askance_aggregator.planning import RoundRules, StudyPlan, plan, randomizer_text
 from askance_aggregator.store import StudyState
 from askance_aggregator.studies.results import population_of
 from askance_aggregator.studies.submitted import learner_of
@@ -93,9 +93,8 @@ class StudyRecord:
             learner_of(terms),
             terms.budget_nano_nats,
             terms.conduct.beta,
-            n_users=self.users or None,
-            waves=terms.conduct.waves,
-            least_answers=terms.conduct.least_answers,
+            self.users or None,
+            RoundRules.of(terms.conduct),
         )
 
 

@@ -28,6 +28,7 @@ from askance_aggregator.planning.planner import fields_needed, plan, plan_batch,
 from askance_aggregator.planning.plans import GroupPlan, RoundPlan, StudyPlan
 from askance_aggregator.planning.precision import (
     Design,
+    RoundRules,
     candidates,
     n_variance,
     randomizer_text,
@@ -45,6 +46,7 @@ __all__ = [
     "Designed",
     "GroupPlan",
     "RoundPlan",
+    "RoundRules",
     "Scored",
     "StudyPlan",
     "Tail",

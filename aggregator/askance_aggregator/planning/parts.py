@@ -9,7 +9,7 @@ from fractions import Fraction
 from askance_aggregator.estimation import Decode
 from askance_aggregator.learners import Question
 from askance_aggregator.planning.choices import Choice, choices
-from askance_aggregator.planning.precision import Design, n_variance, tail_of
+from askance_aggregator.planning.precision import Design, RoundRules, n_variance, tail_of
 from askance_client.accounting import LEAST_LOSS, format_nats
 from askance_client.errors import PlanRefused
 from askance_client.randomizers import Randomizer
@@ -93,17 +93,13 @@ class Sizer:
     Args:
         questions: of the batch.
         beta: the probability of failure for each value.
-        design: the randomizer for a number of levels and a budget.
-        least_answers: users of a part, at least.
+        rules: how its round is planned.
     """
 
-    def __init__(
-        self, questions: Sequence[Question], beta: float, design: Design, least_answers: int
-    ) -> None:
+    def __init__(self, questions: Sequence[Question], beta: float, rules: RoundRules) -> None:
         self._questions = questions
         self._beta = beta
-        self._design = design
-        self._least = least_answers
+        self._rules = rules
         self._known: dict[tuple[Hashable, int], Part] = {}
         self.profiles = tuple(profile(question) for question in questions)
 
@@ -120,8 +116,8 @@ class Sizer:
         """Return the part of a question, or of a block of one; `like` is its profile, if known."""
         key = (profile(question) if like is None else like, nano_nats)
         if key not in self._known:
-            part = part_of(question, nano_nats, self._beta, self._design)
-            self._known[key] = part.at_least(self._least, self._beta)
+            part = part_of(question, nano_nats, self._beta, self._rules.design)
+            self._known[key] = part.at_least(self._rules.least_answers, self._beta)
         known = self._known[key]
         return known if known.question is question else replace(known, question=question)
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from askance_aggregator.families import best_for
 from askance_aggregator.learners import (
     Batch,
     Conditions,
@@ -17,7 +16,7 @@ from askance_aggregator.learners import (
     neutral_answer,
 )
 from askance_aggregator.planning.plans import RoundPlan, StudyPlan
-from askance_aggregator.planning.precision import Design
+from askance_aggregator.planning.precision import AT_ONCE, RoundRules
 from askance_aggregator.planning.sizing import Sizing, even, size_batch
 from askance_client.errors import InvalidParameter, PlanRefused
 from askance_client.printable import value_text
@@ -35,9 +34,7 @@ def plan(
     nano_nats: int,
     beta: Fraction | float,
     n_users: int | None = None,
-    design: Design = best_for,
-    waves: int = 1,
-    least_answers: int = 0,
+    rules: RoundRules = AT_ONCE,
 ) -> StudyPlan:
     """Size every round of a learner before any user is asked.
 
@@ -59,10 +56,7 @@ def plan(
         nano_nats: each user's whole budget; > 0.
         beta: the probability of failure, in (0, 1).
         n_users: the population; None: as large as it needs to be.
-        design: the randomizer for a number of levels and a budget.
-        waves: in how many parts a round's users are asked; sizes are of all parts together.
-        least_answers: users in every group of every round, at least: a group is planned larger
-            than its tolerance needs where it would have fewer.
+        rules: how its rounds are planned.
 
     Raises:
         InvalidParameter: a number is out of range, or no randomizer spends such a budget.
@@ -70,14 +64,13 @@ def plan(
             `least_answers`, or a question would cost less than devices answer.
     """
     _check_beta(beta)
-    _check_users(n_users, least_answers)
-    chosen = settled(learner, nano_nats, beta, n_users, design, waves, least_answers)
+    _check_users(n_users, rules.least_answers)
+    chosen = settled(learner, nano_nats, beta, n_users, rules)
     batches = rehearse(chosen)
     values = sum(batch.values for batch in batches)
     each = float(beta) / max(values, 1)
     sized = {  # a batch that is rehearsed in several rounds is sized once
-        batch: size_batch(batch, nano_nats, each, design, waves, least_answers)
-        for batch in dict.fromkeys(batches)
+        batch: size_batch(batch, nano_nats, each, rules) for batch in dict.fromkeys(batches)
     }
     sizes = [sized[batch] for batch in batches]
     allowances = _allowances(sizes, n_users)
@@ -86,7 +79,7 @@ def plan(
     )
     needed = sum(planned.users for planned in rounds)
     feasible = n_users is None or needed <= n_users
-    reason = None if feasible else _reason(needed, n_users, rounds, least_answers, learner)
+    reason = None if feasible else _reason(needed, n_users, rounds, rules.least_answers, learner)
     return StudyPlan(
         feasible,
         needed,
@@ -107,9 +100,7 @@ def settled(
     nano_nats: int,
     beta: Fraction | float,
     n_users: int | None = None,
-    design: Design = best_for,
-    waves: int = 1,
-    least_answers: int = 0,
+    rules: RoundRules = AT_ONCE,
     *,
     signing: bool = False,
 ) -> Learner[T]:
@@ -125,29 +116,26 @@ def settled(
         nano_nats: each user's whole budget; > 0.
         beta: the probability of failure, in (0, 1).
         n_users: the population; None: not known.
-        design: the randomizer for a number of levels and a budget.
-        waves: in how many parts a round's users are asked.
-        least_answers: users in every group of every round, at least.
+        rules: how its rounds are planned.
         signing: whether a study is being made, whose population will be known later.
 
     Raises:
         InvalidParameter: a rule asks for a noise, and no randomizer spends such a budget.
         PlanRefused: likewise, and the budget is less than devices answer.
     """
+    at_once = RoundRules(rules.design)
 
     def noise(question: Question) -> float:
-        sizing = size_batch(Batch([question]), nano_nats, NOISE_BETA, design)
+        sizing = size_batch(Batch([question]), nano_nats, NOISE_BETA, at_once)
         return sizing.planned(None).n_variance
 
     def tolerance(question: Question, users: int, values: int) -> float:
-        sizing = size_batch(
-            Batch([question]), nano_nats, float(beta) / values, design, waves, least_answers
-        )
+        sizing = size_batch(Batch([question]), nano_nats, float(beta) / values, rules)
         return sizing.planned(users).tau
 
     def needed(option: Learner[Any]) -> int | None:
         try:
-            made = plan(option, nano_nats, beta, None, design, waves, least_answers)
+            made = plan(option, nano_nats, beta, None, rules)
         except (InvalidParameter, PlanRefused):
             return None
         return made.users_needed
@@ -208,9 +196,7 @@ def plan_batch(
     nano_nats: int,
     beta_per_value: float,
     n_users_left: int | None = None,
-    design: Design = best_for,
-    waves: int = 1,
-    least_answers: int = 0,
+    rules: RoundRules = AT_ONCE,
 ) -> RoundPlan:
     """Size one batch; the same inputs give the same plan.
 
@@ -225,15 +211,13 @@ def plan_batch(
         nano_nats: each user's budget for the round.
         beta_per_value: the probability of failure for each value of each answer.
         n_users_left: how many users the round may take (`StudyPlan.allowance`); None: any number.
-        design: the randomizer for a number of levels and a budget.
-        waves: in how many parts its users are asked, where it can end early.
-        least_answers: users in every group, at least.
+        rules: how it is planned.
 
     Returns:
         A plan that may take more users than are left: then it cannot be carried out.
     """
     _check_beta(beta_per_value)
-    sizing = size_batch(batch, nano_nats, beta_per_value, design, waves, least_answers)
+    sizing = size_batch(batch, nano_nats, beta_per_value, rules)
     return sizing.planned(n_users_left)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -35,6 +36,7 @@ from askance_aggregator.planning.scored import Scored
 from askance_aggregator.planning.tails import Tail
 from askance_aggregator.planning.ternary import Ternary
 from askance_client.errors import InvalidParameter
+from askance_client.messages import Conduct
 from askance_client.queries import QueryKind
 from askance_client.randomizers import COIN_SPACE, Randomizer
 from askance_client.randomizers.channel import MIN_SIDE
@@ -43,6 +45,32 @@ MOST_LEVELS = 64  # that a design is called with for a number: its table is inve
 
 Design = Callable[[int, int], Randomizer]
 """The randomizer for a number of levels and a budget in nano-nats."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundRules:
+    """Rules by which the rounds of a study are planned.
+
+    Args:
+        design: the randomizer for a number of levels and a budget.
+        waves: in how many parts, fixed in advance, a round's users are asked where it can end
+            early; sizes are of all parts together.
+        least_answers: users in every group of every round, at least: a group is planned larger
+            than its tolerance needs where it would have fewer.
+    """
+
+    design: Design = best_for
+    waves: int = 1
+    least_answers: int = 0
+
+    @classmethod
+    def of(cls, conduct: Conduct, design: Design = best_for) -> RoundRules:
+        """Return the rules of a study's signed conduct."""
+        return cls(design, conduct.waves, conduct.least_answers)
+
+
+AT_ONCE = RoundRules()
+"""Rules of a round that is asked at once, of as few users as its tolerances need."""
 
 
 def randomizer_of(design: Design, levels: int, nano_nats: int) -> Randomizer:

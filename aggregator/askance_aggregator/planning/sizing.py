@@ -25,7 +25,7 @@ from askance_aggregator.planning.looks import can_end_early, shares
 from askance_aggregator.planning.lower_bound import least_users
 from askance_aggregator.planning.parts import Part, Sizer
 from askance_aggregator.planning.plans import GroupPlan, RoundPlan, Uninformed
-from askance_aggregator.planning.precision import Design, tail_of
+from askance_aggregator.planning.precision import RoundRules, tail_of
 from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.errors import InvalidParameter, PlanRefused
 from askance_client.messages import MAX_WAVES
@@ -156,14 +156,7 @@ class Sizing:
         return min(reached, float(question.spread))
 
 
-def size_batch(
-    batch: Batch,
-    nano_nats: int,
-    beta: float,
-    design: Design,
-    waves: int = 1,
-    least_answers: int = 0,
-) -> Sizing:
+def size_batch(batch: Batch, nano_nats: int, beta: float, rules: RoundRules) -> Sizing:
     """Size a batch, in waves where that may save users, else asked at once.
 
     In waves it needs a tolerance for every question, users enough in every group for each wave to
@@ -174,15 +167,16 @@ def size_batch(
         InvalidParameter: no randomizer spends such a budget, or the number of waves is none.
         PlanRefused: the budget of a question is less than devices answer, however it is divided.
     """
+    waves = rules.waves
     if not 1 <= waves <= MAX_WAVES:
         raise InvalidParameter(f"waves expects 1 to {MAX_WAVES}, found {waves}")
     open_tau = any(question.tau is None for question in batch.questions)
     if waves > 1 and not open_tau:
         last = beta * float(shares(waves)[-1])
-        sizing = replace(_sized(batch, nano_nats, last, design, least_answers), waves=waves)
+        sizing = replace(_sized(batch, nano_nats, last, rules), waves=waves)
         if _worth_looking(sizing, beta):
             return sizing
-    return _sized(batch, nano_nats, beta, design, least_answers)
+    return _sized(batch, nano_nats, beta, rules)
 
 
 def _worth_looking(sizing: Sizing, beta: float) -> bool:
@@ -207,13 +201,13 @@ def _can_end(sizing: Sizing, part: Part, users: int, beta: float) -> bool:
     return can_end_early(tail, float(part.question.working_tau), users, sizing.waves, beta)
 
 
-def _sized(batch: Batch, nano_nats: int, beta: float, design: Design, least_answers: int) -> Sizing:
+def _sized(batch: Batch, nano_nats: int, beta: float, rules: RoundRules) -> Sizing:
     """Choose cohorts and randomizers: what takes fewer users; of equals FRESH, then SPLIT.
 
     Raises:
         InvalidParameter, PlanRefused: no randomizer that devices answer spends such a budget.
     """
-    sizer = Sizer(batch.questions, beta, design, least_answers)
+    sizer = Sizer(batch.questions, beta, rules)
     options: dict[Allocation, tuple[Section, ...]] = {}
     refusals: list[InvalidParameter | PlanRefused] = []
     for allocation in _allowed(batch, nano_nats):
@@ -228,7 +222,14 @@ def _sized(batch: Batch, nano_nats: int, beta: float, design: Design, least_answ
         for allocation, sections in options.items()
     }
     best = min(needs, key=lambda allocation: needs[allocation])  # the first of equals
-    return Sizing(batch, options[best], nano_nats, beta, least_answers=least_answers, options=needs)
+    return Sizing(
+        batch,
+        options[best],
+        nano_nats,
+        beta,
+        least_answers=rules.least_answers,
+        options=needs,
+    )
 
 
 def _allowed(batch: Batch, nano_nats: int) -> Sequence[Allocation]:

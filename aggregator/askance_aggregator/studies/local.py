@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.encoding import encode_request, query_from_bytes, query_to_bytes
 from askance_aggregator.learners import Answers, Batch, Question
-from askance_aggregator.planning import Design, RoundPlan, StudyPlan, plan_batch
+from askance_aggregator.planning import Design, RoundPlan, RoundRules, StudyPlan, plan_batch
 from askance_aggregator.queries import within_a_step
 from askance_aggregator.studies.accounts import Accounts
 from askance_aggregator.studies.bounds import AnswerBounds, Sure
@@ -207,9 +207,7 @@ class LocalOracle:
             self._terms.budget_nano_nats,
             self._plan.beta_per_value,
             self._plan.allowance(self._batches, self._left),
-            self._design,
-            self._terms.conduct.waves,
-            self._terms.conduct.least_answers,
+            RoundRules.of(self._terms.conduct, self._design),
         )
 
     @property

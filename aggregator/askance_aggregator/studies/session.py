@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from askance_aggregator.families import best_for
 from askance_aggregator.learners import Learner
 from askance_aggregator.oracles import learn
-from askance_aggregator.planning import Design, StudyPlan, plan, settled
+from askance_aggregator.planning import Design, RoundRules, StudyPlan, plan, settled
 from askance_aggregator.studies.accounts import Accounts, Spending
 from askance_aggregator.studies.bounds import AnswerBounds
 from askance_aggregator.studies.fleet import Fleet
@@ -126,27 +127,16 @@ class Session(Generic[T]):
 
     def plan(self) -> StudyPlan:
         """Return the plan for this fleet; send no request."""
-        return plan(
-            self._learner,
-            self._terms.budget_nano_nats,
-            self._header.beta,
-            n_users=self._header.population,
-            design=self._design,
-            waves=self._terms.conduct.waves,
-            least_answers=self._terms.conduct.least_answers,
-        )
+        return plan(self._learner, *self._conditions)
 
     def settled(self) -> Learner[T]:
         """Return the learner with the settings that follow from the users and the budget."""
-        return settled(
-            self._learner,
-            self._terms.budget_nano_nats,
-            self._header.beta,
-            self._header.population,
-            self._design,
-            self._terms.conduct.waves,
-            self._terms.conduct.least_answers,
-        )
+        return settled(self._learner, *self._conditions)
+
+    @property
+    def _conditions(self) -> tuple[int, Fraction, int, RoundRules]:
+        rules = RoundRules.of(self._terms.conduct, self._design)
+        return (self._terms.budget_nano_nats, self._header.beta, self._header.population, rules)
 
     def run(self) -> Outcome[T]:
         """Run the study to its end; called again, it continues from the transcript.

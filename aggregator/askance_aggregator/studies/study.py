@@ -15,7 +15,7 @@ from askance_aggregator.families import best_for
 from askance_aggregator.learners import Learner
 from askance_aggregator.names import unknown_column
 from askance_aggregator.numbers import rational
-from askance_aggregator.planning import Design, StudyPlan, fields_needed, plan, settled
+from askance_aggregator.planning import Design, RoundRules, StudyPlan, fields_needed, plan, settled
 from askance_aggregator.reports.html import html_of, line_of
 from askance_aggregator.reports.report import (
     CommandReport,
@@ -136,14 +136,7 @@ class Study:
         )
         values = {
             "learner": settled(
-                learner,
-                nano_nats,
-                conduct.beta,
-                None,
-                design,
-                waves,
-                least_answers,
-                signing=True,
+                learner, nano_nats, conduct.beta, None, RoundRules.of(conduct, design), signing=True
             ),
             "schema": schema,
             "nano_nats": nano_nats,
@@ -206,27 +199,15 @@ class Study:
 
     def plan(self, n_users: int | None = None) -> StudyPlan:
         """Plan the users of each round and their randomizers; no user is asked."""
-        return plan(
-            self.learner,
-            self.nano_nats,
-            self.beta,
-            n_users=n_users,
-            design=self.design,
-            waves=self.conduct.waves,
-            least_answers=self.conduct.least_answers,
-        )
+        return plan(self.learner, self.nano_nats, self.beta, n_users, self._rules)
 
     def settled(self, n_users: int) -> Learner[Any]:
         """Return the learner with the settings that it was not given, for so many users."""
-        return settled(
-            self.learner,
-            self.nano_nats,
-            self.beta,
-            n_users,
-            self.design,
-            self.conduct.waves,
-            self.conduct.least_answers,
-        )
+        return settled(self.learner, self.nano_nats, self.beta, n_users, self._rules)
+
+    @property
+    def _rules(self) -> RoundRules:
+        return RoundRules.of(self.conduct, self.design)
 
     @property
     def fields(self) -> tuple[str, ...]:

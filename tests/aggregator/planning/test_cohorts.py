@@ -8,9 +8,8 @@ from math import tanh
 
 import pytest
 
-from askance_aggregator.families import best_for
 from askance_aggregator.learners import Allocation, Batch, Question
-from askance_aggregator.planning import plan_batch, tail_of
+from askance_aggregator.planning import RoundRules, plan_batch, tail_of
 from askance_aggregator.planning.cohorts import Divided, Shared, balanced, divided
 from askance_aggregator.planning.parts import Sizer
 from askance_aggregator.planning.plans import RoundPlan
@@ -66,7 +65,7 @@ def test_questions_of_one_kind_get_equal_shares() -> None:
 @pytest.mark.parametrize("users", [3, 10, 250, 1000])
 def test_unequal_shares_never_take_more_users_than_there_are(users: int) -> None:
     """The least of each is kept first, so what equal shares can do is not refused."""
-    sizer = Sizer((coin("1/2"), cells("many", "1/50"), coin("1/2")), BETA, best_for, 0)
+    sizer = Sizer((coin("1/2"), cells("many", "1/50"), coin("1/2")), BETA, RoundRules())
     sections = [Divided(index, (sizer.part(index, NAT),)) for index in range(3)]
     assert sections[1].need > 100 * sections[0].need
     least = users // 3
@@ -103,7 +102,7 @@ def test_cohorts_of_four_of_eight_shares_need_the_fewest_users_at_eight_nats() -
 def test_below_three_nats_no_cohort_of_two_needs_fewer_users(nats: float) -> None:
     """Cohorts are not searched for there."""
     kinds = [coin(), coin("1/5"), cells("few", "1/20"), cells("many", "1/10")]
-    sizer = Sizer(kinds, BETA, best_for, 0)
+    sizer = Sizer(kinds, BETA, RoundRules())
     nano = int(nats * NAT)
     for one in range(4):
         for other in range(one):
@@ -118,7 +117,7 @@ def test_a_cohort_gives_the_harder_question_the_greater_part_of_epsilon() -> Non
     easy, hard = (group.randomizer.loss.nano_nats for group in planned.groups)
     assert easy < 2 * NAT < 4 * NAT < hard
     assert easy + hard <= 6 * NAT
-    sizer = Sizer(questions, BETA, best_for, 0)
+    sizer = Sizer(questions, BETA, RoundRules())
     halves = max(sizer.part(index, 3 * NAT).need for index in (0, 1))
     assert planned.users < 0.85 * halves
 
@@ -152,7 +151,7 @@ def partitions(items: list[int]) -> Iterator[list[list[int]]]:
 def test_the_cohorts_are_as_good_as_the_best_partition(nats: int) -> None:
     """By trying all 15 partitions of four unequal questions."""
     kinds = [coin(), coin("1/5"), cells("few", "1/20"), coin("1/30")]
-    sizer = Sizer(kinds, BETA, best_for, 0)
+    sizer = Sizer(kinds, BETA, RoundRules())
     nano = nats * NAT
 
     def users(members: list[int]) -> int:

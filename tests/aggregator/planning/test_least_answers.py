@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import askance as ask
 from askance_aggregator.learners import Allocation, Batch, Question
-from askance_aggregator.planning import plan_batch, prefixes
+from askance_aggregator.planning import RoundRules, plan_batch, prefixes
 from askance_aggregator.queries import (
     category,
     predicate,
@@ -46,7 +46,7 @@ BATCHES = [
 def test_every_group_of_every_wave_asks_as_many_as_must_answer(
     batch: Batch, least: int, waves: int
 ) -> None:
-    planned = plan_batch(batch, 4 * NAT, BETA, waves=waves, least_answers=least)
+    planned = plan_batch(batch, 4 * NAT, BETA, rules=RoundRules(waves=waves, least_answers=least))
     for group in planned.groups:
         asked = [0, *prefixes(group.users, planned.waves)]
         assert min(after - before for before, after in pairwise(asked)) >= least
@@ -57,8 +57,8 @@ def test_every_group_of_every_wave_asks_as_many_as_must_answer(
 def test_a_population_that_is_large_enough_gives_every_group_its_least(
     batch: Batch, least: int
 ) -> None:
-    needed = plan_batch(batch, 4 * NAT, BETA, least_answers=least).users
-    planned = plan_batch(batch, 4 * NAT, BETA, 2 * needed, least_answers=least)
+    needed = plan_batch(batch, 4 * NAT, BETA, rules=RoundRules(least_answers=least)).users
+    planned = plan_batch(batch, 4 * NAT, BETA, 2 * needed, rules=RoundRules(least_answers=least))
     assert planned.users <= 2 * needed
     assert min(group.users for group in planned.groups) >= least
 
@@ -67,7 +67,7 @@ def test_a_population_that_is_large_enough_gives_every_group_its_least(
 def test_a_plan_that_has_enough_anyway_is_as_before(batch: Batch) -> None:
     planned = plan_batch(batch, NAT, BETA)
     fewest = min(group.users for group in planned.groups)
-    assert plan_batch(batch, NAT, BETA, least_answers=fewest) == planned
+    assert plan_batch(batch, NAT, BETA, rules=RoundRules(least_answers=fewest)) == planned
 
 
 def test_a_population_too_small_for_the_least_answers_is_refused_and_says_so() -> None:

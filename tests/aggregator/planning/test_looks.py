@@ -22,7 +22,15 @@ from askance_aggregator.learners import (
     masked_parity,
     masked_parity_schema,
 )
-from askance_aggregator.planning import Binomial, plan, plan_batch, prefixes, shares, tail_of
+from askance_aggregator.planning import (
+    Binomial,
+    RoundRules,
+    plan,
+    plan_batch,
+    prefixes,
+    shares,
+    tail_of,
+)
 from askance_aggregator.planning.looks import can_end_early
 from askance_aggregator.queries import category, predicate
 from askance_client.errors import InvalidParameter
@@ -52,7 +60,7 @@ def test_the_looks_share_the_whole_error(waves: int) -> None:
 
 
 def test_the_last_look_is_sized_for_its_share() -> None:
-    planned = plan_batch(Batch([YES]), 6 * NAT, 0.01, waves=4)
+    planned = plan_batch(Batch([YES]), 6 * NAT, 0.01, rules=RoundRules(waves=4))
     assert planned.waves == 4
     assert planned.users == tail_of(YES, best_for(2, 6 * NAT)).users(0.05, 0.0075)
     at_once = plan_batch(Batch([YES]), 6 * NAT, 0.01)
@@ -77,16 +85,18 @@ def test_a_confidence_sequence_would_be_wider_at_every_look() -> None:
 
 def test_one_wave_is_the_plan_that_there_always_was() -> None:
     learner = masked_parity(masked_parity_schema(4))
-    assert plan(learner, NAT, 0.01, waves=1) == plan(learner, NAT, 0.01)
+    assert plan(learner, NAT, 0.01, rules=RoundRules(waves=1)) == plan(learner, NAT, 0.01)
 
 
 def test_an_open_tolerance_is_asked_at_once() -> None:
     """No look could say that it is exact enough."""
     batch = Batch([YES, replace(NO, tau=None)], Allocation.FRESH)
-    planned = plan_batch(batch, NAT, 0.01, 50_000, waves=4)
+    planned = plan_batch(batch, NAT, 0.01, 50_000, rules=RoundRules(waves=4))
     assert planned == plan_batch(batch, NAT, 0.01, 50_000)
     learner = frequency(SCHEMA["c"])
-    assert plan(learner, NAT, 0.05, 9_000, waves=4) == plan(learner, NAT, 0.05, 9_000)
+    assert plan(learner, NAT, 0.05, 9_000, rules=RoundRules(waves=4)) == plan(
+        learner, NAT, 0.05, 9_000
+    )
 
 
 @pytest.mark.parametrize("allocation", Allocation)
@@ -97,8 +107,11 @@ def test_looks_that_could_end_nothing_are_not_paid_for(allocation: Allocation) -
     the questions are alike.
     """
     batch = Batch([YES, NO], allocation)
-    assert plan_batch(batch, NAT, 0.01, waves=4) == plan_batch(batch, NAT, 0.01)
-    assert plan_batch(Batch([YES, YES], allocation), 12 * NAT, 0.01, waves=4).waves == 4
+    assert plan_batch(batch, NAT, 0.01, rules=RoundRules(waves=4)) == plan_batch(batch, NAT, 0.01)
+    assert (
+        plan_batch(Batch([YES, YES], allocation), 12 * NAT, 0.01, rules=RoundRules(waves=4)).waves
+        == 4
+    )
 
 
 @given(st.integers(100, 100_000), st.floats(0.001, 0.3), st.floats(1e-6, 0.1))
@@ -117,10 +130,10 @@ def test_a_group_too_small_to_be_cut_is_asked_at_once() -> None:
     batch = Batch([Question(category(SCHEMA["c"]), tau="9/10")])
     small = plan_batch(batch, 4 * NAT, 0.01)
     assert small.users < 1 << 8
-    assert plan_batch(batch, 4 * NAT, 0.01, waves=8) == small
+    assert plan_batch(batch, 4 * NAT, 0.01, rules=RoundRules(waves=8)) == small
 
 
 @pytest.mark.parametrize("waves", [0, -1, MAX_WAVES + 1])
 def test_a_number_of_waves_is_small_and_positive(waves: int) -> None:
     with pytest.raises(InvalidParameter, match=f"waves expects 1 to 16, found {waves}"):
-        plan_batch(Batch([YES]), NAT, 0.01, waves=waves)
+        plan_batch(Batch([YES]), NAT, 0.01, rules=RoundRules(waves=waves))

@@ -32,6 +32,7 @@ from askance_aggregator.learners import (
 )
 from askance_aggregator.learners import find as find_learner
 from askance_aggregator.planning import (
+    RoundRules,
     StudyPlan,
     candidates,
     least_users,
@@ -185,7 +186,12 @@ class TestLeastLoss:
     def test_a_design_that_spends_less_is_refused(self) -> None:
         """The loss of its randomizer counts, not the budget that it was called with."""
         with pytest.raises(PlanRefused, match=r"got 0\.0005$"):
-            plan_batch(Batch([YES]), NAT, 0.01, design=lambda levels, _: best_for(levels, 500_000))
+            plan_batch(
+                Batch([YES]),
+                NAT,
+                0.01,
+                rules=RoundRules(design=lambda levels, _: best_for(levels, 500_000)),
+            )
 
 
 def test_without_a_population_an_open_tolerance_is_sized_for_a_twentieth() -> None:
@@ -412,7 +418,7 @@ def test_users_who_answer_all_are_enough_for_each(everybody: int) -> None:
     another question too, fewer are asked.
     """
     closed = replace(YES, tau=Fraction(12, 100))
-    sizer = Sizer((closed, OPEN), 0.01, best_for, 0)
+    sizer = Sizer((closed, OPEN), 0.01, RoundRules())
     parts = (sizer.part(0, 4 * NAT), sizer.part(1, 4 * NAT))
     tail = tail_of(closed, parts[0].randomizer)
     assert tail.users(0.12, 0.01) == 126

@@ -25,7 +25,7 @@ from askance_aggregator.learners import (
     Question,
     adaptive,
 )
-from askance_aggregator.planning import RoundPlan, plan_batch, prefixes, shares
+from askance_aggregator.planning import RoundPlan, RoundRules, plan_batch, prefixes, shares
 from askance_aggregator.queries import predicate
 from askance_aggregator.studies import MemoryLog, Outcome, Tally, Transcript
 from askance_aggregator.studies.transcript import Asked, Closed
@@ -278,7 +278,7 @@ def test_an_answer_is_exact_enough_within_less_than_tau_on_both_sides(
 
 
 def test_a_wave_that_asks_by_another_randomizer_is_refused() -> None:
-    planned = plan_batch(Batch([YES]), 4 * 10**9, float(BETA), waves=4)
+    planned = plan_batch(Batch([YES]), 4 * 10**9, float(BETA), rules=RoundRules(waves=4))
     waves = entered(planned, 10)
     assert not waves.done
     other = Request(b"", 0, 0, YES.query, randomized_response(10**9))
@@ -287,7 +287,7 @@ def test_a_wave_that_asks_by_another_randomizer_is_refused() -> None:
 
 
 def test_no_wave_follows_the_last() -> None:
-    planned = plan_batch(Batch([YES]), 4 * 10**9, float(BETA), waves=4)
+    planned = plan_batch(Batch([YES]), 4 * 10**9, float(BETA), rules=RoundRules(waves=4))
     waves = entered(replace(planned, waves=1), 10)
     assert waves.done
     with pytest.raises(LocalProtocolError, match="expected no event when DONE, got NEXT"):
@@ -297,7 +297,7 @@ def test_no_wave_follows_the_last() -> None:
 
 
 def test_the_rule_is_to_look_at_the_sum_at_this_look_s_share() -> None:
-    planned = plan_batch(Batch([YES]), 4 * 10**9, float(BETA), waves=4)
+    planned = plan_batch(Batch([YES]), 4 * 10**9, float(BETA), rules=RoundRules(waves=4))
     table = coin(planned)
     ends = prefixes(planned.users, 4)
     rng = np.random.default_rng(0)
@@ -320,7 +320,7 @@ def test_the_stated_error_is_kept_exactly_for_every_share_of_yes(nats: int) -> N
 
     Each path ends where the looks say; its answer is then judged. No sampling.
     """
-    planned = plan_batch(Batch([YES]), nats * 10**9, float(BETA), waves=4)
+    planned = plan_batch(Batch([YES]), nats * 10**9, float(BETA), rules=RoundRules(waves=4))
     ends = prefixes(planned.users, planned.waves)
     stops = [
         np.array([ends_there(planned, wave, count) for count in range(end + 1)])

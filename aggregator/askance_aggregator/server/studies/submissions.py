@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from askance_aggregator.learners import Learner
-from askance_aggregator.planning import StudyPlan, fields_needed, plan
+from askance_aggregator.planning import RoundRules, StudyPlan, fields_needed, plan
 from askance_aggregator.server.studies.collector import KEEP_ALL, KeepLimits
 from askance_aggregator.server.studies.quotas import NO_QUOTAS, Quotas, check_quota
 from askance_aggregator.store import Store, TaggedPopulation
@@ -183,9 +183,8 @@ def check_workable(submission: Submission, population: int) -> StudyPlan:
             submission.learner,
             terms.budget_nano_nats,
             terms.conduct.beta,
-            n_users=population,
-            waves=terms.conduct.waves,
-            least_answers=terms.conduct.least_answers,
+            population,
+            RoundRules.of(terms.conduct),
         )
         missing = fields_needed(submission.learner) - set(terms.fields)
     except AskanceError as error:

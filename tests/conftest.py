@@ -31,6 +31,11 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Return one process more than cores: tests wait for timers and processes of their own."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_configure() -> None:
     """Collect the tests without collecting garbage, which was half of the processor's time."""
     gc.disable()

@@ -11,6 +11,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +21,6 @@ from tests.faults.runs import happens
 
 # The same ones every time: what is new is looked for in tests/endurance.
 STEADY = settings(
-    max_examples=110,
     deadline=None,
     derandomize=True,
     database=None,
@@ -29,20 +29,28 @@ STEADY = settings(
 HISTORIES = st.lists(operations(PEOPLE), max_size=25)
 
 
-@STEADY
-@given(HISTORIES, st.sampled_from([0, 60]), st.sampled_from([0, 4]), st.sampled_from([3, 100]))
-def test_one_round(history: list[Operation], deadline_s: int, least: int, life: int) -> None:
-    happens(replace(PEOPLE, deadline_s=deadline_s, least_answers=least, life=life), history)
+@pytest.mark.parametrize("examples", [40, pytest.param(110, marks=pytest.mark.slow)])
+def test_one_round(examples: int) -> None:
+    @settings(STEADY, max_examples=examples)
+    @given(HISTORIES, st.sampled_from([0, 60]), st.sampled_from([0, 4]), st.sampled_from([3, 100]))
+    def run(history: list[Operation], deadline_s: int, least: int, life: int) -> None:
+        happens(replace(PEOPLE, deadline_s=deadline_s, least_answers=least, life=life), history)
+
+    run()
 
 
-@settings(STEADY, max_examples=20)
+@settings(STEADY, max_examples=10)
 @given(HISTORIES, st.sampled_from([0, 60]))
 def test_one_round_on_disk(history: list[Operation], deadline_s: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         happens(replace(PEOPLE, deadline_s=deadline_s), history, Path(folder))
 
 
-@settings(STEADY, max_examples=45)
-@given(st.lists(operations(PARITY), max_size=40), st.sampled_from([0, 60]))
-def test_two_rounds(history: list[Operation], deadline_s: int) -> None:
-    happens(replace(PARITY, deadline_s=deadline_s), history)
+@pytest.mark.parametrize("examples", [15, pytest.param(45, marks=pytest.mark.slow)])
+def test_two_rounds(examples: int) -> None:
+    @settings(STEADY, max_examples=examples)
+    @given(st.lists(operations(PARITY), max_size=40), st.sampled_from([0, 60]))
+    def run(history: list[Operation], deadline_s: int) -> None:
+        happens(replace(PARITY, deadline_s=deadline_s), history)
+
+    run()

@@ -15,7 +15,6 @@ from tests.faults.ammunition import LONG, Ammunition
 from tests.faults.hostile import ALLOWED, ENDED_EARLY, INSIDER, Code, Shot, Target
 
 STEADY = settings(
-    max_examples=100,
     deadline=None,
     derandomize=True,
     database=None,
@@ -23,10 +22,11 @@ STEADY = settings(
 )
 
 
-def test_two_thousand_inputs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rounds", [25, pytest.param(100, marks=pytest.mark.slow)])
+def test_twenty_inputs_a_round(tmp_path: Path, rounds: int) -> None:
     with Target(tmp_path) as target:
 
-        @STEADY
+        @settings(STEADY, max_examples=rounds)
         @given(Ammunition(target).shots(20))
         def fire(shots: list[Shot]) -> None:
             target.fire(shots)

@@ -33,6 +33,7 @@ from askance_aggregator.queries import EncodedColumns
 from askance_aggregator.studies.study import Study
 from askance_client.queries import Category
 from askance_simulation.experiments.worlds import ORACLES, ROWS, World, world
+from tests.kinds import BY_KIND
 
 NAMES = [entry.name for entry in learners()]
 
@@ -184,10 +185,16 @@ OF_CODEBOOKS = {
 }
 
 
+def on_oracle(name: str, oracle: str) -> Any:
+    local = oracle.startswith("local")
+    slow = local and (name not in BY_KIND or (name, oracle) == ("trend", "local, objects"))
+    return pytest.param(name, oracle, marks=[pytest.mark.slow] if slow else [])
+
+
 @pytest.mark.parametrize(
     ("name", "oracle"),
     [
-        (name, oracle)
+        on_oracle(name, oracle)
         for name in NAMES
         for oracle in ORACLES
         if oracle != "local, objects" or name not in OF_CODEBOOKS

@@ -27,6 +27,7 @@ from askance_aggregator.server.process.certificates import (
     self_made,
 )
 from askance_aggregator.server.process.device_authority import DeviceAuthority
+from askance_aggregator.server.process.health import Health
 from askance_aggregator.store import Store
 from askance_client.addresses import Address
 
@@ -68,7 +69,9 @@ class CertifiedService:
             listening = held.enter_context(listen_at(Address("127.0.0.1", 0)))
             inner = held.enter_context(InnerSocket())
             certified = CertifiedListener(credentials, self.issuer, now_s, inner, needed)
-            parts = ServerParts(certified=certified, enrolment=enrolment)
+            health = Health()  # the outer process waits 5 s for its first word
+            services = (lambda server, _: health.add_to(server),)
+            parts = ServerParts(certified=certified, enrolment=enrolment, services=services)
             self.server = held.enter_context(
                 AggregatorServer.start(store, settings=settings, parts=parts)
             )

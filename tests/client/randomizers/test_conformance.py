@@ -193,7 +193,14 @@ def test_the_loss_bounds_the_serialised_reports_and_is_tight(
         assert stated == worst
 
 
-@every
+@pytest.mark.parametrize(
+    "randomizer",
+    [
+        *SMALL,
+        *(pytest.param(one, marks=[pytest.mark.slow] if one.levels > 16 else []) for one in LARGE),
+    ],
+    ids=label,
+)
 def test_frequencies_are_unbiased(randomizer: Randomizer) -> None:
     """sum_y Pr[y | x] estimate(y) is the x-th unit vector: linear, so it holds for n users."""
     estimates = {

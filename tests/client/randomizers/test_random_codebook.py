@@ -188,7 +188,13 @@ PRIVUNIT = {  # its exact variance per component on the sphere of that dimension
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("components", "nats"), PRIVUNIT)
+@pytest.mark.parametrize(
+    ("components", "nats"),
+    [
+        pytest.param(*at, marks=[pytest.mark.slow] if at in [(1000, 0.5), (1000, 2)] else [])
+        for at in PRIVUNIT
+    ],
+)
 def test_variance_is_within_a_twentieth_of_privunits(components: int, nats: float) -> None:
     family = CodebookFamily(random_codebook(components, 1 << 20, int(nats * NAT)))
     own = family.component_variance - 1 / components  # less the square of a unit vector

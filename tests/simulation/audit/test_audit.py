@@ -190,9 +190,9 @@ LARGER: dict[str, Callable[[int], Randomizer]] = {
 
 @pytest.mark.parametrize("name", LARGER)
 def test_sound_devices_of_the_larger_families_raise_no_alarm(name: str) -> None:
-    """At n = 1000; ALPHA."""
+    """At n = 250; ALPHA."""
     subject = subject_of(name, LARGER[name](NAT))
-    found = audit_devices(subject, SystemCoins(), MemoryLedgers(), reports=1000, alpha=ALPHA)
+    found = audit_devices(subject, SystemCoins(), MemoryLedgers(), reports=250, alpha=ALPHA)
     assert found.alarms == ()
     assert found.goodness.statements > 0
 
@@ -208,7 +208,14 @@ def test_larger_families_are_held_against_what_is_stated(name: str) -> None:
     assert compare({first.name: others}, statements, ALPHA).departures
 
 
-@pytest.mark.parametrize("name", subjects())
+LARGEST = [name for name in subjects() if name.endswith(("(64)", "(1024)"))]
+"""Families that are audited at smaller sizes as well."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(s, marks=[pytest.mark.slow] if s in LARGEST else []) for s in subjects()],
+)
 def test_sound_devices_raise_no_alarm(name: str) -> None:
     """At 60 reports of each record, with the operating system's coins; ALPHA."""
     subject = subjects()[name](NAT)

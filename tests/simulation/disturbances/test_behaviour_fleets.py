@@ -65,12 +65,18 @@ def test_each_behaviour_is_the_same_for_a_learner_of_one_round(name: str, fleet:
 
 
 @pytest.mark.parametrize("fleet", FLEETS)
-@pytest.mark.parametrize("learner", SMALL)
+@pytest.mark.parametrize("learner", [name for name in SMALL if name != "k-means"])
 def test_all_of_it_on_every_fleet(learner: str, fleet: str) -> None:
     assert_same(learner, fleet, "all of it", 1)
 
 
 @pytest.mark.parametrize("fleet", SLOW_GRPC)
+def test_all_of_it_on_every_fleet_for_vectors(fleet: str) -> None:
+    assert_same("k-means", fleet, "all of it", 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fleet", FLEETS)
 @pytest.mark.parametrize("learner", SMALL)
 def test_all_of_it_on_every_fleet_at_another_seed(learner: str, fleet: str) -> None:
     assert_same(learner, fleet, "all of it", 2**70)

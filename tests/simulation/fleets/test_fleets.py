@@ -28,13 +28,16 @@ from askance_simulation.fleets.streams import MakeStreams, SharedStreams, Stream
 from askance_simulation.populations import Population, masked_parity
 from askance_simulation.randomness.coins import SeededCoins
 from askance_simulation.randomness.seeds import Seed
+from tests.kinds import BY_KIND, one_of_each_kind
 
 EPSILON = "4"
 LEARNERS = [entry.name for entry in learners()]
+EACH_KIND = one_of_each_kind(LEARNERS)
 HERE = FLEETS.keys() - {"ray"}  # which is optional: see tests/cluster
 # Over gRPC every learner is tried by test_recorded_digests.py. A connection carries frames and
 # knows no learner, so these try how many there are, and another seed.
 SAMPLE = ("k-means", "masked-parity", "mean")
+ANOTHER_SEED = ("conjunctions", "masked-parity", "mean", "naive-bayes")
 
 
 def trial(
@@ -89,7 +92,7 @@ def assert_same(one: Trial, other: Trial) -> None:
 @pytest.mark.parametrize(
     ("learner", "fleet"),
     [
-        (learner, fleet)
+        pytest.param(learner, fleet, marks=[] if learner in BY_KIND else [pytest.mark.slow])
         for learner in LEARNERS
         for fleet in sorted(HERE - {"objects"})
         if fleet != "grpc-streams" or learner in SAMPLE
@@ -102,7 +105,7 @@ def test_every_fleet_is_the_devices_in_process(learner: str, fleet: str) -> None
 @pytest.mark.parametrize(
     ("learner", "fleet"),
     [
-        (learner, fleet)
+        pytest.param(learner, fleet, marks=[] if learner in ANOTHER_SEED else [pytest.mark.slow])
         for learner in LEARNERS
         for fleet in sorted(HERE - {"objects"})
         if not fleet.startswith("grpc") or learner in SAMPLE
@@ -112,7 +115,7 @@ def test_every_fleet_is_the_devices_in_process_at_another_seed(learner: str, fle
     assert_same(trial(learner, fleet, 2**70), by_objects(learner, 2**70))
 
 
-@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("learner", EACH_KIND)
 def test_whose_questions_depend_on_answers_asks_such_a_question(learner: str) -> None:
     """Else the tests above would say nothing of it but that its first round is the same."""
     made = named(learner, epsilon=EPSILON, users=1, settings=find(learner).small.on_fleets)
@@ -150,14 +153,14 @@ def test_devices_of_gateways_share_eight_streams_and_single_devices_none(
         assert len(hub._distinct()) == opened
 
 
-@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("learner", EACH_KIND)
 def test_a_trial_is_a_function_of_its_seed(learner: str) -> None:
     assert_same(trial(learner, "objects", 0), by_objects(learner, 0))
     digests = {by_objects(learner, seed).outcome.transcript for seed in (0, 2**70)}
     assert len(digests) == 2
 
 
-@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("learner", EACH_KIND)
 def test_everybody_who_is_asked_answers_and_pays_no_more_than_the_budget(learner: str) -> None:
     outcome = by_objects(learner, 0).outcome
     spending = outcome.spending

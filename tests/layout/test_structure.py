@@ -27,12 +27,6 @@ CIRCLES: list[list[str]] = [
         "askance_client.queries.rendering",
     ],
     [
-        "askance_aggregator.families.channel",
-        "askance_aggregator.families.family",
-        "askance_aggregator.families.random_codebook",
-        "askance_aggregator.families.signed_family",
-    ],
-    [
         "askance_simulation.populations.changes",
         "askance_simulation.populations.population",
         "askance_simulation.populations.registry",

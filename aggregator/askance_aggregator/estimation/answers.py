@@ -19,7 +19,7 @@ from askance_aggregator.estimation.statistics import (
     known_scores,
     scores,
 )
-from askance_aggregator.families import CodebookFamily, Family, SignedFamily, family_of
+from askance_aggregator.families import CodebookFamily, Family, SignedFamily, TableFamily, family_of
 from askance_aggregator.learners import Answer, Question, neutral_answer
 from askance_aggregator.learners.learning import Ends
 from askance_client.errors import InvalidParameter
@@ -75,8 +75,8 @@ def estimate(
     family = family_of(randomizer)
     if family.signed is not None:
         return _by_signs(question, family.signed, counts, n, float(alpha) / question.values)
-    if family.directions is not None:
-        return _by_directions(question, family.directions, counts, n, float(alpha))
+    if isinstance(family, CodebookFamily):
+        return _by_directions(question, family, counts, n, float(alpha))
     shares = family.frequencies(counts, n)  # refuses what is not a tally, too
     if family.inclusion(0) is None:
         return _by_scores(question, family, counts, n, float(alpha))
@@ -173,11 +173,11 @@ def _by_scores(
     question: Question, family: Family[Any], counts: Counts, n: int, alpha: float
 ) -> Answer:
     """Means of scores, with Hoeffding intervals: any table that has a left inverse."""
-    if family.table is None:
+    if not isinstance(family, TableFamily):
         raise InvalidParameter(f"no interval is known for the family {family.randomizer.name}")
     values, halves = [], []
     for value in range(question.values):
-        each = scores(question, family.table, value)
+        each = scores(question, family, value)
         total = sum(
             (int(count) * score for count, score in zip(counts, each, strict=True)), Fraction()
         )

@@ -13,7 +13,7 @@ from askance_aggregator.estimation.statistics import (
     known_scores,
     scores,
 )
-from askance_aggregator.families import family_of
+from askance_aggregator.families import CodebookFamily, TableFamily, family_of
 from askance_aggregator.learners import Question
 from askance_client.errors import InvalidParameter
 from askance_client.queries import QueryKind
@@ -101,9 +101,9 @@ def _range(question: Question, randomizer: Randomizer, decode: Decode | None) ->
     family = family_of(randomizer)
     if family.signed is not None:
         return 2 / abs(family.signed.sign_gap)  # from + to -
-    if family.directions is not None:  # from a code to its opposite
-        radius = Fraction(family.directions.randomizer.radius, 1 << question.query.frac)
-        return 2 * radius * Fraction(family.directions.reach)
+    if isinstance(family, CodebookFamily):  # from a code to its opposite
+        radius = Fraction(family.randomizer.radius, 1 << question.query.frac)
+        return 2 * radius * Fraction(family.reach)
     rates = family.inclusion(0)
     if rates is not None:
         one = 1 / abs(rates.own - rates.other)
@@ -111,7 +111,7 @@ def _range(question: Question, randomizer: Randomizer, decode: Decode | None) ->
             return 2 * one  # from the pair's one cell to its other
         numbers = question.query.kind in (QueryKind.REAL, QueryKind.VECTOR)
         return question.spread * one if numbers else one
-    if family.table is None:
+    if not isinstance(family, TableFamily):
         raise InvalidParameter(f"no influence is known for the family {randomizer.name}")
-    every = [scores(question, family.table, value) for value in range(question.values)]
+    every = [scores(question, family, value) for value in range(question.values)]
     return max(max(each) - min(each) for each in every)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from askance_aggregator.estimation.answers import estimate, half_width
 from askance_aggregator.estimation.blocks import alpha_of, joined
 from askance_aggregator.estimation.statistics import Decode, share_scores
-from askance_aggregator.families import Family, TableFamily, family_of
+from askance_aggregator.families import CodebookFamily, Family, TableFamily, family_of
 from askance_aggregator.learners import Answer, Question
 from askance_client.errors import InvalidParameter
 from askance_client.queries import QueryKind
@@ -84,8 +84,8 @@ class ReportsLaw:
         times one component's. Of a user's squared length at most (most / |w|)^2 lies along w.
         """
         part = self.reports[0]
-        directions = family_of(part.randomizer).directions
-        if len(self.reports) > 1 or directions is None or not part.answered:
+        directions = family_of(part.randomizer)
+        if len(self.reports) > 1 or not isinstance(directions, CodebookFamily) or not part.answered:
             return None
         sums, unit = directions.means(part.counts, part.answered), 1 << part.question.query.frac
         values = np.asarray([float(mean / unit) for mean in sums])
@@ -120,8 +120,8 @@ def share_covariance(family: Family[Any], shares: Sequence[float]) -> Reals | No
         raise InvalidParameter(
             f"shares: expected {family.randomizer.levels}, one per level, got {len(truth)}"
         )
-    if family.table is not None:
-        return _of_table(family.table, truth)
+    if isinstance(family, TableFamily):
+        return _of_table(family, truth)
     rates, joint = family.inclusion(0), family.joint_rates()
     if rates is None or joint is None:
         return None

@@ -66,7 +66,7 @@ def check_suits(question: Question, randomizer: Randomizer) -> None:
     if kind is QueryKind.VECTOR:
         return
     if expected is None:
-        if family.table is None:
+        if not isinstance(family, TableFamily):
             raise InvalidParameter(f"a real value expects a table, found {randomizer.name}")
     elif randomizer.levels != expected:
         raise InvalidParameter(
@@ -84,10 +84,10 @@ def check_decode(question: Question, randomizer: Randomizer, decode: Decode) -> 
     Raises:
         InvalidParameter: the question is not of a number, or they are no such values.
     """
-    table = family_of(randomizer).table
+    table = family_of(randomizer)
     if question.over_present:
         return known_scores(question, randomizer, decode)[0]
-    if question.query.kind is not QueryKind.REAL or table is None:
+    if question.query.kind is not QueryKind.REAL or not isinstance(table, TableFamily):
         raise InvalidParameter(
             f"decode values are of a table for a number, found {randomizer.name} for a question of"
             f" kind {question.query.kind.name}"
@@ -142,8 +142,12 @@ def recorded_question(query: Query, randomizer: Randomizer, decode: Decode | Non
     Returns:
         A question without tolerance, aim or decision.
     """
-    table = family_of(randomizer).table
-    if table is None or decode is None or len(decode) != 2 * table.randomizer.symbols:
+    table = family_of(randomizer)
+    if (
+        not isinstance(table, TableFamily)
+        or decode is None
+        or len(decode) != 2 * table.randomizer.symbols
+    ):
         return Question(query, over_present=False)
     return Question(query, over_present=fits_missing_level(query))
 
@@ -156,8 +160,8 @@ def known_scores(
     Raises:
         InvalidParameter: it is no table, or they are not unbiased for it.
     """
-    table = family_of(randomizer).table
-    if table is None:
+    table = family_of(randomizer)
+    if not isinstance(table, TableFamily):
         raise InvalidParameter(f"a real value expects a table, found {randomizer.name}")
     known = inverse_scores(table) if decode is None else decode
     check_present(question, table, known)

@@ -24,6 +24,7 @@ from askance_aggregator.families.family import (
     Counts,
     Family,
     Reports,
+    SignedFamily,
     describes,
     family_of,
     registered,
@@ -34,7 +35,6 @@ from askance_aggregator.families.k_ary import KaryFamily, k_ary_response
 from askance_aggregator.families.linear_hashing import HashingFamily, linear_hashing
 from askance_aggregator.families.random_codebook import CodebookFamily, random_codebook
 from askance_aggregator.families.rates import InclusionRates, JointRates, SignRates
-from askance_aggregator.families.signed_family import SignedFamily
 from askance_aggregator.families.signed_subset_selection import (
     SignedSubsetFamily,
     signed_subset_selection,

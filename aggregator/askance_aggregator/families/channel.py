@@ -37,11 +37,6 @@ class TableFamily(Family[Channel]):
         return f"channel({self.randomizer.levels}, {self.randomizer.symbols})"
 
     @property
-    def table(self) -> TableFamily:
-        """The table itself."""
-        return self
-
-    @property
     def packs_bits(self) -> bool:
         """Return whether a report is one bit."""
         return self.randomizer.symbols == 2

@@ -11,9 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.families.channel import randomized_response
-from askance_aggregator.families.family import Counts, Reports, check_each_count, describes
+from askance_aggregator.families.family import (
+    Counts,
+    Reports,
+    SignedFamily,
+    check_each_count,
+    describes,
+)
 from askance_aggregator.families.rates import SignRates
-from askance_aggregator.families.signed_family import SignedFamily
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers.coins import COIN_SPACE
 from askance_client.randomizers.hadamard_sign import HadamardSign

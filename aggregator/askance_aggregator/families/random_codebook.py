@@ -39,11 +39,6 @@ class CodebookFamily(Family[RandomCodebook]):
         return f"codebook({book.components}, {book.near} of {book.codes})"
 
     @property
-    def directions(self) -> CodebookFamily:
-        """The family itself."""
-        return self
-
-    @property
     def agreement(self) -> float:
         """m: the mean inner product of a reported code, as a unit vector, with the own point.
 

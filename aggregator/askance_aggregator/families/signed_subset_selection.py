@@ -8,11 +8,16 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations, product
 
-from askance_aggregator.families.family import Counts, Reports, check_counts, describes
+from askance_aggregator.families.family import (
+    Counts,
+    Reports,
+    SignedFamily,
+    check_counts,
+    describes,
+)
 from askance_aggregator.families.fitting import check_expressible, check_positive, greatest
 from askance_aggregator.families.rates import SignRates
 from askance_aggregator.families.sets import set_report, tally_sets
-from askance_aggregator.families.signed_family import SignedFamily
 from askance_client.accounting import NANO_NATS_PER_NAT, exp_bounds, ratio_within
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers.coins import COIN_BITS, COIN_SPACE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from askance_aggregator.estimation import Decode, known_scores, levels_of
-from askance_aggregator.families import best_for, family_of
+from askance_aggregator.families import TableFamily, best_for, family_of
 from askance_aggregator.learners import Question
 from askance_aggregator.planning.designed import designed_for
 from askance_aggregator.planning.precision import Design, candidates, randomizer_of
@@ -38,7 +38,7 @@ def choices(question: Question, nano_nats: int, design: Design) -> tuple[Choice,
     """
     if question.over_present:
         own = randomizer_of(design, levels_of(question) or 2, nano_nats)
-        if design is not best_for and family_of(own).table is not None:
+        if design is not best_for and isinstance(family_of(own), TableFamily):
             return (Choice(own, known_scores(question, own, None)[1]),)
         table = present_table(question, nano_nats)
         return (Choice(table.channel, table.numbers + table.presences),)

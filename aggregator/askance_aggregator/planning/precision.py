@@ -17,6 +17,7 @@ from askance_aggregator.estimation import (
     scores,
 )
 from askance_aggregator.families import (
+    CodebookFamily,
     Family,
     SignRates,
     TableFamily,
@@ -141,10 +142,10 @@ def _value_tail(question: Question, randomizer: Randomizer, decode: Decode | Non
         )
     mass = question.cell_mass if question.cell_mass is not None else Fraction(1)
     family = family_of(randomizer)
-    if family.directions is not None:
-        radius = family.directions.randomizer.radius / (1 << question.query.frac)
-        variance = radius * radius * family.directions.greatest_variance
-        return BoundedTerms(variance, radius * (1 + family.directions.reach))
+    if isinstance(family, CodebookFamily):
+        radius = family.randomizer.radius / (1 << question.query.frac)
+        variance = radius * radius * family.greatest_variance
+        return BoundedTerms(variance, radius * (1 + family.reach))
     rates = family.inclusion(1)
     if rates is None and family.signed is None:
         return _scored(question, family)
@@ -204,21 +205,21 @@ def n_variance(
     family = family_of(randomizer)
     if kind is QueryKind.SIGNED:
         return _signed_variance(question, family)
-    if family.directions is not None:
-        radius = Fraction(family.directions.randomizer.radius, 1 << question.query.frac)
-        return radius * radius * Fraction(family.directions.component_variance)
+    if isinstance(family, CodebookFamily):
+        radius = Fraction(family.randomizer.radius, 1 << question.query.frac)
+        return radius * radius * Fraction(family.component_variance)
     if kind is QueryKind.VECTOR:
         rates = family.inclusion(0)
         assert rates is not None, "a family of sign patterns counts components"
         return half**2 / (rates.own - rates.other) ** 2
-    if family.table is None or kind is QueryKind.CATEGORY:
+    if not isinstance(family, TableFamily) or kind is QueryKind.CATEGORY:
         return family.frequency_variance()
-    values = scores(question, family.table, 0)
+    values = scores(question, family, 0)
     if kind is QueryKind.PREDICATE:
-        return max(family.table.conditional_variance(level, values) for level in range(2))
+        return max(family.conditional_variance(level, values) for level in range(2))
     middle = question.bounds[0] + half
     centred = [score - middle for score in values]
-    return max(family.table.second_moment(level, centred) for level in range(randomizer.levels))
+    return max(family.second_moment(level, centred) for level in range(randomizer.levels))
 
 
 def randomizer_text(randomizer: Randomizer) -> str:
@@ -227,17 +228,16 @@ def randomizer_text(randomizer: Randomizer) -> str:
 
 
 def _scored(question: Question, family: Family[Any]) -> Scored:
-    if family.table is None:
+    if not isinstance(family, TableFamily):
         raise InvalidParameter(f"no tail is known for the family {family.randomizer.name}")
-    table = family.table
-    rows = tuple(tuple(entry / COIN_SPACE for entry in row) for row in table.randomizer.table)
-    each = (scores(question, table, value) for value in range(question.values))
+    rows = tuple(tuple(entry / COIN_SPACE for entry in row) for row in family.randomizer.table)
+    each = (scores(question, family, value) for value in range(question.values))
     return Scored(rows, tuple(tuple(map(float, values)) for values in each))
 
 
 def _signed_variance(question: Question, family: Family[Any]) -> Fraction:
-    if family.table is not None:
-        return _signed_table_variance(question, family.table)
+    if isinstance(family, TableFamily):
+        return _signed_table_variance(question, family)
     if family.signed is not None:
         return family.signed.value_variance()
     pair = pair_rates(family.randomizer)

@@ -18,7 +18,7 @@ from itertools import islice
 
 import numpy as np
 
-from askance_aggregator.families import family_of
+from askance_aggregator.families import TableFamily, family_of
 from askance_client.exact_laws import probability
 from askance_client.randomizers import COIN_BITS, Randomizer
 
@@ -90,7 +90,7 @@ def _best(randomizer: Randomizer, weights: Weights) -> tuple[bytes, ...] | None:
     reports = _reports(randomizer)
     if reports is None:
         return None
-    inverted = family_of(randomizer).table is not None and randomizer.levels <= _INVERTED
+    inverted = isinstance(family_of(randomizer), TableFamily) and randomizer.levels <= _INVERTED
     measure = _gain if inverted else _likelihood
     gains = [measure(randomizer, weights, report) for report in reports]
     most = max(gains)

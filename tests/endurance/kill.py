@@ -104,10 +104,16 @@ class Folders:
         init = [*ASKANCE, "aggregator", "init", str(folder / "aggregator")]
         subprocess.run(init, check=True, stdout=subprocess.DEVNULL)
         configuration = folder / "aggregator" / "aggregator.toml"  # beside other aggregators
-        text = configuration.read_text().replace("127.0.0.1:7444", free_address())
-        text = text.replace("127.0.0.1:7445", free_address())
-        # Members call at the open address, by their tokens, through the outer process.
-        text = text.replace("# require_certificates = true ", "require_certificates = false #")
+        text = configuration.read_text()
+        changes = {
+            "127.0.0.1:7444": free_address(),
+            "127.0.0.1:7445": free_address(),
+            # Members call at the open address, by their tokens, through the outer process.
+            "require_certificates = true": "require_certificates = false",
+        }
+        for before, after in changes.items():
+            check(before in text, f"expected {before!r} in {configuration}")
+            text = text.replace(before, after)
         configuration.write_text(text)
         return cls.at(folder, stores)
 

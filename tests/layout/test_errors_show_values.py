@@ -124,7 +124,7 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
             "key {}: expected the certificate's key, got another",
         },
         "aggregator/askance_aggregator/server/process/tokens.py": {
-            "expected an enrolment token of this aggregator, found none",
+            "expected an enrolment token of this aggregator, got another",
         },
     },
     "bytes that another process sent: an aggregator, a device, or an analyst": {

@@ -89,7 +89,8 @@ def refuse_revoked_token() -> EnrolmentRefused:
 def refuse_more_devices(limit: int, used: int) -> EnrolmentRefused:
     """The refusal of more devices than an enrolment token is for."""
     return EnrolmentRefused(
-        f"enrolment: expected at most {limit} devices by this enrolment token, found {used}"
+        f"enrolment: expected at most {limit} devices by this enrolment token, got {used}"
+        " (a token is used up by its last device; the operator makes another)"
     )
 
 

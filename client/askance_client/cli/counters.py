@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from askance_client.cli.record_settings import command_words
 from askance_client.durable_files import sync, write_new
-from askance_client.errors import InvalidParameter, StoreError
+from askance_client.errors import InvalidParameter, StoreError, StoreFailed
 from askance_client.ledger.mark import High, LedgerCounter, Mark, new_mark
 from askance_client.printable import value_text
 from askance_client.records import ReadLimits, SourceFailed
@@ -134,7 +134,7 @@ def replace_mark(path: Path, high: High) -> None:
     """Put a new mark at `path`, whole or not at all.
 
     Raises:
-        StoreError: the disk refuses; what was at `path` is as it was.
+        StoreFailed: the disk refuses; what was at `path` is as it was.
     """
     beside = path.with_name(f".{path.name}-new")
     try:
@@ -143,4 +143,4 @@ def replace_mark(path: Path, high: High) -> None:
         os.replace(beside, path)
         sync(path.parent)
     except OSError as error:
-        raise StoreError(f"mark {path}: cannot be replaced: {error.strerror}") from None
+        raise StoreFailed(f"mark {path}: cannot be written: {error.strerror}") from None

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from askance_client.durable_files import flush, write_new
-from askance_client.errors import StoreError
+from askance_client.errors import StoreError, StoreFailed
 
 ID_BYTES = 16
 _FIELDS = struct.Struct(">8s16sQ32s")
@@ -108,13 +108,14 @@ class Mark:
 
         Raises:
             StoreError: no file, or no slot of it is whole.
+            StoreFailed: it cannot be opened.
         """
         try:
             descriptor = os.open(path, os.O_RDWR)
         except FileNotFoundError:
             raise StoreError(f"mark {path}: expected the ledger's mark, found no file") from None
         except OSError as error:
-            raise StoreError(f"mark {path}: cannot be opened: {error.strerror}") from None
+            raise StoreFailed(f"mark {path}: cannot be opened: {error.strerror}") from None
         try:
             slots = [(_read(descriptor, slot), slot) for slot in (0, 1)]
         except OSError as error:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from askance_client.errors import StoreError
+from askance_client.errors import StoreError, StoreFailed
 from askance_client.ledger.mark import (
     ID_BYTES,
     CounterPlace,
@@ -67,7 +67,8 @@ class MarkedFile:
 
         Raises:
             LedgerBehind: the file is older than its mark or counter, or one of them is missing or
-                cannot be read.
+                damaged.
+            StoreFailed: the mark or counter cannot be opened, or made.
             StoreError: no file, no ledger, damaged, or in use by another process.
             UnsupportedStore: written by a newer version.
         """
@@ -192,6 +193,9 @@ def _check(
         marks.append(opener())
         with file.reading() as connection:
             found = _difference(connection, name, marks[-1].high)
+    except StoreFailed as failure:
+        advice = "nothing was forgotten: make its folder, and let this user write there"
+        raise StoreFailed(f"ledger {path}: {name}: {failure} ({advice})") from None
     except StoreError as error:
         found = str(error)
     if found is not None:

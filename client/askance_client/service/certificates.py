@@ -178,13 +178,11 @@ class CertificateFile:
           sleep: how to wait.
         """
         while True:
-            if await self.renew(metadata, failed):
-                await renewed()
-                continue
-            if not await self._wait_for_doubt(sleep):
-                continue
-            self._doubted.clear()
-            if await self.replace_refused(metadata, failed):
+            fresh = await self.renew(metadata, failed)
+            if not fresh and await self._wait_for_doubt(sleep):
+                self._doubted.clear()
+                fresh = await self.replace_refused(metadata, failed)
+            if fresh:
                 await renewed()
 
     async def _wait_for_doubt(self, sleep: Sleep) -> bool:

@@ -338,15 +338,10 @@ class Gateway:
 
 def _is_up(state: grpc.ChannelConnectivity, was: bool | None) -> bool | None:
     """Return whether a connection is up; None if none has been tried."""
-    match state:
-        case grpc.ChannelConnectivity.READY:
-            return True
-        case grpc.ChannelConnectivity.TRANSIENT_FAILURE:
-            return False
-        case grpc.ChannelConnectivity.IDLE:
-            return None if was is None else False
-        case _:
-            return was
+    tried = None if was is None else False
+    states = grpc.ChannelConnectivity
+    known = {states.READY: True, states.TRANSIENT_FAILURE: False, states.IDLE: tried}
+    return known.get(state, was)
 
 
 def _refusal(report: bytes) -> Reason | None:

@@ -27,6 +27,7 @@ from askance_client.service.gateway_exchange import (
     MAX_BATCH_MEMBERS,
     MAX_JOINS,
     MAX_UNSETTLED,
+    Absence,
     GatewayBatch,
     GatewayResponse,
     Join,
@@ -220,7 +221,8 @@ class Multiplexer:
     def _take(self, opened: _Open, response: GatewayResponse) -> None:
         """Do what a response says; its requests are answered beside."""
         for reason, members in response.absences:
-            self._tell(f"{reason.name}: a member is not on the stream", len(members))
+            hint = " (does a copy of its folder run?)" if reason is Absence.REPLACED else ""
+            self._tell(f"{reason.name}: a member is not on the stream{hint}", len(members))
             self._again(members)
         self._sequences.update(response.sequences)
         fresh = {digest_of(study.study): study for study in response.studies}

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _MAX_ANSWER_BYTES = 64 * 1024
 _MAX_REASON_BYTES = 1024
 _HANDSHAKE_S = 10
+_HUNG_UP = (ssl.SSLEOFError, ConnectionResetError, BrokenPipeError)
+_WRONG_PORT = " (is that the devices' port? the open address usually has port 7443)"
 _PROXIES = ("grpc", "https", "http")  # variables NAME_proxy, in gRPC's order
 
 
@@ -103,7 +105,8 @@ class OpenSide:
                     return answer.read(_MAX_ANSWER_BYTES + 1)
                 text = answer.read(_MAX_REASON_BYTES).decode("utf-8", "replace")
         except (OSError, HTTPException) as error:
-            raise CallFailed("UNAVAILABLE", str(error) or type(error).__name__) from None
+            hint = _WRONG_PORT if isinstance(error, _HUNG_UP) or "_ALERT_" in str(error) else ""
+            raise CallFailed("UNAVAILABLE", (str(error) or type(error).__name__) + hint) from None
         status, colon, details = text.partition(": ")
         if not colon or not status.replace("_", "").isalpha():
             raise CallFailed("UNKNOWN", f"expected an aggregator, got HTTP status {answer.status}")

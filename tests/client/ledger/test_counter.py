@@ -16,7 +16,7 @@ import pytest
 from askance_client.cli import counters
 from askance_client.cli.counters import CounterCommand, CounterFile, OwnCounter, a_counter
 from askance_client.cli.ledger_repairs import accept_loss, repair_clock
-from askance_client.errors import InvalidParameter, StoreError
+from askance_client.errors import InvalidParameter, StoreError, StoreFailed
 from askance_client.ledger import (
     SECONDS_PER_DAY,
     Charge,
@@ -214,8 +214,20 @@ class TestCounterFiles:
 
     def test_a_folder_that_cannot_be_written_is_refused_at_the_start(self, in_file: Place) -> None:
         in_file.setting = str(in_file.outside / "none" / "counter")
-        with pytest.raises(LedgerBehind, match="cannot be replaced: No such file"):
+        expected = "counter: .*cannot be written: No such file .*make its folder"
+        with pytest.raises(StoreFailed, match=expected) as refused:
             in_file.open()
+        assert "accept-loss" not in str(refused.value)
+
+    def test_a_file_that_cannot_be_opened_is_no_loss(self, in_file: Place) -> None:
+        """A folder in its place, or the rights of another user: no charge was forgotten."""
+        in_file.open().close()
+        place = Path(in_file.setting)
+        place.unlink()
+        place.mkdir()
+        with pytest.raises(StoreFailed, match=r"counter: .*cannot be opened: Is a") as it:
+            in_file.open()
+        assert "accept-loss" not in str(it.value)
 
     def test_a_file_in_the_folder_itself_is_none(self, in_file: Place) -> None:
         for text in ("counter", str(in_file.folder / "counter"), "../device/counter"):

@@ -95,7 +95,7 @@ class EnrolmentTokens:
         data = _decoded(token)
         body = data[: _BODY.size]
         if not hmac.compare_digest(self._mac(body), data[_BODY.size :]):
-            raise EnrolmentRefused("expected an enrolment token of this aggregator, found none")
+            raise EnrolmentRefused("expected an enrolment token of this aggregator, got another")
         _, token_id, devices, ends = _BODY.unpack(body)
         if self._now_s() >= ends:
             raise EnrolmentRefused(

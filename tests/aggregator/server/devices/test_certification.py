@@ -42,6 +42,7 @@ from askance_client.service import (
 )
 from askance_client.service.certificates import DeviceCertificate
 from tests.aggregator.server.certified_service import LIFE_S, CertifiedService, authority_of
+from tests.ports import free_address
 
 OVERLAP_S = 100
 FIRST, SECOND, THIRD, GATEWAY = (Identity(b"device %d" % n, bytes([n]) * 32) for n in range(4))
@@ -294,6 +295,41 @@ def test_a_caller_without_a_certificate_is_cut_off_in_the_handshake(world: World
             secure.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9))
             found = secure.recv(1)
         assert found == b""
+
+
+def test_the_devices_port_in_place_of_the_open_address_is_suspected(world: World) -> None:
+    """A caller without a certificate is hung up on there; elsewhere nothing is suspected."""
+
+    async def failure(address: str) -> str:
+        side = replace(world.open_side, address=address)
+        with pytest.raises(CallFailed) as failed:
+            await enrol(side, world.tokens.issue(9, 1).text.encode(), (FIRST,))
+        assert failed.value.status == "UNAVAILABLE"
+        return str(failed.value)
+
+    hint = " (is that the devices' port? the open address usually has port 7443)"
+    there = asyncio.run(failure(f"127.0.0.1:{world.service.server.port}"))
+    assert there.endswith(hint)
+    assert "devices' port" not in asyncio.run(failure(free_address()))
+
+
+def test_a_token_that_is_used_up_is_told_from_a_wrong_one(world: World) -> None:
+    async def failure(token: str) -> str:
+        with pytest.raises(CallFailed) as failed:
+            await enrol(world.open_side, token.encode(), (SECOND,))
+        assert failed.value.status == "PERMISSION_DENIED"
+        return str(failed.value)
+
+    token = world.tokens.issue(1, 1).text
+    asyncio.run(enrol(world.open_side, token.encode(), (FIRST,)))
+    assert asyncio.run(failure(token)) == (
+        "PERMISSION_DENIED: enrolment: expected at most 1 devices by this enrolment token, got 2"
+        " (a token is used up by its last device; the operator makes another)"
+    )
+    wrong = EnrolmentTokens(bytes([1]) * 32, system_now_s).issue(1, 1).text
+    assert asyncio.run(failure(wrong)) == (
+        "PERMISSION_DENIED: expected an enrolment token of this aggregator, got another"
+    )
 
 
 def test_an_open_stream_is_checked_per_message(world: World) -> None:

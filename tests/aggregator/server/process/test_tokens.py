@@ -61,7 +61,7 @@ def test_a_token_is_not_shown_by_accident(tokens: EnrolmentTokens) -> None:
 
 def test_another_aggregators_token_is_none(tokens: EnrolmentTokens, clock: Clock) -> None:
     other = EnrolmentTokens(bytes(32), clock).issue(1, 1)
-    with pytest.raises(EnrolmentRefused, match="of this aggregator, found none"):
+    with pytest.raises(EnrolmentRefused, match="of this aggregator, got another"):
         tokens.verify(other.text.encode())
 
 

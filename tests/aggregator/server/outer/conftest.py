@@ -35,6 +35,7 @@ class Inner:
     calls: list[tuple[str, dict[str, Any], bytes]] = field(default_factory=list)
     refusal: tuple[grpc.StatusCode, str] | None = None
     cancelled: threading.Event = field(default_factory=threading.Event)
+    gone: threading.Event = field(default_factory=threading.Event)  # it says no word of its health
 
     def service(self, details: Any) -> Any:
         """Return the handler of any method."""
@@ -56,10 +57,10 @@ class Inner:
         return grpc.unary_unary_rpc_method_handler(answer)
 
     def _health(self, _: bytes, context: Any) -> Iterator[bytes]:
-        yield health_pb2.HealthCheckResponse(status=1).SerializeToString()
-        ended = threading.Event()
-        context.add_callback(ended.set)
-        ended.wait()
+        if not self.gone.is_set():
+            yield health_pb2.HealthCheckResponse(status=1).SerializeToString()
+        while context.is_active() and not self.gone.wait(0.05):
+            pass
 
     def _participate(self, messages: Iterator[bytes], context: Any) -> Iterator[bytes]:
         context.send_initial_metadata((("askance-protocol", "1"),))

@@ -70,6 +70,7 @@ def test_a_refusal_is_a_status_and_one_line_with_the_wait(outer: Outer) -> None:
         (ENROL + b"a b: c\nd\r\nContent-Length: 0\r\n\r\n", 400),
         (ENROL + b" folded: yes\r\nContent-Length: 0\r\n\r\n", 400),
         (ENROL + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 411),
+        (ENROL + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 411),
         (ENROL + b"\r\n", 411),
         (ENROL + b"Content-Length: -1\r\n\r\n", 400),
         (ENROL + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),

@@ -146,6 +146,30 @@ def test_health_is_answered_from_one_watch(outer: Outer) -> None:
     assert not outer.inner.calls
 
 
+def test_an_aggregator_that_has_gone_is_not_in_health(outer: Outer) -> None:
+    with outer.channel() as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+
+        def status() -> int:
+            answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=PATIENCE_S)
+            return int(answer.status)
+
+        until(lambda: status() == health_pb2.HealthCheckResponse.SERVING)
+        outer.inner.gone.set()
+        until(lambda: status() == health_pb2.HealthCheckResponse.NOT_SERVING)
+
+
+def test_a_request_of_more_than_a_mebibyte_is_refused(outer: Outer) -> None:
+    """As by the aggregator itself: this process would hold it first."""
+    with outer.channel() as channel:
+        assert submitted(channel, bytes(1 << 20)) == b"answer to " + bytes(1 << 20)
+        with pytest.raises(grpc.RpcError) as refused:
+            submitted(channel, bytes((1 << 20) + 1))
+    error: Any = refused.value
+    assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert len(outer.inner.calls) == 1
+
+
 def test_a_trusted_proxy_says_the_callers_address(certified: tuple[Certified, Certified]) -> None:
     """The last address that it lists is its own word; the ones before are the caller's."""
     with running(certified, trusted=("127.0.0.0/8",)) as outer:

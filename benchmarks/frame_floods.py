@@ -1,33 +1,38 @@
 """Honest devices beside peers that write HTTP/2 frames by hand: memory, latency, refused calls.
 
-The aggregator, the honest devices and the attackers are a process each (those of `hostile_peers`).
-A caller of a listener in plain text stands for a peer with a valid certificate on the devices'
-listener: both reach the parser of HTTP/2. `bodies` and `enrolled` show a device's credentials too.
+The aggregator is a served one, with TLS. Devices check in at their port, each by its certificate.
+Attackers call the same port from other addresses: by the certificate and credentials of one more
+enrolled device, or without one (`--by stranger`).
 
     fields        header lists of 12,000 one-byte indexed fields, a stream each; answers, which end
-                  a stream, are not read
+                  a stream, are not read, and settings not acknowledged
+    enrolled      likewise, with the credentials of the enrolled device
     continuation  one header list that does not end
+    proven        a good call of the enrolled device, then such a list
     reset         streams that are opened and reset
     pings, settings  frames that must be acknowledged, whose acknowledgements are not read
     watches       health watches, opened and reset
-    half-open     connections that say nothing
-    bodies        check-ins of an enrolled device, which send 64 kB and no more
-    enrolled      header lists as of `fields`, with the credentials of an enrolled device
+    bodies        check-ins of the enrolled device, which send 64 kB and no more
     churn         connections that send the preface of HTTP/2 and go away
+    hello         connections that send a ClientHello and go away
+    half-open     connections that say nothing
 
-Each attack is measured after a control: as many connections that make ordinary calls without
-credentials, 50 per second each, and after a phase without other load.
+Each attack is measured after a control: as many connections by the certificate that make ordinary
+calls without credentials, 50 per second each, and after a phase without other load.
 
     python benchmarks/frame_floods.py [--attacks fields,reset] [--connections 6] [--seconds 6]
+        [--by stranger] [--proxy deploy/haproxy/haproxy.cfg]
 
-With `--outer` the aggregator is a served one, with TLS, and its outer process is attacked by
-`held`: connections by TLS and ALPN h2 without credentials, each of which opens 16 calls of an
-analyst with 12,000 fields and sends no message. The outage is of an analyst who makes a new
-connection for each call; beside it devices check in at their own port, each by its certificate.
+With `--proxy` haproxy stands before the port, by that file, and is the aggregator's trusted proxy.
+
+With `--outer` the outer process is attacked by `held`: connections by TLS and ALPN h2 without
+credentials, each of which opens 16 calls of an analyst with 12,000 fields and sends no message. The
+outage is of an analyst who makes a new connection for each call, beside the devices.
 
     python benchmarks/frame_floods.py --outer [--connections 24] [--seconds 8]
 
-Everything is on loopback, on the addresses 127.0.0.2 to 127.0.0.9, bounded in count and time.
+Everything is on loopback, attackers on the addresses 127.0.0.2 to 127.0.0.9, bounded in count and
+time.
 """
 
 from __future__ import annotations
@@ -36,7 +41,9 @@ import argparse
 import asyncio
 import base64
 import json
+import resource
 import selectors
+import shutil
 import socket
 import ssl
 import subprocess
@@ -73,14 +80,15 @@ from askance_client.service import (
 )
 
 ADDRESSES = 8  # of attackers
-DEVICE = 99  # the enrolled device that attacks; honest ones have lower numbers
+DEVICES = 20  # honest ones, each with its certificate and a connection
+DEVICE = DEVICES  # the enrolled device that attacks
 FIELDS = 12_000
 MB_PER_S = 2.0  # that a connection sends at most
 CALLS_PER_S = 50.0  # of a connection of the control, at most
-HALF_OPEN = 4_000  # connections
+HALF_OPEN = 16_000  # connections, or as many as there are descriptors for
 HELD_STREAMS = 16  # as many as a connection may have
-OUTER_DEVICES = 20  # each with its certificate and a connection
 OUTER_CALLS_PER_S = 5.0  # of a connection of the control, at most
+HAPROXY = shutil.which("haproxy") or "/usr/sbin/haproxy"
 BACK_S = 30.0  # in which an analyst's calls are looked at after the attack
 _CONNECT_S = 2.0
 _TRY_S = 2.0  # of an analyst's call, with its connection
@@ -102,13 +110,28 @@ class Closed(Exception):
 _WAITS = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
-def careless_tls() -> ssl.SSLContext:
-    """Return TLS of a caller that shows nothing, checks nothing and speaks HTTP/2."""
+def careless_tls(shown: str) -> ssl.SSLContext:
+    """Return TLS of a caller that checks nothing and speaks HTTP/2.
+
+    Args:
+      shown: file with its certificate and key; empty: it shows none.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     context.set_alpn_protocols(["h2"])
+    if shown:
+        context.load_cert_chain(shown)
     return context
+
+
+def client_hello() -> bytes:
+    """Return the first message of a TLS handshake."""
+    sent = ssl.MemoryBIO()
+    tls = careless_tls("").wrap_bio(ssl.MemoryBIO(), sent)
+    with suppress(ssl.SSLWantReadError):
+        tls.do_handshake()
+    return sent.read()
 
 
 class Peer:
@@ -119,11 +142,16 @@ class Peer:
       port: the aggregator's.
       counts: of what was done and what came.
       reads: whether it reads.
-      tls: whether it speaks TLS.
+      tls: that it speaks; None: it writes what it is given.
     """
 
     def __init__(
-        self, source: str, port: int, counts: Counter[str], reads: bool = True, tls: bool = False
+        self,
+        source: str,
+        port: int,
+        counts: Counter[str],
+        reads: bool,
+        tls: ssl.SSLContext | None,
     ) -> None:
         self._counts = counts
         self._reads = reads
@@ -133,8 +161,8 @@ class Peer:
         self._socket.settimeout(_CONNECT_S)
         try:
             self._socket.connect(("127.0.0.1", port))
-            if tls:
-                self._socket = careless_tls().wrap_socket(self._socket)
+            if tls is not None:
+                self._socket = tls.wrap_socket(self._socket)
         except OSError:
             self._socket.close()
             raise
@@ -238,6 +266,18 @@ def continuation(peer: Peer) -> Iterator[int]:
         yield _PIECE
 
 
+def proven(peer: Peer) -> Iterator[int]:
+    """Make one good call of an enrolled device, and send a header list that does not end."""
+    block = headers(f"/{SERVICE}/CheckIn", *credentials())
+    opened = frame(_HEADERS, _END_HEADERS, 1, block)
+    peer.send(opened + frame(_DATA, _END_STREAM, 1, bytes(5)))
+    time.sleep(0.1)
+    peer.send(frame(_HEADERS, 0, 3, block))
+    while True:
+        peer.send(frame(_CONTINUATION, 0, 3, _INDEXED * _PIECE))
+        yield _PIECE
+
+
 def reset(peer: Peer, path: str = f"/{SERVICE}/CheckIn") -> Iterator[int]:
     """Open streams and reset them."""
     block = headers(path)
@@ -287,6 +327,14 @@ def churn(peer: Peer) -> Iterator[int]:
     raise Closed
 
 
+def hello(peer: Peer) -> Iterator[int]:
+    """Send a ClientHello and go away."""
+    data = client_hello()
+    peer.send(data)
+    yield len(data)
+    raise Closed
+
+
 def calls(peer: Peer) -> Iterator[int]:
     """Make ordinary calls, one after the other, each when the one before has its answer."""
     block = headers(f"/{SERVICE}/CheckIn")
@@ -320,6 +368,7 @@ Attack = Callable[[Peer], Iterator[int]]
 ATTACKS: dict[str, Attack] = {
     "fields": fields,
     "continuation": continuation,
+    "proven": proven,
     "reset": reset,
     "pings": pings,
     "settings": settings,
@@ -327,39 +376,34 @@ ATTACKS: dict[str, Attack] = {
     "bodies": bodies,
     "enrolled": enrolled,
     "churn": churn,
+    "hello": hello,
     "held": held,
 }
-PLAIN = tuple(name for name in ATTACKS if name != "held")
-UNREAD = ("pings", "settings", "fields", "enrolled", "continuation")
+UNREAD = ("pings", "settings", "fields", "enrolled", "continuation", "proven")
 
 
-def run_peer(
-    kind: str,
-    number: int,
-    port: int,
-    until: float,
-    counts: Counter[str],
-    calls_per_s: float,
-    tls: bool,
-) -> None:
+def run_peer(number: int, options: argparse.Namespace, until: float, counts: Counter[str]) -> None:
     """Attack over one connection, which is made again when it is closed, until a time."""
+    kind = options.kind
     attack = calls if kind == "control" else ATTACKS[kind]
+    tls = None if kind == "hello" else careless_tls(options.shown)
     source = f"127.0.0.{2 + number % ADDRESSES}"
     began, sent, done = time.monotonic(), 0, 0
     while time.monotonic() < until:
         try:
-            peer = Peer(source, port, counts, kind not in UNREAD, tls)
+            peer = Peer(source, options.port, counts, kind not in UNREAD, tls)
         except OSError:
             counts["not connected"] += 1
             time.sleep(0.05)
             continue
         try:
-            peer.send(_PREFACE + frame(_SETTINGS, 0, 0))
+            if tls is not None:
+                peer.send(_PREFACE + frame(_SETTINGS, 0, 0))
             for size in attack(peer):
                 counts["steps"] += 1
                 sent += size
                 done += 1
-                due = began + max(sent / (MB_PER_S * 1e6), done / calls_per_s)
+                due = began + max(sent / (MB_PER_S * 1e6), done / options.calls_per_s)
                 while (now := time.monotonic()) < due or now >= until:
                     peer.read()
                     if now >= until:
@@ -375,11 +419,12 @@ def run_peer(
 
 
 def hold_half_open(port: int, until: float, counts: Counter[str]) -> None:
-    """Make connections that say nothing, and make those again that are closed."""
+    """Make connections that say nothing."""
     held: list[socket.socket] = []
     number = 0
+    most = min(HALF_OPEN, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 100)
     while time.monotonic() < until:
-        if len(held) < HALF_OPEN:
+        if len(held) < most:
             peer = socket.socket()
             peer.settimeout(0.2)
             try:
@@ -404,10 +449,7 @@ def attack(options: argparse.Namespace) -> dict[str, int]:
         hold_half_open(options.port, until, counts)
         return dict(counts)
     threads = [
-        threading.Thread(
-            target=run_peer,
-            args=(options.kind, n, options.port, until, counts, options.calls_per_s, options.tls),
-        )
+        threading.Thread(target=run_peer, args=(n, options, until, counts))
         for n in range(options.connections)
     ]
     for thread in threads:
@@ -427,70 +469,24 @@ def started(*words: object) -> subprocess.Popen[str]:
     )
 
 
-def phase(kind: str | None, port: int, calls_per_s: float, options: Any) -> dict[str, Any]:
-    """Let honest devices check in beside an attack, or beside none."""
-    attacking = None
-    if kind is not None:
-        words = ("--connections", options.connections, "--calls-per-s", calls_per_s)
-        length = ("--seconds", options.seconds + 2)
-        attacking = started("--role", "attack", "--kind", kind, "--port", port, *words, *length)
-        time.sleep(1)
-    length = ("--seconds", options.seconds)
-    behaving = hostile_peers.started("--role", "honest", "--port", port, *length)
-    seen = next_line(behaving)
-    behaving.wait()
-    if attacking is not None:
-        seen["attack"] = next_line(attacking)
-        attacking.wait()
-    return seen
-
-
-def measure(kind: str, options: Any) -> dict[str, Any]:
-    """Measure one attack on an aggregator of its own, after a control."""
-    server = hostile_peers.started("--role", "server", *(("--guard",) if options.guard else ()))
-    try:
-        port = next_line(server)["port"]
-        phase(None, port, 0, argparse.Namespace(seconds=2))  # a warm service
-        before = memory_mb(server.pid, "VmRSS")
-        found: dict[str, Any] = {"attack": kind, "connections": options.connections}
-        refused: dict[str, Any] = {}
-        for name, what in (("alone", None), ("control", "control"), ("attacked", kind)):
-            rate = CALLS_PER_S if what == "control" else 1e9
-            seen = phase(what, port, rate, options)
-            found[name] = percentiles(seen["latencies"]) if seen["latencies"] else {"calls": 0}
-            refused[name] = seen["refused"]
-            if what is not None:
-                found[name]["peers"] = seen["attack"]
-        after = memory_mb(server.pid, "VmRSS")
-        most = memory_mb(server.pid, "VmHWM")
-    finally:
-        server.communicate()
-    ratio = {
-        name: round(found[name]["p99_ms"] / found["alone"]["p99_ms"], 2)
-        for name in ("control", "attacked")
-        if "p99_ms" in found[name]
-    }
-    return {
-        **found,
-        "p99_ratio": ratio,
-        "honest_refused": refused,
-        "growth_mb": {"most": round(most - before, 1), "after": round(after - before, 1)},
-    }
-
-
 class Served:
     """Served aggregator with TLS, and the certificates of its devices.
 
     Args:
       folder: absent; it is made.
+      proxy: file of haproxy, which stands before the devices' port; None: none does.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, proxy: Path | None = None) -> None:
         home = AggregatorHome.create(
             folder, listen=Address("127.0.0.1", 0), hosts=(), now_s=system_now_s()
         )
         with closing(SqliteStore.open(folder / "store.sqlite")) as store:
-            store.enrol((b"load %d" % n, token_digest(token(n))) for n in range(OUTER_DEVICES))
+            store.enrol((b"load %d" % n, token_digest(token(n))) for n in range(DEVICES + 1))
+        if proxy is not None:
+            text = home.configuration.read_text()
+            trusted = 'trusted_proxies = ["127.0.0.1"] #'
+            home.configuration.write_text(text.replace("trusted_proxies = [] #", trusted))
         self._folder, self._log = folder, folder / "log"
         self._authority = home.authority.read_bytes()
         self._key = load_key(home.analyst_key)
@@ -502,8 +498,45 @@ class Served:
                 stderr=log,
                 text=True,
             )
-        self.address = str(next_line(self.process)["listening"])
+        ready = next_line(self.process)
+        self.address = str(ready["listening"])
         self.port = int(self.address.rpartition(":")[2])
+        self.devices_port = int(ready["certificates_port"])
+        self._proxy = None if proxy is None else self._proxied(proxy.read_text())
+
+    def _proxied(self, text: str) -> subprocess.Popen[bytes]:
+        """Start haproxy by this text, before the devices' port, which becomes the proxy's."""
+        with socket.socket() as free, socket.socket() as unused:
+            for one in (free, unused):
+                one.bind(("127.0.0.1", 0))
+            port, open_port = (one.getsockname()[1] for one in (free, unused))
+        changes = {
+            "bind :7445": f"bind 127.0.0.1:{port}",
+            "bind :7443": f"bind 127.0.0.1:{open_port}",
+            "127.0.0.1:7447": f"127.0.0.1:{self.devices_port}",
+            "check port 7447": f"check port {self.devices_port}",
+            "maxconn 60000": "maxconn 9000",
+            "maxconn 50000": "maxconn 4000",
+        }
+        for before, after in changes.items():
+            assert before in text, before
+            text = text.replace(before, after)
+        file = self._folder / "haproxy.cfg"
+        file.write_text(text)
+        proxy = subprocess.Popen([HAPROXY, "-db", "-q", "-f", str(file)])
+        self.devices_port = port
+        while proxy.poll() is None:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                return proxy
+            time.sleep(0.05)
+        raise SystemExit("expected haproxy to run")
+
+    def close(self) -> None:
+        """End the aggregator, and the proxy."""
+        for process in (self.process, self._proxy):
+            if process is not None:
+                process.terminate()
+                process.communicate()
 
     def outer_ends(self) -> int:
         """Return how often the outer process has ended."""
@@ -518,16 +551,26 @@ class Served:
                     return memory_mb(int(child), "VmRSS")
         return 0.0
 
-    async def device(self, number: int) -> tuple[str, grpc.ChannelCredentials]:
-        """Return a device's address and what it shows there, by a certificate that it gets now."""
+    async def certificate(self, number: int) -> CertificateFile:
+        """Return the certificate of a device, which it gets now."""
         file = self._folder / f"certificate-{number}.json"
         open_side = OpenSide(self.address, lambda: self._authority)
         own = CertificateFile(file, system_now_s, open_side)
         await own.obtain(metadata(number))
-        got = own.read()
-        assert got is not None
-        shown = grpc.ssl_channel_credentials(self._authority, got.key.encode(), got.chain.encode())
-        return str(Address.of(self.address).at_port(got.port)), shown
+        return own
+
+    async def honest(self) -> list[grpc.ChannelCredentials]:
+        """Return what each of the honest devices shows; keep what the attacking one does."""
+        found = [(await self.certificate(number)).read() for number in range(DEVICES + 1)]
+        shown = [(got.key.encode(), got.chain.encode()) for got in found if got is not None]
+        assert len(shown) == DEVICES + 1
+        self.attackers_certificate.write_bytes(b"".join(shown.pop()))
+        return [grpc.ssl_channel_credentials(self._authority, *one) for one in shown]
+
+    @property
+    def attackers_certificate(self) -> Path:
+        """The file with the key and certificate of the device that attacks."""
+        return self._folder / "attacker.pem"
 
     def analyst_calls(self) -> str:
         """Let an analyst list its studies, over a new connection; return the status."""
@@ -586,16 +629,15 @@ class Analyst(threading.Thread):
         return figures
 
 
-async def check_in(devices: Sequence[tuple[str, grpc.ChannelCredentials]], over: Any) -> Any:
+async def check_in(address: str, devices: Sequence[grpc.ChannelCredentials], over: Any) -> Any:
     """Let devices check in until it is over; return latencies and refusals."""
     latencies: list[float] = []
     refused: Counter[str] = Counter()
     message = encode_check_in(CheckIn())
 
     async def device(number: int) -> None:
-        address, shown = devices[number]
         options = channel_options(own_connection=True)
-        async with aio.secure_channel(address, shown, options=options) as channel:
+        async with aio.secure_channel(address, devices[number], options=options) as channel:
             call: Any = channel.unary_unary(f"/{SERVICE}/CheckIn")
             await asyncio.sleep(hostile_peers.EVERY_S * number / len(devices))
             while not over():
@@ -611,17 +653,58 @@ async def check_in(devices: Sequence[tuple[str, grpc.ChannelCredentials]], over:
     return latencies, dict(refused)
 
 
+def attacker(kind: str, port: int, shown: str, options: Any) -> subprocess.Popen[str]:
+    """Start an attack, or a control."""
+    rate = 1e9 if kind != "control" else OUTER_CALLS_PER_S if options.outer else CALLS_PER_S
+    words = ("--kind", kind, "--port", port, "--shown", shown, "--calls-per-s", rate)
+    more = ("--connections", options.connections, "--seconds", options.seconds)
+    return started("--role", "attack", *words, *more)
+
+
+def measure(kind: str, options: Any) -> dict[str, Any]:
+    """Measure one attack on the devices' port of an aggregator of its own, after a control."""
+    found: dict[str, Any] = {"attack": kind, "by": options.by, "connections": options.connections}
+    with tempfile.TemporaryDirectory(prefix="askance-") as folder:
+        served = Served(Path(folder) / "service", options.proxy)
+        address = f"127.0.0.1:{served.devices_port}"
+        try:
+            devices = asyncio.run(served.honest())
+            warm = time.monotonic() + 2
+            asyncio.run(check_in(address, devices, lambda: time.monotonic() > warm))
+            before = memory_mb(served.process.pid, "VmRSS")
+            for name, what in (("alone", None), ("control", "control"), ("attacked", kind)):
+                attacking, over = None, time.monotonic() + options.seconds
+                if what is not None:
+                    by = "device" if what == "control" else options.by
+                    shown = str(served.attackers_certificate) if by == "device" else ""
+                    attacking = attacker(what, served.devices_port, shown, options)
+
+                def ended(over: float = over, attacking: Any = attacking) -> bool:
+                    return time.monotonic() > over and (
+                        attacking is None or attacking.poll() is not None
+                    )
+
+                latencies, refused = asyncio.run(check_in(address, devices, ended))
+                found[name] = {**percentiles(latencies), "max_ms": round(1000 * max(latencies), 1)}
+                found[name]["refused"] = refused
+                if attacking is not None:
+                    found[name]["peers"] = next_line(attacking)
+                    attacking.wait()
+            most, after = (memory_mb(served.process.pid, line) for line in ("VmHWM", "VmRSS"))
+        finally:
+            served.close()
+    found["p99_to_control"] = round(found["attacked"]["p99_ms"] / found["control"]["p99_ms"], 2)
+    growth = {"most": round(most - before, 1), "after": round(after - before, 1)}
+    return {**found, "growth_mb": growth}
+
+
 def measure_outer(options: Any) -> dict[str, Any]:
     """Attack the outer process of a served aggregator; return the outage and what devices saw."""
     found: dict[str, Any] = {"attack": "held", "connections": options.connections}
     with tempfile.TemporaryDirectory(prefix="askance-") as folder:
         served = Served(Path(folder) / "service")
         try:
-
-            async def certified() -> list[tuple[str, grpc.ChannelCredentials]]:
-                return [await served.device(number) for number in range(OUTER_DEVICES)]
-
-            devices = asyncio.run(certified())
+            devices = asyncio.run(served.honest())
             assert served.analyst_calls() == "OK"
             before = memory_mb(served.process.pid, "VmRSS")
             for name, kind in (("alone", None), ("control", "control"), ("attacked", "held")):
@@ -633,8 +716,7 @@ def measure_outer(options: Any) -> dict[str, Any]:
                 "after": round(after - before, 1),
             }
         finally:
-            served.process.terminate()
-            served.process.communicate()
+            served.close()
     return found
 
 
@@ -644,10 +726,7 @@ def outer_phase(served: Served, devices: Any, kind: str | None, options: Any) ->
     analyst.start()
     began, attacking = time.monotonic(), None
     if kind is not None:
-        rate = OUTER_CALLS_PER_S if kind == "control" else 1e9
-        words = ("--kind", kind, "--port", served.port, "--tls", "--calls-per-s", rate)
-        more = ("--connections", options.connections, "--seconds", options.seconds)
-        attacking = started("--role", "attack", *words, *more)
+        attacking = attacker(kind, served.port, "", options)
     ended: list[float] = []
 
     def over() -> bool:
@@ -659,7 +738,8 @@ def outer_phase(served: Served, devices: Any, kind: str | None, options: Any) ->
             ended.append(now)
         return analyst.good_after(ended[0]) is not None or now > ended[0] + BACK_S
 
-    latencies, refused = asyncio.run(check_in(devices, over))
+    address = f"127.0.0.1:{served.devices_port}"
+    latencies, refused = asyncio.run(check_in(address, devices, over))
     analyst.over.set()
     analyst.join()
     seen = {**percentiles(latencies), "refused": refused, "outer_mb": analyst.outer_mb}
@@ -675,11 +755,13 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description="Honest devices beside floods of frames.")
     parser.add_argument("--role", choices=("all", "attack"), default="all")
     parser.add_argument("--kind", choices=(*ATTACKS, "half-open", "control"), default="fields")
-    parser.add_argument("--attacks", default=",".join((*PLAIN, "half-open")))
+    attacks = ",".join((*(name for name in ATTACKS if name != "held"), "half-open"))
+    parser.add_argument("--attacks", default=attacks)
+    parser.add_argument("--by", choices=("device", "stranger"), default="device")
+    parser.add_argument("--proxy", type=Path, help="a file of haproxy, before the devices' port")
+    parser.add_argument("--outer", action="store_true", help="attack the outer process")
     parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--guard", action="store_true", help="as on the devices' listener")
-    parser.add_argument("--outer", action="store_true", help="attack a served outer process")
-    parser.add_argument("--tls", action="store_true", help="attack by TLS")
+    parser.add_argument("--shown", default="", help="file with a certificate and its key")
     parser.add_argument("--connections", type=int, help="6, or 24 with --outer")
     parser.add_argument("--calls-per-s", type=float, default=CALLS_PER_S)
     parser.add_argument("--seconds", type=float, default=6.0)

@@ -43,10 +43,8 @@ from service_load import metadata, token
 from askance_aggregator.server.analysts.servicer import AnalystsServicer
 from askance_aggregator.server.devices import (
     AggregatorServer,
-    ConnectionLimits,
     ServerParts,
     ServiceFleet,
-    Settings,
 )
 from askance_aggregator.server.process.health import Health
 from askance_aggregator.server.studies import StudyManager
@@ -263,12 +261,8 @@ def percentiles(latencies: Sequence[float]) -> dict[str, float]:
     }
 
 
-def serve(guard: bool = False) -> None:
-    """Serve devices, analysts and the health service until standard input ends.
-
-    Args:
-      guard: whether connections are guarded, as those of devices with certificates are.
-    """
+def serve() -> None:
+    """Serve devices, analysts and the health service until standard input ends."""
     health = Health()
     with (
         rare_collections(),
@@ -284,9 +278,8 @@ def serve(guard: bool = False) -> None:
             server.add_generic_rpc_handlers((analysts.handler(),))
             health.add_to(server)
 
-        settings = Settings(guard=ConnectionLimits()) if guard else Settings()
         parts = ServerParts(services=(add,))
-        with AggregatorServer.start(store, settings=settings, parts=parts) as server:
+        with AggregatorServer.start(store, parts=parts) as server:
             print(json.dumps({"port": int(server.address.rpartition(":")[2])}), flush=True)
             sys.stdin.read()
         store.close()
@@ -372,11 +365,10 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--connections", type=int, default=200)
     parser.add_argument("--calls-per-s", type=float, default=400.0)
     parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--guard", action="store_true", help="connections are guarded")
     parser.add_argument("--bursts", action="store_true", help="hostile calls at the same moments")
     options = parser.parse_args(argv)
     if options.role == "server":
-        serve(options.guard)
+        serve()
     elif options.role == "all":
         measure(options)
     else:

@@ -2,20 +2,26 @@
 
 A caller with a valid certificate reaches gRPC's parser of HTTP/2. What it sends below the calls
 (header lists above the limit, resets, pings, settings, bodies of refused calls) is seen by no code
-of ours, costs processor time, and does not end when the device is revoked. The kernel counts a
-connection's bytes; the service credits those that came with the call of a proven caller. A
-connection beyond its allowance is ended, and its address makes no new connection for a while.
+of ours, costs processor time, and does not end when the device is revoked. Before its peer has
+acknowledged gRPC's settings, a connection keeps 115 bytes of memory per byte of a header list. The
+kernel counts a connection's bytes; the service credits those that came with the call of a proven
+caller. The rest is the connection's debt, which shrinks by `bytes_per_s`. A connection with too
+much of it is ended, and its address makes no new connection for a while.
 
 Invariants:
-  1. A connection has received at most `free_bytes`, and `bytes_per_s` for each second since it was
-     first seen, beyond what it was credited, or it is ended at the next look.
-  2. The address of such a connection is banned for `ban_s`, twice as long each time, up to an hour;
-     its other connections without a proven caller are ended, and those with one go on. Trusted
-     proxies are never banned.
-  3. A holder of a certificate has at most `holder_connections`, an address
-     `address_connections`; later ones are ended.
-  4. A call with more than 64 fields of metadata is such a flood.
-  5. The guard takes at most a twentieth of a processor.
+  1. The debt of a connection is at most `unproven_bytes`, and `free_bytes` once a caller is proven
+     on it, or it is ended at the next look.
+  2. Likewise all that the connections of one holder of a certificate owe together, beyond a
+     handshake each, is at most `free_bytes`; and those of one address without a proven caller at
+     most four times `unproven_bytes`.
+  3. The address of a connection that is ended by 1 or 2 is banned for `ban_s`, twice as long each
+     time, up to an hour; its other connections without a proven caller are ended, and those with
+     one go on. Trusted proxies are never banned.
+  4. A holder of a certificate has at most `holder_connections`, an address
+     `address_connections`, of which `unproven_connections` have no proven caller; later ones are
+     ended.
+  5. A call with more than 64 fields of metadata is such a flood.
+  6. The guard takes at most a twentieth of a processor, but for looks that find a flood.
 """
 
 from __future__ import annotations
@@ -37,10 +43,10 @@ from askance_aggregator.server.devices.calls import Context, Method
 from askance_aggregator.server.devices.kernel_sockets import KernelConnection, KernelSockets
 from askance_aggregator.server.devices.standings import Revoked
 from askance_aggregator.server.outer.addresses import IpAddress, Network, address_of, group_of
-from askance_client.errors import InvalidParameter, RemoteProtocolError
+from askance_client.errors import InvalidParameter
 
 _LOGGER = logging.getLogger(__name__)
-_LOOK_EVERY_S = 0.05
+_LOOK_EVERY_S = 0.02
 _SHARE = 20  # of the time since the last look, a look takes one part in so many
 _LONGEST_BAN_S = 3_600.0
 _MOST_FIELDS = 64  # of a call's metadata; each costs the event loop .5 us to read
@@ -48,6 +54,8 @@ _MOST_BANS = 500  # a program of the packet filter has at most 4,096 instruction
 # Bytes on the wire per message beside its own: a frame's header, a TLS record, an acknowledgement.
 _PER_MESSAGE = 128
 _PER_CALL = 4_096  # a header list that gRPC lets through, and the beginning of a stream
+_HANDSHAKE = 8_192  # of TLS with a chain of three certificates, and the metadata of a call
+_UNPROVEN_SHARE = 4  # of an address, in `unproven_bytes`
 
 Peer = tuple[IpAddress, int]
 
@@ -60,20 +68,22 @@ class ConnectionLimits:
       free_bytes: that a connection may send beside its proven calls, once a caller is proven on
         it. One message of 1 MiB is received before it is credited.
       unproven_bytes: before that: a handshake, and the metadata of a first call.
-      bytes_per_s: likewise, for each second.
+      bytes_per_s: by which a debt shrinks.
       ban_s: how long the address of a connection that sent more makes no new one.
       holder_connections: of one device or gateway at one time. A gateway that checks in for
         many members has 32.
       address_connections: of one IPv4 address or IPv6 network of 64 bits at one time.
+      unproven_connections: of these, without a proven caller.
       trusted: networks of proxies, which stand for many callers.
     """
 
-    free_bytes: int = 2 << 20
+    free_bytes: int = 5 << 18
     unproven_bytes: int = 65_536
     bytes_per_s: int = 32_768
     ban_s: float = 60.0
     holder_connections: int = 64
     address_connections: int = 1_024
+    unproven_connections: int = 256
     trusted: frozenset[Network] = field(default_factory=frozenset)
 
     def __post_init__(self) -> None:
@@ -83,9 +93,32 @@ class ConnectionLimits:
             self.bytes_per_s,
             self.holder_connections,
             self.address_connections,
+            self.unproven_connections,
         )
         if least < 1 or self.ban_s <= 0:
             raise InvalidParameter("connections: expected limits of 1 or more")
+
+
+@dataclass(frozen=True, slots=True)
+class _Debt:
+    """Bytes of one connection that no call accounts for.
+
+    Args:
+      since_s: when it was first seen.
+      received: bytes by the last look.
+      credited: likewise.
+      owed: likewise.
+    """
+
+    since_s: float
+    received: int = 0
+    credited: int = 0
+    owed: float = 0.0
+
+    def after(self, received: int, credited: int, shrunk: float) -> _Debt:
+        """Return it at the next look, after it has shrunk by so many bytes."""
+        more = received - self.received - max(0, credited - self.credited)
+        return _Debt(self.since_s, received, credited, max(0.0, self.owed + more - shrunk))
 
 
 class Connections(Protocol):
@@ -97,6 +130,10 @@ class Connections(Protocol):
 
     def end(self, inodes: Collection[int]) -> None:
         """Shut down connections."""
+        ...
+
+    def reset(self, inodes: Collection[int]) -> None:
+        """Reset connections; nothing that they have received is read any more."""
         ...
 
     def ban(self, networks: Collection[Network]) -> None:
@@ -129,7 +166,8 @@ class ConnectionGuard:
         self._barred: set[Peer] = set()
         self._flooding: set[Peer] = set()
         self._due = threading.Event()  # a look, before its time
-        self._since: dict[tuple[Peer, int], float] = {}
+        self._debts: dict[tuple[Peer, int], _Debt] = {}
+        self._looked_s = clock()
         self._bans: dict[Network, float] = {}
         self._lengths_s: dict[Network, float] = {}  # of the latest bans
         self._gone: set[Peer] = set()  # credited, and no connection at the last look
@@ -183,45 +221,69 @@ class ConnectionGuard:
             self._flooding.add(end)
             self._due.set()
 
-    def look(self, sockets: Connections) -> None:
+    def look(self, sockets: Connections) -> bool:
         """End the connections that are past a limit, and let bans begin and end.
 
         Args:
           sockets: the listener's.
 
+        Returns:
+          Whether one of them was a flood.
+
         Raises:
           OSError: the system does not report connections.
         """
+        # Credits first: each is of bytes that the kernel has counted.
+        credited = self._credits.copy()
         now_s, found = self._clock(), sockets.connections()
-        keys = ((_peer(one), one.inode) for one in found)
-        since = self._since = {key: self._since.get(key, now_s) for key in keys}
-        ended: dict[int, str] = {}
-        flooding: set[str] = set()
+        shrunk = self._limits.bytes_per_s * (now_s - self._looked_s)
+        self._looked_s = now_s
+        debts = self._debts = {
+            (key := (_peer(one), one.inode)): self._debts.get(key, _Debt(now_s)).after(
+                one.received, credited.get(key[0], 0), shrunk
+            )
+            for one in found
+        }
+        over = self._over(found)
+        ended = {one.inode: "flood" for one in over}
+        flooding = {group_of(one.address, self._limits.trusted) for one in over} - {""}
         for one in found:
-            peer = _peer(one)
-            age_s = now_s - since[peer, one.inode]
-            proven = peer in self._holders
-            free = self._limits.free_bytes if proven else self._limits.unproven_bytes
-            allowed = free + self._limits.bytes_per_s * age_s
-            over = one.received - self._credits.get(peer, 0) > allowed
-            if over or peer in self._flooding:
-                ended[one.inode] = "flood"
-                flooding.add(group_of(one.address, self._limits.trusted))
-            elif peer in self._barred:
-                ended[one.inode] = "barred"
-        flooding.discard("")
-        for one in found:
+            if _peer(one) in self._barred:
+                ended.setdefault(one.inode, "barred")
             unproven = _peer(one) not in self._holders
             if unproven and group_of(one.address, self._limits.trusted) in flooding:
                 ended.setdefault(one.inode, "flood")
-        ordered = sorted(found, key=lambda one: since[_peer(one), one.inode])
+        ordered = sorted(found, key=lambda one: debts[_peer(one), one.inode].since_s)
         self._end_later(ordered, ended)
+        self._ban(sockets, flooding, now_s)  # first, or they are back before it
         if ended:
-            sockets.end(ended)
+            floods = {inode for inode, reason in ended.items() if reason == "flood"}
+            sockets.reset(floods)
+            sockets.end(ended.keys() - floods)
             for reason in ended.values():
                 self._on_end(reason)
-        self._ban(sockets, flooding, now_s)
         self._forget({_peer(one) for one in found})
+        return bool(over)
+
+    def _over(self, found: Iterable[KernelConnection]) -> list[KernelConnection]:
+        """Return the connections whose debts, or those of their holder or address, are too high."""
+        limits, over = self._limits, []
+        pools: defaultdict[tuple[int, Hashable], list[tuple[float, KernelConnection]]]
+        pools = defaultdict(list)
+        for one in found:
+            peer, owed = _peer(one), self._debts[_peer(one), one.inode].owed
+            holder, group = self._holders.get(peer), group_of(one.address, limits.trusted)
+            proven = holder is not None
+            allowed = limits.free_bytes if proven else limits.unproven_bytes
+            if owed > allowed or peer in self._flooding:
+                over.append(one)
+            elif owed > _HANDSHAKE and (proven or group):
+                most = limits.free_bytes if proven else _UNPROVEN_SHARE * limits.unproven_bytes
+                pools[most, holder if proven else group].append((owed - _HANDSHAKE, one))
+        for (most, _), owing in pools.items():
+            if sum(owed for owed, _ in owing) > most:
+                over += [one for _, one in owing]
+        return over
 
     def _end_later(self, ordered: Sequence[KernelConnection], ended: dict[int, str]) -> None:
         """End the newest connections of a holder or an address that has too many."""
@@ -229,17 +291,19 @@ class ConnectionGuard:
         for one in ordered:
             if one.inode in ended:
                 continue
-            holder = self._holders.get(_peer(one))
-            group = group_of(one.address, self._limits.trusted)
+            holder, limits = self._holders.get(_peer(one)), self._limits
+            group = group_of(one.address, limits.trusted)
             if holder is not None:
-                counts["holder", holder] += 1
-                if counts["holder", holder] > self._limits.holder_connections:
-                    ended[one.inode] = "connections"
-                    continue
+                counted = [("holder", holder, limits.holder_connections)]
+            else:
+                counted = [("unproven", group, limits.unproven_connections)] if group else []
             if group:
-                counts[group] += 1
-                if counts[group] > self._limits.address_connections:
+                counted.append(("address", group, limits.address_connections))
+            for kind, of, most in counted:
+                if counts[kind, of] >= most:
                     ended[one.inode] = "connections"
+                    break
+                counts[kind, of] += 1
 
     def _ban(self, sockets: Connections, groups: Iterable[str], now_s: float) -> None:
         """Ban these groups, and end the bans whose time is up."""
@@ -278,10 +342,11 @@ class ConnectionGuard:
             if self._stopping.is_set():
                 break
             self._due.clear()
-            began_s = time.thread_time()
+            began_s, flooded = time.thread_time(), False
             with suppress(OSError):  # no descriptor is free: at the next look
-                self.look(sockets)
-            wait_s = max(_LOOK_EVERY_S, _SHARE * (time.thread_time() - began_s))
+                flooded = self.look(sockets)
+            took_s = 0 if flooded else time.thread_time() - began_s
+            wait_s = max(_LOOK_EVERY_S, _SHARE * took_s)
         sockets.close()
 
 
@@ -295,9 +360,6 @@ def guarded(method: Method, guard: ConnectionGuard) -> Method:
 
     async def serve(context: Context) -> None:
         peer = context.peer()
-        if len(tuple(context.invocation_metadata() or ())) > _MOST_FIELDS:
-            guard.flood(peer)
-            raise RemoteProtocolError(f"call: expected at most {_MOST_FIELDS} fields of metadata")
         try:
             await method(cast(Context, _CreditedContext(context, guard, peer)))
         except Revoked:
@@ -309,6 +371,31 @@ def guarded(method: Method, guard: ConnectionGuard) -> Method:
             raise
 
     return serve
+
+
+class FieldLimit(grpc.GenericRpcHandler):
+    """Handler of calls with few fields of metadata; the connection of any other is a flood.
+
+    Args:
+      handler: of all methods.
+      guard: of the listener.
+    """
+
+    def __init__(self, handler: grpc.GenericRpcHandler, guard: ConnectionGuard) -> None:
+        self._handler = handler
+        self._refusing: Any = grpc.stream_stream_rpc_method_handler(self._refuse)
+        self._guard = guard
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
+        """Return the handler of a call, whose metadata has been read once by now."""
+        if len(handler_call_details.invocation_metadata) > _MOST_FIELDS:
+            return self._refusing
+        return self._handler.service(handler_call_details)
+
+    async def _refuse(self, _: object, context: Any) -> None:
+        self._guard.flood(context.peer())
+        context.set_code(grpc.StatusCode.INVALID_ARGUMENT)
+        context.set_details(f"call: expected at most {_MOST_FIELDS} fields of metadata")
 
 
 class _CreditedContext:

@@ -4,12 +4,15 @@ gRPC for Python tells neither a connection's bytes nor closes one. The kernel re
 the received bytes of every connection (sock_diag(7)), to every user; this process may shut down its
 own sockets, and may attach a filter to its own listener, which then drops the first packet of a
 connection from a banned address (socket(7), SO_ATTACH_FILTER).
+
+System calls go through `_LIBC`, which keeps Python's lock: none of them waits. The functions of
+`os` and `socket` give the lock away, and an event loop that reads 12,000 fields of a call gives it
+back 10 ms later, each time.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
 import socket
 import struct
 import sys
@@ -35,6 +38,12 @@ _INSTRUCTION = struct.Struct("=HBBI")
 _NETWORK = 0xFFF00000  # SKF_NET_OFF: offsets from here count from the IP header
 _LOAD_WORD, _LOAD_BYTE, _SHIFT, _IF_EQUAL, _RETURN = 0x20, 0x30, 0x74, 0x15, 0x06
 _WHOLE = 0xFFFFFFFF
+_LIBC = ctypes.PyDLL(None, use_errno=True)
+_LIBC.opendir.restype = _LIBC.readdir.restype = ctypes.c_void_p
+_LIBC.readdir.argtypes = _LIBC.closedir.argtypes = [ctypes.c_void_p]
+_NAME = 19  # offset of d_name in a dirent of 64-bit Linux
+_DUPLICATE = 1030  # F_DUPFD_CLOEXEC
+_DATAGRAM = 1 << 17  # bytes of a netlink message, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +78,13 @@ class KernelSockets:
             raise OSError("connections: expected Linux")
         self._port = port
         self._netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _SOCK_DIAG)
+        self._held = ctypes.create_string_buffer(_DATAGRAM)
+        self._listeners: list[socket.socket] = []  # duplicates, from the first ban on
 
     def close(self) -> None:
-        """Close the socket of the reports."""
-        self._netlink.close()
+        """Close the socket of the reports, and those of the listener."""
+        for one in (self._netlink, *self._listeners):
+            one.close()
 
     def connections(self) -> list[KernelConnection]:
         """Return all established connections.
@@ -87,9 +99,16 @@ class KernelSockets:
 
     def end(self, inodes: Collection[int]) -> None:
         """Shut down connections of this process; a socket that has gone is none."""
-        for peer in _own_sockets(inodes):
-            with peer, suppress(OSError):  # the other end was faster
-                peer.shutdown(socket.SHUT_RDWR)
+        for descriptor in _duplicates(inodes):
+            _LIBC.shutdown(descriptor, socket.SHUT_RDWR)
+            _LIBC.close(descriptor)
+
+    def reset(self, inodes: Collection[int]) -> None:
+        """Reset connections of this process; nothing that they have received is read any more."""
+        nowhere = ctypes.create_string_buffer(16)  # AF_UNSPEC: connect(2) ends the connection
+        for descriptor in _duplicates(inodes):
+            _LIBC.connect(descriptor, nowhere, len(nowhere))
+            _LIBC.close(descriptor)
 
     def ban(self, networks: Collection[Network]) -> None:
         """Accept no connection from these networks from now on, and from all others.
@@ -97,30 +116,33 @@ class KernelSockets:
         Args:
           networks: IPv4 addresses, and IPv6 networks of 64 bits.
         """
-        listeners = {inode for _, _, inode, _ in self._dump(_LISTEN)}
+        if not self._listeners:
+            listening = _duplicates({inode for _, _, inode, _ in self._dump(_LISTEN)})
+            self._listeners = [socket.socket(fileno=descriptor) for descriptor in listening]
         program = _filter(networks)
-        for listener in _own_sockets(listeners):
-            with listener:
-                if not networks:
-                    with suppress(OSError):  # there was none
-                        listener.setsockopt(socket.SOL_SOCKET, _DETACH, 0)
-                    continue
-                held = ctypes.create_string_buffer(program, len(program))
-                count = len(program) // _INSTRUCTION.size
-                filter_ = struct.pack("@HP", count, ctypes.addressof(held))
-                listener.setsockopt(socket.SOL_SOCKET, _ATTACH, filter_)
+        for listener in self._listeners:
+            if not networks:
+                with suppress(OSError):  # there was none
+                    listener.setsockopt(socket.SOL_SOCKET, _DETACH, 0)
+                continue
+            held = ctypes.create_string_buffer(program, len(program))
+            count = len(program) // _INSTRUCTION.size
+            filter_ = struct.pack("@HP", count, ctypes.addressof(held))
+            listener.setsockopt(socket.SOL_SOCKET, _ATTACH, filter_)
 
     def _dump(self, state: int) -> Iterator[tuple[IpAddress, int, int, int]]:
         for family in (socket.AF_INET, socket.AF_INET6):
             asked = _REQUEST.pack(family, socket.IPPROTO_TCP, 1 << (_INFO - 1), 0, 1 << state)
             size = _HEADER.size + len(asked)
-            self._netlink.send(_HEADER.pack(size, _BY_FAMILY, _DUMP, 0, 0) + asked)
+            message = _HEADER.pack(size, _BY_FAMILY, _DUMP, 0, 0) + asked
+            _checked(_LIBC.send(self._netlink.fileno(), message, size, 0))
             yield from self._answers()
 
     def _answers(self) -> Iterator[tuple[IpAddress, int, int, int]]:
+        held = self._held
         while True:
-            data = self._netlink.recv(1 << 17)
-            start = 0
+            size = _checked(_LIBC.recv(self._netlink.fileno(), held, len(held), 0))
+            data, start = ctypes.string_at(held, size), 0
             while start < len(data):
                 size, kind, *_ = _HEADER.unpack_from(data, start)
                 if kind == _DONE:
@@ -152,30 +174,42 @@ def _connection(data: bytes, port: int) -> tuple[IpAddress, int, int, int] | Non
     return mapped or address, other, inode, received
 
 
-def _own_sockets(inodes: Collection[int]) -> Iterator[socket.socket]:
-    """Yield a duplicate of every socket of this process that has one of these inodes."""
-    wanted = {b"socket:[%d]" % inode for inode in inodes if inode}
-    if not wanted:
-        return
-    # Through `PyDLL`, which keeps Python's lock: `os.readlink` gives it away at every descriptor,
-    # and a busy event loop gives it back after 5 ms.
-    readlink, held = ctypes.PyDLL(None).readlink, ctypes.create_string_buffer(64)
+def _checked(result: int) -> int:
+    """Return the result of a system call.
 
-    def named(descriptor: int) -> bool:
-        size = readlink(b"/proc/self/fd/%d" % descriptor, held, len(held))
+    Raises:
+      OSError: it has failed.
+    """
+    if result < 0:
+        raise OSError(ctypes.get_errno(), "connections: the kernel does not report them")
+    return result
+
+
+def _duplicates(inodes: Collection[int]) -> list[int]:
+    """Return a duplicate of every socket of this process that has one of these inodes."""
+    wanted = {b"socket:[%d]" % inode for inode in inodes if inode}
+    found: list[int] = []
+    if not wanted:
+        return found
+    held = ctypes.create_string_buffer(64)
+
+    def named(descriptor: bytes) -> bool:
+        size = _LIBC.readlink(b"/proc/self/fd/" + descriptor, held, len(held))
         return size > 0 and held.raw[:size] in wanted
 
-    for descriptor in map(int, os.listdir("/proc/self/fd")):
-        if not named(descriptor):
+    folder = _LIBC.opendir(b"/proc/self/fd")
+    while folder and (entry := _LIBC.readdir(folder)):
+        name = ctypes.string_at(entry + _NAME)
+        if not named(name):
             continue
-        try:
-            duplicate = os.dup(descriptor)
-        except OSError:  # closed meanwhile, or no descriptor is free
-            continue
-        if named(duplicate):  # or the number is another file's by now
-            yield socket.socket(fileno=duplicate)
-        else:
-            os.close(duplicate)
+        duplicate = _LIBC.fcntl(int(name), _DUPLICATE, 0)
+        if duplicate >= 0 and named(b"%d" % duplicate):  # or it is another file by now
+            found.append(duplicate)
+        elif duplicate >= 0:
+            _LIBC.close(duplicate)
+    if folder:
+        _LIBC.closedir(folder)
+    return found
 
 
 def _filter(networks: Collection[Network]) -> bytes:

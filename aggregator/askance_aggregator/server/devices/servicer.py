@@ -32,7 +32,7 @@ from askance_aggregator.server.devices.certification import (
     CallerProofs,
     Proof,
 )
-from askance_aggregator.server.devices.connection_guard import ConnectionGuard, guarded
+from askance_aggregator.server.devices.connection_guard import ConnectionGuard, FieldLimit, guarded
 from askance_aggregator.server.devices.connections import Ack, Connection, next_message
 from askance_aggregator.server.devices.credentials import (
     accepted_metadata,
@@ -139,7 +139,7 @@ class DevicesServicer:
             SERVICE,
             {name: served(self._guarded(method), self.refused) for name, method in methods.items()},
         )
-        return handler
+        return handler if self._guard is None else FieldLimit(handler, self._guard)
 
     def _guarded(self, method: Method) -> Method:
         return method if self._guard is None else guarded(method, self._guard)

@@ -111,6 +111,8 @@ class Settings:
             ("grpc.http.overload_protection", 0),
             ("grpc.max_allowed_incoming_connections", self.max_connections),
             ("grpc.server_handshake_timeout_ms", _ms(self.handshake_s)),
+            # gRPC's own limit on a header list (16 kB) binds a peer that has acknowledged it.
+            ("grpc.http2.settings_timeout", _ms(self.handshake_s)),
             ("grpc.max_connection_idle_ms", _ms(self.idle_s)),
             ("grpc.max_connection_age_ms", _ms(self.age_s)),
             ("grpc.max_connection_age_grace_ms", _FOREVER_MS),

@@ -229,6 +229,7 @@ def server_options(handshake_s: float, idle_s: float, age_s: float) -> Sequence[
         ("grpc.max_concurrent_streams", STREAMS),
         ("grpc.http.overload_protection", 0),
         ("grpc.server_handshake_timeout_ms", _ms(handshake_s)),
+        ("grpc.http2.settings_timeout", _ms(handshake_s)),
         ("grpc.max_connection_idle_ms", _ms(idle_s)),
         ("grpc.max_connection_age_ms", _ms(age_s)),
         ("grpc.max_connection_age_grace_ms", _FOREVER_MS),

@@ -7,6 +7,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Collection
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Any
@@ -45,13 +46,20 @@ class Kernel:
     open: list[KernelConnection] = field(default_factory=list)
     ended: list[int] = field(default_factory=list)
     banned: set[Network] = field(default_factory=set)
+    was_reset: set[int] = field(default_factory=set)
+    banned_by_then: set[Network] = field(default_factory=set)
 
     def connections(self) -> list[KernelConnection]:
         return list(self.open)
 
     def end(self, inodes: Collection[int]) -> None:
-        self.ended += sorted(inodes)
+        self.ended = sorted((*self.ended, *inodes))
         self.open = [one for one in self.open if one.inode not in inodes]
+
+    def reset(self, inodes: Collection[int]) -> None:
+        self.was_reset |= set(inodes)
+        self.banned_by_then = set(self.banned)
+        self.end(inodes)
 
     def ban(self, networks: Collection[Network]) -> None:
         self.banned = set(networks)
@@ -107,6 +115,75 @@ def test_a_proven_caller_sends_more_and_messages_are_credited(watched: Watched) 
     assert watched.look(1) == []
     watched.kernel.has(1, 11_000_000)
     assert watched.look(2) == [1]
+
+
+def test_an_old_connection_may_send_no_more_at_once_than_a_new_one(watched: Watched) -> None:
+    watched.kernel.has(1, 5_000)
+    watched.look(0)
+    watched.kernel.has(1, 15_000)
+    assert watched.look(3_600) == []
+    watched.kernel.has(1, 25_101)
+    assert watched.look(3_601) == [1]
+
+
+def test_credit_is_not_kept_for_later(watched: Watched) -> None:
+    watched.kernel.has(1, 1_000)
+    for _ in range(1_000):
+        watched.guard.prove(peer(1), 5)
+    assert watched.look(0) == []
+    watched.kernel.has(1, 1_002_000)
+    assert watched.look(1) == [1]
+
+
+def test_connections_of_one_holder_share_what_a_proven_caller_may_send(watched: Watched) -> None:
+    """Each could send 2 MiB of one header list, of 115 bytes of memory per byte."""
+    for inode, address in ((1, "198.51.100.7"), (2, "198.51.100.8")):
+        watched.kernel.has(inode, 400_000, address)
+        watched.guard.prove(peer(inode, address), 5)
+    assert watched.look(0) == []
+    watched.kernel.has(1, 700_000)
+    watched.kernel.has(2, 700_000, "198.51.100.8")
+    watched.kernel.has(3, 700_000, "198.51.100.9")
+    watched.guard.prove(peer(3, "198.51.100.9"), 6)
+    assert watched.look(1) == [1, 2]
+    assert watched.kernel.banned == {ip_network("198.51.100.7"), ip_network("198.51.100.8")}
+
+
+def test_connections_of_one_address_share_what_unproven_callers_may_send() -> None:
+    limits = ConnectionLimits(unproven_bytes=20_000, bytes_per_s=1)
+    kernel = Kernel()
+    guard = ConnectionGuard(limits, clock=lambda: 0.0)
+    for inode in range(1, 10):  # 9 x 8,800 bytes beyond the 8,192 of a handshake
+        kernel.has(inode, 16_992)
+    guard.look(kernel)
+    assert kernel.ended == []
+    kernel.has(10, 16_992)
+    guard.look(kernel)
+    assert kernel.ended == list(range(1, 11))
+
+
+def test_connections_of_one_address_without_a_proven_caller_are_few() -> None:
+    """Half-open ones hold 43 kB each."""
+    kernel = Kernel()
+    guard = ConnectionGuard(ConnectionLimits(), clock=lambda: 0.0)
+    for inode in range(300):
+        kernel.has(inode, 0)
+        if inode < 10:
+            guard.prove(peer(inode), inode)
+    kernel.has(300, 0, "198.51.100.8")
+    guard.look(kernel)
+    assert kernel.ended == list(range(266, 300))
+    assert not kernel.banned
+
+
+def test_a_flood_is_reset_after_its_ban_and_others_are_shut_down(watched: Watched) -> None:
+    """One that dialled again before the ban sent as much once more."""
+    watched.kernel.has(1, 20_000)
+    watched.kernel.has(2, 500, "198.51.100.8")
+    watched.guard.bar(peer(2, "198.51.100.8"))
+    assert watched.look(0) == [1, 2]
+    assert watched.kernel.was_reset == {1}
+    assert watched.kernel.banned_by_then == {ip_network("198.51.100.7")}
 
 
 def test_a_ban_ends_and_the_next_one_is_twice_as_long(watched: Watched) -> None:
@@ -245,7 +322,70 @@ def flood(caller: socket.socket) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel of Linux reports")
+linux = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="the kernel of Linux reports"
+)
+
+
+@linux
+def test_bytes_that_a_reset_connection_had_sent_are_never_read() -> None:
+    """What had been received was parsed also after the end: 7 MB of memory for 64 kB."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        sockets = KernelSockets(port)
+        with dial(port, "127.0.0.2") as caller:
+            accepted, _ = listener.accept()
+            with accepted:
+                caller.sendall(bytes(50_000))
+                (one,) = [one for one in sockets.connections() if one.inode]
+                assert one.received == 50_000
+                sockets.reset({one.inode})
+                with pytest.raises(OSError):  # noqa: PT011  # reset, or not connected
+                    accepted.recv(1)
+                with pytest.raises(ConnectionResetError):
+                    caller.recv(1)
+                assert sockets.connections() == []
+        sockets.close()
+
+
+@linux
+def test_a_ban_and_its_end_reach_the_listener_of_this_process() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        sockets = KernelSockets(port)
+        bans: tuple[set[Network], ...] = (
+            {ip_network("127.0.0.2")},
+            {ip_network("127.0.0.3")},
+            set(),
+        )
+        for networks in bans:
+            sockets.ban(networks)
+            for source in ("127.0.0.2", "127.0.0.3", "127.0.0.4"):
+                banned = ip_network(source) in networks
+                with pytest.raises(TimeoutError) if banned else nullcontext():
+                    dial(port, source).close()
+        sockets.close()
+
+
+@pytest.mark.parametrize("acknowledged", [True, False])
+def test_a_peer_that_does_not_acknowledge_settings_is_hung_up_on(
+    store: MemoryStore, acknowledged: bool
+) -> None:
+    """Until it does, gRPC keeps no limit on header lists: 12,000 fields reached the handler."""
+    settings = Settings(handshake_s=0.5, guard=ConnectionLimits())
+    with AggregatorServer.start(store, settings=settings) as server:
+        caller = dial(server.port, "127.0.0.1")
+        caller.settimeout(2)
+        caller.sendall(HEADERS)
+        assert caller.recv(9)[3] == 4  # gRPC's settings
+        if acknowledged:
+            caller.sendall(b"\0\0\0\4\1\0\0\0\0")
+        with caller, pytest.raises(TimeoutError) if acknowledged else nullcontext():
+            while caller.recv(1 << 16):
+                pass
+
+
+@linux
 def test_header_lists_of_one_address_end_with_a_ban_and_devices_go_on(
     world: World, store: MemoryStore, run: Run
 ) -> None:

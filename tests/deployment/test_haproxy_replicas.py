@@ -103,6 +103,8 @@ def _proxied(folder: Path, devices: int, replicas: Sequence[Served]) -> Iterator
     address = free_address()
     changes = {"bind :7443": f"bind {address}", "bind :7445": f"bind 127.0.0.1:{devices}"}
     changes["maxconn 60000"] = "maxconn 500"
+    changes["sc0_conn_cur gt 100"] = "sc0_conn_cur gt 500"  # all devices have one address
+    changes["sc0_conn_rate gt 50"] = "sc0_conn_rate gt 5000"
     for one, (open_port, port) in zip(replicas, ((7444, 7447), (7446, 7449)), strict=True):
         mine = one.ready["certificates_port"]
         changes |= {f"127.0.0.1:{open_port}": one.address, f"127.0.0.1:{port}": f"127.0.0.1:{mine}"}

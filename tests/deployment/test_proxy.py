@@ -20,9 +20,9 @@ from askance_aggregator.store import SqliteStore
 from askance_client.service import SERVICE, Identity, device_metadata, token_digest
 from tests.aggregator.server.process.conftest import PATIENCE_S, made, serving
 from tests.aggregator.server.process.people import certificate_of
-from tests.ports import free_port
+from tests.ports import free_address, free_port
 
-DOCUMENTED = Path(__file__).resolve().parents[2] / "docs" / "proxy" / "haproxy.cfg"
+DOCUMENTED = Path(__file__).resolve().parents[2] / "deploy" / "haproxy" / "haproxy.cfg"
 HAPROXY = shutil.which("haproxy") or "/usr/sbin/haproxy"
 DEVICE = Identity(b"a device", bytes(32))
 
@@ -36,10 +36,15 @@ def proxied(folder: Path, aggregator: str) -> Iterator[int]:
     """Run the documented proxy before an aggregator; the port that it listens on."""
     port = free_port()
     text = DOCUMENTED.read_text()
-    assert "bind :7443" in text
-    assert "127.0.0.1:7444" in text
-    text = text.replace("bind :7443", f"bind 127.0.0.1:{port}")
-    text = text.replace("127.0.0.1:7444", aggregator).replace("maxconn 60000", "maxconn 500")
+    for before, after in {
+        "bind :7445": f"bind 127.0.0.1:{port}",
+        "bind :7443": f"bind {free_address()}",
+        "127.0.0.1:7447": aggregator,
+        "check port 7447": f"check port {aggregator.rpartition(':')[2]}",
+        "maxconn 60000": "maxconn 500",
+    }.items():
+        assert before in text
+        text = text.replace(before, after)
     configuration = folder / "haproxy.cfg"
     configuration.write_text(text)
     with subprocess.Popen([HAPROXY, "-db", "-f", str(configuration)]) as process:

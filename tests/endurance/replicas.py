@@ -173,6 +173,8 @@ def proxy_text(
     """Return the documented configuration with other addresses."""
     changes = {"bind :7443": f"bind {address}", "maxconn 60000": "maxconn 500"}
     changes["bind :7445"] = f"bind {free_address()}"
+    changes["sc0_conn_cur gt 100"] = "sc0_conn_cur gt 500"  # all devices have one address
+    changes["sc0_conn_rate gt 50"] = "sc0_conn_rate gt 5000"
     changes |= dict(zip(("127.0.0.1:7444", "127.0.0.1:7446"), replicas, strict=True))
     for port, own in zip(("7447", "7449"), devices, strict=True):
         changes[f"127.0.0.1:{port}"] = own

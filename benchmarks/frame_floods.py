@@ -2,7 +2,7 @@
 
 The aggregator is a served one, with TLS. Devices check in at their port, each by its certificate.
 Attackers call the same port from other addresses: by the certificate and credentials of one more
-enrolled device, or without one (`--by stranger`).
+enrolled device, or without one (`--by anyone`).
 
     fields        header lists of 12,000 one-byte indexed fields, a stream each; answers, which end
                   a stream, are not read, and settings not acknowledged
@@ -21,7 +21,7 @@ Each attack is measured after a control: as many connections by the certificate 
 calls without credentials, 50 per second each, and after a phase without other load.
 
     python benchmarks/frame_floods.py [--attacks fields,reset] [--connections 6] [--seconds 6]
-        [--by stranger] [--proxy deploy/haproxy/haproxy.cfg]
+        [--by anyone] [--proxy deploy/haproxy/haproxy.cfg]
 
 With `--proxy` haproxy stands before the port, by that file, and is the aggregator's trusted proxy.
 
@@ -757,7 +757,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--kind", choices=(*ATTACKS, "half-open", "control"), default="fields")
     attacks = ",".join((*(name for name in ATTACKS if name != "held"), "half-open"))
     parser.add_argument("--attacks", default=attacks)
-    parser.add_argument("--by", choices=("device", "stranger"), default="device")
+    parser.add_argument("--by", choices=("device", "anyone"), default="device")
     parser.add_argument("--proxy", type=Path, help="a file of haproxy, before the devices' port")
     parser.add_argument("--outer", action="store_true", help="attack the outer process")
     parser.add_argument("--port", type=int, default=0)

@@ -136,7 +136,7 @@ def test_credit_is_not_kept_for_later(watched: Watched) -> None:
 
 
 def test_connections_of_one_holder_share_what_a_proven_caller_may_send(watched: Watched) -> None:
-    """Each could send 2 MiB of one header list, of 115 bytes of memory per byte."""
+    """A header list that does not end keeps 115 bytes of memory per byte, on each connection."""
     for inode, address in ((1, "198.51.100.7"), (2, "198.51.100.8")):
         watched.kernel.has(inode, 400_000, address)
         watched.guard.prove(peer(inode, address), 5)
@@ -177,7 +177,7 @@ def test_connections_of_one_address_without_a_proven_caller_are_few() -> None:
 
 
 def test_a_flood_is_reset_after_its_ban_and_others_are_shut_down(watched: Watched) -> None:
-    """One that dialled again before the ban sent as much once more."""
+    """A peer that dialled again before its ban sent as much once more."""
     watched.kernel.has(1, 20_000)
     watched.kernel.has(2, 500, "198.51.100.8")
     watched.guard.bar(peer(2, "198.51.100.8"))
@@ -329,7 +329,7 @@ linux = pytest.mark.skipif(
 
 @linux
 def test_bytes_that_a_reset_connection_had_sent_are_never_read() -> None:
-    """What had been received was parsed also after the end: 7 MB of memory for 64 kB."""
+    """Received bytes were parsed also after the end: 7 MB of memory for 64 kB."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         sockets = KernelSockets(port)

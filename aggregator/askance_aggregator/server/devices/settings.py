@@ -20,7 +20,7 @@ _KEEPALIVE_TIMEOUT_MS = 20_000
 # gRPC resets streams at random as a connection nears its limit, and counts streams that have ended
 # until their handlers have: what clients keep to is half of it.
 _CONNECTION_STREAMS = 2 * STREAMS_PER_CONNECTION
-# Of a guarded connection: what the kernel has received is parsed also after its end. A device far
+# Of a guarded connection: a flood is as large until the guard looks. A device far
 # away (200 ms) still sends 300 kB per second.
 _RECEIVE_BYTES = 65_536
 _FOREVER_MS = 2**31 - 1  # how gRPC writes no limit

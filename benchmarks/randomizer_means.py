@@ -36,7 +36,7 @@ from askance_aggregator.table_design import (
     prior_of,
 )
 from askance_simulation.families import draw
-from askance_simulation.families.division import round_by_division
+from askance_simulation.families.rounding import round_by_division
 
 NAT = 10**9
 LEVELS = 33

@@ -42,7 +42,7 @@ from askance_client.device import Device, Examiner, Policy
 from askance_client.messages import Conduct, Request, StudyTerms
 from askance_client.randomizers import SystemCoins
 from askance_simulation.families import draw
-from askance_simulation.families.division import round_by_division
+from askance_simulation.families.rounding import round_by_division
 from askance_simulation.fleets.memory_ledger import MemoryLedger
 from askance_simulation.populations import unit_vectors
 from askance_simulation.randomness.seeds import Seed

@@ -77,7 +77,7 @@ def add_learner_parameters(
         return
     from askance_aggregator.learners import find
     from askance_simulation.populations import CHANGES
-    from askance_simulation.populations.registry import entry
+    from askance_simulation.populations.population import entry
 
     learners = [find(name) for name in names_in(named)]
     for learner in learners:

@@ -42,7 +42,7 @@ from askance_client.codec import digest_of
 from askance_client.errors import StoreError
 from askance_client.ledger import Ledger, LedgerFile
 from askance_client.service import Identity, token_digest
-from askance_simulation.disturbances.mortality import Life, mortal
+from askance_simulation.disturbances.unlucky import Life, mortal
 from askance_simulation.fleets.memory_ledger import MemoryLedger
 from askance_simulation.stream_runner import StreamRunner
 from tests.faults.network import Link, MessageRecorder

@@ -15,7 +15,7 @@ from askance_aggregator.server.devices.servicer import DevicesServicer
 from askance_aggregator.server.studies import StudyManager, SubmissionRefused
 from askance_aggregator.store import PostgresqlLocation, Store, StudyState
 from askance_client.errors import StoreError
-from askance_simulation.disturbances.mortality import Life, mortal
+from askance_simulation.disturbances.unlucky import Life, mortal
 from tests.faults.deployment import Change, Deployment, Process, _servicer, _waits
 from tests.faults.people import PUBLIC, Setup
 from tests.postgresql import PostgresqlServer

@@ -101,7 +101,7 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
             "column {}: expected one of {} stated labels, found another at row {}",
             "column {}: expected values in {} .. {}, found another in {} rows, row {} the fir",
         },
-        "simulation/askance_simulation/populations/arrow_blocks.py": {
+        "simulation/askance_simulation/populations/arrow_records.py": {
             "{}: expected a Parquet file, got another format",
             "{}: expected the file as it was, got another one",
         },

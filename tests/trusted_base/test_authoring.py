@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import pytest
 
 from askance_client.queries import categories, operators, rendering
-from askance_client.queries.operators import Operators
+from askance_client.queries.operators import Expression
 from tests.protocol import test_vectors as vectors
 from tests.trusted_base.test_size import TOOL
 
@@ -28,9 +28,9 @@ def without(monkeypatch: pytest.MonkeyPatch) -> None:
         for name, found in vars(module).items():
             if isinstance(found, FunctionType) and found.__module__ == module.__name__:
                 monkeypatch.setattr(module, name, reached)
-    for name, found in vars(Operators).items():
+    for name, found in vars(Expression).items():
         if inspect.isfunction(found) and name not in NOT_CALLED:
-            monkeypatch.setattr(Operators, name, reached)
+            monkeypatch.setattr(Expression, name, reached)
 
 
 def test_they_are_those_that_are_not_counted() -> None:

@@ -11,7 +11,6 @@ builds a comparison (`operators`), so ask `a.same_as(b)`; hashing is by identity
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
@@ -19,85 +18,16 @@ from askance_client.errors import InvalidQuery
 from askance_client.queries.canonical import i64s, text, u8, u32
 from askance_client.queries.fields import FIELD_NAME, Field, ValueType
 from askance_client.queries.inference import Parts, infer
-from askance_client.queries.kinds import Kind, Op
+from askance_client.queries.kinds import Op
 from askance_client.queries.limits import (
     MAX_DEPTH,
     MAX_NODES,
     MAX_WEIGHT,
 )
-from askance_client.queries.operators import Operators, build_by
+from askance_client.queries.operators import Expression as Expression
+from askance_client.queries.operators import build_by
 
 _NODE = b"askance/node/1"
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
-class Expression(Operators):
-    """A typed value computed from a record.
-
-    Args:
-        op: the operation.
-        args: its arguments.
-        name: the field's name (FIELD only).
-        constants: the operation's own integers, over 2^grid.
-        grid: their grid, or the grid that ROUND goes to.
-        type: kind, scale and bounds of the value.
-        depth: of the tree; a leaf has 1.
-        size: not less than the number of distinct nodes.
-        weight: not less than their nodes, arguments and constants together.
-        digest: of the structure and of the types of the fields in it.
-        around: the bytes that a program has of it, before and after those of its arguments.
-
-    Example:
-        >>> schema = ask.Schema("people", age=ask.Integer(0, 120), smokes=ask.Bit())
-        >>> (schema.age > 40) & schema.smokes
-        ((40 < age) & smokes)
-    """
-
-    op: Op
-    args: tuple[Expression, ...]
-    name: str
-    constants: tuple[int, ...]
-    grid: int
-    type: ValueType
-    depth: int
-    size: int
-    weight: int
-    digest: bytes
-    around: tuple[bytes, bytes]
-
-    @property
-    def kind(self) -> Kind:
-        """BOOLEAN, NUMBER, CATEGORY or BITS."""
-        return self.type.kind
-
-    @property
-    def frac(self) -> int:
-        """The value is an integer over 2^frac."""
-        return self.type.frac
-
-    @property
-    def low(self) -> int:
-        """The integer is never below this."""
-        return self.type.low
-
-    @property
-    def high(self) -> int:
-        """The integer is never above this."""
-        return self.type.high
-
-    @property
-    def labels(self) -> tuple[str, ...] | None:
-        """The names of a category's indices, where it has any."""
-        return self.type.labels
-
-    @property
-    def width(self) -> int:
-        """The number of components of BITS."""
-        return self.type.width
-
-    def same_as(self, other: Expression) -> bool:
-        """Return whether the two are the same tree over fields of the same types."""
-        return self.digest == other.digest
 
 
 def build(

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from askance_client.errors import InvalidQuery
 from askance_client.queries.fields import ValueType
@@ -25,11 +24,73 @@ from askance_client.queries.limits import (
 )
 from askance_client.queries.sigmoid import SIGMOID_FRAC, sigmoid_index, sigmoid_table
 
-if TYPE_CHECKING:
-    from askance_client.queries.expressions import Expression
-
 _NUMERIC = (Kind.BOOLEAN, Kind.NUMBER)
 _BOOLEAN = ValueType(Kind.BOOLEAN, 0, 0, 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
+class ExpressionNode:
+    """A typed value computed from a record: what a device reads of an `Expression`.
+
+    Args:
+        op: the operation.
+        args: its arguments.
+        name: the field's name (FIELD only).
+        constants: the operation's own integers, over 2^grid.
+        grid: their grid, or the grid that ROUND goes to.
+        type: kind, scale and bounds of the value.
+        depth: of the tree; a leaf has 1.
+        size: not less than the number of distinct nodes.
+        weight: not less than their nodes, arguments and constants together.
+        digest: of the structure and of the types of the fields in it.
+        around: the bytes that a program has of it, before and after those of its arguments.
+    """
+
+    op: Op
+    args: tuple[ExpressionNode, ...]
+    name: str
+    constants: tuple[int, ...]
+    grid: int
+    type: ValueType
+    depth: int
+    size: int
+    weight: int
+    digest: bytes
+    around: tuple[bytes, bytes]
+
+    @property
+    def kind(self) -> Kind:
+        """BOOLEAN, NUMBER, CATEGORY or BITS."""
+        return self.type.kind
+
+    @property
+    def frac(self) -> int:
+        """The value is an integer over 2^frac."""
+        return self.type.frac
+
+    @property
+    def low(self) -> int:
+        """The integer is never below this."""
+        return self.type.low
+
+    @property
+    def high(self) -> int:
+        """The integer is never above this."""
+        return self.type.high
+
+    @property
+    def labels(self) -> tuple[str, ...] | None:
+        """The names of a category's indices, where it has any."""
+        return self.type.labels
+
+    @property
+    def width(self) -> int:
+        """The number of components of BITS."""
+        return self.type.width
+
+    def same_as(self, other: ExpressionNode) -> bool:
+        """Return whether the two are the same tree over fields of the same types."""
+        return self.digest == other.digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +98,7 @@ class Parts:
     """An operation about to become a node: what its rule looks at."""
 
     op: Op
-    args: tuple[Expression, ...]
+    args: tuple[ExpressionNode, ...]
     constants: tuple[int, ...]
     grid: int
 
@@ -87,7 +148,7 @@ def _check_count(op: Op, what: str, found: int, allowed: tuple[int, int]) -> Non
         raise InvalidQuery(f"{op.name} expects {expected} {what}, found {found}")
 
 
-def _expect(parts: Parts, position: int, kinds: Sequence[Kind]) -> Expression:
+def _expect(parts: Parts, position: int, kinds: Sequence[Kind]) -> ExpressionNode:
     arg = parts.args[position]
     if arg.kind not in kinds:
         expected = " or ".join(kind.name for kind in kinds)
@@ -99,7 +160,7 @@ def _expect(parts: Parts, position: int, kinds: Sequence[Kind]) -> Expression:
     return arg
 
 
-def _aligned(op: Op, frac: int, *args: Expression) -> list[tuple[int, int]]:
+def _aligned(op: Op, frac: int, *args: ExpressionNode) -> list[tuple[int, int]]:
     """The arguments' bounds on a common finer grid."""
     types = [arg.type for arg in args]
     if all(kind.frac == frac for kind in types):  # bounded already, as every value is
@@ -194,7 +255,7 @@ def _equal(parts: Parts) -> ValueType:
     return _BOOLEAN
 
 
-def _same_categories(op: Op, a: Expression, b: Expression) -> tuple[str, ...] | None:
+def _same_categories(op: Op, a: ExpressionNode, b: ExpressionNode) -> tuple[str, ...] | None:
     """Two categories with the same labels, or a category and the index of one of its labels."""
     if a.kind != Kind.CATEGORY:
         a, b = b, a

@@ -10,16 +10,14 @@ otherwise.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Protocol, SupportsIndex, cast
+from typing import Protocol, SupportsIndex
 
 from askance_client.errors import InvalidQuery
 from askance_client.queries.exact import exact_ratio, is_integral, to_grid
+from askance_client.queries.inference import ExpressionNode
 from askance_client.queries.kinds import Kind, Op
 from askance_client.queries.limits import CONSTANT_FRAC, MAX_FRAC, MAX_MAGNITUDE
 from askance_client.queries.rendering import render
-
-if TYPE_CHECKING:
-    from askance_client.queries.expressions import Expression
 
 _LABELS_SHOWN = 20
 
@@ -47,10 +45,18 @@ def build_by(builder: Builder) -> None:
     _BUILDERS[:] = [builder]
 
 
-class Operators:
-    """Python's operators of an `Expression`, its only subclass."""
+class Expression(ExpressionNode):
+    """A typed value computed from a record, with Python's operators.
+
+    Example:
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120), smokes=ask.Bit())
+        >>> (schema.age > 40) & schema.smokes
+        ((40 < age) & smokes)
+    """
 
     __slots__ = ()
+
+    args: tuple[Expression, ...]
 
     __array_ufunc__ = None  # numpy's numbers on the left leave the operator to us
 
@@ -81,7 +87,7 @@ class Operators:
         return _node(Op.NEGATE, self)
 
     def __pos__(self) -> Expression:
-        return operand(self)
+        return self
 
     def __abs__(self) -> Expression:
         return _node(Op.ABSOLUTE, self)
@@ -99,7 +105,7 @@ class Operators:
         return _node(Op.LESS_EQUAL, other, self)
 
     def __eq__(self, other: object) -> Expression:  # type: ignore[override]  # a query's ==, not Python's
-        return _node(Op.EQUAL, self, operand(other, operand(self)))
+        return _node(Op.EQUAL, self, operand(other, self))
 
     def __ne__(self, other: object) -> Expression:  # type: ignore[override]  # a query's !=, not Python's
         return _node(Op.NOT, self == other)
@@ -128,10 +134,9 @@ class Operators:
         )
 
     def __len__(self) -> int:
-        expression = operand(self)
-        if expression.kind != Kind.BITS:
-            raise InvalidQuery(f"only BITS have components, found {expression.kind.name}")
-        return expression.width
+        if self.kind != Kind.BITS:
+            raise InvalidQuery(f"only BITS have components, found {self.kind.name}")
+        return self.width
 
     def __getitem__(self, component: SupportsIndex) -> Expression:
         if not is_integral(component):
@@ -146,7 +151,7 @@ class Operators:
         raise InvalidQuery("`in` cannot be asked of an expression: join comparisons by |")
 
     def __repr__(self) -> str:
-        return render(operand(self))
+        return render(self)
 
 
 def constant(value: object, frac_bits: int | None = None) -> Expression:
@@ -196,8 +201,8 @@ def operand(value: object, beside: Expression | None = None) -> Expression:
     Raises:
         InvalidQuery: neither a finite number nor one of the labels.
     """
-    if isinstance(value, Operators):
-        return cast("Expression", value)  # the one class that has them
+    if isinstance(value, Expression):
+        return value
     if beside is not None and beside.labels is not None:
         return _node(Op.CONSTANT, constants=(_label_index(value, beside),))
     return constant(value)

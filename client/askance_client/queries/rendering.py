@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
+from askance_client.queries.inference import ExpressionNode
 from askance_client.queries.kinds import Kind, Op
-
-if TYPE_CHECKING:
-    from askance_client.queries.expressions import Expression
 
 _MAX_DEPTH = 8
 _MAX_ITEMS = 8
@@ -25,7 +22,7 @@ _INFIX = {
 _PREFIX = {Op.NEGATE: "-", Op.NOT: "~"}
 
 
-def render(expression: Expression, depth: int = 0) -> str:
+def render(expression: ExpressionNode, depth: int = 0) -> str:
     """The expression as it would be written in Python."""
     op, args = expression.op, expression.args
     if op == Op.FIELD:
@@ -58,7 +55,7 @@ def number(mantissa: int, frac: int) -> str:
     return str(Fraction(mantissa, 1 << frac))
 
 
-def _operand(expression: Expression, position: int, depth: int) -> str:
+def _operand(expression: ExpressionNode, position: int, depth: int) -> str:
     """An argument, or the label that a constant beside a category stands for."""
     arg, other = expression.args[position], expression.args[1 - position]
     if arg.op == Op.CONSTANT and other.kind == Kind.CATEGORY and other.labels is not None:

@@ -1,10 +1,11 @@
-"""Authority of an aggregator: certificates in a file that its owner may replace."""
+"""Certificates of a connection: the device's own, and those of the aggregator's authority."""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,33 @@ import grpc
 from grpc import aio
 
 from askance_client.errors import InvalidParameter
-from askance_client.service.certificates import DeviceCertificate
 
 _CLOSING_S = 5  # for calls of a channel that is not connected, which fail by themselves
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCertificate:
+    """Certificate with its key, as PEM.
+
+    Args:
+      key: P-256, in PKCS #8.
+      chain: the certificate, then those between it and the root.
+      port: of the aggregator's listener for certificates; 0: the certificate has ended.
+      obtained_s: the device's time when it came, in Unix seconds.
+      ends_s: its end, likewise.
+    """
+
+    key: str = field(repr=False)
+    chain: str
+    port: int
+    obtained_s: int
+    ends_s: int
+
+    @property
+    def due_s(self) -> int:
+        """Time of its renewal: at two thirds of its life."""
+        return self.ends_s - (self.ends_s - self.obtained_s) // 3
+
 
 Authority = Callable[[], bytes]
 """Reads the certificates (PEM) as they are now; raises `InvalidParameter` if there are none."""

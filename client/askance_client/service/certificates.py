@@ -9,47 +9,21 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from askance_client.codec import parse
 from askance_client.durable_files import sync, write_new
 from askance_client.errors import AskanceError, RemoteProtocolError, StoreError
+from askance_client.service.authority import DeviceCertificate
 from askance_client.service.credentials import Metadata
 from askance_client.service.observable import Backoff, Sleep
+from askance_client.service.open_side import OpenSide
 from askance_protos.v1 import exchange_pb2 as pb
-
-if TYPE_CHECKING:
-    from askance_client.service.open_side import OpenSide
 
 _LOOK_S = 3600  # at most between two looks at the clock, which may be set
 _TRIES = 30  # to renew, in the last third of a certificate's life
 _NOT_REACHED = "UNAVAILABLE"  # a call's status, and how a refused certificate looks
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceCertificate:
-    """Certificate with its key, as PEM.
-
-    Args:
-      key: P-256, in PKCS #8.
-      chain: the certificate, then those between it and the root.
-      port: of the aggregator's listener for certificates; 0: the certificate has ended.
-      obtained_s: the device's time when it came, in Unix seconds.
-      ends_s: its end, likewise.
-    """
-
-    key: str = field(repr=False)
-    chain: str
-    port: int
-    obtained_s: int
-    ends_s: int
-
-    @property
-    def due_s(self) -> int:
-        """Time of its renewal: at two thirds of its life."""
-        return self.ends_s - (self.ends_s - self.obtained_s) // 3
 
 
 class CertificateFile:

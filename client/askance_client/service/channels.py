@@ -6,8 +6,12 @@ import grpc
 from grpc import aio
 
 from askance_client.addresses import Address
-from askance_client.service.authority import Authority, OwnCertificate, RenewedChannel
-from askance_client.service.certificates import DeviceCertificate
+from askance_client.service.authority import (
+    Authority,
+    DeviceCertificate,
+    OwnCertificate,
+    RenewedChannel,
+)
 from askance_client.service.exchange import (
     MAX_REQUEST_MESSAGE_BYTES,
     MAX_RESPONSE_BYTES,

@@ -18,8 +18,7 @@ from grpc import aio
 
 from askance_client.addresses import Address
 from askance_client.errors import AskanceError
-from askance_client.service.authority import Authority
-from askance_client.service.certificates import DeviceCertificate
+from askance_client.service.authority import Authority, DeviceCertificate
 from askance_client.service.channels import open_channel
 from askance_client.service.credentials import Metadata
 from askance_client.service.exchange import SERVICE

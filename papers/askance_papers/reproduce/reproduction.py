@@ -8,7 +8,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from askance_simulation.experiments.frames import to_arrow, to_pandas
+from askance_simulation.frames import to_arrow, to_pandas
 from askance_simulation.randomness.seeds import Seed
 
 Row = Mapping[str, Any]

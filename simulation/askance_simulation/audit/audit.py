@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from fractions import Fraction
+from functools import lru_cache, partial
 from math import isfinite
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +22,7 @@ from askance_client.accounting import (
 )
 from askance_client.device import Device
 from askance_client.errors import InvalidParameter
-from askance_client.randomizers import Coins, SystemCoins
+from askance_client.randomizers import COIN_SPACE, Coins, Randomizer, SystemCoins
 from askance_simulation.audit.events import Event
 from askance_simulation.audit.fleet import AuditFleet, Case, Maker, Subject, of_a_number, subject_of
 from askance_simulation.audit.ledgers import FileLedgers, Ledgers, MemoryLedgers
@@ -28,9 +30,88 @@ from askance_simulation.audit.losses import Exposure, Pair, exposures
 from askance_simulation.audit.messages import messages
 from askance_simulation.audit.promises import Broken, certainties, repeats, uneven_frames
 from askance_simulation.audit.statements import Goodness, compare, stated
-from askance_simulation.audit.tables import telling
+from askance_simulation.audit.symbols import Symbols
 from askance_simulation.experiments.verification import FAMILIES
-from askance_simulation.families import Statements
+from askance_simulation.families import Statements, probabilities
+
+_WIDEST = 128  # bytes: 64 indices; the chances of wide bitmaps have thousands of bits, and are slow
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StatedLikelier:
+    """By what is stated, the symbol is likelier under one level than under another."""
+
+    randomizer: Randomizer
+    level: int
+    other: int
+
+    @property
+    def name(self) -> str:
+        """The two levels."""
+        return f"stated to be likelier at level {self.level} than at {self.other}"
+
+    def count(self, symbols: Symbols) -> int:
+        """Count by looking up each different symbol once per level."""
+        seen = Counter(symbols.raw)
+        here, there = (
+            _chances(self.randomizer, at, tuple(seen)) for at in (self.level, self.other)
+        )
+        return sum(
+            times
+            for times, one, another in zip(seen.values(), here, there, strict=True)
+            if one > another
+        )
+
+
+@lru_cache(maxsize=64)
+def _chances(randomizer: Randomizer, level: int, symbols: tuple[bytes, ...]) -> Sequence[Fraction]:
+    return probabilities(randomizer, level, symbols)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InHalf:
+    """An event that is counted among those symbols only that are below another one, or not below.
+
+    Args:
+      event: what is counted.
+      middle: the symbol; fixed before anything was asked, whichever it is.
+      below: as bytes, in lexicographic order.
+    """
+
+    event: StatedLikelier
+    middle: bytes
+    below: bool
+
+    @property
+    def name(self) -> str:
+        """The event, and the half."""
+        return f"{self.event.name}, {'below' if self.below else 'from'} {self.middle.hex()}"
+
+    def count(self, symbols: Symbols) -> int:
+        """Count by the event's own rule."""
+        of_half = [symbol for symbol in symbols.raw if (symbol < self.middle) == self.below]
+        return self.event.count(Symbols.of(of_half, symbols.width)) if of_half else 0
+
+
+def telling(randomizer: Randomizer, cases: Sequence[Case]) -> list[StatedLikelier | InHalf]:
+    """List events for all pairs of cases with a certain level, in all symbols and in either half.
+
+    There are none for wide reports.
+    """
+    if randomizer.width > _WIDEST:
+        return []
+    levels = sorted({next(iter(case.law)) for case in cases if len(case.law) == 1})
+    everywhere = [
+        StatedLikelier(randomizer, level, other)
+        for level in levels
+        for other in levels
+        if level != other
+    ]
+    # Hashes and rows are drawn in the order of their numbers, by the first coin.
+    middle = randomizer.randomize(0, [COIN_SPACE // 2] * randomizer.coins)
+    halves = [InHalf(event, middle, below) for event in everywhere for below in (True, False)]
+    return [*everywhere, *halves]
+
 
 DEFAULT_EPSILONS = ("1", "4")
 DEFAULT_REPORTS = 2_500

@@ -22,7 +22,7 @@ from askance_simulation.populations import (
     changed,
     population_of,
 )
-from askance_simulation.populations.registry import build, entry
+from askance_simulation.populations.population import build, entry
 from askance_simulation.populations.tables import TableRecords
 from askance_simulation.randomness.seeds import Seed
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from askance_aggregator.composition import ZeroConcentrated
-from askance_aggregator.learners import hypothesis_json, presentation_of
+from askance_aggregator.learners import hypothesis_json, presentation_of, table_of
 from askance_aggregator.learners.assessments import Assessment
 from askance_aggregator.learners.worth import Worth, mean_of
+from askance_aggregator.names import unknown_name
 from askance_aggregator.reports.html import html_of, line_of
 from askance_aggregator.reports.outcomes import simulation_report
 from askance_aggregator.reports.texts import counted
@@ -19,17 +23,12 @@ from askance_aggregator.studies.results import bounds_json
 from askance_aggregator.studies.study import Study
 from askance_simulation.experiments.absences import absences
 from askance_simulation.experiments.advice import Advice, advice
-from askance_simulation.experiments.frames import to_arrow, to_pandas
-from askance_simulation.experiments.records import (
-    RoundTaken,
-    estimate_rows,
-    estimates,
-    rows_of,
-    write_rows,
-)
 from askance_simulation.experiments.references import reference_of
-from askance_simulation.plots import Picture, picture
+from askance_simulation.frames import to_arrow, to_pandas, write_rows
+from askance_simulation.plots.picture import Content, Picture
+from askance_simulation.plots.runs import hypothesis_picture, rounds, run_title, spending, trials
 from askance_simulation.populations import Population
+from askance_simulation.summaries import RoundTaken
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +130,7 @@ class Simulation:
     @property
     def estimates(self) -> dict[str, Any] | None:
         """Estimates of trial 0's hypothesis by cell; None: it has none."""
-        return estimates(hypothesis_json(self.hypothesis), self.study.learner.name)
+        return _estimates(hypothesis_json(self.hypothesis), self.study.learner.name)
 
     @property
     def transcript(self) -> Transcript:
@@ -272,11 +271,11 @@ class Simulation:
 
     def write(self, path: str | Path) -> None:
         """Write one row per trial to a .jsonl or .parquet file."""
-        write_rows(rows_of(self), Path(path))
+        write_rows(_trial_rows(self), Path(path))
 
     def to_arrow(self) -> Any:
         """Return the hypotheses' estimates as a `pyarrow.Table`, as `to_pandas` has them."""
-        return to_arrow(estimate_rows(self))
+        return to_arrow(_estimate_rows(self))
 
     def to_pandas(self) -> Any:
         """Return the hypotheses as a `pandas.DataFrame`, one row per estimate and trial.
@@ -287,19 +286,31 @@ class Simulation:
         Raises:
           InvalidParameter: the hypothesis has no table, or pandas or pyarrow is not installed.
         """
-        return to_pandas(estimate_rows(self))
+        return to_pandas(_estimate_rows(self))
 
     def trials_to_arrow(self) -> Any:
         """Return a `pyarrow.Table`, one row per trial."""
-        return to_arrow(rows_of(self))
+        return to_arrow(_trial_rows(self))
 
     def trials_to_pandas(self) -> Any:
         """Return a `pandas.DataFrame`, one row per trial: error, cost and hypothesis as JSON."""
-        return to_pandas(rows_of(self))
+        return to_pandas(_trial_rows(self))
 
     def picture(self, kind: str | None = None) -> Picture:
-        """Draw the "result", "trials", users' "spending", or "rounds" (see `plots.picture`)."""
-        return picture(self, kind)
+        """Draw a picture of the simulation.
+
+        Args:
+          kind: "result" (the hypothesis of trial 0), "trials" (every trial's error), "spending"
+            (how many users were asked for how much of their epsilon) or "rounds" (users, answers,
+            tolerance); None: the trials if there are several, else the result.
+
+        Raises:
+          InvalidParameter: no such picture, or one that would say nothing.
+        """
+        chosen = kind or ("trials" if len(self.trials) > 1 else "result")
+        if chosen not in _PICTURES:
+            raise unknown_name("plot", chosen, _PICTURES)
+        return _PICTURES[chosen](self)
 
     def plot(self, path: str | Path, kind: str | None = None) -> None:
         """Write `picture` to a .png or .svg file."""
@@ -350,3 +361,93 @@ class Simulation:
             "steady_answers_per_second": self.speed.steady,
             "peak_memory_mb": self.peak_memory_mb,
         }
+
+
+def _trial_rows(simulation: Simulation) -> list[dict[str, Any]]:
+    """Return a row per trial: its hypothesis, error and costs."""
+    return [
+        {
+            "trial": number,
+            "learner": simulation.study.learner.name,
+            "epsilon": simulation.study.epsilon,
+            "users": trial.population.size,
+            "users_used": trial.outcome.users_used,
+            "users_saved": trial.outcome.users_saved,
+            "success": trial.assessment.success,
+            "error": trial.assessment.error,
+            "baseline": trial.assessment.baseline,
+            "rounds": trial.outcome.rounds,
+            "queries": trial.outcome.queries,
+            "answers": trial.outcome.answers,
+            "refusals": trial.outcome.refusals,
+            "max_spent_nano_nats": trial.outcome.spending.max_spent,
+            "transcript": trial.outcome.transcript,
+            "hypothesis": json.dumps(hypothesis_json(trial.outcome.hypothesis)),
+            "notes": json.dumps(trial.notes),
+            "seconds": trial.seconds,
+        }
+        for number, trial in enumerate(simulation.trials)
+    ]
+
+
+def _estimate_rows(simulation: Simulation) -> list[dict[str, Any]]:
+    """Return a row per estimate and trial, or per row of the hypothesis's own table.
+
+    Raises:
+      InvalidParameter: the hypothesis has no table.
+    """
+    return [
+        {"trial": number, **row}
+        for number, trial in enumerate(simulation.trials)
+        for row in table_of(
+            trial.outcome.hypothesis, trial.assessment.truth, simulation.study.learner.name
+        )
+    ]
+
+
+def _estimates(hypothesis: Any, name: str) -> dict[str, Any] | None:
+    """Return a hypothesis's estimates by cell; a lone one is named `name`; None: none."""
+    means = hypothesis.get("means") if isinstance(hypothesis, dict) else None
+    for cells in ({name: hypothesis}, hypothesis, means):  # a number's, shares, a vector's
+        if isinstance(cells, dict) and all(map(_is_estimate, cells.values())):
+            return cells
+    return None
+
+
+def _is_estimate(item: Any) -> bool:
+    """Return whether an item is an estimate, by its number; a cell may be named "estimate", too."""
+    return isinstance(item, dict) and isinstance(item.get("estimate"), float)
+
+
+def _result_picture(simulation: Simulation) -> Picture:
+    first = simulation.trials[0]
+    return hypothesis_picture(
+        simulation.study, first.population, simulation.hypothesis, first.assessment
+    )
+
+
+def _trials_picture(simulation: Simulation) -> Picture:
+    assessments = [trial.assessment for trial in simulation.trials]
+    return trials(assessments, Content(_run_title(simulation)))
+
+
+def _spending_picture(simulation: Simulation) -> Picture:
+    return spending(simulation.transcript, simulation.study.epsilon, _run_title(simulation))
+
+
+def _rounds_picture(simulation: Simulation) -> Picture:
+    return rounds(simulation.trials[0].rounds, _run_title(simulation))
+
+
+def _run_title(simulation: Simulation) -> str:
+    return run_title(simulation.study, simulation.trials[0].population)
+
+
+_PICTURES: Mapping[str, Callable[[Simulation], Picture]] = MappingProxyType(
+    {
+        "result": _result_picture,
+        "trials": _trials_picture,
+        "spending": _spending_picture,
+        "rounds": _rounds_picture,
+    }
+)

@@ -8,17 +8,20 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from askance_aggregator.learners import MeanEstimate
-from askance_aggregator.learners.assessments import Assessment, Users, assess
-from askance_aggregator.learners.mean import SAMPLE
-from askance_aggregator.learners.totals import queries_judged
+from askance_aggregator.learners import Learner, MeanEstimate
+from askance_aggregator.learners.assessments import Assessment, Users, assess, only_query
+from askance_aggregator.learners.mean import SAMPLE, judge_mean
+from askance_aggregator.learners.totals import AnswerTotals, queries_judged
 from askance_aggregator.planning import RoundPlan
+from askance_aggregator.queries import evaluate_columns
 from askance_aggregator.studies import (
     REPORTED,
     Cohort,
@@ -34,23 +37,15 @@ from askance_client.device import Policy
 from askance_client.errors import InvalidParameter
 from askance_client.garbage_collection import rare_collections
 from askance_client.printable import value_text
-from askance_simulation.disturbances import PRESENT_AND_HONEST, Behaviour
+from askance_client.queries import QueryKind
+from askance_simulation.disturbances import (
+    PRESENT_AND_HONEST,
+    Behaviour,
+    Fates,
+    Misbehaving,
+)
 from askance_simulation.disturbances.invariants import check_replay
 from askance_simulation.disturbances.recorder import FaultRecorder
-from askance_simulation.experiments.disturbances import (
-    MakeBehaviour,
-    MakeFates,
-    check_disturbed,
-    disturbed,
-    drawn,
-    lied,
-    stayed_away,
-    went_wrong,
-)
-from askance_simulation.experiments.records import (
-    rounds_taken,
-)
-from askance_simulation.experiments.sample_assessments import assess_sample
 from askance_simulation.experiments.simulations import Simulation, Trial
 from askance_simulation.families.fused import import_kernels, most_met
 from askance_simulation.fleets import (
@@ -65,6 +60,116 @@ from askance_simulation.fleets import (
 from askance_simulation.populations import ObservedUsers, Population
 from askance_simulation.randomness.coins import SeededCoins
 from askance_simulation.randomness.seeds import Seed
+from askance_simulation.summaries import rounds_taken
+
+MakeBehaviour = Callable[[Seed], Behaviour]
+"""Maker of a trial's absences and lies, from its seed (see `Misbehaviour`)."""
+
+MakeFates = Callable[[Seed], Fates]
+"""Maker of a trial's faults, from its seed (see `Faults`)."""
+
+_CHUNK = 1 << 16
+_OVER_GRPC = ("grpc", "grpc-streams")
+_MOST = 5  # rounds that have a line each
+
+
+def check_disturbed(fleet: str | FleetMaker, faults: MakeFates | None) -> None:
+    """Refuse faults on a fleet without a network.
+
+    Raises:
+      InvalidParameter: another fleet than the one over gRPC.
+    """
+    if faults is not None and fleet not in _OVER_GRPC:
+        raise InvalidParameter(
+            "faults: expected the fleet 'grpc', where messages can be lost, found"
+            f" {fleet if isinstance(fleet, str) else 'a fleet of your own'!r}"
+        )
+
+
+def disturbed(
+    fleet: str | FleetMaker, faults: MakeFates | None, seed: Seed, recorder: FaultRecorder
+) -> FleetMaker:
+    """Return the fleet, with what goes wrong in it.
+
+    Raises:
+      InvalidParameter: see `check_disturbed`.
+    """
+    check_disturbed(fleet, faults)
+    if faults is not None:
+        from askance_simulation.fleets.grpc import grpc_fleet  # gRPC is imported when it is used
+
+        return partial(grpc_fleet, fates=faults(seed / "faults"), recorder=recorder)
+    return fleet_by(fleet, None) if isinstance(fleet, str) else fleet
+
+
+def stayed_away(outcome: Outcome[object]) -> tuple[str, ...]:
+    """List, per round, the users that were absent."""
+    notes = []
+    for number, tallies in enumerate(outcome.tallies, start=1):
+        asked = sum(tally.asked for tally in tallies)
+        came = sum(tally.answered + sum(n for _, n in tally.refusals) for tally in tallies)
+        if came < asked:
+            notes.append(f"round {number}: of {asked:,} requests {asked - came:,} found no device")
+    more = len(notes) - _MOST
+    return (*notes[:_MOST], f"and so in {more:,} more rounds") if more > 0 else tuple(notes)
+
+
+def drawn(transcript: Transcript) -> tuple[str, ...]:
+    """Report that no device answered, where the tallies were drawn from their law."""
+    match transcript.recorded:
+        case (Header(tallies=kind), *_) if kind != REPORTED:
+            return (f"tallies were {kind}: no device answered",)
+    return ()
+
+
+def lied(behaviour: Behaviour, population: Population) -> tuple[str, ...]:
+    """Report the number of lying users; if any may lie, no interval and no error bound holds."""
+    if not behaviour.lies:
+        return ()
+    liars = 0
+    for start in range(0, population.size, _CHUNK):
+        chunk = np.arange(start, min(start + _CHUNK, population.size), dtype=np.int64)
+        liars += int(np.count_nonzero(behaviour.lying(chunk)))
+    attack = f" ({behaviour.spec.attack})" if isinstance(behaviour, Misbehaving) else ""
+    return (
+        f"{liars:,} of {population.size:,} users lie{attack}: intervals and error bounds hold for"
+        " honest answers only",
+    )
+
+
+def went_wrong(faults: MakeFates | None, recorder: FaultRecorder) -> tuple[str, ...]:
+    """Report the faults that took effect, and that they changed no result."""
+    if faults is None:
+        return ()
+    return (f"faults: {recorder.summary()}; each report was counted once, and a replay agrees",)
+
+
+def assess_sample(
+    hypothesis: MeanEstimate, learner: Learner[Any], users: Users, cohort: Cohort
+) -> Assessment:
+    """Judge an estimate of a sample's mean against the users who were asked.
+
+    Args:
+        hypothesis: estimate.
+        learner: learner.
+        users: all users of the study.
+        cohort: those who were asked, if all of them answered.
+    """
+    query = only_query(learner, QueryKind.REAL)
+    if query is None:
+        return Assessment(None, None)
+    if cohort.whole:
+        (truth,) = users.totals([query])
+        return judge_mean(hypothesis, query, truth)
+    answers = (
+        np.asarray(evaluate_columns(query, users.columns(start, stop)))[
+            cohort.within(start, stop) - start
+        ]
+        for start, stop in users.stretches()
+    )
+    parts = (AnswerTotals.of(query, values) for values in answers)
+    return judge_mean(hypothesis, query, reduce(add, parts))
+
 
 EPOCH_S = 1_767_225_600  # 2026-01-01, where the clock of every simulation stands
 _LIFETIME_S = 365 * 86_400

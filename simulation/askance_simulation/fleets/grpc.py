@@ -2,34 +2,182 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import CancelledError, Future
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+from grpc import aio
 
-from askance_aggregator.server.devices import AggregatorServer, PeerLimits, ServerParts, Settings
+from askance_aggregator.server.devices import (
+    AggregatorServer,
+    Hub,
+    PeerLimits,
+    ServerParts,
+    Settings,
+)
+from askance_aggregator.server.devices.observer import Observer
 from askance_aggregator.store import SqliteStore
 from askance_aggregator.studies import Accounts, Round, Tally, TranscriptLog
 from askance_client.codec import digest_of
+from askance_client.errors import LocalProtocolError
 from askance_client.garbage_collection import rare_collections
-from askance_client.messages import SignedStudy
+from askance_client.messages import Reason, SignedStudy
+from askance_client.service import channel_options
+from askance_client.service.channels import NO_PROXY
 from askance_simulation.disturbances import Fates, FaultRecorder
 from askance_simulation.disturbances.invariants import check_store
-from askance_simulation.fleets.attendance import Attendance
 from askance_simulation.fleets.devices import Devices
 from askance_simulation.fleets.opened import OpenedFleet, Progress
-from askance_simulation.fleets.runners import Runners
 from askance_simulation.fleets.streams import (
     STREAMS_PER_CONNECTION,
     FaultyStreams,
     MakeStreams,
+    Runtime,
     SharedStreams,
+    Streams,
 )
+
+_DIALLING = 64  # streams that are opened between two turns of the loop
+_STOP_S = 30.0
+
+
+class Runners:
+    """Devices of a fleet, of which the present ones are on an open stream.
+
+    Args:
+      streams: the streams that they share, or have each.
+      server: what they connect to.
+
+    No device connects before `attend` sets which ones are present.
+    """
+
+    def __init__(self, streams: Streams, server: AggregatorServer) -> None:
+        self._streams = streams
+        self._server = server
+        self._channels: list[aio.Channel] = []
+        self._running: dict[tuple[int, ...], asyncio.Task[None]] = {}  # by the stream's devices
+        self._failure: BaseException | None = None
+        self._over = False
+        self._serving = asyncio.run_coroutine_threadsafe(self._serve(), server.loop)
+
+    def check(self) -> None:
+        """Raise what a device's runtime ended with."""
+        if self._failure is not None:
+            raise LocalProtocolError("devices: expected them to run on, found one ended") from (
+                self._failure
+            )
+
+    def attend(self, away: Collection[int]) -> Future[None]:
+        """Set the absent devices; all others connect. Callable from any thread, returns at once.
+
+        Returns:
+          Done when those who are not there have hung up, and the others dial.
+        """
+        attending = self._attend(frozenset(away))
+        return asyncio.run_coroutine_threadsafe(attending, self._server.loop)
+
+    def stop(self) -> None:
+        """Disconnect all devices."""
+        self._serving.cancel()
+        with suppress(CancelledError):
+            self._serving.result(_STOP_S)
+
+    async def _serve(self) -> None:
+        self._channels = [
+            aio.insecure_channel(
+                self._server.address, options=[*channel_options(own_connection=True), NO_PROXY]
+            )
+            for _ in range(self._streams.connections)
+        ]
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._over = True
+            await self._hang_up(list(self._running))
+            for channel in self._channels:
+                await channel.close()
+
+    async def _attend(self, away: frozenset[int]) -> None:
+        """Keep the streams whose devices stay the same, end the others, open what is missing."""
+        wanted = {ordinals: number for number, ordinals in self._streams.present(away)}
+        await self._hang_up([ordinals for ordinals in self._running if ordinals not in wanted])
+        opened = [stream for stream in wanted.items() if stream[0] not in self._running]
+        for place, (ordinals, number) in enumerate(opened):
+            runtime = self._streams.runtime(ordinals, self._channels[number])
+            self._running[ordinals] = asyncio.ensure_future(self._participate(runtime))
+            if place % _DIALLING == 0:
+                await asyncio.sleep(0)  # lets a stop take effect while they connect
+                if self._over:
+                    return
+
+    async def _hang_up(self, streams: Sequence[tuple[int, ...]]) -> None:
+        leaving = [self._running.pop(ordinals) for ordinals in streams]
+        for task in leaving:
+            task.cancel()
+        await asyncio.gather(*leaving, return_exceptions=True)
+
+    async def _participate(self, runtime: Runtime) -> None:
+        try:
+            await runtime.participate()
+        except Exception as error:
+            self._failure = error
+            await self._server.hub.stop()  # a caller that waits for a round would wait for ever
+
+
+_LOOK_AGAIN_S = 0.01  # until a round that has been opened is asked
+
+
+class Attendance(Observer):
+    """Observer that closes a round when only the absent devices have not answered.
+
+    It observes the service in its event loop.
+    """
+
+    def __init__(self) -> None:
+        self._hub: Hub | None = None
+        self._study = b""
+        self._away = 0
+        self._looking = False
+
+    def expect(self, hub: Hub, study: bytes, away: int) -> None:
+        """Set the number of answers that will not come, before a round of a study opens."""
+        self._hub, self._study, self._away = hub, study, away
+
+    def round_opened(self) -> None:
+        """Schedule a check, since all devices may be absent."""
+        self._look_soon()
+
+    def charged(self, nano_nats: int) -> None:
+        """Schedule a check after an answer."""
+        self._look_soon()
+
+    def refused(self, reason: Reason) -> None:
+        """Schedule a check after a refusal."""
+        self._look_soon()
+
+    def _look_soon(self) -> None:
+        """Schedule one check, after the report and all others that are counted now."""
+        if self._away and not self._looking:
+            self._looking = True
+            asyncio.get_running_loop().call_soon(self._look)
+
+    def _look(self) -> None:
+        self._looking = False
+        assert self._hub is not None
+        asked, answered = self._hub.progress(self._study)
+        if not asked:  # what the store holds of it is being entered
+            self._looking = True
+            asyncio.get_running_loop().call_later(_LOOK_AGAIN_S, self._look)
+        elif asked - answered <= self._away:
+            self._hub.close_round(self._study)
+
 
 _CONNECTIONS = 8
 _TICK_S = 0.2

@@ -15,6 +15,6 @@ Rules of the package:
 from askance_simulation.plots.curves import curves
 from askance_simulation.plots.needs import needs
 from askance_simulation.plots.picture import Picture
-from askance_simulation.plots.simulated import PICTURES, picture, result_picture
+from askance_simulation.plots.runs import result_picture
 
-__all__ = ["PICTURES", "Picture", "curves", "needs", "picture", "result_picture"]
+__all__ = ["Picture", "curves", "needs", "result_picture"]

@@ -6,17 +6,14 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from askance_aggregator.names import unknown_name
 from askance_client.errors import InvalidParameter
 from askance_simulation.levels import level_text
 from askance_simulation.plots import style
 from askance_simulation.plots.picture import Picture, new_figure
-
-if TYPE_CHECKING:
-    from askance_simulation.experiments.sweeps.bands import Band, CellSummary
-    from askance_simulation.experiments.sweeps.results import Summary
+from askance_simulation.summaries import Band, CellSummary, Summary
 
 MEASURES = ("error", "success")
 NAMES = {"epsilon": "ε, nats a user", "users": "users"}

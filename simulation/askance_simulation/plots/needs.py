@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from askance_simulation.levels import level_text
 from askance_simulation.plots import style
@@ -15,10 +15,7 @@ from askance_simulation.plots.curves import (
     title,
 )
 from askance_simulation.plots.picture import Picture, new_figure
-
-if TYPE_CHECKING:
-    from askance_simulation.experiments.sweeps.bands import CellSummary
-    from askance_simulation.experiments.sweeps.results import Summary
+from askance_simulation.summaries import CellSummary, Summary
 
 
 def needs(summary: Summary, x: str) -> Picture:

@@ -2,12 +2,12 @@
 
 A population is columns by ordinal, in chunks of any size: the same ordinal has the same record
 however it is asked for. What a learner should find out is its `target`, where there is one.
-`changes` makes another population of one: labels that are wrong, records that drift.
+`label_noise` and `moving` make another population of one: labels that are wrong, records that
+drift.
 """
 
 from askance_simulation.populations.categories import categories
 from askance_simulation.populations.census import census
-from askance_simulation.populations.changes import CHANGES, Change, changed, label_noise, moving
 from askance_simulation.populations.clusters import clusters
 from askance_simulation.populations.conjunctions import conjunctions
 from askance_simulation.populations.correlated import correlated_bits, latent_classes
@@ -26,9 +26,19 @@ from askance_simulation.populations.observed import Observation, ObservedUsers, 
 from askance_simulation.populations.parities import parities
 from askance_simulation.populations.paths import paths
 from askance_simulation.populations.plane import plane
-from askance_simulation.populations.population import Population, people_of, population_of
+from askance_simulation.populations.population import (
+    CHANGES,
+    POPULATIONS,
+    Change,
+    Population,
+    PopulationEntry,
+    changed,
+    label_noise,
+    moving,
+    people_of,
+    population_of,
+)
 from askance_simulation.populations.record_types import RecordTypes
-from askance_simulation.populations.registry import POPULATIONS, PopulationEntry
 from askance_simulation.populations.sources import DataSource, RecordReader
 from askance_simulation.populations.traits import traits
 from askance_simulation.populations.unit_vectors import unit_vectors

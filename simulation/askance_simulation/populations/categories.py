@@ -16,9 +16,8 @@ from askance_client.errors import InvalidParameter
 from askance_client.queries import Category, Schema
 from askance_simulation.populations.columns import columns_of, draws
 from askance_simulation.populations.guided import GuidedEdges
-from askance_simulation.populations.population import Population
+from askance_simulation.populations.population import Population, catalogued
 from askance_simulation.populations.record_types import RecordTypes, drawn_types
-from askance_simulation.populations.registry import catalogued
 from askance_simulation.randomness.seeds import Seed
 
 _AT_ONCE = 1 << 16  # users drawn together: what they are drawn from stays near the processor

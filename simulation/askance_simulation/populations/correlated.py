@@ -11,8 +11,7 @@ from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Bit, Label, Schema
 from askance_simulation.populations.columns import below, columns_of, draws
-from askance_simulation.populations.population import Population
-from askance_simulation.populations.registry import catalogued
+from askance_simulation.populations.population import Population, catalogued
 from askance_simulation.randomness.seeds import Seed
 
 _MAX_BITS = 64

@@ -8,8 +8,7 @@ from askance_aggregator.learners import halfspaces_schema
 from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
 from askance_simulation.populations.columns import columns_of, draws, weighted
-from askance_simulation.populations.population import Population
-from askance_simulation.populations.registry import catalogued
+from askance_simulation.populations.population import Population, catalogued
 from askance_simulation.randomness.coins import keystream
 from askance_simulation.randomness.seeds import Seed
 

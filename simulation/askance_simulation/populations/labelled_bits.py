@@ -17,8 +17,7 @@ from askance_aggregator.learners import (
 from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
 from askance_simulation.populations.columns import columns_of, draws, words_of_bits
-from askance_simulation.populations.population import Population
-from askance_simulation.populations.registry import catalogued
+from askance_simulation.populations.population import Population, catalogued
 from askance_simulation.randomness.coins import keystream
 from askance_simulation.randomness.seeds import Seed
 

@@ -7,8 +7,7 @@ import numpy as np
 from askance_aggregator.learners import MaskedParity, masked_parity_schema
 from askance_aggregator.queries import EncodedColumns
 from askance_simulation.populations.columns import columns_of, draws, parity_of, words_of_bits
-from askance_simulation.populations.population import Population
-from askance_simulation.populations.registry import catalogued
+from askance_simulation.populations.population import Population, catalogued
 from askance_simulation.randomness.seeds import Seed
 
 

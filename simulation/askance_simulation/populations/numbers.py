@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 from askance_aggregator.queries import EncodedColumns
 from askance_client.queries import Real, Schema
 from askance_simulation.populations.columns import columns_of, draws
-from askance_simulation.populations.population import Population
+from askance_simulation.populations.population import Population, catalogued
 from askance_simulation.populations.record_types import RecordTypes, drawn_types
-from askance_simulation.populations.registry import catalogued
 from askance_simulation.randomness.seeds import Seed
 
 _BITS = 16

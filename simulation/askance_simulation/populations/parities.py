@@ -12,8 +12,7 @@ from askance_aggregator.learners import labelled_bits_schema
 from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_simulation.populations.columns import columns_of, draws, parity_of, words_of_bits
-from askance_simulation.populations.population import Population
-from askance_simulation.populations.registry import catalogued
+from askance_simulation.populations.population import Population, catalogued
 from askance_simulation.randomness.seeds import Seed
 
 _MAX_BITS = 4096
@@ -50,7 +49,7 @@ def parities(size: int, seed: Seed, d: int = 8) -> Population:
     """Make `size` users with x uniform on d bits, y = <r, x> mod 2, r uniform by the seed.
 
     No local learner finds r with few users (section 5); a trusted curator's does. Labels that are
-    wrong with some chance are `changes.label_noise`.
+    wrong with some chance are `population.label_noise`.
 
     Args:
       size: number of users.

@@ -10,8 +10,7 @@ from askance_aggregator.learners import paths_schema
 from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
 from askance_simulation.populations.columns import below, columns_of, draws
-from askance_simulation.populations.population import Population
-from askance_simulation.populations.registry import catalogued
+from askance_simulation.populations.population import Population, catalogued
 from askance_simulation.randomness.seeds import Seed
 
 _START = Fraction(1, 4)  # share of users whose first bit is 1

@@ -7,8 +7,7 @@ import numpy as np
 from askance_aggregator.learners import plane_schema
 from askance_aggregator.queries import EncodedColumns
 from askance_simulation.populations.columns import columns_of, draws, weighted
-from askance_simulation.populations.population import Population
-from askance_simulation.populations.registry import catalogued
+from askance_simulation.populations.population import Population, catalogued
 from askance_simulation.randomness.coins import keystream
 from askance_simulation.randomness.seeds import Seed
 

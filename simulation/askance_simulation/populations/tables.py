@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -12,17 +13,156 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.queries import EncodedColumns
+from askance_aggregator.queries.columns import ColumnValue, encode_column, rows_of
 from askance_aggregator.studies import Permutation
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Schema
-from askance_client.records import Table, field_name
-from askance_simulation.populations.columns import draws
+from askance_client.records import Table, field_name, is_missing
+from askance_simulation.cores import in_order
+from askance_simulation.populations.cells import ColumnCells, TextCells
+from askance_simulation.populations.columns import draws, narrowed
 from askance_simulation.populations.inference import Summarized, infer
 from askance_simulation.populations.outside_values import Outside, outside_warnings
 from askance_simulation.populations.record_types import RecordTypes, drawn_types
-from askance_simulation.populations.row_sets import RowSet
-from askance_simulation.populations.table_cells import RecordsOfTable
 from askance_simulation.randomness.seeds import Seed
+
+
+class RecordsOfTable:
+    """Records of a table (see `tables.Records`), in which repeated texts are encoded once."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self.path = table.path
+        self.written = table.written
+        self.names = table.names
+
+    def __len__(self) -> int:
+        return len(self._table.rows)
+
+    def cells(self, label: str | None) -> dict[str, ColumnCells]:
+        """Count every column's cells."""
+        columns = zip(*self._table.rows, strict=True)
+        return {
+            name: TextCells.of(column) for name, column in zip(self.names, columns, strict=True)
+        }
+
+    def outside(self, schema: Schema) -> dict[str, Outside]:
+        """Count the values of each field that a schema does not know or clamps."""
+        found = {}
+        for name, kind in schema.fields.items():
+            place = self._table.column_index(name)
+            cells = Counter(row[place] for row in self._table.rows)
+            given = {cell: count for cell, count in cells.items() if not is_missing(cell)}
+            found[name] = Outside.of(kind, given)
+        return found
+
+    def encoded(self, schema: Schema) -> EncodedColumns:
+        """Return all rows on the grid."""
+        values: dict[str, ColumnValue] = {}
+        present: dict[str, NDArray[np.bool_]] = {}
+        for name, kind in schema.fields.items():
+            column = self._table.column(name, kind)
+            places = {cell: place for place, cell in enumerate(dict.fromkeys(column))}
+            chosen = np.fromiter(map(places.__getitem__, column), np.int64, len(column))
+            found, known = encode_column(name, kind, list(places))
+            present[name] = known[chosen]
+            values[name] = rows_of(found, chosen)
+        return narrowed(schema, EncodedColumns(values, present, len(self)))
+
+
+Rows = NDArray[np.int64]
+
+_BLOCK = 1 << 16  # rows of a block, whose first place is known
+_PIECE = 1 << 18  # rows that are added at once
+
+
+class RowSet:
+    """Rows in the order of the table, by their place in it.
+
+    Args:
+      rows: number of rows of the table.
+      bits: a bit per row, eight to a byte from the lowest up, and zeros after the last; None: all
+        rows belong to the set.
+    """
+
+    def __init__(self, rows: int, bits: NDArray[np.uint8] | None = None) -> None:
+        self._rows = rows
+        self._bits = bits
+        if bits is not None:
+            whole = np.zeros(-(-rows // _BLOCK) * (_BLOCK // 8), np.uint8)
+            whole[: len(bits)] = bits
+            self._bits = whole
+            counts = np.bitwise_count(whole).reshape(-1, _BLOCK // 8).sum(axis=1, dtype=np.int64)
+            self._firsts = np.concatenate([[0], np.cumsum(counts)])
+
+    def __len__(self) -> int:
+        return self._rows if self._bits is None else int(self._firsts[-1])
+
+    def rows(self, start: int, stop: int) -> slice | Rows:
+        """Return the rows at places start .. stop-1."""
+        if self._bits is None:
+            return slice(start, stop)
+        if start >= stop:
+            return np.empty(0, np.int64)
+        first, last = self._firsts.searchsorted([start, stop - 1], side="right") - 1
+        found = self._of_blocks(int(first), int(last) + 1)
+        begin = int(self._firsts[first])
+        return found[start - begin : stop - begin]
+
+    def drawn(self, permutation: Permutation, count: int) -> RowSet:
+        """Return those at the first `count` positions of a permutation of the places."""
+        parts = map(self._at, _positions(permutation, count))
+        return RowSet(self._rows, _bits(self._rows, parts))
+
+    def others(self) -> RowSet:
+        """Return the rows of the table that are not in the set."""
+        bits = np.zeros(-(-self._rows // 8), np.uint8)
+        if self._bits is not None:
+            bits = ~self._bits[: len(bits)]
+            spare = -self._rows % 8
+            bits[-1] &= 0xFF >> spare
+        return RowSet(self._rows, bits)
+
+    def _of_blocks(self, first: int, last: int) -> Rows:
+        assert self._bits is not None
+        width = _BLOCK // 8
+        bits = np.unpackbits(self._bits[first * width : last * width], bitorder="little")
+        return np.flatnonzero(bits) + first * _BLOCK
+
+    def _at(self, places: Rows) -> Rows:
+        """Return the rows at these places, which rise."""
+        if self._bits is None:
+            return places
+        found = np.empty(len(places), np.int64)
+        ends = places.searchsorted(self._firsts)
+        for block in np.flatnonzero(np.diff(ends)).tolist():
+            part = slice(ends[block], ends[block + 1])
+            found[part] = self._of_blocks(block, block + 1)[places[part] - self._firsts[block]]
+        return found
+
+
+def _positions(permutation: Permutation, count: int) -> Iterator[Rows]:
+    """Generate the places at the first positions of a permutation, piece by piece, each sorted."""
+    starts = range(0, count, _PIECE)
+
+    def piece(start: int) -> Rows:
+        return permutation.ordinals(start, min(start + _PIECE, count))
+
+    yield from map(piece, starts) if len(starts) < 2 else in_order(piece, starts)
+
+
+def _bits(rows: int, parts: Iterable[NDArray[Any]]) -> NDArray[np.uint8]:
+    """Return the bits of rows that come in parts, each sorted."""
+    bits = np.zeros(-(-rows // 8), np.uint8)
+    for part in parts:
+        if not len(part):
+            continue
+        places = part >> 3
+        ones = np.left_shift(np.uint8(1), (part & 7).astype(np.uint8))
+        starts = np.flatnonzero(np.concatenate([[True], places[1:] != places[:-1]]))
+        bits[places[starts]] |= np.bitwise_or.reduceat(ones, starts)
+    return bits
+
 
 MOST_OUTSIDE = Fraction(1, 2)
 """Share of a field's values outside a given schema from which a file is refused."""

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from askance_aggregator.learners import traits_schema
 from askance_aggregator.queries import EncodedColumns
 from askance_simulation.populations.columns import columns_of, draws
-from askance_simulation.populations.population import Population
-from askance_simulation.populations.registry import catalogued
+from askance_simulation.populations.population import Population, catalogued
 from askance_simulation.randomness.seeds import Seed
 
 _YES = 0.3  # the share of the second group

@@ -9,8 +9,7 @@ from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
 from askance_simulation.populations.categories import zipf
 from askance_simulation.populations.columns import columns_of, draws, words_of_bits
-from askance_simulation.populations.population import Population
-from askance_simulation.populations.registry import catalogued
+from askance_simulation.populations.population import Population, catalogued
 from askance_simulation.randomness.seeds import Seed
 
 _MAX_WORDS = 65_536

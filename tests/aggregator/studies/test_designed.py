@@ -26,7 +26,7 @@ from askance_client.errors import StoreError
 from askance_client.messages import SignedStudy
 from askance_simulation.fleets import Devices, ObjectFleet
 from askance_simulation.populations import Population
-from askance_simulation.populations.registry import build
+from askance_simulation.populations.population import build
 from askance_simulation.randomness.coins import SeededCoins
 from askance_simulation.randomness.seeds import Seed
 

@@ -23,7 +23,7 @@ from askance_aggregator.server.studies import StudyManager
 from askance_aggregator.store import SqliteStore
 from askance_client.device import Policy
 from askance_simulation.fleets import Devices
-from askance_simulation.fleets.runners import Runners
+from askance_simulation.fleets.grpc import Runners
 from askance_simulation.fleets.streams import SharedStreams
 from askance_simulation.populations import Population
 from askance_simulation.randomness.coins import SeededCoins

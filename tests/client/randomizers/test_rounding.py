@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import COIN_SPACE, round_to_levels
 from askance_client.randomizers.rounding import sign_pattern
-from askance_simulation.families.division import round_by_division
+from askance_simulation.families.rounding import round_by_division
 
 
 @st.composite

@@ -26,7 +26,7 @@ from askance_papers.reproduce.klnrs08.masked_lists import (
 )
 from askance_papers.reproduce.klnrs08.masked_parity import BETA, failures, plan_first
 from askance_simulation.experiments import run_trial
-from askance_simulation.populations.registry import build
+from askance_simulation.populations.population import build
 from askance_simulation.randomness.seeds import Seed
 
 SEED = Seed.of(15) / "any d"

@@ -9,9 +9,10 @@ import pytest
 
 from askance_client.errors import InvalidParameter
 from askance_papers.reproduce import Reproduction
-from askance_simulation.experiments import frames, named, simulate
+from askance_simulation import frames
+from askance_simulation.experiments import named, simulate
 from askance_simulation.experiments.sweeps import Sweep
-from askance_simulation.experiments.sweeps.bands import Band, mean_band, rate_band
+from askance_simulation.summaries import Band, mean_band, rate_band
 
 
 def row(cell: str = "a", trial: int = 0, **changes: Any) -> dict[str, Any]:

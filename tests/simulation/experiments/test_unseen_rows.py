@@ -49,7 +49,7 @@ from askance_simulation.populations import (
 from askance_simulation.populations import (
     literal_conjunctions as literal_world,
 )
-from askance_simulation.populations.registry import build
+from askance_simulation.populations.population import build
 from askance_simulation.randomness.seeds import Seed
 
 SEED = Seed.of(5)

@@ -18,10 +18,9 @@ from askance_client.errors import InvalidParameter
 from askance_simulation.experiments import Simulation, named, simulate
 from askance_simulation.experiments.sweeps import Sweep, sweep
 from askance_simulation.plots import curves, needs
-from askance_simulation.plots.content import Content
 from askance_simulation.plots.drawings import draw
-from askance_simulation.plots.spending import asked_for
-from askance_simulation.plots.trials import beside_guess
+from askance_simulation.plots.picture import Content
+from askance_simulation.plots.runs import asked_for, beside_guess
 
 
 def row(epsilon: float, users: int, error: float | None, **changes: Any) -> dict[str, Any]:

@@ -35,8 +35,7 @@ from askance_simulation.populations import (
     traits,
 )
 from askance_simulation.populations.columns import below
-from askance_simulation.populations.population import MAX_USERS
-from askance_simulation.populations.registry import build
+from askance_simulation.populations.population import MAX_USERS, build
 from askance_simulation.randomness.seeds import Seed
 
 ALPHA = 1e-6

@@ -27,9 +27,9 @@ from askance_simulation.populations import (
 )
 from askance_simulation.populations.clusters import apart
 from askance_simulation.populations.columns import draws
-from askance_simulation.populations.normal import REACH, STEPS, _edges, standard_steps
+from askance_simulation.populations.gaussians import REACH, STEPS, _edges, standard_steps
 from askance_simulation.populations.parities import Parity
-from askance_simulation.populations.registry import build
+from askance_simulation.populations.population import build
 from askance_simulation.randomness.seeds import Seed
 
 ALPHA = 1e-6

@@ -36,8 +36,7 @@ from askance_simulation.populations import (
     numbers,
     words,
 )
-from askance_simulation.populations.population import MAX_USERS
-from askance_simulation.populations.registry import build, catalogued
+from askance_simulation.populations.population import MAX_USERS, build, catalogued
 from askance_simulation.randomness.seeds import Seed
 
 ALPHA = 1e-6

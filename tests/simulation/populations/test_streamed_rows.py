@@ -22,7 +22,7 @@ from askance_simulation.populations import Population, cells, people_of
 from askance_simulation.populations import arrow_records as records
 from askance_simulation.populations.arrow_records import parquet_records
 from askance_simulation.populations.files import read_parquet
-from askance_simulation.populations.row_sets import RowSet
+from askance_simulation.populations.tables import RowSet
 from askance_simulation.randomness.seeds import Seed
 
 ROWS = 1_000

@@ -29,7 +29,7 @@ from askance_papers.reproduce.klnrs08.masked_records import record_weights, reco
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
 from askance_simulation.experiments import run_trial
 from askance_simulation.plots.style import ACCENT, BAD, plain
-from askance_simulation.populations.registry import build
+from askance_simulation.populations.population import build
 from askance_simulation.randomness.seeds import Seed
 
 NAME = "masked-parity"

@@ -11,10 +11,10 @@ Rules of the package:
   the first trial.
 """
 
-from askance_simulation.experiments.sweeps.bands import Band, CellSummary
 from askance_simulation.experiments.sweeps.cells import Cell, Grid, Making
-from askance_simulation.experiments.sweeps.results import Summary, Sweep
+from askance_simulation.experiments.sweeps.results import Sweep
 from askance_simulation.experiments.sweeps.running import Advance, sweep
+from askance_simulation.summaries import Band, CellSummary, Summary
 
 __all__ = [
     "Advance",

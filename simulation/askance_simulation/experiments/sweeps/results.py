@@ -1,71 +1,21 @@
-"""A sweep's rows and what they come to."""
+"""Rows of a sweep: chosen, summarized, drawn, and as tables."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from askance_aggregator.names import unknown_name
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
-from askance_simulation.experiments import frames
-from askance_simulation.experiments.sweeps.bands import CellSummary, summarise
+from askance_simulation import frames
 from askance_simulation.experiments.sweeps.row_file import Row, read_rows
-from askance_simulation.levels import Level, level, level_text, sort_key
+from askance_simulation.levels import Level, level, sort_key
 from askance_simulation.plots import Picture, curves, needs
+from askance_simulation.summaries import Summary, summarise
 
 _AXES = ("learner", "population", "randomizer", "beta", "epsilon", "users")
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """A sweep's cells in order, with bands of the same confidence each.
-
-    `axes` are the names in which cells differ.
-    """
-
-    cells: tuple[CellSummary, ...]
-    confidence: float
-    axes: tuple[str, ...]
-
-    def __iter__(self) -> Iterator[CellSummary]:
-        return iter(self.cells)
-
-    def __len__(self) -> int:
-        return len(self.cells)
-
-    def __str__(self) -> str:
-        """Return a table in plain text."""
-        shown = self.table()
-        widths = [max(len(line[place]) for line in shown) for place in range(len(shown[0]))]
-        return "\n".join(
-            "  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True))
-            for line in shown
-        )
-
-    def table(self) -> list[list[str]]:
-        """Return the lines as text, the heads first."""
-        band = f"{self.confidence:.0%}"
-        heads = [
-            *(*self.axes, "trials", "error", f"error, {band}"),
-            *("success", f"success, {band}", "asked", "s"),
-        ]
-        return [heads, *(_line(cell, self.axes) for cell in self.cells)]
-
-    def to_json(self) -> list[dict[str, Any]]:
-        """Return a dictionary a cell."""
-        return [cell.to_json() for cell in self.cells]
-
-    def to_arrow(self) -> Any:
-        """Return a `pyarrow.Table`, one row per cell."""
-        return frames.to_arrow(self.to_json())
-
-    def to_pandas(self) -> Any:
-        """Return a `pandas.DataFrame`, one row per cell."""
-        return frames.to_pandas(self.to_json())
 
 
 class Sweep:
@@ -197,18 +147,3 @@ class Sweep:
 
     def _at(self, row: Row, name: str) -> Level:
         return level(row[name] if name in _AXES else row["settings"].get(name))
-
-
-def _line(cell: CellSummary, axes: tuple[str, ...]) -> list[str]:
-    at = [level_text(cell.at[name]) for name in axes]
-    if cell.refused == cell.trials:
-        return [*at, str(cell.trials), "refused", "", "", "", f"needs {cell.users_needed:,}", ""]
-    line = [*at, str(cell.trials)]
-    for band in (cell.error, cell.success):
-        if band is None:
-            line += ["-", ""]
-        elif band.low is None or band.high is None:
-            line += [f"{band.value:.3g}", ""]
-        else:
-            line += [f"{band.value:.3g}", f"{band.low:.2g}..{band.high:.2g}"]
-    return [*line, f"{cell.users_used:,.0f}", f"{cell.seconds:.2g}"]

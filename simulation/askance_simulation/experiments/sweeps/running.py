@@ -12,7 +12,6 @@ from askance_aggregator.names import unknown_name
 from askance_client import __version__
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
-from askance_simulation.experiments.records import write_rows
 from askance_simulation.experiments.sweeps.cells import (
     Cell,
     Grid,
@@ -22,11 +21,12 @@ from askance_simulation.experiments.sweeps.cells import (
     cells_of,
 )
 from askance_simulation.experiments.sweeps.jobs import Job, Planned, planned, run_job
-from askance_simulation.experiments.sweeps.processes import at_once
+from askance_simulation.experiments.sweeps.queues import at_once
 from askance_simulation.experiments.sweeps.ray_tasks import fill_by_parts, in_tasks
 from askance_simulation.experiments.sweeps.results import Sweep
 from askance_simulation.experiments.sweeps.row_file import Row, RowFile, opened
 from askance_simulation.fleets import FLEETS, LAWS, WORKED, kept_ready
+from askance_simulation.frames import write_rows
 from askance_simulation.populations import DataSource
 from askance_simulation.randomness.seeds import Seed
 

@@ -40,7 +40,7 @@ from askance_client.service import (
     open_channel,
     system_now_s,
 )
-from askance_client.service.certificates import DeviceCertificate
+from askance_client.service.authority import DeviceCertificate
 from tests.aggregator.server.certified_service import LIFE_S, CertifiedService, authority_of
 from tests.ports import free_address
 

@@ -42,7 +42,7 @@ from askance_client.service import (
     open_channel,
     token_digest,
 )
-from askance_client.service.certificates import DeviceCertificate
+from askance_client.service.authority import DeviceCertificate
 from askance_client.service.credentials import enrolment_metadata
 from askance_client.service.exchange import Enrol, decode_enrolled, encode_enrol
 from askance_client.service.open_side import CallFailed

@@ -30,7 +30,7 @@ from askance_client.codec import digest_of
 from askance_client.errors import InvalidAnswer, NondeterminismError, StoreError
 from askance_client.messages import StudyTerms
 from askance_simulation.disturbances import Fault
-from askance_simulation.disturbances.mortality import WRITES
+from askance_simulation.disturbances.unlucky import WRITES
 from tests.aggregator.server.studies.conftest import RunIn
 from tests.faults.deployment import Deployment
 from tests.faults.people import PARITY, PEOPLE, PUBLIC, undisturbed

@@ -1,12 +1,15 @@
-"""Rows as tables: Arrow's, and pandas' where it is installed."""
+"""Rows as tables: Arrow's, pandas' where it is installed, and files of JSON lines or Parquet."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from askance_client.errors import InvalidParameter
+from askance_simulation.output_files import replaced, write_whole
 
 
 def flat(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -45,6 +48,25 @@ def to_pandas(rows: Sequence[Mapping[str, Any]]) -> Any:
     """
     _installed("pandas", "to_pandas")
     return to_arrow(rows).to_pandas()
+
+
+def write_rows(rows: Sequence[dict[str, Any]], path: Path) -> None:
+    """Write rows to a .jsonl or .parquet file, whole or not at all.
+
+    Raises:
+      InvalidParameter: another suffix.
+      OSError: it cannot be written, as on a full disk.
+    """
+    if path.suffix not in (".jsonl", ".parquet"):
+        raise InvalidParameter(f"expected a file named *.jsonl or *.parquet, found {path}")
+    if path.suffix == ".jsonl":
+        write_whole(path, "".join(json.dumps(row) + "\n" for row in rows).encode())
+        return
+    import pyarrow
+    from pyarrow import parquet
+
+    with replaced(path) as partial:
+        parquet.write_table(pyarrow.Table.from_pylist(list(rows)), partial)
 
 
 def _installed(package: str, for_what: str) -> None:

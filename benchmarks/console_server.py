@@ -39,8 +39,6 @@ from service_server import InOrder, Questions, enrol
 from askance_aggregator.analyst import sign_submission
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.learners import Learner, find
-from askance_aggregator.server.analysts.operators import OperatorsServicer
-from askance_aggregator.server.analysts.servicer import AnalystsServicer, gate_of
 from askance_aggregator.server.callers import AuditRecorder, Caller, Callers, Role
 from askance_aggregator.server.devices import (
     AggregatorServer,
@@ -52,6 +50,8 @@ from askance_aggregator.server.devices import (
 from askance_aggregator.server.devices.hub import StudyCancelled
 from askance_aggregator.server.process.figures import FleetReader
 from askance_aggregator.server.process.metrics import PrometheusObserver
+from askance_aggregator.server.services.analysts import AnalystsServicer, gate_of
+from askance_aggregator.server.services.operators import OperatorsServicer
 from askance_aggregator.server.studies import StudyManager
 from askance_aggregator.store import AuditEvent, Conclusion, SqliteStore, Store, StudyState
 from askance_aggregator.studies import Accounts, Cohort, Round, Session

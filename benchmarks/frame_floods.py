@@ -575,7 +575,10 @@ class Served:
     def analyst_calls(self) -> str:
         """Let an analyst list its studies, over a new connection; return the status."""
         signed = sign_call(
-            Call.LIST, self._key.public_key().public_bytes_raw(), self._key, system_now_s()
+            Call("Analysts/List"),
+            self._key.public_key().public_bytes_raw(),
+            self._key,
+            system_now_s(),
         )
         credentials = grpc.ssl_channel_credentials(self._authority)
         options = [("grpc.use_local_subchannel_pool", 1)]

@@ -189,7 +189,7 @@ def outcome(work: Callable[[], Any]) -> str:
 def exports(case: Case, number: int) -> dict[str, Any]:
     """Export without reading."""
     before = case.resident_mb()
-    with opened(case, Call.EXPORT, number, case.study) as ended:
+    with opened(case, Call("Analysts/Export"), number, case.study) as ended:
         found: dict[str, Any] = {
             "MB before": before,
             "MB": case.resident_mb(),
@@ -204,7 +204,7 @@ def exports(case: Case, number: int) -> dict[str, Any]:
 def watches(case: Case) -> dict[str, Any]:
     """Watch an open study."""
     own = bytes.fromhex(case.honest.submit_signed(signed(case.analyst)).id)
-    with opened(case, Call.WATCH, WATCHES, own) as ended:
+    with opened(case, Call("Analysts/Watch"), WATCHES, own) as ended:
         began, processor_s = time.monotonic(), case.processor_s()
         time.sleep(SETTLE_S)
         used = (case.processor_s() - processor_s) / (time.monotonic() - began)

@@ -40,13 +40,13 @@ import uvloop
 from grpc import aio
 from service_load import metadata, token
 
-from askance_aggregator.server.analysts.servicer import AnalystsServicer
 from askance_aggregator.server.devices import (
     AggregatorServer,
     ServerParts,
     ServiceFleet,
 )
 from askance_aggregator.server.process.health import Health
+from askance_aggregator.server.services.analysts import AnalystsServicer
 from askance_aggregator.server.studies import StudyManager
 from askance_aggregator.store import SqliteStore
 from askance_client.garbage_collection import rare_collections

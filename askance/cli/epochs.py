@@ -12,8 +12,7 @@ from askance.cli.output import Failure, fail, plotted, print_json
 from askance.cli.report import print_report
 
 if TYPE_CHECKING:
-    from askance_aggregator.analyst import StudyEvent
-    from askance_aggregator.analyst.wire import StudySummary
+    from askance_aggregator.analyst import StudyEvent, StudySummary
     from askance_aggregator.studies.series import EpochStatus, StudySeries
     from askance_simulation.experiments import EpochSeries, Named
 
@@ -102,7 +101,9 @@ def simulated_series(arguments: argparse.Namespace, named: Named) -> EpochSeries
 
 def epochs_json(found: StudyEvent | StudySummary) -> dict[str, Any]:
     """Return the epochs of a status as JSON; nothing for a study that collects once."""
-    status = found.epochs
+    from askance_aggregator.analyst import epochs_of
+
+    status = epochs_of(found)
     if status is None:
         return {}
     return {

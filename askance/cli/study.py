@@ -193,15 +193,16 @@ def _submit(arguments: argparse.Namespace) -> int:
 
 
 def _list(arguments: argparse.Namespace) -> int:
+    from askance_aggregator.analyst import state_of
     from askance_aggregator.store import ListedState
 
     state = None if arguments.state is None else ListedState(arguments.state)
     with connected(arguments) as aggregator:
         found = [
             {
-                "study": one.digest.hex(),
+                "study": one.study_digest.hex(),
                 "learner": one.learner,
-                "state": one.state.name.lower(),
+                "state": state_of(one).name.lower(),
                 "rounds_closed": one.rounds_closed,
                 "reason": one.reason,
                 **epochs_json(one),
@@ -223,30 +224,33 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _show(arguments: argparse.Namespace) -> int:
+    from askance_aggregator.analyst import epochs_of, state_of
+
     with connected(arguments) as aggregator:
         handle = aggregator.study(arguments.id)
         event = handle.status()
     if arguments.json:
         print_json({"study": handle.id, **_plain(event), **epochs_json(event)})
         return 0
-    if event.state.name == "OPEN":
+    state, epochs = state_of(event).name, epochs_of(event)
+    if state == "OPEN":
         stands = f"round {event.round + 1}, {event.answered:,} of {event.asked:,} have answered"
     else:
         stands = f"after {counted(event.round, 'round')}"
-    if event.epochs is not None:
-        stands = _epoch_stands(event, event.epochs, stands)
-    is_paused = event.state.name == "OPEN" and event.reason == "paused"
-    print(f"study {handle.id} is {'paused' if is_paused else event.state.name.lower()}: {stands}")
-    if event.population is not None:
-        print(f"population: {population_text(event.population.to_json())}")
+    if epochs is not None:
+        stands = _epoch_stands(state, epochs, stands)
+    is_paused = state == "OPEN" and event.reason == "paused"
+    print(f"study {handle.id} is {'paused' if is_paused else state.lower()}: {stands}")
+    if event.HasField("population"):
+        print(f"population: {population_text(_population(event))}")
     if event.message:
         print(printable(f"{event.reason}: {event.message}"))
     return 0
 
 
-def _epoch_stands(event: StudyEvent, epochs: EpochStatus, stands: str) -> str:
+def _epoch_stands(state: str, epochs: EpochStatus, stands: str) -> str:
     """Say how far a repeated study has come."""
-    if event.state.name != "OPEN":
+    if state != "OPEN":
         return f"after {counted(epochs.ended, 'epoch')}"
     if not epochs.open:
         return f"{epoch_text(epochs)} begins on {epochs.first_day}"
@@ -286,12 +290,12 @@ def _check_epoch(handle: StudyHandle, number: int | None) -> None:
     """Refuse the number of an epoch that the study does not have."""
     if number is None:
         return
-    epochs = handle.status().epochs
-    if epochs is None:
+    event = handle.status()
+    if not event.HasField("epochs"):
         raise Failure(
             2, "usage", f"--epoch: expected none, because the study does not repeat, got {number}"
         )
-    most = epochs.repeat.epochs
+    most = event.epochs.repeat.epochs
     if number > most:
         raise Failure(2, "usage", f"--epoch: expected an epoch from 1 to {most}, got {number}")
 
@@ -302,11 +306,13 @@ def _ended_epoch(handle: StudyHandle, arguments: argparse.Namespace) -> int | No
     Raises:
         Failure: it has not ended.
     """
+    from askance_aggregator.analyst import state_of
+
     event = handle.status()
     number: int | None = arguments.epoch
-    if arguments.epochs or event.state.name != "OPEN":
+    if arguments.epochs or state_of(event).name != "OPEN":
         return number
-    if event.epochs is None:
+    if not event.HasField("epochs"):
         raise Failure(1, "open", "the study has not ended yet; --wait waits until it has")
     if number is None:
         latest = handle.series().latest
@@ -396,7 +402,7 @@ def _followed(handle: StudyHandle, epoch: int | None = None) -> StudyResult:
         for event in handle.watch():
             if event.asked:  # no user is asked between rounds and after the last one
                 bar.round_stands(event.round, event.asked, event.answered)
-            if epoch is not None and event.epochs is not None and event.epochs.ended >= epoch:
+            if epoch is not None and event.HasField("epochs") and event.epochs.ended >= epoch:
                 break
         return handle.result(epoch=epoch)
 
@@ -474,15 +480,21 @@ _ENDED = {"FAILED": "has failed", "CANCELLED": "was cancelled", "OPEN": "is open
 
 
 def _plain(event: StudyEvent) -> dict[str, Any]:
+    from askance_aggregator.analyst import state_of
+
     return {
-        "state": event.state.name.lower(),
+        "state": state_of(event).name.lower(),
         "round": event.round,
         "asked": event.asked,
         "answered": event.answered,
         "reason": event.reason,
         "message": event.message,
-        **({} if event.population is None else {"population": event.population.to_json()}),
+        **({"population": _population(event)} if event.HasField("population") else {}),
     }
+
+
+def _population(event: StudyEvent) -> dict[str, Any]:
+    return {"tags": list(event.population.tags), "devices": event.population.devices}
 
 
 def _public_key(text: str) -> bytes:

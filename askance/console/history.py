@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from askance.console.link import AggregatorLink, RecentValue
-from askance_aggregator.operators import FleetFigures
+from askance_protos.v1.operator_pb2 import FleetResponse
 
 SPAN_S = 240  # of the chart of rates
 STEP_S = 4  # between two points of it, and the least time of a rate
@@ -19,7 +19,7 @@ class FleetReading:
     """Figures, and the time on the console's clock at which they came."""
 
     at_s: float
-    figures: FleetFigures
+    figures: FleetResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,11 @@ class FleetHistory:
     def __init__(self, link: AggregatorLink, clock_s: Callable[[], float]) -> None:
         self._link = link
         self.clock_s = clock_s
-        self._recent: RecentValue[FleetFigures] = RecentValue(_FRESH_S, clock_s)
+        self._recent: RecentValue[FleetResponse] = RecentValue(_FRESH_S, clock_s)
         self._base: FleetReading | None = None
         self._rates: deque[FleetRate] = deque(maxlen=SPAN_S // STEP_S + 1)
 
-    async def read(self) -> FleetFigures:
+    async def read(self) -> FleetResponse:
         """Return the present figures.
 
         Raises:
@@ -59,8 +59,8 @@ class FleetHistory:
         first_s = self.clock_s() - SPAN_S
         return [rate for rate in self._rates if rate.at_s >= first_s]
 
-    def _reading(self) -> Callable[[], Awaitable[FleetFigures]]:
-        async def read() -> FleetFigures:
+    def _reading(self) -> Callable[[], Awaitable[FleetResponse]]:
+        async def read() -> FleetResponse:
             found = await self._link.call(self._link.operator.fleet)
             self.note(FleetReading(self.clock_s(), found))
             return found

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Generic, ParamSpec, TypeVar
 
 from askance_aggregator.analyst import Aggregator, CallRefused
-from askance_aggregator.operators import CallerIdentity, OperatorClient
+from askance_aggregator.operators import OperatorClient
 from askance_aggregator.server.callers import RULES, Role, Scope
+from askance_protos.v1.operator_pb2 import CallerResponse
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -31,7 +32,7 @@ class AggregatorLink:
         self.aggregator = aggregator
         self.operator = OperatorClient(aggregator)
         self._executor = ThreadPoolExecutor(_THREADS, "askance-console")
-        self._identity: RecentValue[CallerIdentity | None] = RecentValue(_ROLE_S, clock_s)
+        self._identity: RecentValue[CallerResponse | None] = RecentValue(_ROLE_S, clock_s)
 
     async def call(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do what waits for the aggregator in a thread, and return its result.
@@ -42,7 +43,7 @@ class AggregatorLink:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._executor, lambda: work(*args, **kwargs))
 
-    async def identity(self) -> CallerIdentity | None:
+    async def identity(self) -> CallerResponse | None:
         """Return the caller's name and role; None of an aggregator that does not say them.
 
         Raises:
@@ -54,7 +55,7 @@ class AggregatorLink:
         """End the threads; calls that wait are left."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
-    def _identify(self) -> CallerIdentity | None:
+    def _identify(self) -> CallerResponse | None:
         try:
             return self.operator.caller()
         except CallRefused as error:

@@ -11,7 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from askance_aggregator.analyst import StudyEvent, StudyExport, StudyHandle
+from askance_aggregator.analyst import (
+    StudyEvent,
+    StudyExport,
+    StudyHandle,
+    epochs_of,
+    state_of,
+)
 from askance_aggregator.planning import RoundRules, StudyPlan, plan, randomizer_text
 from askance_aggregator.store import StudyState
 from askance_aggregator.studies.results import population_of
@@ -112,7 +118,8 @@ def record_of(
     asked = [one for one in transcript.recorded if isinstance(one, Asked)]
     closed = {one.round: one for one in transcript.recorded if isinstance(one, Closed)}
     within = _within(content)
-    may_be_open = content is None and event.state is StudyState.OPEN  # an epoch that ended may not
+    # An epoch that ended may not be.
+    may_be_open = content is None and state_of(event) is StudyState.OPEN
     answered = event.answered if may_be_open else None
     rounds = [_round(one, closed.get(one.round), answered, within.get(one.round)) for one in asked]
     return StudyRecord(
@@ -138,7 +145,7 @@ def shown_export(
       own: export of the study itself, fetched at about the same time.
       number: of an epoch, from 1; None: the latest that has ended.
     """
-    epochs, is_open = event.epochs, event.state is StudyState.OPEN
+    epochs, is_open = epochs_of(event), state_of(event) is StudyState.OPEN
     if epochs is None:
         if is_open:
             return own, None

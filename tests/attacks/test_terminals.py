@@ -22,6 +22,7 @@ from askance_aggregator.analyst import (
 from askance_aggregator.store import StudyState
 from askance_client.printable import all_printable, printable
 from askance_client.service.streams import describe
+from askance_protos.v1 import analyst_pb2 as pb
 
 STEER = "\x1b[2J\x1b]0;mine\x07 \x9b31m[/] [link=https://example.org]\r"
 DIGEST = bytes(32)
@@ -53,15 +54,14 @@ def result() -> dict[str, Any]:
 @pytest.fixture
 def hostile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """An aggregator's answers, as they come out of their decoding; the options that reach it."""
-    event = StudyEvent(StudyState.FAILED, 1, 0, 0, STEER, STEER)
+    event = StudyEvent(state=pb.STUDY_STATE_FAILED, round=1, reason=STEER, message=STEER)
 
     def refuse(*_: object) -> NoReturn:
         raise CallRefused(STEER, STEER)
 
     ended = StudyResult(DIGEST.hex(), StudyState.FAILED, STEER, STEER, result(), refuse)
-    monkeypatch.setattr(
-        Aggregator, "studies", lambda *_: [StudySummary(DIGEST, STEER, event.state, 1)]
-    )
+    summary = StudySummary(study_digest=DIGEST, learner=STEER, state=event.state, rounds_closed=1)
+    monkeypatch.setattr(Aggregator, "studies", lambda *_: [summary])
     monkeypatch.setattr(StudyHandle, "watch", lambda *_: iter([event]))
     monkeypatch.setattr(StudyHandle, "status", lambda *_, **__: event)
     monkeypatch.setattr(StudyHandle, "result", lambda *_, **__: ended)

@@ -40,7 +40,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from members import ACKNOWLEDGED, GROUPS, coins, enrol, open_ledgers, people, policy
 from stores import Stores, copied, stores_of
 
-from askance_aggregator.analyst import CallRefused, StudyEvent, StudyHandle, connect
+from askance_aggregator.analyst import CallRefused, StudyEvent, StudyHandle, connect, state_of
 from askance_aggregator.analyst.submission import sign_submission
 from askance_aggregator.learners import find, hypothesis_json
 from askance_aggregator.store import Store, StoreLocation, StudyState
@@ -327,7 +327,7 @@ class Disturbance:
         self._gateway.say(GROUPS - min(kills, GROUPS - 1))
         until = time.monotonic() + END_S
         while (event := stands(self._handle, self._aggregator)).round <= number:
-            check(event.state is StudyState.OPEN, "expected an open study between two rounds")
+            check(state_of(event) is StudyState.OPEN, "expected an open study between two rounds")
             check(time.monotonic() < until, f"expected round {number + 1} to end")
 
     def _kill_one(self, groups: int) -> str:
@@ -335,7 +335,7 @@ class Disturbance:
         if place < 1 / (2 + stores.servers):
             self._restart_gateway(groups)
             self._aggregator.ready()
-            if stands(self._handle, self._aggregator).state is not StudyState.OPEN:
+            if state_of(stands(self._handle, self._aggregator)) is not StudyState.OPEN:
                 return CONCLUDED
             return f"gateway: {charges(self._folders.ledgers)}"
         if place > 1 - stores.servers / 3:

@@ -52,7 +52,7 @@ from kill import (
 from members import GROUPS
 from stores import PostgresqlStores, stores_of
 
-from askance_aggregator.analyst import StudyHandle, connect
+from askance_aggregator.analyst import StudyHandle, connect, state_of
 from askance_aggregator.store import StudyState
 from askance_client.errors import AskanceError
 from tests.ports import free_address
@@ -233,7 +233,7 @@ class Disturbance:
         gateway.say(GROUPS - kills)
         until = time.monotonic() + END_S
         while (event := stands(self._handle, *self._deployment.replicas.values())).round <= number:
-            check(event.state is StudyState.OPEN, "expected an open study between two rounds")
+            check(state_of(event) is StudyState.OPEN, "expected an open study between two rounds")
             check(time.monotonic() < until, f"expected round {number + 1} to end")
 
     def _kill_database(self) -> None:

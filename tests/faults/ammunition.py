@@ -8,9 +8,16 @@ from dataclasses import replace
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import strategies as st
 
-from askance_aggregator.analyst.calls import CALL_KEY, Call, SignedCall, call_metadata, sign_call
-from askance_aggregator.analyst.wire import SERVICE as ANALYSTS
-from askance_aggregator.analyst.wire import encode_submission
+from askance_aggregator.analyst.calls import (
+    CALL_KEY,
+    METHODS,
+    Call,
+    SignedCall,
+    call_metadata,
+    sign_call,
+)
+from askance_aggregator.analyst.messages import PACKAGE, submission
+from askance_aggregator.analyst.messages import SERVICE as ANALYSTS
 from askance_aggregator.encoding import sign_study
 from askance_aggregator.server.process.tokens import EnrolmentTokens
 from askance_client.codec import decode_study, digest_of, encode_report
@@ -40,6 +47,9 @@ _BYTES = st.one_of(
 )
 
 
+_OTHERS = [name for name in METHODS if name.startswith("Analysts/") and name != "Analysts/Submit"]
+
+
 class Ammunition:
     """Inputs for every call of a target."""
 
@@ -50,7 +60,7 @@ class Ammunition:
             f"{DEVICES}/CheckIn": self._check_ins(),
             f"{DEVICES}/Participate": self._check_ins(),
             f"{ANALYSTS}/Submit": self._submissions(),
-            **{f"{ANALYSTS}/{call}": [b""] for call in Call if call is not Call.SUBMIT},
+            **{f"{PACKAGE}.{name}": [b""] for name in _OTHERS},
             f"{HEALTH}/Check": [b"", b"\x0a\x07nowhere"],
             f"{HEALTH}/Watch": [b"", b"\x0a\x07nowhere"],
         }
@@ -84,7 +94,7 @@ class Ammunition:
             valid: Metadata = device_metadata(INSIDER)
             others = st.builds(_identity, _BYTES, _BYTES)
             return st.one_of(st.just(valid), st.just(valid), others, st.just(()))
-        named = Call(call.removeprefix(f"{ANALYSTS}/"))
+        named = Call(call.removeprefix(f"{PACKAGE}."))
         return st.one_of(
             st.sampled_from([call_metadata(one) for one in self._calls(named)]),
             st.builds(_signed_call, _BYTES, _BYTES, _TIME, _BYTES),
@@ -118,7 +128,7 @@ class Ammunition:
         """A damaged study under the analyst's own, valid signature."""
         study = damaged(ALONE.signed(0).study, damages)
         signature = KEY.sign(b"askance study v1\0" + study)
-        return encode_submission(SignedStudy(study, PUBLIC, signature))
+        return submission(SignedStudy(study, PUBLIC, signature)).SerializeToString()
 
     def _enrolments(self) -> list[bytes]:
         devices = ((b"nobody", bytes(32)), (b"no one", bytes(32)))
@@ -141,22 +151,26 @@ class Ammunition:
     def _submissions(self) -> list[bytes]:
         terms = decode_study(ALONE.signed(0).study)
         return [
-            encode_submission(ALONE.signed(0)),  # which is known
-            encode_submission(sign_study(terms, STRANGER)),
-            encode_submission(sign_study(replace(terms, expires_unix_s=NOW_S - 1), KEY)),
-            encode_submission(sign_study(replace(terms, nonce=b"another's nonce."), KEY)),
+            submission(ALONE.signed(0)).SerializeToString(),  # which is known
+            submission(sign_study(terms, STRANGER)).SerializeToString(),
+            submission(
+                sign_study(replace(terms, expires_unix_s=NOW_S - 1), KEY)
+            ).SerializeToString(),
+            submission(
+                sign_study(replace(terms, nonce=b"another's nonce."), KEY)
+            ).SerializeToString(),
         ]
 
     def _calls(self, call: Call) -> list[SignedCall]:
         """Calls that are valid, but for those that would cancel the study or submit another."""
-        subject = PUBLIC if call is Call.LIST else self._study
+        subject = PUBLIC if call == Call("Analysts/List") else self._study
         signed = [
             sign_call(call, subject, STRANGER, NOW_S),
             sign_call(call, bytes(32), KEY, NOW_S),
             sign_call(call, subject, KEY, NOW_S - 3_600),
-            sign_call(Call.RESULT, subject, KEY, NOW_S),
+            sign_call(Call("Analysts/Result"), subject, KEY, NOW_S),
         ]
-        if call is not Call.CANCEL:
+        if call != Call("Analysts/Cancel"):
             signed.append(sign_call(call, subject, KEY, NOW_S))
         return signed
 

@@ -22,12 +22,12 @@ from typing import Any, Self
 import grpc
 from grpc import aio
 
-from askance_aggregator.analyst.wire import SERVICE as ANALYSTS
-from askance_aggregator.server.analysts.servicer import AnalystsServicer
+from askance_aggregator.analyst.messages import SERVICE as ANALYSTS
 from askance_aggregator.server.devices import AggregatorServer, ServerParts, ServiceFleet, Settings
 from askance_aggregator.server.devices.observer import Observer
 from askance_aggregator.server.process.health import Health
 from askance_aggregator.server.process.tokens import EnrolmentTokens
+from askance_aggregator.server.services.analysts import AnalystsServicer
 from askance_aggregator.server.studies import StudyManager, SubmissionLimits
 from askance_aggregator.store import SqliteStore, StudyState
 from askance_aggregator.studies import Transcript

@@ -20,8 +20,8 @@ from cryptography.hazmat.primitives import serialization
 from grpc import aio
 
 from askance.cli import main
-from askance_aggregator.server.analysts.servicer import AnalystsServicer
 from askance_aggregator.server.devices import AggregatorServer, ServerParts, ServiceFleet, Settings
+from askance_aggregator.server.services.analysts import AnalystsServicer
 from askance_aggregator.server.studies import StudyManager
 from askance_aggregator.store import SqliteLocation
 from tests.faults.people import KEY, NOW_S, PUBLIC, WEEK_S

@@ -155,7 +155,7 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
             "{}: expected group {} among users not asked before, found others",
             "{}: expected group {}'s own request, found another",
         },
-        "aggregator/askance_aggregator/analyst/wire.py": {
+        "aggregator/askance_aggregator/analyst/messages.py": {
             "submission: expected a signed study, found none",
         },
         "aggregator/askance_aggregator/server/devices/statuses.py": {

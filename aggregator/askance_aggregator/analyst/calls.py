@@ -14,18 +14,20 @@ bytes: the signature is over `b"askance <Service>/<Call> v2\\0"`, the subject, t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from google.protobuf.descriptor import MethodDescriptor
 
 from askance_client.codec import parse
-from askance_client.errors import AskanceError, RemoteProtocolError
+from askance_client.errors import AskanceError, InvalidParameter, RemoteProtocolError
+from askance_client.printable import unknown_text
 from askance_client.service import Metadata
 from askance_client.service.credentials import Received
 from askance_protos.v1 import analyst_pb2 as pb
+from askance_protos.v1 import operator_pb2
 
 TOLERANCE_S = 300  # how far the caller's clock may be off, either way
 _SUBJECT_BYTES = 32
@@ -38,39 +40,32 @@ NO_SUBJECT = bytes(_SUBJECT_BYTES)  # of a call about no study, by a caller with
 _BEARER = "Bearer "
 
 
-class ServiceCall(StrEnum):
-    """A call that is signed, by the name it has on the wire; one enumeration per service."""
-
-    @property
-    def service(self) -> str:
-        """Name of the call's service."""
-        raise NotImplementedError
-
-    @property
-    def method(self) -> str:
-        """Service and call, as the table of roles names them."""
-        return f"{self.service}/{self.value}"
+METHODS: Mapping[str, MethodDescriptor] = {
+    f"{service.name}/{method.name}": method
+    for file in (pb.DESCRIPTOR, operator_pb2.DESCRIPTOR)
+    for service in file.services_by_name.values()
+    for method in service.methods
+}
+"""Methods of the services for analysts and operators, by service and name, of the .proto."""
 
 
-class Call(ServiceCall):
-    """A call of the service for analysts."""
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call that is signed.
 
-    SUBMIT = "Submit"
-    PLAN = "Plan"
-    LIST = "List"
-    WATCH = "Watch"
-    RESULT = "Result"
-    EXPORT = "Export"
-    CANCEL = "Cancel"
-    DELETE_REPORTS = "DeleteReports"
-    DELETE_RESULTS = "DeleteResults"
-    PAUSE = "Pause"
-    RESUME = "Resume"
+    Args:
+      method: service and name, "Analysts/Submit"; one of `METHODS`.
+    """
 
-    @property
-    def service(self) -> str:
-        """Name of the service for analysts."""
-        return "Analysts"
+    method: str
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise InvalidParameter(f"call: {unknown_text(self.method, METHODS)}")
+
+    def __str__(self) -> str:
+        """Return the name without the service."""
+        return self.method.partition("/")[2]
 
 
 class CallRefused(AskanceError):
@@ -110,7 +105,7 @@ class SignedCall:
 
 
 def sign_call(
-    call: ServiceCall,
+    call: Call,
     subject: bytes,
     key: Ed25519PrivateKey,
     now_s: int,
@@ -143,7 +138,7 @@ def unsigned_call(
     return SignedCall(b"", subject, now_s, b"", epoch, hashlib.sha256(body).digest(), nonce)
 
 
-def check_call(call: ServiceCall, signed: SignedCall, keys: Container[bytes], now_s: int) -> bytes:
+def check_call(call: Call, signed: SignedCall, keys: Container[bytes], now_s: int) -> bytes:
     """Return the public key that has signed the call, one of `keys`.
 
     Raises:
@@ -164,7 +159,7 @@ def check_call(call: ServiceCall, signed: SignedCall, keys: Container[bytes], no
     )
 
 
-def check_body(call: ServiceCall, signed: SignedCall, data: bytes) -> None:
+def check_body(call: Call, signed: SignedCall, data: bytes) -> None:
     """Check that a request is the one that was signed; version 1 signs none.
 
     Raises:
@@ -264,11 +259,11 @@ def _sized(signed: SignedCall, key_bytes: int, signature_bytes: int) -> SignedCa
     return signed
 
 
-def _signed_bytes(call: ServiceCall, signed: SignedCall) -> bytes:
+def _signed_bytes(call: Call, signed: SignedCall) -> bytes:
     time = signed.at_unix_s.to_bytes(8, "big", signed=True)
     epoch = signed.epoch.to_bytes(4, "big")
     if signed.nonce:
         head = b"askance %b v2\0" % call.method.encode()
         return head + signed.subject + time + epoch + signed.body_digest + signed.nonce
-    head = b"askance %b v1\0" % call.value.encode()
+    head = b"askance %b v1\0" % str(call).encode()
     return head + signed.subject + time + (epoch if signed.epoch else b"")

@@ -8,17 +8,18 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import grpc
 from cryptography import x509
 
 from askance_aggregator.analyst.calls import CallRefused
-from askance_aggregator.analyst.wire import MAX_ANSWER_BYTES, MAX_SUBMISSION_BYTES, REASON_KEY
+from askance_aggregator.analyst.messages import MAX_ANSWER_BYTES, MAX_SUBMISSION_BYTES, REASON_KEY
 from askance_client.addresses import Address
 from askance_client.errors import InvalidParameter, PlanRefused
 from askance_client.service.channels import NO_PROXY
 
+T = TypeVar("T")
 _KEEPALIVE_MS = 60_000
 _CALLS = 8  # at one time over one connection: half of what an aggregator takes
 _TRIES = 3
@@ -164,9 +165,7 @@ def is_away(error: grpc.RpcError) -> bool:
     return isinstance(error, grpc.Call) and error.code() in away
 
 
-def whole_answer(
-    ask: Callable[[], Iterable[bytes]], sleep_s: Callable[[float], None]
-) -> list[bytes]:
+def whole_answer(ask: Callable[[], Iterable[T]], sleep_s: Callable[[float], None]) -> list[T]:
     """Return all parts of an answer; one that is cut off is asked for anew, twice at most.
 
     Args:

@@ -15,12 +15,13 @@ import string
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, TypeVar
 
 import grpc
+from google.protobuf.message import Message
 
-from askance_aggregator.analyst import channels, wire
-from askance_aggregator.analyst.calls import NONCE_BYTES, Call, CallRefused, ServiceCall
+from askance_aggregator.analyst import channels
+from askance_aggregator.analyst.calls import NONCE_BYTES, Call, CallRefused
 from askance_aggregator.analyst.definitions import StudyDefinition
 from askance_aggregator.analyst.epoch_numbers import (
     collects_once,
@@ -30,7 +31,22 @@ from askance_aggregator.analyst.epoch_numbers import (
 )
 from askance_aggregator.analyst.export import SeriesExport, StudyExport, result_of
 from askance_aggregator.analyst.keys import AnalystKey
-from askance_aggregator.analyst.listing import every_study
+from askance_aggregator.analyst.messages import (
+    MAX_ANSWER_BYTES,
+    PACKAGE,
+    StudyEvent,
+    StudySummary,
+    check_digest,
+    check_event,
+    check_export_part,
+    check_studies,
+    every_study,
+    population_of,
+    query_message,
+    signed_study,
+    state_of,
+    submission,
+)
 from askance_aggregator.analyst.proofs import CallProof, call_proof
 from askance_aggregator.analyst.results import StudyResult
 from askance_aggregator.analyst.submission import (
@@ -39,14 +55,12 @@ from askance_aggregator.analyst.submission import (
     sign_submission,
     tagged_population,
 )
-from askance_aggregator.analyst.wire import StudyEvent, StudySummary
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.encoding import encode_study
 from askance_aggregator.reports.html import html_of, line_of
 from askance_aggregator.reports.report import CommandReport, Grid
 from askance_aggregator.store import (
     ListedState,
-    StudyList,
     StudyQuery,
     StudyState,
     TaggedPopulation,
@@ -55,18 +69,20 @@ from askance_aggregator.studies.keep import UNLIMITED, Keep
 from askance_aggregator.studies.series import StudySeries
 from askance_aggregator.studies.study import Study
 from askance_client.addresses import Address
-from askance_client.codec import digest_of
+from askance_client.codec import digest_of, parse
 from askance_client.errors import InvalidParameter, RemoteProtocolError
 from askance_client.messages import SignedStudy
 from askance_client.printable import value_text
 from askance_client.service import Metadata
+from askance_protos.v1 import analyst_pb2 as pb
 
 MIN_PREFIX = 8
 _DIGEST_HEX = 64
 _CALL_S = 60.0
 _AGAIN_S = 0.5  # between two tries to watch on, while the aggregator is away
 _PATIENCE_S = 120.0  # how long an aggregator may be away in the middle of a study
-_WATCH = wire.encode_watch()
+_WATCH = pb.StudyRequest(with_population=True)
+M = TypeVar("M", bound=Message)
 
 
 def connect(
@@ -177,8 +193,9 @@ class Aggregator:
         Raises: see `submit`.
         """
         digest = digest_of(signed.study)
-        answer = self.unary(Call.SUBMIT, digest, wire.encode_submission(signed, population))
-        return StudyHandle(self, wire.decode_submitted(answer))
+        request = submission(signed, population)
+        answer = self.unary(Call("Analysts/Submit"), digest, request, pb.SubmitStudyResponse)
+        return StudyHandle(self, check_digest(answer.study_digest))
 
     def plan(self, definition: StudyDefinition) -> dict[str, Any]:
         """Plan a study for the users there are, as `submit` would; nothing is signed or stored.
@@ -195,9 +212,9 @@ class Aggregator:
         nonce = secrets.token_bytes(NONCE_BYTES)
         data = encode_study(definition.terms(nonce, self._now_s(), population))
         unsigned = SignedStudy(data, key.public_key().public_bytes_raw(), b"")
-        asked = wire.encode_submission(unsigned, population)
-        answer = self.unary(Call.PLAN, digest_of(data), asked)
-        return result_of(wire.decode_plan(answer), "aggregator") or {}
+        request = submission(unsigned, population)
+        answer = self.unary(Call("Analysts/Plan"), digest_of(data), request, pb.PlanStudyResponse)
+        return result_of(answer.plan_json, "aggregator") or {}
 
     def studies(
         self, state: ListedState | None = None, limit: int | None = None
@@ -210,10 +227,11 @@ class Aggregator:
         """
         return every_study(self.studies_page, StudyQuery(state), limit)
 
-    def studies_page(self, query: StudyQuery) -> StudyList[StudySummary]:
+    def studies_page(self, query: StudyQuery) -> pb.ListStudiesResponse:
         """Return a part of the list of this analyst's studies, the newest first."""
-        answer = self.unary(Call.LIST, self.subject, wire.encode_listing(query))
-        return wire.decode_summaries(answer)
+        request = pb.ListStudiesRequest(with_reasons=True, query=query_message(query))
+        call = Call("Analysts/List")
+        return check_studies(self.unary(call, self.subject, request, pb.ListStudiesResponse))
 
     def study(self, name: str) -> StudyHandle:
         """A study by its digest in hexadecimal, or by eight digits or more that begin it.
@@ -234,7 +252,7 @@ class Aggregator:
             raise InvalidParameter(
                 f"study: expected one that begins with {name}, got {found.extent.fitting or 'none'}"
             )
-        digests = [one.digest for one in found.studies]
+        digests = [one.study_digest for one in found.studies]
         if len(digests) != 1 or not digests[0].hex().startswith(name):
             listed = ", ".join(digest.hex() for digest in digests[:2]) or "none"
             raise RemoteProtocolError(f"study: expected one that begins with {name}, got {listed}")
@@ -251,45 +269,51 @@ class Aggregator:
         self.close()
 
     def unary(
-        self, method: ServiceCall, subject: bytes, data: bytes = b"", epoch: int = 0
-    ) -> bytes:
+        self, call: Call, subject: bytes, request: Message, answer: type[M], epoch: int = 0
+    ) -> M:
         """Make a call that has one answer.
 
         Args:
-          method: the call.
+          call: the call.
           subject: the digest of the study that it is about; for List the caller's public key.
-          data: its serialised argument.
+          request: its argument.
+          answer: class of its answer.
           epoch: index of the epoch that it is about; 0: the study itself.
         """
-        call: grpc.UnaryUnaryMultiCallable[bytes, bytes]
-        metadata = self._signed(method, subject, epoch, data)
+        calling: grpc.UnaryUnaryMultiCallable[bytes, bytes]
+        data = request.SerializeToString(deterministic=True)
+        metadata = self._signed(call, subject, epoch, data)
         try:
             with self._connections.channel() as channel:
-                call = channel.unary_unary(f"/{wire.PACKAGE}.{method.method}")
-                return call(data, timeout=_CALL_S, metadata=metadata)
+                calling = channel.unary_unary(f"/{PACKAGE}.{call.method}")
+                found = calling(data, timeout=_CALL_S, metadata=metadata)
         except grpc.RpcError as error:
             self.refuse(error)
+        return parse(answer, found, limit=MAX_ANSWER_BYTES)
 
     def stream(
         self,
-        method: Call,
+        call: Call,
         digest: bytes,
+        request: Message,
+        answer: type[M],
         timeout_s: float | None,
         epoch: int = 0,
-        data: bytes = b"",
-    ) -> Iterator[bytes]:
+    ) -> Iterator[M]:
         """Make a call that is answered in parts; what gRPC raises is not translated."""
-        call: grpc.UnaryStreamMultiCallable[bytes, bytes]
-        metadata = self._signed(method, digest, epoch, data)
+        calling: grpc.UnaryStreamMultiCallable[bytes, bytes]
+        data = request.SerializeToString(deterministic=True)
+        metadata = self._signed(call, digest, epoch, data)
         with self._connections.channel() as channel:
-            call = channel.unary_stream(f"/{wire.PACKAGE}.{method.method}")
-            parts = call(data, timeout=timeout_s, metadata=metadata)
+            calling = channel.unary_stream(f"/{PACKAGE}.{call.method}")
+            parts = calling(data, timeout=timeout_s, metadata=metadata)
             try:
-                yield from parts
+                for part in parts:
+                    yield parse(answer, part, limit=MAX_ANSWER_BYTES)
             finally:
                 parts.cancel()
 
-    def _signed(self, call: ServiceCall, subject: bytes, epoch: int, body: bytes = b"") -> Metadata:
+    def _signed(self, call: Call, subject: bytes, epoch: int, body: bytes) -> Metadata:
         """Return the metadata of a call, proven now."""
         return self._proof.metadata(call, subject, self._now_s(), epoch, body)
 
@@ -333,12 +357,14 @@ class StudyHandle:
         until = None if timeout_s is None else time.monotonic() + timeout_s
         last: StudyEvent | None = None
         heard = time.monotonic()
-        while last is None or last.state is StudyState.OPEN:
+        while last is None or state_of(last) is StudyState.OPEN:
             left = None if until is None else max(until - time.monotonic(), 0.001)
             try:
-                for part in self._aggregator.stream(Call.WATCH, self._digest, left, 0, _WATCH):
-                    heard, event = time.monotonic(), wire.decode_event(part)
-                    if event != last:
+                for event in self._aggregator.stream(
+                    Call("Analysts/Watch"), self._digest, _WATCH, StudyEvent, left
+                ):
+                    heard = time.monotonic()
+                    if check_event(event) != last:
                         last = event
                         yield event
             except grpc.RpcError as error:
@@ -379,7 +405,7 @@ class StudyHandle:
             return self._result(0 if latest is None else latest.epoch)
         index = epoch_index(self._summary(), epoch)
         for event in self.watch(timeout_s):
-            if event.epochs is not None and event.epochs.ended >= epoch:
+            if event.HasField("epochs") and event.epochs.ended >= epoch:
                 break  # epochs end in order
         return self._result(index)
 
@@ -398,18 +424,17 @@ class StudyHandle:
 
     def _summary(self) -> dict[str, Any] | None:
         """Return the result of the study itself, as it is now; None: there is none yet."""
-        ending = wire.decode_ending(self._aggregator.unary(Call.RESULT, self._digest))
-        return result_of(ending.result_json, "aggregator")
+        return result_of(self._ask("Result", pb.StudyResult).result_json, "aggregator")
 
     def _result(self, epoch: int) -> StudyResult:
         """Return the result of an ended study, 0, or of an ended epoch by its index."""
-        found = wire.decode_ending(self._aggregator.unary(Call.RESULT, self._digest, epoch=epoch))
+        found = self._ask("Result", pb.StudyResult, epoch)
         content = result_of(found.result_json, "aggregator")
         if content is None:
             raise CallRefused("open", "study: expected one that has ended, got it open yet")
         return StudyResult(
             self.id,
-            found.state,
+            state_of(found),
             found.reason,
             found.message,
             content,
@@ -419,15 +444,15 @@ class StudyHandle:
 
     def cancel(self) -> StudyState:
         """End the study and return its status; answers given are charged all the same."""
-        return wire.decode_state(self._aggregator.unary(Call.CANCEL, self._digest))
+        return state_of(self._ask("Cancel", pb.CancelStudyResponse))
 
     def pause(self) -> StudyState:
         """Ask nothing new and return the study's state; reports on their way are taken."""
-        return wire.decode_state(self._aggregator.unary(Call.PAUSE, self._digest))
+        return state_of(self._ask("Pause", pb.PauseStudyResponse))
 
     def resume(self) -> StudyState:
         """Let a paused study go on and return its state."""
-        return wire.decode_state(self._aggregator.unary(Call.RESUME, self._digest))
+        return state_of(self._ask("Resume", pb.ResumeStudyResponse))
 
     def delete_reports(self) -> None:
         """Delete the reports of the study, which has ended; its export is verified yet.
@@ -435,7 +460,7 @@ class StudyHandle:
         Raises:
           CallRefused: it is open, or see `watch`; nothing was changed.
         """
-        wire.decode_deleted(self._aggregator.unary(Call.DELETE_REPORTS, self._digest))
+        self._ask("DeleteReports", pb.DeleteStudyResponse)
 
     def delete_results(self) -> None:
         """Delete the reports, transcripts and results of the study, which has ended.
@@ -443,7 +468,7 @@ class StudyHandle:
         Raises:
           CallRefused: it is open, or see `watch`; nothing was changed.
         """
-        wire.decode_deleted(self._aggregator.unary(Call.DELETE_RESULTS, self._digest))
+        self._ask("DeleteResults", pb.DeleteStudyResponse)
 
     def export(self, path: Path | str, *, epoch: int | None = None) -> StudyExport | SeriesExport:
         """Write the study, its transcript and its result to one file, whole or not at all.
@@ -473,24 +498,31 @@ class StudyHandle:
           epoch: index of an epoch of a repeated study, whose transcript and result it is; 0: the
             study's own.
         """
-        ours, export = self._aggregator, (Call.EXPORT, self._digest, 10 * _CALL_S, epoch)
+
+        def ask() -> Iterator[pb.ExportPart]:
+            call, empty = Call("Analysts/Export"), pb.StudyRequest()
+            return ours.stream(call, self._digest, empty, pb.ExportPart, 10 * _CALL_S, epoch)
+
+        ours = self._aggregator
         try:
-            answer = channels.whole_answer(lambda: ours.stream(*export), ours.sleep_s)
-            parts = [wire.decode_export_part(part) for part in answer]
+            parts = [check_export_part(one) for one in channels.whole_answer(ask, ours.sleep_s)]
         except grpc.RpcError as error:
-            self._aggregator.refuse(error)
-        signed = parts[0].study if parts else None
-        if signed is None:
+            ours.refuse(error)
+        if not parts or not parts[0].HasField("study"):
             raise RemoteProtocolError("export: expected a signed study in its first part")
-        lines = tuple(line for part in parts for line in part.lines)
         found = StudyExport(
-            signed,
-            lines,
+            signed_study(parts[0].study),
+            tuple(line for part in parts for line in part.lines),
             result_of(parts[-1].result_json, "export"),
             epoch,
             parts[-1].reports_deleted_unix_s,
-            parts[0].population,
+            population_of(parts[0]),
         )
         if found.digest != self._digest:
             raise RemoteProtocolError("export: expected the study that was asked for")
         return found
+
+    def _ask(self, name: str, answer: type[M], epoch: int = 0) -> M:
+        """Make a call about the study, or about one of its epochs, that has one answer."""
+        call = Call(f"Analysts/{name}")
+        return self._aggregator.unary(call, self._digest, pb.StudyRequest(), answer, epoch)

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from askance_aggregator.analyst.calls import (
     NO_SUBJECT,
     NONCE_BYTES,
-    ServiceCall,
+    Call,
     call_metadata,
     sign_call,
     token_metadata,
@@ -45,9 +45,7 @@ class CallProof:
             return NO_SUBJECT
         return self.key.public_key().public_bytes_raw()
 
-    def metadata(
-        self, call: ServiceCall, subject: bytes, now_s: int, epoch: int, body: bytes
-    ) -> Metadata:
+    def metadata(self, call: Call, subject: bytes, now_s: int, epoch: int, body: bytes) -> Metadata:
         """Return the metadata that proves a call; the arguments are those of `sign_call`.
 
         Raises:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from starlette.responses import Response, StreamingResponse
 
 from askance.console.routes import ConsoleRoute, Visit
-from askance_aggregator.operators import AuditPage, OperatorClient
+from askance_aggregator.operators import OperatorClient
 from askance_aggregator.store.audit import AuditBroken, AuditEntry, verify_entries
 
 PAGE = 50  # entries of one page
@@ -43,11 +43,11 @@ async def _shown(
 ) -> Response:
     """Return the page of entries that end at the number `to`; without one, at the last entry."""
     audit = visit.link.operator.audit
-    last = (await visit.call(audit, 0, 1)).last
+    _, last = await visit.call(audit, 0, 1)
     to = min(visit.number("to", last, 0, _MAX_ENTRY), last)
     after = max(to - PAGE, 0)
-    page: AuditPage = await visit.call(audit, after, max(to - after, 1))
-    entries = [entry for entry in page.entries if entry.number <= to]
+    found, _ = await visit.call(audit, after, max(to - after, 1))
+    entries = [entry for entry in found if entry.number <= to]
     return await visit.page(
         "audit.html",
         entries=[(entry, entry.event) for entry in reversed(entries)],
@@ -63,14 +63,14 @@ async def _shown(
 def _entries(operator: OperatorClient) -> Iterator[AuditEntry]:
     """Yield all entries, oldest first; those that come meanwhile too."""
     after = 0
-    while found := operator.audit(after).entries:
+    while found := operator.audit(after)[0]:
         yield from found
         after = found[-1].number
 
 
 async def _lines(visit: Visit) -> AsyncIterator[str]:
     after = 0
-    while found := (await visit.call(visit.link.operator.audit, after)).entries:
+    while found := (await visit.call(visit.link.operator.audit, after))[0]:
         yield "".join(json.dumps(entry.to_json()) + "\n" for entry in found)
         after = found[-1].number
 

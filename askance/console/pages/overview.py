@@ -5,7 +5,7 @@ Counts alone: no estimate of a round is read for it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -17,7 +17,7 @@ from askance.console.formats import nats_text
 from askance.console.history import SPAN_S, FleetRate
 from askance.console.live import live_response
 from askance.console.routes import ConsoleRoute, Visit
-from askance_aggregator.operators import CostBin, FleetFigures
+from askance_protos.v1.operator_pb2 import CostBin, FleetResponse
 
 _CALLS = ("Operators/Fleet",)
 _SOON_S = 30 * 86_400  # before its end, a certificate is shown as a warning; the last week as bad
@@ -57,13 +57,13 @@ async def _regions(visit: Visit) -> Mapping[str, str]:
             "overview_costs.html",
             fleet=fleet,
             bars=cost_bars(fleet.costs),
-            chart=_costs(fleet.costs),
+            chart=_costs(tuple(cost_bars(fleet.costs))),
         ),
         "failures": visit.fragment("overview_failures.html", fleet=fleet),
     }
 
 
-def _certificate_tone(fleet: FleetFigures) -> str:
+def _certificate_tone(fleet: FleetResponse) -> str:
     left_s = fleet.certificate_ends_unix_s - fleet.now_unix_s
     if not fleet.certificate_ends_unix_s or left_s > _SOON_S:
         return ""
@@ -85,7 +85,7 @@ def _rates_chart(rates: tuple[FleetRate, ...], now_s: float) -> str:
     )
 
 
-def cost_bars(costs: tuple[CostBin, ...]) -> list[ChartBar]:
+def cost_bars(costs: Sequence[CostBin]) -> list[ChartBar]:
     """Return ended studies by the nats that each asked of a user, as bars in rising order."""
     if not costs:
         return []
@@ -99,8 +99,7 @@ def cost_bars(costs: tuple[CostBin, ...]) -> list[ChartBar]:
 
 
 @lru_cache(_CHARTS)
-def _costs(costs: tuple[CostBin, ...]) -> str:
-    bars = cost_bars(costs)
+def _costs(bars: tuple[ChartBar, ...]) -> str:
     if not any(bar.value for bar in bars):
         return ""
     return bar_chart("Ended studies by cost per user", bars, "nats asked of a user, from")

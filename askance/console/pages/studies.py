@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from askance.console.link import permitted
 from askance.console.routes import ConsoleRoute, Visit
-from askance_aggregator.analyst import StudySummary
+from askance_aggregator.analyst import StudySummary, epochs_of, state_of
 from askance_aggregator.store import ListedState, StudyQuery
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -37,7 +37,7 @@ async def _studies(visit: Visit) -> Response:
         found = await visit.call(visit.link.aggregator.studies_page, query)
     return await visit.page(
         "studies.html",
-        studies=[(one, state_word(one)) for one in found.studies],
+        studies=[(one, state_word(one), epochs_of(one)) for one in found.studies],
         number=found.extent.fitting,
         all=found.extent.total,
         states=STATES,
@@ -51,7 +51,7 @@ async def _studies(visit: Visit) -> Response:
 
 def state_word(summary: StudySummary) -> str:
     """Return the state for readers: that of an open study may be paused or scheduled."""
-    state = summary.state.name.lower()
+    state = state_of(summary).name.lower()
     return summary.reason if state == "open" and summary.reason else state
 
 

@@ -25,6 +25,8 @@ from askance_aggregator.analyst import (
     StudyHandle,
     Verification,
     VerificationFailed,
+    epochs_of,
+    state_of,
     verify_export,
 )
 from askance_aggregator.learners import presentation_of_json
@@ -33,6 +35,7 @@ from askance_aggregator.reports.figures import estimate_texts, share_text
 from askance_aggregator.reports.outcomes import study_report
 from askance_aggregator.reports.report import Grid
 from askance_aggregator.store import StudyState
+from askance_aggregator.studies.series import EpochStatus
 from askance_client.errors import AskanceError, InvalidParameter, RemoteProtocolError
 from askance_client.printable import value_text
 
@@ -128,8 +131,23 @@ class StudyView:
     @property
     def state(self) -> str:
         """State for readers."""
-        name = self.event.state.name.lower()
+        name = state_of(self.event).name.lower()
         return self.event.reason if name == "open" and self.event.reason else name
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether it may be asked on."""
+        return state_of(self.event) is StudyState.OPEN
+
+    @property
+    def epochs(self) -> EpochStatus | None:
+        """Epochs of a repeated study; None: it collects once."""
+        return epochs_of(self.event)
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Tags of the devices that it asks; none: all devices."""
+        return tuple(self.event.population.tags)
 
 
 async def _study(visit: Visit) -> Response:
@@ -174,12 +192,12 @@ def _following(
             drawn = {**drawn, **await visit.call(_counts, visit, view)}
         return drawn
 
-    return regions, lambda: view is not None and view.event.state is not StudyState.OPEN
+    return regions, lambda: view is not None and not view.is_open
 
 
 def _stage(event: StudyEvent) -> tuple[object, ...]:
     """Return what changes when a round opens or closes."""
-    return event.state, event.round, event.asked > 0, event.reason, event.epochs
+    return event.state, event.round, event.asked > 0, event.reason, epochs_of(event)
 
 
 async def _view(
@@ -201,7 +219,7 @@ def _view_of(
     """Return what the page shows; the epochs of a repeated study are fetched."""
     export, content = _as_sent(lambda: shown_export(handle, event, own, shown.epoch))
     record = _as_sent(lambda: record_of(export, event, content))
-    epochs = event.epochs
+    epochs = epochs_of(event)
     number = 0 if epochs is None else export.epoch - epochs.repeat.first + 1
     return StudyView(handle.id, event, number, record, content, shown=shown)
 
@@ -228,7 +246,7 @@ def _counts(visit: Visit, view: StudyView) -> Mapping[str, str]:
             view=view,
             rounds=rounds,
             chart=rounds_chart(rounds) if rounds else "",
-            is_open=view.event.state is StudyState.OPEN,
+            is_open=view.is_open,
         ),
     }
 

@@ -16,9 +16,9 @@ from grpc import aio
 from askance_aggregator import learners
 from askance_aggregator.analyst import Aggregator, StudyExport, connect
 from askance_aggregator.clock import system_now_s
-from askance_aggregator.server.analysts.servicer import AnalystsServicer, gate_of
 from askance_aggregator.server.callers import AuditRecorder, CallerLimits, Callers
 from askance_aggregator.server.devices import AggregatorServer, ServerParts, ServiceFleet, Settings
+from askance_aggregator.server.services.analysts import AnalystsServicer, gate_of
 from askance_aggregator.server.studies import StudyManager, SubmissionLimits
 from askance_aggregator.store import MemoryStore
 from askance_aggregator.studies.study import Study

@@ -20,6 +20,8 @@ from askance_aggregator.analyst import (
     CallRefused,
     StudyHandle,
     VerificationFailed,
+    epochs_of,
+    state_of,
     verify_export,
     verify_series,
 )
@@ -87,9 +89,10 @@ def export(handle: StudyHandle, tmp_path_factory: pytest.TempPathFactory) -> Ser
 
 def test_a_status_and_a_list_name_the_epoch(served: ServedManager, handle: StudyHandle) -> None:
     event = handle.status()
-    assert event.state is StudyState.OPEN
-    assert event.epochs is not None
-    assert (event.epochs.number, event.epochs.ended, event.epochs.open) == (3, 2, False)
+    assert state_of(event) is StudyState.OPEN
+    epochs = epochs_of(event)
+    assert epochs is not None
+    assert (epochs.number, epochs.ended, epochs.open) == (3, 2, False)
     with served.connected() as aggregator:
         (summary,) = aggregator.studies()
     assert summary.epochs == event.epochs
@@ -300,4 +303,4 @@ def test_the_end_of_a_repeated_study_is_the_end_of_its_epochs(
     assert (result.number, result.state) == (3, StudyState.DONE)
     assert len(result.epochs.epochs) == EPOCHS
     event = handle.status()
-    assert (event.state, event.reason) == (StudyState.DONE, "done")
+    assert (state_of(event), event.reason) == (StudyState.DONE, "done")

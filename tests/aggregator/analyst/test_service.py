@@ -15,15 +15,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from askance.cli import main
 from askance_aggregator import learners
-from askance_aggregator.analyst import CallRefused, StudyExport, connect, sign_submission
+from askance_aggregator.analyst import CallRefused, StudyExport, connect, sign_submission, state_of
 from askance_aggregator.analyst.calls import Call, call_metadata, sign_call
 from askance_aggregator.analyst.channels import unreachable
-from askance_aggregator.analyst.wire import (
-    REASON_KEY,
-    SERVICE,
-    decode_summaries,
-    encode_submission,
-)
+from askance_aggregator.analyst.messages import REASON_KEY, SERVICE, submission
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.families import best_for
 from askance_aggregator.queries import predicate
@@ -34,6 +29,7 @@ from askance_client.codec import digest_of
 from askance_client.errors import InvalidParameter, PlanRefused
 from askance_client.messages import SignedStudy
 from askance_client.service import Metadata
+from askance_protos.v1 import analyst_pb2 as pb
 
 if TYPE_CHECKING:
     from tests.aggregator.analyst.conftest import ServedManager
@@ -48,9 +44,9 @@ def test_a_study_from_its_submission_to_its_end(served: ServedManager, tmp_path:
     with served.connected() as aggregator:
         handle = aggregator.submit(served.study())
         events = list(handle.watch(timeout_s=60))
-        assert events[-1].state is StudyState.DONE
+        assert state_of(events[-1]) is StudyState.DONE
         assert events[-1].round == 2
-        assert {event.state for event in events[:-1]} <= {StudyState.OPEN}
+        assert {state_of(event) for event in events[:-1]} <= {StudyState.OPEN}
         result = handle.result()
         target = served.population.target
         assert isinstance(target, learners.MaskedParity)
@@ -62,7 +58,7 @@ def test_a_study_from_its_submission_to_its_end(served: ServedManager, tmp_path:
         assert StudyExport.read(tmp_path / "study.json") == export
         assert export.result == result.to_json()
         (summary,) = aggregator.studies()
-        assert (summary.digest.hex(), summary.state) == (handle.id, StudyState.DONE)
+        assert (summary.study_digest.hex(), state_of(summary)) == (handle.id, StudyState.DONE)
         assert aggregator.study(handle.id[:8]).id == handle.id
         assert aggregator.study(handle.id.upper()).status() == events[-1]
         assert handle.cancel() is StudyState.DONE
@@ -85,7 +81,7 @@ def test_an_open_study_can_be_watched_and_cancelled(quiet_served: ServedManager)
         with pytest.raises(CallRefused, match="got it open") as caught:
             handle.result(timeout_s=0.3)
         assert caught.value.reason == "timeout"
-        assert handle.status().state is StudyState.OPEN
+        assert state_of(handle.status()) is StudyState.OPEN
         assert handle.fetch().result is None
         assert handle.cancel() is StudyState.CANCELLED
         result = handle.result()
@@ -160,7 +156,7 @@ def calling(call: Call, study: bytes, key: Ed25519PrivateKey, now_s: int | None 
 
 def submitting(data: bytes, study: bytes = bytes(32)) -> tuple[Metadata, bytes]:
     """Return a submission that the analyst has signed, whatever is in it."""
-    return calling(Call.SUBMIT, study, KEY), data
+    return calling(Call("Analysts/Submit"), study, KEY), data
 
 
 FORGED = SignedStudy(b"", UNKNOWN_KEY.public_key().public_bytes_raw(), bytes(64))
@@ -176,35 +172,38 @@ BAD: dict[str, Bad] = {
     ),
     "another study than was signed for": (
         "Submit",
-        submitting(encode_submission(FORGED)),
+        submitting(submission(FORGED).SerializeToString()),
         Code.UNAUTHENTICATED,
         "bad-signature",
     ),
     "a forged study": (
         "Submit",
-        submitting(encode_submission(FORGED), digest_of(b"")),
+        submitting(submission(FORGED).SerializeToString(), digest_of(b"")),
         Code.PERMISSION_DENIED,
         "untrusted-key",
     ),
     "a unknown's submission": (
         "Submit",
-        (calling(Call.SUBMIT, digest_of(b""), UNKNOWN_KEY), encode_submission(FORGED)),
+        (
+            calling(Call("Analysts/Submit"), digest_of(b""), UNKNOWN_KEY),
+            submission(FORGED).SerializeToString(),
+        ),
         Code.PERMISSION_DENIED,
         "untrusted-key",
     ),
     **{
         f"no call to {method}": (method, ((), b""), Code.INVALID_ARGUMENT, "malformed")
-        for method in Call
+        for method in pb.DESCRIPTOR.services_by_name["Analysts"].methods_by_name
     },
     "a list of another's studies": (
         "List",
-        (calling(Call.LIST, UNKNOWN_KEY.public_key().public_bytes_raw(), KEY), b""),
+        (calling(Call("Analysts/List"), UNKNOWN_KEY.public_key().public_bytes_raw(), KEY), b""),
         Code.UNAUTHENTICATED,
         "bad-signature",
     ),
     "a stale call": (
         "Watch",
-        (calling(Call.WATCH, bytes(32), KEY, 1_000), b""),
+        (calling(Call("Analysts/Watch"), bytes(32), KEY, 1_000), b""),
         Code.UNAUTHENTICATED,
         "stale-call",
     ),
@@ -242,7 +241,13 @@ def test_a_list_shows_a_pause_to_clients_that_know_it(
         assert [one.reason for one in aggregator.studies()] == [""]
         handle.pause()
         assert [one.reason for one in aggregator.studies()] == ["paused"]
-        older = decode_summaries(aggregator.unary(Call.LIST, aggregator.subject))
+        older = aggregator.unary(
+            Call("Analysts/List"),
+            aggregator.subject,
+            pb.ListStudiesRequest(),
+            pb.ListStudiesResponse,
+        )
+        assert not older.HasField("extent")
         assert [(one.reason, one.public_key) for one in older.studies] == [("", b"")]
     where = ["--aggregator", quiet_served.address, "--key", str(file)]
     assert main(["study", "list", *where]) == 0

@@ -20,8 +20,8 @@ from askance.cli.main import parser
 from askance.cli.study import STATES
 from askance.cli.submission import definition_of
 from askance_aggregator.analyst import sign_submission
-from askance_aggregator.server.analysts.servicer import AnalystsServicer
 from askance_aggregator.server.devices import AggregatorServer, ServerParts, ServiceFleet, Settings
+from askance_aggregator.server.services.analysts import AnalystsServicer
 from askance_aggregator.server.studies import StudyManager, SubmissionLimits
 from askance_aggregator.store import ListedState, MemoryStore
 

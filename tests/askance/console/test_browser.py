@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from askance_aggregator.server.callers import Role
 from askance_aggregator.store import AuditEvent, MemoryStore
 from askance_aggregator.store.register import DeviceSelection, DeviceState
 from tests.aggregator.server.callers import role_server
-from tests.aggregator.server.callers.role_server import FIGURES, NOW_S
+from tests.aggregator.server.callers.role_server import NOW_S, changed_figures
 from tests.askance.console.browser import browser, faults, missing, requested
 from tests.askance.console.consoles import console_of
 
@@ -50,7 +49,7 @@ def test_an_operator_logs_in_watches_and_revokes_a_device(
         until(lambda: driver.current_url == f"{origin}/")
         until(lambda: text("[data-live-state]") == "Live")
         assert "7" in text("[data-region=fleet]")
-        monkeypatch.setattr(role_server, "FIGURES", replace(FIGURES, connected=8_191))
+        monkeypatch.setattr(role_server, "FIGURES", changed_figures(8_191))
         assert until(lambda: "8,191" in text("[data-region=fleet]")) < 1.5
         found = faults(driver)
 

@@ -20,7 +20,7 @@ from askance.console.formats import (
 )
 from askance.console.history import SPAN_S, FleetHistory, FleetReading
 from askance.console.pages.overview import cost_bars
-from askance_aggregator.operators import CostBin, FleetFigures
+from askance_protos.v1.operator_pb2 import CostBin, FleetResponse
 
 HOSTILE = "</text><script>alert(1)</script>"
 
@@ -84,7 +84,11 @@ def test_numbers_have_units() -> None:
 
 
 def test_bins_of_cost_are_named_by_their_bounds() -> None:
-    bins = (CostBin(10**8, 1), CostBin(2 * 10**8, 2), CostBin(0, 3))
+    bins = [
+        CostBin(below_nano_nats=10**8, studies=1),
+        CostBin(below_nano_nats=2 * 10**8, studies=2),
+        CostBin(studies=3),
+    ]
     assert cost_bars(bins) == [
         ChartBar("< 0.1", 1, "0"),
         ChartBar("0.1–0.2", 2, "0.1"),
@@ -99,7 +103,7 @@ def test_rates_are_over_some_seconds_of_one_process() -> None:
 
     def note(at_s: float, reports: int, started: int = 1) -> None:
         now[0] = at_s
-        figures = FleetFigures(9, 1, 1, 0, reports, 0, started, 2, check_ins=2 * reports)
+        figures = FleetResponse(reports=reports, started_unix_s=started, check_ins=2 * reports)
         history.note(FleetReading(at_s, figures))
 
     for second in range(9):

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,9 +17,10 @@ import pytest
 from askance.console.live import EVERY_S
 from askance.console.pages import study as study_page
 from askance_aggregator.analyst import StudyEvent
-from askance_aggregator.operators import FleetFigures, OperatorClient
-from askance_aggregator.store import StudyState
-from tests.aggregator.server.callers.role_server import FIGURES
+from askance_aggregator.operators import OperatorClient
+from askance_protos.v1.analyst_pb2 import STUDY_STATE_OPEN
+from askance_protos.v1.operator_pb2 import FleetResponse
+from tests.aggregator.server.callers.role_server import FIGURES, changed_figures
 from tests.askance.console.consoles import console_of
 
 _SPAN_S = 2.4
@@ -39,7 +39,7 @@ def test_a_record_that_is_older_than_its_state_is_read_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """State and record are fetched at the same time; the state may be the newer one."""
-    asked = [StudyEvent(StudyState.OPEN, number, 9, 0) for number in (0, 1, 1)]
+    asked = [StudyEvent(state=STUDY_STATE_OPEN, round=number, asked=9) for number in (0, 1, 1)]
     statuses = iter(asked)
     read: list[int] = []
 
@@ -70,7 +70,7 @@ def test_pages_that_are_opened_at_different_times_share_each_reading(
 ) -> None:
     times: list[float] = []
 
-    def fleet(_: OperatorClient) -> FleetFigures:
+    def fleet(_: OperatorClient) -> FleetResponse:
         times.append(time.monotonic())
         return FIGURES
 
@@ -94,7 +94,7 @@ def test_a_change_is_in_the_stream_after_a_period(monkeypatch: pytest.MonkeyPatc
         visitor.log_in()
         stream = visitor.open_live(held)
         assert "fleet" in read_event(stream)
-        figures[0] = replace(FIGURES, connected=7_654_321)
+        figures[0] = changed_figures(7_654_321)
         changed = time.monotonic()
         while "7,654,321" not in read_event(stream).get("fleet", ""):
             assert time.monotonic() < changed + _PATIENCE_S

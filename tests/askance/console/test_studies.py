@@ -21,15 +21,15 @@ from askance_aggregator.analyst import (
     StudyEvent,
     StudyExport,
     StudyHandle,
-    StudySummary,
     connect,
     sign_submission,
     verify_export,
 )
 from askance_aggregator.server.callers import Role
-from askance_aggregator.store import MemoryStore, StudyList, StudyQuery, StudyState
+from askance_aggregator.store import MemoryStore, StudyQuery
 from askance_aggregator.studies.study import Study
 from askance_client.codec import digest_of
+from askance_protos.v1 import analyst_pb2 as pb
 from tests.aggregator.server.callers.role_server import (
     KEYS,
     NOW_S,
@@ -155,7 +155,7 @@ def test_many_rounds_are_shown_by_pages(seen: SeenStudies, monkeypatch: pytest.M
 def test_a_round_that_broke_off_in_an_epoch_that_ended_is_not_open(seen: SeenStudies) -> None:
     with connect(seen.address, key=KEYS[Role.ANALYST], now_s=lambda: NOW_S) as aggregator:
         export = aggregator.study(seen.parity).fetch()
-    event = StudyEvent(StudyState.OPEN, 1, asked=9, answered=5)  # of the next epoch
+    event = StudyEvent(state=pb.STUDY_STATE_OPEN, round=1, asked=9, answered=5)  # of the next epoch
     asked_last = max(n for n, line in enumerate(export.lines) if '"questions"' in line)
     begun = replace(export, lines=export.lines[: asked_last + 1])
     last = record_of(begun, event, None).rounds[-1]
@@ -292,9 +292,10 @@ def test_digits_of_two_studies_name_none_of_them(
     """Two digests with eight digits in common are not to be had: the aggregator's count is set."""
     listed = Aggregator.studies_page
 
-    def two(aggregator: Aggregator, query: StudyQuery) -> StudyList[StudySummary]:
+    def two(aggregator: Aggregator, query: StudyQuery) -> pb.ListStudiesResponse:
         page = listed(aggregator, query)
-        return replace(page, extent=replace(page.extent, fitting=2))
+        page.extent.fitting = 2
+        return page
 
     monkeypatch.setattr(Aggregator, "studies_page", two)
     answer = seen.visitors[Role.ADMIN].get(f"/studies/{seen.parity[:8]}")
@@ -335,7 +336,8 @@ def test_a_live_page_reads_the_record_again_if_a_round_began_meanwhile(
         number, found = calls.count("status"), states(handle)
         if number > 3:
             return found  # it has ended
-        return replace(found, state=StudyState.OPEN, round=min(number, 2))
+        found.state, found.round = pb.STUDY_STATE_OPEN, min(number, 2)
+        return found
 
     def fetch(handle: StudyHandle, epoch: int = 0) -> StudyExport:
         calls.append("fetch")

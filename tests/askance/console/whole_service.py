@@ -13,12 +13,12 @@ from grpc import aio
 from prometheus_client import CollectorRegistry
 
 from askance_aggregator.clock import system_now_s
-from askance_aggregator.server.analysts.operators import OperatorsServicer
-from askance_aggregator.server.analysts.servicer import AnalystsServicer, gate_of
 from askance_aggregator.server.callers import AuditRecorder, Caller, Callers
 from askance_aggregator.server.devices import AggregatorServer, ServerParts, ServiceFleet
 from askance_aggregator.server.process.figures import FleetReader
 from askance_aggregator.server.process.metrics import PrometheusObserver
+from askance_aggregator.server.services.analysts import AnalystsServicer, gate_of
+from askance_aggregator.server.services.operators import OperatorsServicer
 from askance_aggregator.server.studies import StudyManager
 from askance_aggregator.store import SqliteStore
 from askance_client.device import Policy

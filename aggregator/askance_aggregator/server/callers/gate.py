@@ -11,8 +11,8 @@ from typing import ParamSpec, TypeVar
 
 from askance_aggregator.analyst.calls import (
     NO_SUBJECT,
+    Call,
     CallRefused,
-    ServiceCall,
     SignedCall,
     check_body,
     check_call,
@@ -30,6 +30,7 @@ from askance_client.service.credentials import Received
 
 P = ParamSpec("P")
 T = TypeVar("T")
+_TRACE_KEY = "traceparent"  # https://www.w3.org/TR/trace-context
 # Reasons that are no decision about a caller.
 _FAILURES = ("internal", "store-failed", "timeout", "went-away")
 
@@ -43,12 +44,14 @@ class Admitted:
       caller: who makes it.
       scope: the studies that it may be about; never NONE.
       signed: the call as it arrived.
+      trace: the trace context that the caller's program sent; None without one.
     """
 
-    call: ServiceCall
+    call: Call
     caller: Caller
     scope: Scope
     signed: SignedCall
+    trace: str | None = None
 
     @property
     def subject(self) -> bytes:
@@ -122,7 +125,7 @@ class Gate:
         """Keep other limits from now on; calls at work go on. In the service's event loop."""
         self._calls.change(limits)
 
-    def guarded(self, call: ServiceCall, do: Do) -> Method:
+    def guarded(self, call: Call, do: Do) -> Method:
         """Return a method that admits its caller before it does something about a study.
 
         Args:
@@ -135,7 +138,7 @@ class Gate:
 
         return self.prepared(call, prepare)
 
-    def prepared(self, call: ServiceCall, prepare: Prepare) -> Method:
+    def prepared(self, call: Call, prepare: Prepare) -> Method:
         """Return a method that admits its caller, reads the message, and then does something.
 
         Args:
@@ -151,7 +154,7 @@ class Gate:
                         metadata = context.invocation_metadata()
                         caller, signed = await self._run(self.identify, call, metadata)
                         event = replace(event, who=caller.name, role=caller.role)
-                        admitted = self.permit(call, caller, signed)
+                        admitted = self.permit(call, caller, signed, _trace(metadata))
                         rule = self._rules[call.method]
                         context = counted.enter_context(
                             self._calls.counted(caller, rule.kind, context)
@@ -175,7 +178,7 @@ class Gate:
 
         return guarded
 
-    def identify(self, call: ServiceCall, metadata: Received) -> tuple[Caller, SignedCall]:
+    def identify(self, call: Call, metadata: Received) -> tuple[Caller, SignedCall]:
         """Return who makes a call, by its metadata, and the call; no message is read yet.
 
         May wait for the issuer of a token.
@@ -193,7 +196,9 @@ class Gate:
         assert caller is not None  # an unknown key was refused
         return caller, signed
 
-    def permit(self, call: ServiceCall, caller: Caller, signed: SignedCall) -> Admitted:
+    def permit(
+        self, call: Call, caller: Caller, signed: SignedCall, trace: str | None = None
+    ) -> Admitted:
         """Admit a call by the table of roles.
 
         Raises:
@@ -210,7 +215,7 @@ class Gate:
             raise CallRefused(
                 "nonce-missing", f"{call}: expected a call with a nonce, got one of version 1"
             )
-        return Admitted(call, caller, scope, signed)
+        return Admitted(call, caller, scope, signed, trace)
 
     async def _record_end(
         self, event: AuditEvent, error: Exception, record: Callable[[AuditEvent], None]
@@ -232,6 +237,11 @@ class Gate:
     async def _run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._executor, lambda: work(*args, **kwargs))
+
+
+def _trace(metadata: Received) -> str | None:
+    found = dict(metadata or ()).get(_TRACE_KEY)
+    return found if isinstance(found, str) else None
 
 
 def _study(admitted: Admitted) -> str:

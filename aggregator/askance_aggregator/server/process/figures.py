@@ -10,14 +10,9 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry
 from prometheus_client.samples import Sample
 
-from askance_aggregator.operators.fleet_wire import (
-    CostBin,
-    FailureCount,
-    FleetFigures,
-    RoundFigures,
-)
 from askance_aggregator.store import Store
 from askance_client.accounting import NANO_NATS_PER_NAT
+from askance_protos.v1 import operator_pb2 as pb
 
 MAX_ROUNDS = 500
 COST_BOUNDS = tuple(
@@ -57,7 +52,7 @@ class _StoreFigures:
 
     read_unix_s: int
     store_bytes: int
-    costs: tuple[CostBin, ...]
+    costs: tuple[pb.CostBin, ...]
     asked_nano_nats: int
 
 
@@ -85,14 +80,14 @@ class FleetReader:
         self._started_s = now_s()
         self._of_store: _StoreFigures | None = None
 
-    def read(self) -> FleetFigures:
+    def read(self) -> pb.FleetResponse:
         """Return the present figures.
 
         Raises:
           StoreError: the store cannot be read.
         """
         found, of_store = _Samples(self._registry), self._read_store()
-        return FleetFigures(
+        return pb.FleetResponse(
             enrolled=self._store.population(),
             connected=found.total("askance_connected"),
             streams=found.total("askance_streams"),
@@ -105,7 +100,7 @@ class FleetReader:
             store_bytes=of_store.store_bytes,
             certificate_ends_unix_s=found.total("askance_certificate_expires_timestamp_seconds"),
             rounds=found.rounds(),
-            failures=tuple(found.failures()),
+            failures=found.failures(),
             costs=of_store.costs,
             asked_nano_nats=of_store.asked_nano_nats,
             user_nano_nats=self._user_nano_nats or 0,
@@ -138,7 +133,7 @@ class _Samples:
         """Return a sum that is kept in nats, in whole nano-nats."""
         return int(self._sum(name) * NANO_NATS_PER_NAT)
 
-    def rounds(self) -> tuple[RoundFigures, ...]:
+    def rounds(self) -> tuple[pb.RoundFigures, ...]:
         """Return the open rounds, the oldest first; at most `MAX_ROUNDS`."""
         asked, answered, ages = (
             {sample.labels["study"]: sample.value for sample in self._samples.get(name, ())}
@@ -146,16 +141,22 @@ class _Samples:
         )
         oldest = sorted(ages.items(), key=lambda item: -item[1])[:MAX_ROUNDS]
         return tuple(
-            RoundFigures(bytes.fromhex(study), int(asked[study]), int(answered[study]), age)
+            pb.RoundFigures(
+                study_prefix=bytes.fromhex(study),
+                asked=int(asked[study]),
+                answered=int(answered[study]),
+                age_s=age,
+            )
             for study, age in oldest
         )
 
-    def failures(self) -> Iterator[FailureCount]:
+    def failures(self) -> Iterator[pb.FailureCount]:
         """Yield the failures of which there were any."""
         for name, (kind, label) in _FAILURES.items():
             for sample in self._samples.get(name, ()):
                 if sample.value > 0:
-                    yield FailureCount(kind, sample.labels.get(label, ""), int(sample.value))
+                    reason = sample.labels.get(label, "")
+                    yield pb.FailureCount(kind=kind, reason=reason, count=int(sample.value))
 
     def _sum(self, name: str, **labels: str) -> float:
         """Return a sum; a figure that is not known yet (NaN) is 0."""
@@ -166,11 +167,14 @@ class _Samples:
         )
 
 
-def cost_bins(costs: Sequence[int]) -> tuple[CostBin, ...]:
+def cost_bins(costs: Sequence[int]) -> tuple[pb.CostBin, ...]:
     """Return studies by their cost.
 
     Args:
       costs: of each study, in nano-nats.
     """
     counts = Counter(bisect_right(COST_BOUNDS, cost) for cost in costs)
-    return tuple(CostBin(bound, counts[n]) for n, bound in enumerate((*COST_BOUNDS, 0)))
+    return tuple(
+        pb.CostBin(below_nano_nats=bound, studies=counts[n])
+        for n, bound in enumerate((*COST_BOUNDS, 0))
+    )

@@ -20,8 +20,6 @@ from grpc import aio
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from askance_aggregator.clock import system_now_s
-from askance_aggregator.server.analysts.operators import OperatorsServicer
-from askance_aggregator.server.analysts.servicer import AnalystsServicer, gate_of
 from askance_aggregator.server.callers import AuditRecorder, Callers, Gate
 from askance_aggregator.server.devices import (
     AggregatorServer,
@@ -52,6 +50,8 @@ from askance_aggregator.server.process.reloading import (
     Rereading,
     TlsParts,
 )
+from askance_aggregator.server.services.analysts import AnalystsServicer, gate_of
+from askance_aggregator.server.services.operators import OperatorsServicer
 from askance_aggregator.server.studies import Collector, StudyManager, SubmissionLimits
 from askance_aggregator.store import Store
 from askance_client.garbage_collection import rare_collections

@@ -9,29 +9,13 @@ from typing import Any
 
 import grpc
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from google.protobuf.message import Message
 from grpc import aio
 
-from askance_aggregator.analyst.calls import Call, ServiceCall, call_metadata, sign_call
+from askance_aggregator.analyst.calls import Call, call_metadata, sign_call
+from askance_aggregator.analyst.messages import REASON_KEY, submission
 from askance_aggregator.analyst.submission import sign_submission
-from askance_aggregator.analyst.wire import REASON_KEY, encode_submission
 from askance_aggregator.learners import Learner, find
-from askance_aggregator.operators import (
-    CostBin,
-    FailureCount,
-    FleetFigures,
-    OperatorCall,
-    RoundFigures,
-)
-from askance_aggregator.operators.device_wire import (
-    DevicesChange,
-    DevicesPage,
-    encode_change,
-    encode_devices_request,
-    encode_tagging,
-)
-from askance_aggregator.operators.wire import encode_audit_request
-from askance_aggregator.server.analysts.operators import OperatorsServicer
-from askance_aggregator.server.analysts.servicer import AnalystsServicer, gate_of
 from askance_aggregator.server.callers import (
     AuditRecorder,
     Caller,
@@ -41,6 +25,8 @@ from askance_aggregator.server.callers import (
     TokenCallers,
 )
 from askance_aggregator.server.devices import AggregatorServer, ServerParts, ServiceFleet
+from askance_aggregator.server.services.analysts import AnalystsServicer, gate_of
+from askance_aggregator.server.services.operators import OperatorsServicer
 from askance_aggregator.server.studies import StudyManager
 from askance_aggregator.store import MemoryStore
 from askance_aggregator.store.register import DeviceSelection
@@ -50,6 +36,7 @@ from askance_client.messages import SignedStudy
 from askance_client.queries import Category, Schema
 from askance_client.service import Metadata
 from askance_protos.v1 import analyst_pb2, operator_pb2
+from askance_protos.v1 import operator_pb2 as pb
 
 NOW_S = 1_800_000_000
 NONCE = bytes(range(16))
@@ -58,39 +45,50 @@ OWNER, UNKNOWN = (Ed25519PrivateKey.from_private_bytes(bytes([n]) * 32) for n in
 KEYS = {
     role: Ed25519PrivateKey.from_private_bytes(bytes([n]) * 32) for n, role in enumerate(Role, 1)
 }
-SERVICES: dict[str, tuple[Any, type[ServiceCall]]] = {
-    "Analysts": (analyst_pb2, Call),
-    "Operators": (operator_pb2, OperatorCall),
-}
-FIGURES = FleetFigures(
-    2_000,
-    7,
-    3,
-    1,
-    40,
-    2,
-    NOW_S - 20,
-    NOW_S,
+SERVICES = {"Analysts": analyst_pb2, "Operators": operator_pb2}
+FIGURES = pb.FleetResponse(
+    enrolled=2_000,
+    connected=7,
+    streams=3,
+    open_rounds=1,
+    reports=40,
+    refusals=2,
+    started_unix_s=NOW_S - 20,
+    now_unix_s=NOW_S,
     check_ins=11,
     store_bytes=5_000_000,
     certificate_ends_unix_s=NOW_S + 20 * 86_400,
-    rounds=(RoundFigures(bytes(range(8)), 500, 40, 12.5),),
-    failures=(FailureCount("call", "not-found", 3), FailureCount("commit", "", 1)),
-    costs=(CostBin(10**9, 2), CostBin(2 * 10**9, 5), CostBin(0, 1)),
+    rounds=[pb.RoundFigures(study_prefix=bytes(range(8)), asked=500, answered=40, age_s=12.5)],
+    failures=[
+        pb.FailureCount(kind="call", reason="not-found", count=3),
+        pb.FailureCount(kind="commit", count=1),
+    ],
+    costs=[
+        pb.CostBin(below_nano_nats=10**9, studies=2),
+        pb.CostBin(below_nano_nats=2 * 10**9, studies=5),
+        pb.CostBin(studies=1),
+    ],
     asked_nano_nats=8 * 10**9,
     user_nano_nats=16 * 10**9,
     spent_nano_nats=40 * 10**9,
 )
 SELECTION = DeviceSelection(ids=(b"device 3",))
-MESSAGES: dict[ServiceCall, bytes] = {
-    OperatorCall.AUDIT: encode_audit_request(0, 10),
-    OperatorCall.DEVICES: encode_devices_request(DevicesPage((), -1, 10)),
-    OperatorCall.TAG_DEVICES: encode_tagging(DevicesChange(SELECTION, add=("eu",))),
-    OperatorCall.REVOKE_DEVICES: encode_change(DevicesChange(SELECTION)),
-    OperatorCall.RESTORE_DEVICES: encode_change(DevicesChange(SELECTION)),
+_SELECTED = pb.DeviceSelection(ids=SELECTION.ids)
+MESSAGES: dict[str, Message] = {
+    "Operators/Audit": pb.AuditRequest(limit=10),
+    "Operators/Devices": pb.DevicesRequest(limit=10),
+    "Operators/TagDevices": pb.TagDevicesRequest(selection=_SELECTED, add=["eu"]),
+    "Operators/RevokeDevices": pb.ChangeDevicesRequest(selection=_SELECTED),
+    "Operators/RestoreDevices": pb.ChangeDevicesRequest(selection=_SELECTED),
 }
-ABOUT_NO_STUDY = (Call.LIST, *OperatorCall)
-CALLS: list[ServiceCall] = [call for _, calls in SERVICES.values() for call in calls]
+CALLS = [
+    Call(f"{name}/{method.name}")
+    for name, service in SERVICES.items()
+    for method in service.DESCRIPTOR.services_by_name[name].methods
+]
+ABOUT_NO_STUDY = [
+    call for call in CALLS if call.method == "Analysts/List" or call.method.startswith("Operators/")
+]
 
 
 def public(key: Ed25519PrivateKey) -> bytes:
@@ -142,20 +140,21 @@ def served(
         managers[0].stop()
 
 
-def request(call: ServiceCall, key: Ed25519PrivateKey, study: SignedStudy) -> tuple[bytes, bytes]:
+def request(call: Call, key: Ed25519PrivateKey, study: SignedStudy) -> tuple[bytes, bytes]:
     """Return the subject and the message with which a caller makes a call about a study."""
-    if call in (Call.SUBMIT, Call.PLAN):
+    if call in (Call("Analysts/Submit"), Call("Analysts/Plan")):
         mine = signed_study(key)
-        return digest_of(mine.study), encode_submission(mine)
-    data = MESSAGES.get(call, b"")
+        return digest_of(mine.study), submission(mine).SerializeToString()
+    message = MESSAGES.get(call.method)
+    data = b"" if message is None else message.SerializeToString(deterministic=True)
     return (public(key) if call in ABOUT_NO_STUDY else digest_of(study.study)), data
 
 
-def metadata(call: ServiceCall, key: Ed25519PrivateKey, subject: bytes, body: bytes) -> Metadata:
+def metadata(call: Call, key: Ed25519PrivateKey, subject: bytes, body: bytes) -> Metadata:
     return call_metadata(sign_call(call, subject, key, NOW_S, body=body, nonce=NONCE))
 
 
-def outcome(address: str, call: ServiceCall, data: bytes, with_: Metadata) -> str:
+def outcome(address: str, call: Call, data: bytes, with_: Metadata) -> str:
     """Make a call; the reason of its refusal, "" if it was answered.
 
     A call that has no end, as Watch of an open study, is left after its first answer.
@@ -171,9 +170,17 @@ def outcome(address: str, call: ServiceCall, data: bytes, with_: Metadata) -> st
         made = calling(data, timeout=20, metadata=with_)
         try:
             next(made)
-            for _ in made if call is not Call.WATCH else ():
+            for _ in made if call != Call("Analysts/Watch") else ():
                 pass
         except grpc.RpcError:
             return str(dict(made.trailing_metadata())[REASON_KEY])
         made.cancel()
         return ""
+
+
+def changed_figures(connected: int) -> pb.FleetResponse:
+    """Return the figures with another number of connected devices."""
+    found = pb.FleetResponse()
+    found.CopyFrom(FIGURES)
+    found.connected = connected
+    return found

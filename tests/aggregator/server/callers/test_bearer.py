@@ -253,7 +253,7 @@ class TestCalls:
                 address, key=key, bearer_token_file=file, now_s=lambda: NOW_S
             ) as aggregator:
                 handle = aggregator.submit(study)
-                assert [one.digest.hex() for one in aggregator.studies()] == [handle.id]
+                assert [one.study_digest.hex() for one in aggregator.studies()] == [handle.id]
                 handle.cancel()
             with connect(address, bearer_token_file=file) as aggregator:
                 with pytest.raises(InvalidParameter, match="submit: expected a key"):

@@ -16,16 +16,17 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from grpc import aio
 
 from askance_aggregator.analyst.calls import Call, CallRefused
-from askance_aggregator.analyst.wire import REASON_KEY, decode_export_part
-from askance_aggregator.server.analysts.statuses import refused_status
+from askance_aggregator.analyst.messages import REASON_KEY
 from askance_aggregator.server.callers import RULES, Caller, CallerLimits, CallKind, Role
 from askance_aggregator.server.callers.limits import CallsAtWork
 from askance_aggregator.server.devices.calls import Context, serving
 from askance_aggregator.server.process.logs import logs_to
+from askance_aggregator.server.services.statuses import refused_status
 from askance_aggregator.store import MemoryStore
 from askance_client.codec import digest_of
 from askance_client.errors import InvalidParameter
 from askance_client.service.exchange import STREAMS_PER_CONNECTION
+from askance_protos.v1 import analyst_pb2
 from tests.aggregator.server.callers.role_server import (
     KEYS,
     OWNER,
@@ -115,30 +116,30 @@ def log() -> Iterator[io.StringIO]:
 
 def test_exports_that_are_not_read_are_bounded_per_caller(log: io.StringIO) -> None:
     with calling(CallerLimits(exports_per_caller=2)) as (call, _):
-        unread = [call(Call.EXPORT, KEYS[Role.VIEWER]) for _ in range(2)]
+        unread = [call(Call("Analysts/Export"), KEYS[Role.VIEWER]) for _ in range(2)]
         for one in unread:
             one.initial_metadata()
-        code, reason, text = refusal(call(Call.EXPORT, KEYS[Role.VIEWER]))
+        code, reason, text = refusal(call(Call("Analysts/Export"), KEYS[Role.VIEWER]))
         assert (code, reason) == (EXHAUSTED, "too-many-calls")
         assert text == (
             "expected at most 2 exports of one caller at one time (limits.exports_per_caller)"
         )
-        whole = list(call(Call.EXPORT, OWNER))
-        assert sum(len(decode_export_part(part).lines) for part in whole) == LINES
+        whole = list(call(Call("Analysts/Export"), OWNER))
+        assert sum(len(analyst_pb2.ExportPart.FromString(part).lines) for part in whole) == LINES
         unread[0].cancel()
-        until(lambda: call(Call.EXPORT, KEYS[Role.VIEWER]))
+        until(lambda: call(Call("Analysts/Export"), KEYS[Role.VIEWER]))
     assert log.getvalue() == ""
 
 
 def test_an_export_takes_its_next_lines_when_the_last_part_has_left() -> None:
     """Once, all parts of every export were made before the first one was sent."""
     with calling() as (call, store):
-        exporting = call(Call.EXPORT, OWNER)
+        exporting = call(Call("Analysts/Export"), OWNER)
         exporting.initial_metadata()
-        first = decode_export_part(next(exporting))
+        first = analyst_pb2.ExportPart.FromString(next(exporting))
         assert len(first.lines) == 1
         assert store.taken[0] <= 6  # the part that was read, those on the way, a line beside each
-        rest = [decode_export_part(part) for part in exporting]
+        rest = [analyst_pb2.ExportPart.FromString(part) for part in exporting]
         assert sum(len(part.lines) for part in rest) == LINES - 1
         assert store.taken[0] == LINES
 
@@ -146,29 +147,31 @@ def test_an_export_takes_its_next_lines_when_the_last_part_has_left() -> None:
 def test_answers_that_are_not_read_are_bounded_in_bytes() -> None:
     limits = CallerLimits(unread_bytes_per_caller=700_000)
     with calling(limits) as (call, store):
-        unread = [call(Call.EXPORT, KEYS[Role.VIEWER]) for _ in range(2)]
+        unread = [call(Call("Analysts/Export"), KEYS[Role.VIEWER]) for _ in range(2)]
         for one in unread:
             one.initial_metadata()
         while store.taken[0] < 2 * 2:  # the line of the part that is on its way, and one beside it
             time.sleep(0.01)
-        code, reason, text = refusal(call(Call.EXPORT, KEYS[Role.VIEWER]))
+        code, reason, text = refusal(call(Call("Analysts/Export"), KEYS[Role.VIEWER]))
         assert (code, reason) == (EXHAUSTED, "unread-answers")
         assert "limits.unread_bytes_per_caller" in text
         assert "\n" not in text
-        assert len(list(call(Call.EXPORT, OWNER))) == LINES  # a reader is never over its share
+        assert (
+            len(list(call(Call("Analysts/Export"), OWNER))) == LINES
+        )  # a reader is never over its share
 
 
 def test_watches_of_one_viewer_do_not_lock_out_the_studys_analyst(
     log: io.StringIO,
 ) -> None:
     with calling() as (call, _):
-        watching = [call(Call.WATCH, KEYS[Role.VIEWER]) for _ in range(32)]
+        watching = [call(Call("Analysts/Watch"), KEYS[Role.VIEWER]) for _ in range(32)]
         for one in watching:
             next(one)
-        code, reason, _text = refusal(call(Call.WATCH, KEYS[Role.VIEWER]))
+        code, reason, _text = refusal(call(Call("Analysts/Watch"), KEYS[Role.VIEWER]))
         assert (code, reason) == (EXHAUSTED, "too-many-calls")
-        assert next(call(Call.WATCH, OWNER))
-        assert next(call(Call.RESULT, KEYS[Role.VIEWER]))  # its other calls go on
+        assert next(call(Call("Analysts/Watch"), OWNER))
+        assert next(call(Call("Analysts/Result"), KEYS[Role.VIEWER]))  # its other calls go on
     assert log.getvalue() == ""
 
 
@@ -201,9 +204,9 @@ def test_a_caller_that_goes_away_while_it_is_sent_an_export_leaves_no_error(
 ) -> None:
     with calling(CallerLimits(exports_per_caller=1)) as (call, _):
         for _ in range(3):
-            exporting = until(lambda: call(Call.EXPORT, KEYS[Role.VIEWER]))
+            exporting = until(lambda: call(Call("Analysts/Export"), KEYS[Role.VIEWER]))
             exporting.cancel()
-        until(lambda: call(Call.EXPORT, KEYS[Role.VIEWER]))
+        until(lambda: call(Call("Analysts/Export"), KEYS[Role.VIEWER]))
     assert log.getvalue() == ""
 
 

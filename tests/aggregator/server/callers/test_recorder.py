@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from askance_aggregator.analyst.calls import Call, ServiceCall, call_metadata, sign_call
-from askance_aggregator.operators import OperatorCall
+from askance_aggregator.analyst.calls import Call, call_metadata, sign_call
 from askance_aggregator.server.callers import AuditRecorder, Role, record_command
 from askance_aggregator.server.callers.recorder import MAX_REFUSALS
 from askance_aggregator.store import AuditEntry, AuditEvent, MemoryStore, StudyState, verify_entries
@@ -15,6 +14,7 @@ from askance_aggregator.store.audit import MemoryAuditLog
 from askance_client.codec import digest_of
 from askance_client.errors import StoreFailed
 from tests.aggregator.server.callers.role_server import (
+    CALLS,
     KEYS,
     NOW_S,
     OWNER,
@@ -37,8 +37,8 @@ def test_a_change_is_recorded_before_and_after() -> None:
     store = MemoryStore()
     with served(store) as (address, study):
         digest = digest_of(study.study)
-        with_ = metadata(Call.CANCEL, KEYS[Role.OPERATOR], digest, b"")
-        assert outcome(address, Call.CANCEL, b"", with_) == ""
+        with_ = metadata(Call("Analysts/Cancel"), KEYS[Role.OPERATOR], digest, b"")
+        assert outcome(address, Call("Analysts/Cancel"), b"", with_) == ""
     subject = f"study {digest.hex()}"
     assert events(store) == [
         AuditEvent(NOW_S, "operator", "operator", "Analysts/Cancel", subject, "127.0.0.1", done)
@@ -46,19 +46,24 @@ def test_a_change_is_recorded_before_and_after() -> None:
     ]
 
 
-CHANGES: list[tuple[ServiceCall, list[str]]] = [  # calls, and their entries
-    (Call.SUBMIT, ["begun", "done"]),
-    (Call.PAUSE, ["begun", "done"]),
-    (Call.RESUME, ["begun", "done"]),
-    (Call.DELETE_REPORTS, ["begun", "refused: open"]),
-    (Call.CANCEL, ["begun", "done"]),
-    (Call.DELETE_REPORTS, ["begun", "done"]),
-    (Call.DELETE_RESULTS, ["begun", "done"]),
-    (OperatorCall.TAG_DEVICES, ["begun", "done"]),
-    (OperatorCall.REVOKE_DEVICES, ["begun", "done"]),
-    (OperatorCall.RESTORE_DEVICES, ["begun", "done"]),
+CHANGES: list[tuple[Call, list[str]]] = [  # calls, and their entries
+    (Call("Analysts/Submit"), ["begun", "done"]),
+    (Call("Analysts/Pause"), ["begun", "done"]),
+    (Call("Analysts/Resume"), ["begun", "done"]),
+    (Call("Analysts/DeleteReports"), ["begun", "refused: open"]),
+    (Call("Analysts/Cancel"), ["begun", "done"]),
+    (Call("Analysts/DeleteReports"), ["begun", "done"]),
+    (Call("Analysts/DeleteResults"), ["begun", "done"]),
+    (Call("Operators/TagDevices"), ["begun", "done"]),
+    (Call("Operators/RevokeDevices"), ["begun", "done"]),
+    (Call("Operators/RestoreDevices"), ["begun", "done"]),
 ]
-ONCE = (Call.PAUSE, Call.RESUME, *OperatorCall)  # refused in version 1, which has no nonce
+# Refused in version 1, which has no nonce.
+ONCE = [
+    call
+    for call in CALLS
+    if call.method in ("Analysts/Pause", "Analysts/Resume") or "Operators" in call.method
+]
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -79,7 +84,12 @@ def test_every_change_is_recorded_when_it_begins_and_when_it_has_ended(version: 
 def test_a_read_is_not_recorded() -> None:
     store = MemoryStore()
     with served(store) as (address, study):
-        for call in (Call.LIST, Call.WATCH, Call.RESULT, Call.EXPORT):
+        for call in (
+            Call("Analysts/List"),
+            Call("Analysts/Watch"),
+            Call("Analysts/Result"),
+            Call("Analysts/Export"),
+        ):
             subject, data = request(call, KEYS[Role.VIEWER], study)
             with_ = metadata(call, KEYS[Role.VIEWER], subject, data)
             assert outcome(address, call, data, with_) == ""
@@ -90,15 +100,35 @@ def test_every_refusal_is_recorded_with_what_was_proven() -> None:
     store = MemoryStore()
     with served(store) as (address, study):
         digest = digest_of(study.study)
-        outcome(address, Call.RESULT, b"", ())
-        outcome(address, Call.RESULT, b"", metadata(Call.RESULT, UNKNOWN, digest, b""))
-        stale = sign_call(Call.CANCEL, digest, OWNER, NOW_S - 1_000)
-        outcome(address, Call.CANCEL, b"", call_metadata(stale))
+        outcome(address, Call("Analysts/Result"), b"", ())
+        outcome(
+            address,
+            Call("Analysts/Result"),
+            b"",
+            metadata(Call("Analysts/Result"), UNKNOWN, digest, b""),
+        )
+        stale = sign_call(Call("Analysts/Cancel"), digest, OWNER, NOW_S - 1_000)
+        outcome(address, Call("Analysts/Cancel"), b"", call_metadata(stale))
         viewer = KEYS[Role.VIEWER]
-        outcome(address, Call.CANCEL, b"", metadata(Call.CANCEL, viewer, digest, b""))
+        outcome(
+            address,
+            Call("Analysts/Cancel"),
+            b"",
+            metadata(Call("Analysts/Cancel"), viewer, digest, b""),
+        )
         analyst = KEYS[Role.ANALYST]
-        outcome(address, Call.RESULT, b"", metadata(Call.RESULT, analyst, digest, b""))
-        outcome(address, Call.CANCEL, b"", metadata(Call.CANCEL, analyst, digest, b""))
+        outcome(
+            address,
+            Call("Analysts/Result"),
+            b"",
+            metadata(Call("Analysts/Result"), analyst, digest, b""),
+        )
+        outcome(
+            address,
+            Call("Analysts/Cancel"),
+            b"",
+            metadata(Call("Analysts/Cancel"), analyst, digest, b""),
+        )
     found = [(one.who, one.action, one.outcome) for one in events(store)]
     assert found == [
         ("", "Analysts/Result", "refused: malformed"),
@@ -115,12 +145,12 @@ def test_a_change_is_made_once_per_nonce_after_a_restart_too() -> None:
     store = MemoryStore()
     with served(store) as (address, study):
         key = KEYS[Role.ADMIN]
-        subject, data = request(Call.SUBMIT, key, study)
-        with_ = metadata(Call.SUBMIT, key, subject, data)
-        assert outcome(address, Call.SUBMIT, data, with_) == ""
-        assert outcome(address, Call.SUBMIT, data, with_) == "replayed"
+        subject, data = request(Call("Analysts/Submit"), key, study)
+        with_ = metadata(Call("Analysts/Submit"), key, subject, data)
+        assert outcome(address, Call("Analysts/Submit"), data, with_) == ""
+        assert outcome(address, Call("Analysts/Submit"), data, with_) == "replayed"
     with served(store) as (address, study):
-        assert outcome(address, Call.SUBMIT, data, with_) == "replayed"
+        assert outcome(address, Call("Analysts/Submit"), data, with_) == "replayed"
     assert [one.outcome for one in events(store)] == [
         "begun",
         "done",
@@ -133,11 +163,16 @@ def test_a_change_that_began_has_its_end_however_many_calls_are_refused() -> Non
     """A flood of refusals is counted in one entry; the end of a change is an entry of its own."""
     store, key = MemoryStore(), KEYS[Role.ADMIN]
     with served(store) as (address, study):
-        subject, data = request(Call.DELETE_REPORTS, key, study)
+        subject, data = request(Call("Analysts/DeleteReports"), key, study)
         for number in range(MAX_REFUSALS + 2):
             nonce = number.to_bytes(16, "big")
-            signed = sign_call(Call.DELETE_REPORTS, subject, key, NOW_S, body=data, nonce=nonce)
-            assert outcome(address, Call.DELETE_REPORTS, data, call_metadata(signed)) == "open"
+            signed = sign_call(
+                Call("Analysts/DeleteReports"), subject, key, NOW_S, body=data, nonce=nonce
+            )
+            assert (
+                outcome(address, Call("Analysts/DeleteReports"), data, call_metadata(signed))
+                == "open"
+            )
     assert [one.outcome for one in events(store)] == ["begun", "refused: open"] * (MAX_REFUSALS + 2)
 
 
@@ -167,8 +202,8 @@ def test_what_cannot_be_recorded_fails(room: int, state: StudyState) -> None:
     store = FullStore(room)
     with served(store) as (address, study):
         digest = digest_of(study.study)
-        with_ = metadata(Call.CANCEL, OWNER, digest, b"")
-        assert outcome(address, Call.CANCEL, b"", with_) == "store-failed"
+        with_ = metadata(Call("Analysts/Cancel"), OWNER, digest, b"")
+        assert outcome(address, Call("Analysts/Cancel"), b"", with_) == "store-failed"
         summary = store.summary(digest)
         assert summary is not None
         assert summary.state is state
@@ -215,8 +250,13 @@ def test_no_secret_and_no_value_is_recorded() -> None:
     store = MemoryStore()
     with served(store) as (address, study):
         key = KEYS[Role.ADMIN]
-        subject, data = request(Call.SUBMIT, key, study)
-        outcome(address, Call.SUBMIT, data, metadata(Call.SUBMIT, key, subject, data))
+        subject, data = request(Call("Analysts/Submit"), key, study)
+        outcome(
+            address,
+            Call("Analysts/Submit"),
+            data,
+            metadata(Call("Analysts/Submit"), key, subject, data),
+        )
     for entry in store.audit.entries():
         content = json.loads(entry.line)
         assert set(content) == {"number", "nonce", *AuditEvent.__slots__}

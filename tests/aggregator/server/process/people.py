@@ -18,9 +18,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from grpc import aio
 
 from askance_aggregator.analyst.calls import Call, call_metadata, sign_call
+from askance_aggregator.analyst.messages import SERVICE as ANALYSTS
+from askance_aggregator.analyst.messages import submission
 from askance_aggregator.analyst.submission import sign_submission
-from askance_aggregator.analyst.wire import SERVICE as ANALYSTS
-from askance_aggregator.analyst.wire import decode_submitted, encode_submission
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.learners import find
 from askance_aggregator.studies.study import Study
@@ -46,6 +46,7 @@ from askance_client.service.authority import DeviceCertificate
 from askance_client.service.credentials import enrolment_metadata
 from askance_client.service.exchange import Enrol, decode_enrolled, encode_enrol
 from askance_client.service.open_side import CallFailed
+from askance_protos.v1 import analyst_pb2
 from askance_simulation.fleets.memory_ledger import MemoryLedger
 from askance_simulation.stream_runner import StreamRunner
 
@@ -61,10 +62,12 @@ def submit(channel: grpc.Channel, key: Any, *more: tuple[str, str]) -> bytes:
     learner = find("frequency").build(SCHEMA, {"column": "habit"})
     signed = sign_submission(Study(learner, SCHEMA, epsilon="2"), key)
     call: UnaryCall = channel.unary_unary(f"/{ANALYSTS}/Submit")
-    mine = call_metadata(sign_call(Call.SUBMIT, digest_of(signed.study), key, system_now_s()))
-    return decode_submitted(
-        call(encode_submission(signed), timeout=_PATIENCE_S, metadata=(*mine, *more))
-    )
+    submit, digest = Call("Analysts/Submit"), digest_of(signed.study)
+    mine = call_metadata(sign_call(submit, digest, key, system_now_s()))
+    request = submission(signed).SerializeToString()
+    answer = call(request, timeout=_PATIENCE_S, metadata=(*mine, *more))
+    taken: bytes = analyst_pb2.SubmitStudyResponse.FromString(answer).study_digest
+    return taken
 
 
 async def certificate_of(identity: Identity, address: str, authority: bytes) -> DeviceCertificate:

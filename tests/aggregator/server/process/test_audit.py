@@ -15,7 +15,7 @@ from joserfc import jwt
 from askance.cli import main
 from askance_aggregator.analyst import CallRefused, connect, create_key
 from askance_aggregator.clock import system_now_s
-from askance_aggregator.operators import CostBin, OperatorClient
+from askance_aggregator.operators import OperatorClient
 from askance_aggregator.server.process.configuration import read_configuration
 from askance_aggregator.server.process.files import NotOperable
 from askance_aggregator.server.process.home import STORE, AggregatorHome
@@ -101,7 +101,7 @@ def test_a_process_records_by_names_that_are_configured(
             assert 0 <= fleet.now_unix_s - fleet.started_unix_s < 60
             assert fleet.store_bytes > 10_000
             assert 824 <= (fleet.certificate_ends_unix_s - fleet.now_unix_s) // 86_400 <= 825
-            assert (fleet.rounds, fleet.costs[-1]) == ((), CostBin(0, 0))
+            assert (list(fleet.rounds), fleet.costs[-1].studies) == ([], 0)
             with pytest.raises(CallRefused, match="found none"):
                 aggregator.study("00" * 32).cancel()
         assert served.ended_by(signal.SIGTERM) == 0

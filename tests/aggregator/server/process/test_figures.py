@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry
 
-from askance_aggregator.operators import CostBin, FailureCount, RoundFigures
 from askance_aggregator.server.devices import RoundProgress
 from askance_aggregator.server.process.figures import COST_BOUNDS, FleetReader, cost_bins
 from askance_aggregator.server.process.metrics import PrometheusObserver
 from askance_aggregator.store import MemoryStore
 from askance_client.messages import AckStatus, Reason
+from askance_protos.v1 import operator_pb2 as pb
 
 NAT = 10**9
 
@@ -34,13 +34,14 @@ def test_figures_are_those_of_the_metrics() -> None:
     assert (found.enrolled, found.connected, found.reports, found.check_ins) == (1, 7, 3, 1)
     assert found.certificate_ends_unix_s == 900
     assert (found.spent_nano_nats, found.user_nano_nats) == (3 * NAT // 2, 9 * NAT)
-    assert found.rounds == tuple(
-        RoundFigures(bytes([n] * 8), 10 * n, n, float(n)) for n in (3, 2, 1)
-    )
-    assert found.failures == (
-        FailureCount("device", "over-study-budget", 1),
-        FailureCount("commit", "", 1),
-    )
+    assert list(found.rounds) == [
+        pb.RoundFigures(study_prefix=bytes([n] * 8), asked=10 * n, answered=n, age_s=float(n))
+        for n in (3, 2, 1)
+    ]
+    assert list(found.failures) == [
+        pb.FailureCount(kind="device", reason="over-study-budget", count=1),
+        pb.FailureCount(kind="commit", count=1),
+    ]
     store.enrol([(b"another", bytes(32))])
     assert reader.read().enrolled == 2
 
@@ -63,8 +64,8 @@ def test_the_size_of_a_store_is_read_again_after_two_seconds() -> None:
 def test_figures_that_a_store_cannot_give_yet_are_zero() -> None:
     observer = PrometheusObserver(CollectorRegistry())
     found = FleetReader(observer.registry, MemoryStore(), None, lambda: 50).read()
-    assert (found.store_bytes, found.certificate_ends_unix_s, found.rounds) == (0, 0, ())
-    assert (found.asked_nano_nats, found.user_nano_nats, found.failures) == (0, 0, ())
+    assert (found.store_bytes, found.certificate_ends_unix_s, list(found.rounds)) == (0, 0, [])
+    assert (found.asked_nano_nats, found.user_nano_nats, list(found.failures)) == (0, 0, [])
 
 
 def test_a_study_is_in_the_bin_whose_bounds_are_around_its_cost() -> None:
@@ -72,4 +73,4 @@ def test_a_study_is_in_the_bin_whose_bounds_are_around_its_cost() -> None:
     found = cost_bins(costs)
     assert [one.below_nano_nats for one in found] == [*COST_BOUNDS, 0]
     assert [one.studies for one in found] == [2, 1, 0, 0, 2, 0, 0, 2]
-    assert cost_bins([])[0] == CostBin(NAT // 10, 0)
+    assert cost_bins([])[0] == pb.CostBin(below_nano_nats=NAT // 10)

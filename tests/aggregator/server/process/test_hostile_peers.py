@@ -17,9 +17,10 @@ import grpc
 import pytest
 from grpc import aio
 
-from askance_aggregator.analyst.calls import Call, call_metadata, sign_call
+from askance_aggregator.analyst.calls import METHODS, Call, call_metadata, sign_call
 from askance_aggregator.analyst.keys import load_key
-from askance_aggregator.analyst.wire import SERVICE as ANALYSTS
+from askance_aggregator.analyst.messages import PACKAGE
+from askance_aggregator.analyst.messages import SERVICE as ANALYSTS
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.server.process.home import AggregatorHome
 from askance_aggregator.store import SqliteStore
@@ -37,7 +38,7 @@ KEPT_MB = 30
 
 RPCS = [
     *(f"{DEVICES}/{name}" for name in ("Enrol", "Certify", "CheckIn", "Participate")),
-    *(f"{ANALYSTS}/{call}" for call in Call),
+    *(f"{PACKAGE}.{name}" for name in METHODS if name.startswith("Analysts/")),
     *(f"{HEALTH}/{name}" for name in ("Check", "Watch")),
 ]
 
@@ -81,7 +82,7 @@ def proven(home: AggregatorHome) -> Iterator[tuple[str, Metadata]]:
     key = home_key(home)
     yield (
         f"{ANALYSTS}/Submit",
-        call_metadata(sign_call(Call.SUBMIT, bytes(32), key, system_now_s())),
+        call_metadata(sign_call(Call("Analysts/Submit"), bytes(32), key, system_now_s())),
     )
 
 

@@ -17,8 +17,7 @@ import grpc
 import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from askance_aggregator.analyst import connect
-from askance_aggregator.analyst.wire import StudyEvent
+from askance_aggregator.analyst import StudyEvent, connect, state_of
 from askance_aggregator.server.process.home import AggregatorHome
 from askance_aggregator.store import SqliteStore, StudyState
 from tests.aggregator.server.process.conftest import PATIENCE_S, Served, ran, serving
@@ -108,7 +107,7 @@ def test_the_outer_process_is_killed_and_neither_a_stream_nor_a_watch_notices(
         people.answer(served.address, pinned)  # by a new certificate, from the next outer process
         watching.join(PATIENCE_S)
         assert not watching.is_alive()
-        assert events[-1].state is StudyState.DONE
+        assert state_of(events[-1]) is StudyState.DONE
         assert outer_of(served) != before
         stream.cancel()
 

@@ -16,7 +16,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from askance_aggregator.analyst import connect
+from askance_aggregator.analyst import connect, state_of
 from askance_aggregator.learners import find
 from askance_aggregator.server.process.configuration import read_configuration
 from askance_aggregator.server.process.home import AggregatorHome
@@ -159,7 +159,7 @@ def test_devices_and_analysts_call_any_replica(
         until_driven(store, "first", digest)
         with connect(second.address, key=key, ca=homes[1].authority) as elsewhere:
             handle = elsewhere.study(digest.hex())
-            assert handle.status().state is StudyState.OPEN
+            assert state_of(handle.status()) is StudyState.OPEN
             assert handle.cancel() is StudyState.CANCELLED
         shown = ran(
             "aggregator", "status", "--config", homes[1].configuration, "--listen", second.address

@@ -8,7 +8,7 @@ import grpc
 from grpc import aio
 
 from askance_aggregator.analyst.calls import CallRefused
-from askance_aggregator.analyst.wire import REASON_KEY
+from askance_aggregator.analyst.messages import REASON_KEY
 from askance_aggregator.server.devices.calls import CallStatus
 from askance_aggregator.server.studies import (
     ResultsDeleted,

@@ -1,0 +1,271 @@
+"""The service for analysts: studies submitted, planned, listed, watched, ended and deleted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Executor
+from contextlib import aclosing, suppress
+from functools import partial
+from typing import TypeVar
+
+from askance_aggregator.analyst.calls import NO_SUBJECT, CallRefused
+from askance_aggregator.analyst.messages import (
+    check_submission,
+    epochs_message,
+    export_parts,
+    extent_message,
+    population_of,
+    query_of,
+    state_number,
+)
+from askance_aggregator.clock import system_now_s
+from askance_aggregator.server.callers import (
+    Admitted,
+    AuditRecorder,
+    CallerLimits,
+    Callers,
+    Gate,
+    Scope,
+)
+from askance_aggregator.server.devices.observer import SILENT, Observer
+from askance_aggregator.server.services.servicer import Servicer
+from askance_aggregator.server.services.statuses import status_of
+from askance_aggregator.server.services.watching import StudyWatches
+from askance_aggregator.server.studies import StudyManager, StudyStatus, population_status
+from askance_aggregator.store import StudyQuery, StudyState, TaggedPopulation
+from askance_aggregator.studies.population import population_facts
+from askance_client.codec import digest_of
+from askance_client.messages import SignedStudy
+from askance_protos.v1 import analyst_pb2 as pb
+
+_CANCEL_S = 30.0  # an analyst waits at most so long for a study that is ending
+T = TypeVar("T")
+
+
+class AnalystsServicer(Servicer):
+    """Serve `Analysts` of analyst.proto for one study manager.
+
+    Args:
+      manager: holds the studies; its calls may wait for the disk.
+      executor: where it waits, so that the event loop does not.
+      planner: where studies are planned, which takes seconds of a processor: other calls do not
+        wait for it. None: in `executor`.
+      now_s: the time, in whole seconds since 1970, UTC.
+      gate: admits, counts and records calls. None: one that knows the manager's analysts.
+      observer: encloses submissions in spans.
+    """
+
+    SERVICE = pb.DESCRIPTOR.services_by_name["Analysts"]
+
+    def __init__(
+        self,
+        manager: StudyManager,
+        *,
+        executor: Executor,
+        planner: Executor | None = None,
+        now_s: Callable[[], int] = system_now_s,
+        gate: Gate | None = None,
+        observer: Observer = SILENT,
+    ) -> None:
+        gate = gate or gate_of(
+            Callers(lambda: manager.analysts),
+            AuditRecorder(manager.audit, now_s),
+            executor=executor,
+            now_s=now_s,
+        )
+        super().__init__(gate, executor)
+        self._manager = manager
+        self._planner = planner or executor
+        self._observer = observer
+        self._watches = StudyWatches()
+
+    async def submit(
+        self, request: pb.SubmitStudyRequest, admitted: Admitted
+    ) -> pb.SubmitStudyResponse:
+        """Answer Submit."""
+        signed, population = _submitted(request, admitted), population_of(request)
+        with self._observer.submission_span(admitted.subject, admitted.trace):
+            digest = await self._planned(self._manager.submit, signed, population)
+        return pb.SubmitStudyResponse(study_digest=digest)
+
+    async def plan(
+        self, request: pb.SubmitStudyRequest, admitted: Admitted
+    ) -> pb.PlanStudyResponse:
+        """Answer Plan."""
+        signed, population = _submitted(request, admitted), population_of(request)
+        planned = await self._planned(self._manager.plan, signed, population)
+        plan = {**planned.to_json(), **population_facts(population, planned.n_users or 0)}
+        return pb.PlanStudyResponse(plan_json=json.dumps(plan, ensure_ascii=False))
+
+    async def list(
+        self, request: pb.ListStudiesRequest, admitted: Admitted
+    ) -> pb.ListStudiesResponse:
+        """Answer List."""
+        if admitted.subject != (admitted.signed.public_key or NO_SUBJECT):
+            raise CallRefused("bad-signature", "List: expected the caller's own key")
+        query = query_of(request)
+        owner = admitted.own_key() if admitted.scope is Scope.OWN else None
+        page = await self._run(self._manager.page, query or StudyQuery(), owner)
+        found = [_summary(one, request) for one in page.studies]
+        if query is None:  # an older caller
+            return pb.ListStudiesResponse(studies=found[::-1])
+        return pb.ListStudiesResponse(studies=found, extent=extent_message(page.extent))
+
+    async def watch(
+        self, request: pb.StudyRequest, admitted: Admitted
+    ) -> AsyncIterator[pb.StudyEvent]:
+        """Answer Watch."""
+        digest, key = admitted.subject, await self._owner(admitted)
+        read = partial(self._run, self._manager.status, digest, key)
+        status, population = await read(), None
+        if request.with_population:
+            found = await self._run(population_status, self._manager.register, status)
+            if found is not None:
+                population = pb.PopulationStatus(tags=found[0], devices=found[1])
+        last: pb.StudyEvent | None = None
+        async with aclosing(self._watches.statuses(digest, read)) as statuses:
+            async for status in statuses:
+                event = _event(status, population)
+                if event != last:
+                    yield event
+                    last = event
+
+    async def result(self, _: pb.StudyRequest, admitted: Admitted) -> pb.StudyResult:
+        """Answer Result."""
+        digest, key, epoch = admitted.subject, await self._owner(admitted), admitted.epoch
+        found = await self._run(self._manager.conclusion, digest, key, epoch)
+        if found is None:
+            so_far = "" if epoch else await self._run(self._manager.result_so_far, digest, key)
+            return pb.StudyResult(state=pb.STUDY_STATE_OPEN, result_json=so_far)
+        return pb.StudyResult(
+            state=state_number(found.state),
+            reason=found.reason,
+            message=found.message,
+            result_json=found.result_json,
+        )
+
+    async def export(self, _: pb.StudyRequest, admitted: Admitted) -> AsyncIterator[pb.ExportPart]:
+        """Answer Export."""
+        called = admitted.subject, await self._owner(admitted), admitted.epoch
+        found = await self._run(self._manager.export, *called)
+        population = await self._run(self._manager.register.population, called[0])
+        parts = export_parts(*found, population)
+        while (part := await self._run(next, parts, None)) is not None:
+            yield part
+
+    async def cancel(self, _: pb.StudyRequest, admitted: Admitted) -> pb.CancelStudyResponse:
+        """Answer Cancel."""
+        digest, key = admitted.subject, await self._owner(admitted)
+        state = await self._run(self._manager.cancel, digest, key)
+        if state is StudyState.OPEN:  # no thread waits: other analysts need them
+            read = partial(self._run, self._manager.status, digest, key)
+            with suppress(TimeoutError):
+                async with (
+                    asyncio.timeout(_CANCEL_S),
+                    aclosing(self._watches.statuses(digest, read)) as statuses,
+                ):
+                    async for status in statuses:
+                        state = status.state
+        return pb.CancelStudyResponse(state=state_number(state))
+
+    async def pause(self, _: pb.StudyRequest, admitted: Admitted) -> pb.PauseStudyResponse:
+        """Answer Pause."""
+        key = await self._owner(admitted)
+        state = await self._run(self._manager.pause, admitted.subject, key)
+        return pb.PauseStudyResponse(state=state_number(state))
+
+    async def resume(self, _: pb.StudyRequest, admitted: Admitted) -> pb.ResumeStudyResponse:
+        """Answer Resume."""
+        key = await self._owner(admitted)
+        state = await self._run(self._manager.unpause, admitted.subject, key)
+        return pb.ResumeStudyResponse(state=state_number(state))
+
+    async def delete_reports(
+        self, _: pb.StudyRequest, admitted: Admitted
+    ) -> pb.DeleteStudyResponse:
+        """Answer DeleteReports."""
+        key = await self._owner(admitted)
+        await self._run(self._manager.delete_reports, admitted.subject, key)
+        return pb.DeleteStudyResponse()
+
+    async def delete_results(
+        self, _: pb.StudyRequest, admitted: Admitted
+    ) -> pb.DeleteStudyResponse:
+        """Answer DeleteResults."""
+        key = await self._owner(admitted)
+        await self._run(self._manager.delete_results, admitted.subject, key)
+        return pb.DeleteStudyResponse()
+
+    async def _owner(self, admitted: Admitted) -> bytes:
+        """Return the key of the analyst whose study a call is about.
+
+        Raises:
+          UnknownStudy: there is no such study; another analyst's is found later, by its key.
+        """
+        if admitted.scope is Scope.OWN:
+            return admitted.own_key()
+        return await self._run(self._manager.owner, admitted.subject)
+
+    async def _planned(
+        self,
+        work: Callable[[SignedStudy, TaggedPopulation | None], T],
+        signed: SignedStudy,
+        population: TaggedPopulation | None,
+    ) -> T:
+        """Do what plans a study, where other calls do not wait for it."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._planner, work, signed, population)
+
+
+def _submitted(request: pb.SubmitStudyRequest, admitted: Admitted) -> SignedStudy:
+    """Return the study that a caller has signed the call for, and that is its own."""
+    signed = check_submission(request)
+    if digest_of(signed.study) != admitted.subject:
+        raise CallRefused(
+            "bad-signature", "Submit: expected the study that the call was signed for"
+        )
+    if signed.public_key != admitted.own_key():
+        raise CallRefused("untrusted-key", "Submit: expected a study that the caller's key signed")
+    return signed
+
+
+def _summary(study: StudyStatus, request: pb.ListStudiesRequest) -> pb.StudySummary:
+    """Return a study for a list, without what an older caller does not know."""
+    return pb.StudySummary(
+        study_digest=study.digest,
+        learner=study.learner,
+        state=state_number(study.state),
+        rounds_closed=study.rounds_closed,
+        epochs=epochs_message(study.epochs),
+        reason=study.reason if request.with_reasons else "",
+        public_key=study.public_key if request.HasField("query") else b"",
+    )
+
+
+def _event(status: StudyStatus, population: pb.PopulationStatus | None) -> pb.StudyEvent:
+    return pb.StudyEvent(
+        state=state_number(status.state),
+        round=status.round,
+        asked=status.asked,
+        answered=status.answered,
+        reason=status.reason,
+        message=status.message,
+        epochs=epochs_message(status.epochs),
+        population=population,
+    )
+
+
+def gate_of(
+    callers: Callers,
+    recorder: AuditRecorder,
+    *,
+    executor: Executor,
+    now_s: Callable[[], int],
+    limits: CallerLimits | None = None,
+) -> Gate:
+    """Return the gate of a server's services; its refusals have the reasons of the table."""
+    return Gate(
+        callers, recorder, executor, lambda error: status_of(error)[2], now_s, limits=limits
+    )

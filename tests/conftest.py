@@ -14,7 +14,8 @@ import pytest
 from hypothesis import settings
 from numpy.typing import NDArray
 
-from askance_aggregator.studies import Cohort, Permutation
+from askance_aggregator.studies import Cohort, Intake, Permutation
+from askance_aggregator.studies.intake import CheckedReports
 from askance_client.sqlite_file import SqliteFile
 from tests.postgresql import PostgresqlServer, missing
 
@@ -77,6 +78,15 @@ def cohort_of(members: Collection[int], size: int) -> Cohort:
     if set(members) == set(range(first, first + len(members))):
         return Cohort(Listed((), size), first, first + len(members))
     return Cohort(Listed(members, size), 0, len(members))
+
+
+def add_report(intake: Intake, ordinal: int, data: bytes) -> int:
+    """Count a user's report, which is right; return the number of reports counted now."""
+    reports = intake.check((data,))
+    assert isinstance(reports, CheckedReports)
+    place = intake.place(reports, ordinal)
+    assert place is not None
+    return intake.add(reports, place)
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from askance_aggregator.encoding import sign_study
 from askance_aggregator.learners import Learner, find
 from askance_aggregator.studies import Accounts, Intake, MemoryLog, Outcome, Round, Session, Tally
-from askance_aggregator.studies.intake import Arrival
 from askance_aggregator.studies.results import cohort_seed
 from askance_aggregator.studies.study import Study
 from askance_client.codec import decode_request, digest_of
@@ -24,6 +23,7 @@ from askance_client.queries import Bit, Category, EncodedRecord, Schema
 from askance_simulation.fleets.memory_ledger import MemoryLedger
 from askance_simulation.populations import masked_parity
 from askance_simulation.randomness.seeds import Seed
+from tests.conftest import add_report
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 PUBLIC = KEY.public_key().public_bytes_raw()
@@ -170,9 +170,7 @@ class AtHand:
         for group in round_.groups:
             for ordinal in group.cohort.members.tolist():
                 self._devices[ordinal].introduce(round_.study)
-                arrival = intake.examine(ordinal, self._devices[ordinal].answer(group.payload))
-                assert isinstance(arrival, Arrival)
-                intake.add(arrival)
+                add_report(intake, ordinal, self._devices[ordinal].answer(group.payload))
         return intake.tallies()
 
     def recall(self, round_: Round, accounts: Accounts) -> None:

@@ -9,16 +9,15 @@ once a cohort. What devices say is kept a user only of cohorts whose devices rep
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from askance_aggregator.studies.cohorts import Cohort
+from askance_aggregator.studies.tallies import Where
 from askance_client.errors import InvalidParameter
 
 
@@ -41,35 +40,20 @@ class CohortAccount:
         self.size = size
         self.asked = 0
         self._alike: Counter[tuple[int, int]] = Counter()
-        self._confirmed = array("q")  # a user, once devices report one by one
-        self._spent = array("q")
+        self._confirmed = self._spent = np.zeros(0, np.int64)  # a user, once devices report each
 
-    def confirm(self, place: int, charged: int, spent: int) -> None:
-        """Enter what a device says: this answer's charge, and the study's total on its ledger.
+    def confirm(self, where: Where, charged: int, spent: int) -> None:
+        """Enter what devices say: their answer's charge, and the study's total on their ledgers.
 
         Args:
-          place: where its user stands among the cohort's members.
+          where: positions of the users among the cohort's members.
           charged: charge of this answer, nano-nats.
           spent: the study's total on the device's ledger, nano-nats.
         """
-        if not self._spent:
-            self._begin()
-        self._confirmed[place] += charged
-        self._spent[place] = max(self._spent[place], spent)
-
-    def confirm_equal(self, places: NDArray[np.int64], charged: int, spent: int) -> None:
-        """Enter the same for many users (see `confirm`).
-
-        Args:
-          places: of the users among the cohort's members, all different.
-          charged: charge of each answer, nano-nats.
-          spent: the study's total on each ledger, nano-nats.
-        """
-        if not self._spent:
-            self._begin()
-        np.frombuffer(self._confirmed, np.int64)[places] += charged
-        totals = np.frombuffer(self._spent, np.int64)
-        totals[places] = np.maximum(totals[places], spent)
+        if not len(self._spent):
+            self._confirmed, self._spent = (np.zeros(self.size, np.int64) for _ in range(2))
+        self._confirmed[where] += charged
+        self._spent[where] = np.maximum(self._spent[where], spent)
 
     def confirm_alike(self, users: int, charged: int, spent: int) -> None:
         """Enter equal reports of many devices, each for the first time.
@@ -84,16 +68,12 @@ class CohortAccount:
             )
         self._alike[charged, spent] += users
 
-    def _begin(self) -> None:
-        """Keep what devices say by user from now on."""
-        self._confirmed, self._spent = (array("q", bytes(8 * self.size)) for _ in range(2))
-
     def reported(self) -> Iterator[tuple[int, int, int]]:
         """Yield the devices' reported spending: sum of charges, total, and number of devices."""
         for (charged, spent), users in self._alike.items():
             yield charged, spent, users
-        if self._spent:
-            pairs = Counter(zip(self._confirmed, self._spent, strict=True))
+        if len(self._spent):
+            pairs = Counter(zip(self._confirmed.tolist(), self._spent.tolist(), strict=True))
             for (charged, spent), users in sorted(pairs.items()):
                 yield charged, spent, users
 

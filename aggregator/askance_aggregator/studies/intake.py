@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import NamedTuple
+from itertools import compress
+from typing import Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.studies.accounts import Accounts
 from askance_aggregator.studies.rounds import Group, Round
-from askance_aggregator.studies.tallies import Places, SymbolTable, Tally
+from askance_aggregator.studies.tallies import Places, SymbolTable, Tally, Where, count_of
 from askance_client.codec import decode_report
 from askance_client.errors import RemoteProtocolError
 from askance_client.exact_laws import valid
@@ -61,21 +62,9 @@ def without_sequence(data: bytes) -> tuple[bytes, int]:
     return data[:place], number
 
 
-class Arrival(NamedTuple):
-    """A report that passed the checks, ready to be made durable and then entered."""
-
-    group: int
-    place: int
-    ordinal: int
-    report: Report
-    data: bytes
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class CheckedMessage:
-    """Reports of one message that passed the checks, whichever member of their cohort sent them.
-
-    Their sequence numbers, which no check depends on, are left out.
+class CheckedReports:
+    """One report or more, to different requests, that passed the checks for any of their cohort.
 
     Args:
       cohort: number of the cohort that is asked the requests.
@@ -84,7 +73,6 @@ class CheckedMessage:
       answers: number of the reports that are answers.
       refusals: reasons of the others.
       charged: sum of the reports' charges, nano-nats.
-      spent: highest of the totals that they state, nano-nats.
       digests: of the requests that the reports answer.
       accepted: the acknowledgements, if all of them are new.
     """
@@ -95,16 +83,40 @@ class CheckedMessage:
     answers: int
     refusals: tuple[Reason, ...]
     charged: int
-    spent: int
     digests: tuple[bytes, ...]
     accepted: tuple[tuple[bytes, AckStatus], ...]
 
+    @classmethod
+    def of(cls, cohort: int, groups: tuple[int, ...], reports: tuple[Report, ...]) -> Self:
+        """Return reports with what follows from them."""
+        refusals = tuple(r.outcome.reason for r in reports if isinstance(r.outcome, Refusal))
+        return cls(
+            cohort=cohort,
+            groups=groups,
+            reports=reports,
+            answers=len(reports) - len(refusals),
+            refusals=refusals,
+            charged=sum(report.charged_nano_nats for report in reports),
+            digests=tuple(report.request_digest for report in reports),
+            accepted=tuple((report.request_digest, AckStatus.ACCEPTED) for report in reports),
+        )
+
+    def only(self, chosen: Iterable[bool]) -> CheckedReports:
+        """Return some of the reports.
+
+        Args:
+          chosen: for each report, whether it is one of them.
+        """
+        pairs = tuple(compress(zip(self.groups, self.reports, strict=True), chosen))
+        groups, reports = tuple(g for g, _ in pairs), tuple(r for _, r in pairs)
+        return CheckedReports.of(self.cohort, groups, reports)
+
 
 class Intake:
-    """Checks and enters the reports of one round.
+    """Checks and counts the reports of one round.
 
-    `examine` is pure; `enter` counts. Between the two a service makes the report durable; a report
-    is entered once, so the caller enters only what its store accepted as new.
+    `check` is pure; `add` counts. Between the two a service makes the reports durable. A report
+    counts once, however often it is added.
     """
 
     def __init__(self, round_: Round, accounts: Accounts) -> None:
@@ -114,7 +126,7 @@ class Intake:
         numbers = {cohort: number for number, cohort in enumerate(cohorts)}
         self._cohort_places = tuple(Places(cohort.members) for cohort in cohorts)
         self._cohorts = tuple(numbers[group.cohort] for group in round_.groups)
-        self._heard = tuple(bytearray(cohort.size) for cohort in cohorts)
+        self._heard = tuple(np.zeros(cohort.size, np.bool_) for cohort in cohorts)
         self._places = tuple(self._cohort_places[cohort] for cohort in self._cohorts)
         self._accounts = tuple(accounts.of(group.cohort) for group in round_.groups)
         self._open = sum(table.open for table in self._tables)
@@ -149,142 +161,78 @@ class Intake:
                 owed.append(group)
         return owed
 
-    def examine(self, ordinal: int, data: bytes) -> Arrival | AckStatus:
-        """Check a delivered report: known request, asked of this user, in the alphabet.
-
-        Returns:
-          The arrival to be entered, or UNKNOWN or MALFORMED.
-        """
-        try:
-            report = decoded(data)
-        except RemoteProtocolError:
-            return AckStatus.MALFORMED
-        return self.check(ordinal, report, data)
-
-    def check(self, ordinal: int, report: Report, data: bytes) -> Arrival | AckStatus:
-        """The same for a report that is decoded already from `data`."""
-        number = self._groups.get(report.request_digest)
-        index = None if number is None else self._places[number].of(ordinal)
-        if number is None or index is None:
-            return AckStatus.UNKNOWN
-        if not self._plausible(report, number):
-            return AckStatus.MALFORMED
-        return Arrival(number, index, ordinal, report, data)
-
-    def check_message(self, reports_data: tuple[bytes, ...]) -> CheckedMessage | None:
-        """Check the reports of a message together, for any user.
+    def check(self, reports_data: tuple[bytes, ...]) -> CheckedReports | AckStatus:
+        """Check reports to different requests: of this round, of one cohort, in the alphabet.
 
         Args:
-          reports_data: the reports without their sequence numbers (see `without_sequence`).
+          reports_data: one report or more.
 
         Returns:
-          None: they have to be checked one by one, since one is wrong or has a sequence number
-          still, or they are not to different requests of this round to one cohort.
+          The reports, to be counted for any user of their cohort. UNKNOWN: one answers no request
+          of this round. MALFORMED: one is wrong, or two are for one request or of two cohorts,
+          which may be right alone.
         """
         try:
             reports = tuple(map(decoded, reports_data))
         except RemoteProtocolError:
-            return None
+            return AckStatus.MALFORMED
         groups = tuple(self._groups.get(report.request_digest, -1) for report in reports)
-        cohorts = {self._cohorts[group] for group in groups if group >= 0}
-        if len(cohorts) != 1 or min(groups) < 0 or len(set(groups)) < len(groups):
-            return None
-        if any(report.sequence for report in reports):
-            return None
+        if min(groups) < 0:
+            return AckStatus.UNKNOWN
+        cohorts = {self._cohorts[group] for group in groups}
+        if len(cohorts) != 1 or len(set(groups)) < len(groups):
+            return AckStatus.MALFORMED
         if not all(map(self._plausible, reports, groups)):
-            return None
-        refusals = tuple(r.outcome.reason for r in reports if isinstance(r.outcome, Refusal))
-        return CheckedMessage(
-            cohort=cohorts.pop(),
-            groups=groups,
-            reports=reports,
-            answers=len(reports) - len(refusals),
-            refusals=refusals,
-            charged=sum(report.charged_nano_nats for report in reports),
-            spent=max(report.spent_nano_nats for report in reports),
-            digests=tuple(report.request_digest for report in reports),
-            accepted=tuple((report.request_digest, AckStatus.ACCEPTED) for report in reports),
-        )
+            return AckStatus.MALFORMED
+        return CheckedReports.of(cohorts.pop(), groups, reports)
 
-    def place(self, message: CheckedMessage, ordinal: int) -> int | None:
-        """Return the position of a user in the cohort of a message; None: it is not a member."""
-        return self._cohort_places[message.cohort].of(ordinal)
+    def place(self, reports: CheckedReports, ordinal: int) -> int | None:
+        """Return the position of a user in the cohort of reports; None: it is not a member."""
+        return self._cohort_places[reports.cohort].of(ordinal)
 
-    def add_message(self, message: CheckedMessage, place: int) -> int:
-        """Count the reports of a message; what is settled already is left as it is.
+    def places(
+        self, reports: CheckedReports, ordinals: NDArray[np.int64]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Return which of these users are in the cohort of reports, and their positions in it."""
+        return self._cohort_places[reports.cohort].find(ordinals)
 
-        Args:
-          message: the reports.
-          place: position of their user in the message's cohort.
+    @overload
+    def add(self, reports: CheckedReports, where: int) -> int: ...
+    @overload
+    def add(self, reports: CheckedReports, where: NDArray[np.int64]) -> NDArray[np.int64]: ...
 
-        Returns:
-          The number of reports that were counted.
-        """
-        heard = self._heard[message.cohort]
-        if heard[place]:
-            arrivals = zip(message.groups, message.reports, strict=True)
-            return sum(self._add(group, place, report) for group, report in arrivals)
-        heard[place] = 1
-        for group, report in zip(message.groups, message.reports, strict=True):
-            self._write(group, place, report)
-        self._open -= len(message.groups)
-        account = self._accounts[message.groups[0]]
-        account.confirm(place, message.charged, message.spent)
-        return len(message.groups)
-
-    def add_equal(self, data: bytes, ordinals: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Check and count a report that many users sent, as `examine` and `add` do.
+    def add(self, reports: CheckedReports, where: Where) -> Where:
+        """Count reports for users who sent them; what is settled already is left as it is.
 
         Args:
-          data: the report.
-          ordinals: the users', each once.
+          reports: the reports, which every one of the users sent.
+          where: positions of the users in the cohort of the reports.
 
         Returns:
-          The ordinals of those whose report was counted now.
+          For each user the number of reports that were counted now.
         """
-        try:
-            report = decoded(data)
-        except RemoteProtocolError:
-            return ordinals[:0]
-        group = self._groups.get(report.request_digest)
-        if group is None or not self._plausible(report, group):
-            return ordinals[:0]
-        table, members = self._tables[group], self._places[group]
-        places = table.unsettled(members.among(ordinals))
-        if isinstance(report.outcome, Refusal):
-            table.refuse_equal(places, report.outcome.reason)
-        else:
-            table.write_equal(places, report.outcome, reused=not report.charged_nano_nats)
-        self._open -= len(places)
-        np.frombuffer(self._heard[self._cohorts[group]], np.uint8)[places] = 1
-        account = self._accounts[group]
-        account.confirm_equal(places, report.charged_nano_nats, report.spent_nano_nats)
-        return members.at(places)
-
-    def add(self, arrival: Arrival) -> bool:
-        """Count a report and return True; what is settled already is left as it is."""
-        return self._add(arrival.group, arrival.place, arrival.report)
-
-    def _add(self, group: int, place: int, report: Report) -> bool:
-        if self._tables[group].settled(place):
-            return False
-        self._heard[self._cohorts[group]][place] = 1
-        self._write(group, place, report)
-        self._open -= 1
-        self._accounts[group].confirm(place, report.charged_nano_nats, report.spent_nano_nats)
-        return True
+        account = self._accounts[reports.groups[0]]
+        counted: Where = 0 if isinstance(where, int) else np.zeros(len(where), np.int64)
+        for group, report in zip(reports.groups, reports.reports, strict=True):
+            table = self._tables[group]
+            lacks = table.lacks(where)
+            if lacks is False:
+                continue
+            new = where if isinstance(where, int) else where[lacks]
+            outcome, charged = report.outcome, report.charged_nano_nats
+            if isinstance(outcome, Refusal):
+                table.refuse(new, outcome.reason)
+            else:
+                table.write(new, outcome, reused=not charged)
+            account.confirm(new, charged, report.spent_nano_nats)
+            self._open -= count_of(new)
+            counted = counted + lacks
+        self._heard[reports.cohort][where] = True
+        return counted
 
     def tallies(self) -> tuple[Tally, ...]:
         """Close the round."""
         return tuple(table.tally() for table in self._tables)
-
-    def _write(self, group: int, place: int, report: Report) -> None:
-        """Enter a report in the table of its group."""
-        outcome = report.outcome
-        if isinstance(outcome, Refusal):
-            self._tables[group].refuse(place, outcome.reason)
-        else:
-            self._tables[group].write(place, outcome, reused=not report.charged_nano_nats)
 
     def _plausible(self, report: Report, number: int) -> bool:
         charged = report.charged_nano_nats

@@ -44,6 +44,18 @@ class Tally:
     reused: int = 0
 
 
+Where = int | NDArray[np.int64]
+"""Position of one user among the members of a group, or different positions of any number.
+
+A position alone stands for an array of it, whose operations take ten times as long.
+"""
+
+
+def count_of(where: Where) -> int:
+    """Return the number of positions."""
+    return 1 if isinstance(where, int) else len(where)
+
+
 class Places:
     """Positions of users among the members of a group; groups with the same members share it."""
 
@@ -70,15 +82,15 @@ class Places:
 
     def among(self, ordinals: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the positions of those of these users that are members, in their order."""
+        return self.find(ordinals)[1]
+
+    def find(self, ordinals: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Return which of these users are members, and the positions of those."""
         members = np.frombuffer(self._members, np.int64)
         places = members.searchsorted(ordinals)
         inside = places < len(members)
         inside[inside] = members[places[inside]] == ordinals[inside]
-        return places[inside]
-
-    def at(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the ordinals of the members at these positions."""
-        return np.frombuffer(self._members, np.int64)[places]
+        return inside, places[inside]
 
 
 class SymbolTable:
@@ -93,11 +105,6 @@ class SymbolTable:
         self._reused = 0
         self._settled = np.zeros(members, np.bool_)
         self._open = members
-        self._width = width
-        # The same memory, for one member at a time: numpy's own indexing takes five times as long.
-        self._each_byte = self._symbols.reshape(-1).data
-        self._each_answered = self._answered.data
-        self._each_settled = self._settled.data
 
     @property
     def open(self) -> int:
@@ -106,44 +113,29 @@ class SymbolTable:
 
     def settled(self, index: int) -> bool:
         """Return whether this member's answer or refusal has been entered."""
-        return bool(self._each_settled[index])
+        return bool(self._settled[index])
 
-    def write(self, index: int, symbol: bytes, *, reused: bool = False) -> None:
-        """Enter a member's symbol; the caller has checked it and that none is there."""
-        start = index * self._width
-        self._each_byte[start : start + self._width] = symbol
-        self._each_answered[index] = True
-        self._reused += reused
-        self._settle(index)
+    def lacks(self, where: Where) -> bool | NDArray[np.bool_]:
+        """Return for each of these members whether it has neither answered nor refused."""
+        if isinstance(where, int):
+            return not self._settled[where]
+        return ~self._settled[where]
 
-    def refuse(self, index: int, reason: Reason) -> None:
-        """Enter a member's refusal."""
-        self._refusals[reason] = self._refusals.get(reason, 0) + 1
-        self._settle(index)
+    def write(self, where: Where, symbol: bytes, *, reused: bool = False) -> None:
+        """Enter the symbol of members; the caller has checked it and that none is settled."""
+        self._symbols[where] = np.frombuffer(symbol, np.uint8)
+        self._answered[where] = True
+        self._reused += reused * count_of(where)
+        self._settle(where)
 
-    def unsettled(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return those of these members whose answer or refusal has not been entered."""
-        return indices[~self._settled[indices]]
+    def refuse(self, where: Where, reason: Reason) -> None:
+        """Enter the refusal of members, of which none is settled."""
+        self._refusals[reason] = self._refusals.get(reason, 0) + count_of(where)
+        self._settle(where)
 
-    def write_equal(self, indices: NDArray[np.int64], symbol: bytes, *, reused: bool) -> None:
-        """Enter one symbol for many members, of which none is settled (see `write`)."""
-        self._symbols[indices] = np.frombuffer(symbol, np.uint8)
-        self._answered[indices] = True
-        self._reused += reused * len(indices)
-        self._settle_all(indices)
-
-    def refuse_equal(self, indices: NDArray[np.int64], reason: Reason) -> None:
-        """Enter the refusals of many members, of which none is settled."""
-        self._refusals[reason] = self._refusals.get(reason, 0) + len(indices)
-        self._settle_all(indices)
-
-    def _settle_all(self, indices: NDArray[np.int64]) -> None:
-        self._settled[indices] = True
-        self._open -= len(indices)
-
-    def _settle(self, index: int) -> None:
-        self._each_settled[index] = True
-        self._open -= 1
+    def _settle(self, where: Where) -> None:
+        self._settled[where] = True
+        self._open -= count_of(where)
 
     def _leaves(self) -> Iterable[bytes]:
         group = self._group

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from askance_aggregator.studies import Accounts, Group, Intake, Round, Tally
-from askance_aggregator.studies.intake import Arrival
+from askance_aggregator.studies.intake import without_sequence
 from askance_client.device import TooManyRefusals
 from askance_client.errors import RemoteProtocolError
+from askance_client.messages import AckStatus
 from askance_simulation.fleets.devices import Devices
 from askance_simulation.fleets.opened import Progress
 
 _TOGETHER = 1024  # reports that are counted together, then told to the progress
-_MANY = 8  # equal reports that are quicker to check together than one by one
 
 
 class ObjectFleet:
@@ -93,15 +93,14 @@ def _add_reports(intake: Intake, reports: Mapping[bytes, Sequence[int]]) -> None
       RemoteProtocolError: one is no report of what its device was asked.
     """
     for report, ordinals in reports.items():
-        if len(ordinals) >= _MANY:
-            counted = len(intake.add_equal(report, np.array(ordinals, np.int64)))
-            if counted == len(ordinals):
+        checked = intake.check((without_sequence(report)[0],))
+        status = checked if isinstance(checked, AckStatus) else AckStatus.UNKNOWN
+        if not isinstance(checked, AckStatus):
+            _, places = intake.places(checked, np.array(ordinals, np.int64))
+            if len(places) == len(ordinals):
+                intake.add(checked, places if len(places) > 1 else int(places[0]))
                 continue
-        for ordinal in ordinals:
-            arrival = intake.examine(ordinal, report)
-            if not isinstance(arrival, Arrival):
-                raise RemoteProtocolError(
-                    f"device {ordinal}: expected a report of what it was asked,"
-                    f" found {arrival.name}"
-                )
-            intake.add(arrival)
+        raise RemoteProtocolError(
+            f"devices {list(ordinals)[:3]}: expected a report of what they were asked, found"
+            f" {status.name}"
+        )

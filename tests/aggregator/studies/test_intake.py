@@ -8,9 +8,10 @@ import pytest
 
 from askance_aggregator.queries import predicate
 from askance_aggregator.studies import Accounts, Intake, Round
-from askance_aggregator.studies.intake import Arrival
+from askance_aggregator.studies.intake import CheckedReports
 from askance_client.codec import encode_report
 from askance_client.messages import AckStatus, Reason, Refusal, Report
+from tests.conftest import add_report
 
 if TYPE_CHECKING:
     from tests.aggregator.studies.conftest import World
@@ -55,10 +56,12 @@ def report(
     )
 
 
-def add_report(intake: Intake, ordinal: int, data: bytes) -> None:
-    arrival = intake.examine(ordinal, data)
-    assert isinstance(arrival, Arrival)
-    intake.add(arrival)
+def examine(intake: Intake, ordinal: int, data: bytes) -> CheckedReports | AckStatus:
+    """Check a report, and that its user was asked."""
+    reports = intake.check((data,))
+    if isinstance(reports, AckStatus):
+        return reports
+    return AckStatus.UNKNOWN if intake.place(reports, ordinal) is None else reports
 
 
 def test_a_round_is_complete_when_everybody_answered_or_refused(
@@ -80,7 +83,7 @@ def test_a_round_is_complete_when_everybody_answered_or_refused(
 
 
 def test_examining_enters_nothing(intake: Intake, round_: Round, accounts: Accounts) -> None:
-    assert isinstance(intake.examine(0, report(round_)), Arrival)
+    assert isinstance(examine(intake, 0, report(round_)), CheckedReports)
     assert intake.open == 4
     assert accounts.spending().total_spent == 0
 
@@ -108,17 +111,17 @@ def test_a_report_counts_once(intake: Intake, round_: Round, accounts: Accounts)
 def test_from_one_who_was_not_asked_it_is_unknown(
     intake: Intake, round_: Round, ordinal: int
 ) -> None:
-    assert intake.examine(ordinal, report(round_)) is AckStatus.UNKNOWN
+    assert examine(intake, ordinal, report(round_)) is AckStatus.UNKNOWN
 
 
 def test_to_a_request_of_another_round_it_is_unknown(intake: Intake) -> None:
     stray = encode_report(Report(b"r" * 32, b"\x01", 1, 1))
-    assert intake.examine(0, stray) is AckStatus.UNKNOWN
+    assert examine(intake, 0, stray) is AckStatus.UNKNOWN
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff" * 40, b"no report", bytes(20_000)])
 def test_bytes_that_are_no_report_are_malformed(intake: Intake, data: bytes) -> None:
-    assert intake.examine(0, data) is AckStatus.MALFORMED
+    assert examine(intake, 0, data) is AckStatus.MALFORMED
 
 
 @pytest.mark.parametrize("symbol", [b"\x02", b"\xff", b"", b"\x00\x00", b"\x01\x00"])
@@ -126,27 +129,29 @@ def test_a_symbol_outside_the_alphabet_is_malformed(
     intake: Intake, round_: Round, symbol: bytes
 ) -> None:
     """0xFF above all: it would pass for a user that stayed away."""
-    assert intake.examine(0, report(round_, symbol)) is AckStatus.MALFORMED
+    assert examine(intake, 0, report(round_, symbol)) is AckStatus.MALFORMED
 
 
 def test_a_charge_above_the_randomizer_s_loss_is_a_lie(intake: Intake, round_: Round) -> None:
     loss = round_.groups[0].nano_nats
-    assert isinstance(intake.examine(0, report(round_, charged=loss)), Arrival)
-    assert intake.examine(0, report(round_, charged=loss + 1)) is AckStatus.MALFORMED
+    assert isinstance(examine(intake, 0, report(round_, charged=loss)), CheckedReports)
+    assert examine(intake, 0, report(round_, charged=loss + 1)) is AckStatus.MALFORMED
 
 
 def test_a_total_below_its_last_charge_is_a_lie(intake: Intake, round_: Round) -> None:
     loss = round_.groups[0].nano_nats
-    assert intake.examine(0, report(round_, spent=loss - 1)) is AckStatus.MALFORMED
-    assert isinstance(intake.examine(0, report(round_, charged=0, spent=0)), Arrival)  # frozen
+    assert examine(intake, 0, report(round_, spent=loss - 1)) is AckStatus.MALFORMED
+    assert isinstance(
+        examine(intake, 0, report(round_, charged=0, spent=0)), CheckedReports
+    )  # frozen
 
 
 def test_a_total_that_no_ledger_can_hold_is_a_lie(intake: Intake, round_: Round) -> None:
     for spent in ((1 << 62) + 1, (1 << 64) - 1):
-        assert intake.examine(0, report(round_, spent=spent)) is AckStatus.MALFORMED
+        assert examine(intake, 0, report(round_, spent=spent)) is AckStatus.MALFORMED
     add_report(intake, 0, report(round_, spent=1 << 62))
 
 
 def test_a_refusal_that_was_charged_for_is_a_lie(intake: Intake, round_: Round) -> None:
-    assert intake.examine(0, report(round_, NO, charged=1)) is AckStatus.MALFORMED
-    assert isinstance(intake.examine(0, report(round_, NO)), Arrival)
+    assert examine(intake, 0, report(round_, NO, charged=1)) is AckStatus.MALFORMED
+    assert isinstance(examine(intake, 0, report(round_, NO)), CheckedReports)

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from askance_aggregator.queries import predicate
 from askance_aggregator.studies import Accounts, Intake, Round
-from askance_aggregator.studies.intake import Arrival, without_sequence
+from askance_aggregator.studies.intake import CheckedReports, without_sequence
 from askance_client.codec import decode_report, encode_report
 from askance_client.errors import RemoteProtocolError
-from askance_client.messages import Reason, Refusal, Report
+from askance_client.messages import AckStatus, Reason, Refusal, Report
 from askance_protos.v1 import exchange_pb2 as pb
+from tests.conftest import add_report
 
 if TYPE_CHECKING:
     from tests.aggregator.studies.conftest import World
@@ -106,9 +107,7 @@ def test_a_message_counts_as_its_reports_do(
     together, one_by_one = intake(world, round_), intake(world, round_)
     for made, _ in (together, one_by_one):
         for group in before:
-            arrival = made.examine(7, report(round_, group, b"\x00"))
-            assert isinstance(arrival, Arrival)
-            made.add(arrival)
+            add_report(made, 7, report(round_, group, b"\x00"))
     messages: list[tuple[int, tuple[bytes | Refusal, ...]]] = [
         (7, (b"\x01", b"\x01")),
         (8, (b"\x00", NO)),
@@ -116,23 +115,19 @@ def test_a_message_counts_as_its_reports_do(
     ]
     for user, outcomes in messages:
         data = tuple(report(round_, group, outcome) for group, outcome in enumerate(outcomes))
-        message = together[0].check_message(data)
-        assert message is not None
+        message = together[0].check(data)
+        assert isinstance(message, CheckedReports)
         place = together[0].place(message, user)
         assert place is not None
-        counted = 0
-        for one in data:
-            arrival = one_by_one[0].examine(user, one)
-            assert isinstance(arrival, Arrival)
-            counted += one_by_one[0].add(arrival)
-        assert together[0].add_message(message, place) == counted
+        counted = sum(add_report(one_by_one[0], user, one) for one in data)
+        assert together[0].add(message, place) == counted
     assert entered(together) == entered(one_by_one)
 
 
 def test_a_user_who_is_not_asked_has_no_place(world: World, round_: Round) -> None:
     made, _ = intake(world, round_)
-    message = made.check_message((report(round_, 0),))
-    assert message is not None
+    message = made.check((report(round_, 0),))
+    assert isinstance(message, CheckedReports)
     assert [made.place(message, user) for user in (-1, 0, USERS - 1, USERS)] == [
         None,
         0,
@@ -153,12 +148,11 @@ def test_what_is_wrong_is_left_to_be_checked_one_by_one(world: World, round_: Ro
         "a charge above the loss": encode_report(
             Report(round_.groups[1].digest, b"\x01", cost + 1, cost + 1)
         ),
-        "two sequence numbers": report(round_, 1, sequence=3),
         "another cohort": report(round_, 2),
     }
     for data in bad.values():
-        assert made.check_message((good, data)) is None
-    assert made.check_message((good, report(round_, 1))) is not None
+        assert isinstance(made.check((good, data)), AckStatus)
+    assert isinstance(made.check((good, report(round_, 1))), CheckedReports)
 
 
 @pytest.mark.parametrize("outcome", [b"\x01", NO])
@@ -169,16 +163,16 @@ def test_equal_reports_count_as_one_by_one(
     together, one_by_one = intake(world, round_), intake(world, round_)
     data = report(round_, 1, outcome)
     for made, _ in (together, one_by_one):
-        arrival = made.examine(3, report(round_, 1, b"\x00"))
-        assert isinstance(arrival, Arrival)
-        made.add(arrival)
+        add_report(made, 3, report(round_, 1, b"\x00"))
     users = [12, 3, 0, USERS - 1, USERS, 10**9]
-    assert together[0].add_equal(data, np.array(users)).tolist() == [12, 0, USERS - 1]
-    assert together[0].add_equal(data, np.array(users)).tolist() == []
+    equal = together[0].check((data,))
+    assert isinstance(equal, CheckedReports)
+    inside, places = together[0].places(equal, np.array(users))
+    assert inside.tolist() == [True, True, True, True, False, False]
+    assert list(together[0].add(equal, places)) == [1, 0, 1, 1]
+    assert list(together[0].add(equal, places)) == [0, 0, 0, 0]
     for user in users[:4]:
-        arrival = one_by_one[0].examine(user, data)
-        assert isinstance(arrival, Arrival)
-        one_by_one[0].add(arrival)
+        add_report(one_by_one[0], user, data)
     assert entered(together) == entered(one_by_one)
 
 
@@ -187,7 +181,7 @@ def test_equal_bytes_that_are_wrong_are_not_counted(world: World, round_: Round)
     nothing = entered(intake(world, round_))
     lie = encode_report(Report(round_.groups[0].digest, b"\x01", 1 << 40, 1 << 40))
     for data in (b"\xff", lie, report(round_, 2), report(round_, 0, b"\x07")):
-        assert made[0].add_equal(data, np.arange(USERS)).tolist() == []
+        assert isinstance(made[0].check((data,)), AckStatus)
     assert entered(made) == nothing
 
 

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from functools import partial
-from itertools import islice, repeat
+from itertools import compress, islice, repeat
 from typing import NamedTuple, ParamSpec, TypeVar
 
 from askance_aggregator.server.devices.commits import ReportGroupCommit, Statuses
@@ -15,19 +15,15 @@ from askance_aggregator.server.devices.observer import Observer
 from askance_aggregator.server.devices.open_round import OpenRound
 from askance_aggregator.server.devices.states import StudyPhase, StudyPhases
 from askance_aggregator.store import Store, StoredReport
-from askance_aggregator.studies.intake import (
-    Arrival,
-    CheckedMessage,
-    decoded,
-    without_sequence,
-)
+from askance_aggregator.studies.intake import CheckedReports, decoded, without_sequence
 from askance_client.errors import RemoteProtocolError
-from askance_client.messages import AckStatus, Refusal, Report
+from askance_client.messages import AckStatus
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _SEQUENCES = 1 << 16  # users whose highest acknowledged sequence number is remembered
+_DURABLE = (AckStatus.ACCEPTED, AckStatus.DUPLICATE)
 _REFUSED = (StudyPhase.SUSPENDED, StudyPhase.CANCELLED)  # reports of these studies are late
 
 Outcome = tuple[bytes, AckStatus | None]
@@ -41,19 +37,19 @@ _stored = partial(tuple.__new__, StoredReport)  # of a tuple: a call takes twice
 
 
 class Delivery(NamedTuple):
-    """A user's message whose reports passed the checks together.
+    """Reports of a user that passed the checks together.
 
     Args:
       opened: the round that they are reports of.
-      message: the reports.
+      reports: the reports.
       ordinal: the user's.
-      place: of the user in the message's cohort.
+      place: of the user in the reports' cohort.
       data: the reports as they arrived.
       sequences: their sequence numbers.
     """
 
     opened: OpenRound
-    message: CheckedMessage
+    reports: CheckedReports
     ordinal: int
     place: int
     data: tuple[bytes, ...]
@@ -61,11 +57,11 @@ class Delivery(NamedTuple):
 
 
 def _rows(delivery: Delivery) -> Iterator[StoredReport]:
-    """Return a message's reports as the store takes them."""
+    """Return reports as the store takes them."""
     return map(
         _stored,
         zip(
-            delivery.message.digests,
+            delivery.reports.digests,
             repeat(delivery.ordinal),
             delivery.data,
             delivery.sequences,
@@ -115,21 +111,19 @@ class Deliveries:
             return None
         if opened is None or opened.closing:
             return None
-        message = opened.check_message(parts)
-        place = None if message is None else opened.place(message, ordinal)
-        if message is None or place is None:
+        reports = opened.check(parts)
+        if isinstance(reports, AckStatus) or any(report.sequence for report in reports.reports):
             return None
-        return Delivery(opened, message, ordinal, place, data, sequences)
+        place = opened.place(reports, ordinal)
+        return None if place is None else Delivery(opened, reports, ordinal, place, data, sequences)
 
     async def deliver_checked(self, delivery: Delivery) -> Sequence[Ack]:
-        """Make a checked message durable; return the acknowledgements.
+        """Make checked reports durable; return the acknowledgements.
 
         Raises:
           StoreError: nothing may be acknowledged.
         """
-        delivery.opened.expect()
-        entered = partial(self._enter_message, delivery)
-        return self._acks(delivery, await self._commits.submit(list(_rows(delivery)), entered))
+        return (await self._deliver_all((delivery,)))[0]
 
     async def deliver_messages(
         self, messages: Sequence[tuple[int, tuple[bytes, ...]]]
@@ -161,55 +155,56 @@ class Deliveries:
         ]
 
     async def _deliver_all(self, deliveries: Sequence[Delivery]) -> list[Sequence[Ack]]:
-        """Make checked messages durable together (see `deliver_checked`)."""
+        """Make checked reports durable together; return the acknowledgements of each delivery."""
         for delivery in deliveries:
             delivery.opened.expect()
         rows = [row for delivery in deliveries for row in _rows(delivery)]
-        statuses = await self._commits.submit(rows, partial(self._enter_messages, deliveries))
+        # Not after the `await`: a device that leaves before its acknowledgement is counted too.
+        statuses = await self._commits.submit(rows, partial(self._enter, deliveries))
         found = iter(statuses)
         return [self._acks(one, list(islice(found, len(one.data)))) for one in deliveries]
 
     def _acks(self, delivery: Delivery, statuses: Statuses) -> Sequence[Ack]:
-        """Return the acknowledgements of a message, and count them."""
-        message = delivery.message
+        """Return the acknowledgements of a delivery, and count them."""
+        reports = delivery.reports
         if statuses.count(AckStatus.ACCEPTED) == len(statuses):
             self._observer.acknowledged(AckStatus.ACCEPTED, len(statuses))
-            return message.accepted
+            return reports.accepted
         for status in statuses:
             self._observer.acknowledged(status)
-        return list(zip(message.digests, statuses, strict=True))
+        return list(zip(reports.digests, statuses, strict=True))
 
     async def deliver(self, reports: Sequence[tuple[int, bytes]]) -> list[Outcome]:
-        """Accept reports, each with its user's ordinal, together; return when they are durable.
+        """Accept reports one by one, each with its user's ordinal; return when they are durable.
 
         Raises:
           RemoteProtocolError: one is not a report; none was taken.
           StoreError: nothing may be acknowledged.
         """
         found = [decoded(data) for _, data in reports]
-        statuses: list[AckStatus | None] = [None] * len(reports)
-        durable: list[tuple[int, OpenRound, Arrival]] = []
-        belated: list[int] = []
-        for place, (report, (ordinal, data)) in enumerate(zip(found, reports, strict=True)):
+        outcomes: list[Outcome | None] = [None] * len(reports)
+        durable: dict[int, Delivery] = {}  # by place among the reports
+        for number, (report, (ordinal, data)) in enumerate(zip(found, reports, strict=True)):
             opened = self._requests.get(report.request_digest)
             if opened is None or opened.closing:
-                belated.append(place)
                 continue
-            checked = opened.check(ordinal, report, data)
-            if isinstance(checked, AckStatus):
-                statuses[place] = checked
+            checked = opened.check((data,))
+            place = None if isinstance(checked, AckStatus) else opened.place(checked, ordinal)
+            if isinstance(checked, AckStatus) or place is None:
+                status = checked if isinstance(checked, AckStatus) else AckStatus.UNKNOWN
+                outcomes[number] = (report.request_digest, status)
+                self._observer.acknowledged(status)
             else:
-                durable.append((place, opened, checked))
+                sequences = (report.sequence,)
+                durable[number] = Delivery(opened, checked, ordinal, place, (data,), sequences)
         if durable:
-            for (place, _, _), status in zip(durable, await self._commit(durable), strict=True):
-                statuses[place] = status
-        for place in belated:
-            ordinal, data = reports[place]
-            statuses[place] = await self._belated(found[place].request_digest, ordinal, data)
-        for told in statuses:
-            if told is not None:
-                self._observer.acknowledged(told)
-        return [(r.request_digest, status) for r, status in zip(found, statuses, strict=True)]
+            acks = await self._deliver_all(tuple(durable.values()))
+            for number, (ack,) in zip(durable, acks, strict=True):
+                outcomes[number] = ack
+        return [
+            outcome or await self._belated(report.request_digest, *sent)
+            for outcome, report, sent in zip(outcomes, found, reports, strict=True)
+        ]
 
     async def acknowledged_sequence(self, ordinal: int) -> int:
         """Return the highest sequence number in this user's durable reports; 0 for none.
@@ -241,109 +236,62 @@ class Deliveries:
         """Commit the reports that have arrived and accept no more."""
         await self._commits.close()
 
-    async def _commit(self, durable: list[tuple[int, OpenRound, Arrival]]) -> list[AckStatus]:
-        arrivals = [(opened, arrival) for _, opened, arrival in durable]
-        for opened in {id(opened): opened for opened, _ in arrivals}.values():
-            opened.expect()
-        return await self._commits.submit(
-            [
-                StoredReport(
-                    arrival.report.request_digest,
-                    arrival.ordinal,
-                    arrival.data,
-                    arrival.report.sequence,
-                )
-                for _, arrival in arrivals
-            ],
-            # Not after the `await`: a device that leaves before its acknowledgement is counted too.
-            partial(self._enter, arrivals),
-        )
-
-    def _enter(
-        self, arrivals: Sequence[tuple[OpenRound, Arrival]], statuses: Statuses | None
-    ) -> None:
-        """Count reports whose commit has ended.
+    def _enter(self, deliveries: Sequence[Delivery], statuses: Statuses | None) -> None:
+        """Count reports whose commit has ended; what cannot be counted keeps no other back.
 
         Args:
-          arrivals: the reports, each with its round.
-          statuses: of each; None: the commit failed.
+          deliveries: the reports.
+          statuses: of each report; None: the commit failed.
         """
-        counted = False
-        try:
-            if statuses is not None:
-                self._add_reports(arrivals, statuses)
-                counted = True
-        finally:
-            for opened in {id(opened): opened for opened, _ in arrivals}.values():
-                opened.arrived(counted=counted)
-
-    def _enter_messages(self, deliveries: Sequence[Delivery], statuses: Statuses | None) -> None:
-        """Count messages whose commit has ended; one that cannot be counted keeps no other back."""
         failures: list[Exception] = []
         found = iter(statuses or ())
         for delivery in deliveries:
-            each = None if statuses is None else list(islice(found, len(delivery.data)))
+            counted = False
             try:
-                self._enter_message(delivery, each)
+                if statuses is not None:
+                    self._add(delivery, list(islice(found, len(delivery.data))))
+                    counted = True
             except Exception as error:
                 failures.append(error)
+            finally:
+                delivery.opened.arrived(counted=counted)
         if failures:
             raise failures[0]
 
-    def _enter_message(self, delivery: Delivery, statuses: Statuses | None) -> None:
-        """Count a message whose commit has ended (see `_enter`)."""
-        counted = False
-        try:
-            if statuses is not None:
-                self._add_message(delivery, statuses)
-                counted = True
-        finally:
-            delivery.opened.arrived(counted=counted)
-
-    def _add_message(self, delivery: Delivery, statuses: Statuses) -> None:
-        """Count the durable reports of a message (see `_add_reports`)."""
-        opened, message, ordinal, place, data, sequences = delivery
-        if statuses.count(AckStatus.ACCEPTED) < len(statuses):
-            arrivals = [
-                Arrival(group, place, ordinal, decoded(report), report)
-                for group, report in zip(message.groups, data, strict=True)
-            ]
-            self._add_reports([(opened, arrival) for arrival in arrivals], statuses)
-            return
-        if message.answers:
-            self._observer.charged(message.charged)
-        for reason in message.refusals:
-            self._observer.refused(reason)
-        self._raise_sequence(ordinal, max(sequences))
-        opened.add_message(message, ordinal, place)
-
-    def _add_reports(
-        self, arrivals: Iterable[tuple[OpenRound, Arrival]], statuses: Statuses
-    ) -> None:
+    def _add(self, delivery: Delivery, statuses: Statuses) -> None:
         """Count durable reports.
 
-        A duplicate is entered too: its first commit may have reached the disk and yet have failed,
-        so that it was never counted. Entering is idempotent.
+        A duplicate is counted too: its first commit may have reached the disk and yet have failed,
+        so that it was never counted. Counting is idempotent.
         """
-        for (opened, arrival), status in zip(arrivals, statuses, strict=True):
-            if status is AckStatus.ACCEPTED:
-                self._tell(arrival.report)
-                self._raise_sequence(arrival.ordinal, arrival.report.sequence)
-            if status in (AckStatus.ACCEPTED, AckStatus.DUPLICATE):
-                opened.add(arrival)
+        opened, reports, ordinal, place, _, sequences = delivery
+        new = counted = reports
+        if statuses.count(AckStatus.ACCEPTED) < len(statuses):
+            new = reports.only(status is AckStatus.ACCEPTED for status in statuses)
+            counted = reports.only(status in _DURABLE for status in statuses)
+            sequences = tuple(compress(sequences, (one is AckStatus.ACCEPTED for one in statuses)))
+        if new.answers:
+            self._observer.charged(new.charged)
+        for reason in new.refusals:
+            self._observer.refused(reason)
+        if sequences:
+            self._raise_sequence(ordinal, max(sequences))
+        if counted.groups:
+            opened.add(counted, ordinal, place)
 
     def _raise_sequence(self, ordinal: int, sequence: int) -> None:
         known = self._sequences.get(ordinal)
         if known is not None and sequence > known:
             self._sequences[ordinal] = sequence
 
-    def _tell(self, report: Report) -> None:
-        if isinstance(report.outcome, Refusal):
-            self._observer.refused(report.outcome.reason)
-        else:
-            self._observer.charged(report.charged_nano_nats)
+    async def _belated(self, digest: bytes, ordinal: int, data: bytes) -> Outcome:
+        """Return the outcome of a report that no open round waits for."""
+        status = await self._belated_status(digest, ordinal, data)
+        if status is not None:
+            self._observer.acknowledged(status)
+        return digest, status
 
-    async def _belated(self, digest: bytes, ordinal: int, data: bytes) -> AckStatus | None:
+    async def _belated_status(self, digest: bytes, ordinal: int, data: bytes) -> AckStatus | None:
         """Return the status of a report that no open round waits for.
 
         Returns:

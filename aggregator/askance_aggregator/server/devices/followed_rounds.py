@@ -10,10 +10,12 @@ from enum import Enum
 from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from askance_aggregator.server.devices.open_round import OpenRound
 from askance_aggregator.store import Store
 from askance_aggregator.studies.accounts import Accounts
-from askance_aggregator.studies.intake import Arrival
+from askance_aggregator.studies.intake import without_sequence
 from askance_aggregator.studies.rounds import Round
 
 _LOGGER = logging.getLogger(__name__)
@@ -154,7 +156,7 @@ class StoredReports:
             await self.enter_all(opened)
             return
         for data, ordinals in stored:
-            opened.add_equal(data, ordinals)
+            opened.add_stored(data, ordinals)
 
     async def enter_all(self, opened: OpenRound) -> None:
         """Enter what the store holds of a round, a page at a time."""
@@ -165,10 +167,11 @@ class StoredReports:
                 return list(islice(reports, _PAGE))  # noqa: B023  # called before the next turn
 
             while stored := await self._run(page):
+                equal: dict[bytes, list[int]] = {}
                 for ordinal, data in stored:
-                    arrival = opened.examine(ordinal, data)
-                    if isinstance(arrival, Arrival):
-                        opened.add(arrival)
+                    equal.setdefault(without_sequence(data)[0], []).append(ordinal)
+                for data, ordinals in equal.items():
+                    opened.add_stored(data, np.array(ordinals, np.int64))
 
     async def enter_new(self, opened: OpenRound) -> None:
         """Enter what other replicas have stored of a round since the last time."""
@@ -178,7 +181,7 @@ class StoredReports:
                 self._store.replicas.stored_since, tuple(opened.requests), opened.position
             )
             for data, ordinals in stored:
-                opened.add_equal(data, ordinals)
+                opened.add_stored(data, ordinals)
 
     def look(self, rounds: Iterable[OpenRound]) -> None:
         """Enter it soon; what fails for want of the store is tried at the next look."""

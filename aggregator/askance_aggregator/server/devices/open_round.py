@@ -20,19 +20,18 @@ from askance_aggregator.server.devices.states import (
     RoundState,
 )
 from askance_aggregator.studies.accounts import Accounts
-from askance_aggregator.studies.intake import Arrival, CheckedMessage, Intake
+from askance_aggregator.studies.intake import CheckedReports, Intake
 from askance_aggregator.studies.rounds import Round
 from askance_aggregator.studies.tallies import Tally
 from askance_aggregator.transitions import next_state
 from askance_client.codec import parse
 from askance_client.errors import AskanceError
-from askance_client.messages import AckStatus, Report, SignedStudy
+from askance_client.messages import AckStatus, SignedStudy
 from askance_client.service import MAX_REQUESTS, MAX_RESPONSE_BYTES, Response
 from askance_client.service.exchange import MAX_ENTRIES, entries_of
 from askance_protos.v1 import exchange_pb2
 
 _MESSAGES = 1 << 12  # messages of a round that are kept checked
-_MANY = 8  # equal reports from which numpy counts them together: fewer are faster one by one
 # Bytes of a message's reports up to which other users are likely to send the same: about twelve
 # reports, and twelve bits make 4,096 messages. It bounds the memory that a device can fill with its
 # own messages.
@@ -71,7 +70,7 @@ class OpenRound:
         self._numbers = {group.digest: number for number, group in enumerate(round_.groups)}
         self._all_parts = self._joined()
         # Symbols are few: equal messages of many users are checked once.
-        self._checked = lru_cache(maxsize=_MESSAGES)(self._intake.check_message)
+        self._checked = lru_cache(maxsize=_MESSAGES)(self._intake.check)
         self._closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._arriving = 0
         self._idle = asyncio.Event()
@@ -100,42 +99,36 @@ class OpenRound:
         """Number of answers that the round asks for in all."""
         return sum(group.cohort.size for group in self._round.groups)
 
-    def examine(self, ordinal: int, data: bytes) -> Arrival | AckStatus:
-        """Check a report (see `Intake.examine`)."""
-        return self._intake.examine(ordinal, data)
-
-    def check(self, ordinal: int, report: Report, data: bytes) -> Arrival | AckStatus:
-        """The same for a report that is decoded already."""
-        return self._intake.check(ordinal, report, data)
-
-    def check_message(self, data: tuple[bytes, ...]) -> CheckedMessage | None:
-        """Check the reports of a message together (see `Intake.check_message`)."""
+    def check(self, data: tuple[bytes, ...]) -> CheckedReports | AckStatus:
+        """Check reports (see `Intake.check`)."""
         if sum(map(len, data)) > _SHORT:
-            return self._intake.check_message(data)
+            return self._intake.check(data)
         return self._checked(data)
 
-    def place(self, message: CheckedMessage, ordinal: int) -> int | None:
-        """Return the position of a user in a message's cohort (see `Intake.place`)."""
-        return self._intake.place(message, ordinal)
+    def place(self, reports: CheckedReports, ordinal: int) -> int | None:
+        """Return the position of a user in the cohort of reports (see `Intake.place`)."""
+        return self._intake.place(reports, ordinal)
 
-    def add(self, arrival: Arrival) -> None:
-        """Count a durable report; entering it again changes nothing."""
-        self._note_answers_of(arrival.ordinal, int(self._intake.add(arrival)))
+    def add(self, reports: CheckedReports, ordinal: int, place: int) -> None:
+        """Count a user's durable reports; entering them again changes nothing."""
+        counted = self._intake.add(reports, place)
+        self._note_answers(counted if ordinal in self._asked else 0)
 
-    def add_message(self, message: CheckedMessage, ordinal: int, place: int) -> None:
-        """Count the durable reports of a message; entering them again changes nothing."""
-        self._note_answers_of(ordinal, self._intake.add_message(message, place))
-
-    def add_equal(self, data: bytes, ordinals: NDArray[np.int64]) -> None:
-        """Count a stored report of many users (see `Intake.add_equal`)."""
-        if len(ordinals) < _MANY:
-            for ordinal in ordinals.tolist():
-                arrival = self.examine(ordinal, data)
-                if isinstance(arrival, Arrival):
-                    self.add(arrival)
+    def add_stored(self, data: bytes, ordinals: NDArray[np.int64]) -> None:
+        """Count a stored report of users, if it is one of this round; again changes nothing."""
+        reports = self.check((data,))
+        if isinstance(reports, AckStatus):
             return
-        added = self._intake.add_equal(data, ordinals)
-        self._note_answers(len(self._asked.intersection(added.tolist())) if self._asked else 0)
+        inside, places = self._intake.places(reports, ordinals)
+        counted = self._intake.add(reports, places)
+        awaited = 0
+        if self._asked:
+            awaited = sum(
+                number
+                for ordinal, number in zip(ordinals[inside].tolist(), counted, strict=True)
+                if ordinal in self._asked
+            )
+        self._note_answers(awaited)
 
     def note_asked(self, ordinal: int) -> None:
         """Note that this process asks a user what it owes."""
@@ -275,10 +268,6 @@ class OpenRound:
             return ()
         requests, entries = count_contents(joined)
         return (joined,) if requests <= MAX_REQUESTS and entries <= MAX_ENTRIES else ()
-
-    def _note_answers_of(self, ordinal: int, answers: int) -> None:
-        """Note the answers of a user that have been counted."""
-        self._note_answers(answers if ordinal in self._asked else 0)
 
     def _note_answers(self, awaited: int) -> None:
         """Note that answers have been counted, of which so many were awaited."""

@@ -18,7 +18,6 @@ from askance_aggregator.queries import category, predicate
 from askance_aggregator.server.devices import AggregatorServer, Settings
 from askance_aggregator.store import MemoryStore, Store
 from askance_aggregator.studies import Accounts, Group, Intake, Round, Tally
-from askance_aggregator.studies.intake import Arrival
 from askance_client.accounting import parse_epsilon
 from askance_client.codec import digest_of
 from askance_client.device import Device, Examiner, Policy
@@ -41,7 +40,7 @@ from askance_client.service import (
 from askance_client.service.observable import connections_for
 from askance_simulation.fleets.memory_ledger import MemoryLedger
 from askance_simulation.stream_runner import StreamRunner
-from tests.conftest import cohort_of
+from tests.conftest import add_report, cohort_of
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 SCHEMA = Schema("person", 1, smoker=Bit(), colour=Category(("red", "green", "blue")))
@@ -192,9 +191,7 @@ class World:
         for group in round_.groups:
             for ordinal in group.cohort.members.tolist():
                 devices[ordinal].introduce(round_.study)
-                arrival = intake.examine(ordinal, devices[ordinal].answer(group.payload))
-                assert isinstance(arrival, Arrival)
-                intake.add(arrival)
+                add_report(intake, ordinal, devices[ordinal].answer(group.payload))
         return intake.tallies()
 
     def runner(

@@ -66,9 +66,11 @@ class Scene:
         self.replicas.kept.append(EqualReports(self.data, np.array(ordinals)))
 
     def add(self, ordinal: int) -> None:
-        arrival = self.opened.examine(ordinal, self.data)
-        assert not isinstance(arrival, int)
-        self.opened.add(arrival)
+        reports = self.opened.check((self.data,))
+        assert not isinstance(reports, int)
+        place = self.opened.place(reports, ordinal)
+        assert place is not None
+        self.opened.add(reports, ordinal, place)
 
 
 async def turns() -> None:
@@ -152,7 +154,7 @@ def test_an_answer_that_another_process_took_is_awaited_no_more(
         for ordinal in (0, 1):
             scene.opened.note_asked(ordinal)
         steps: list[Callable[[], None]] = [
-            lambda: scene.opened.add_equal(scene.data, np.array([0, *range(10, 20)])),
+            lambda: scene.opened.add_stored(scene.data, np.array([0, *range(10, 20)])),
             lambda: scene.add(1),
         ]
         for step in reversed(steps) if own_first else steps:

@@ -1,7 +1,8 @@
 """The outer process as a program; `supervisor` starts it.
 
 Arguments: the descriptor of the listening socket, and the path of the aggregator's Unix socket.
-Settings come on stdin, one line of JSON each; a line on stdout says that connections are accepted.
+Settings come on stdin, one line of JSON each; a line on stdout says that connections are accepted,
+and one per second after it that the event loop runs.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ _HEALTH_S = 5.0  # for the aggregator's first word about its health
 _OTHER_DESCRIPTORS = 128
 _NEARLY = 0.95  # of the limit on memory; past it a process is of no use, and is replaced
 _MEMORY_LOOK_S = 0.25
+_ALIVE_EVERY_S = 1.0
 _FIRST_TO_END = "1000"  # of all processes, when the system has no memory left
 _LOG = logging.getLogger(__name__)
 
@@ -89,6 +91,7 @@ async def serve(
             await asyncio.wait(first_of, timeout=_HEALTH_S, return_when=asyncio.FIRST_COMPLETED)
             if not over.is_set():
                 print("accepting", flush=True)
+                work.append(loop.create_task(_say_alive()))
                 await over.wait()
             for one in first_of:
                 one.cancel()
@@ -96,6 +99,13 @@ async def serve(
                 task.remove_done_callback(_ended)
                 task.cancel()
             await server.stop(0)
+
+
+async def _say_alive() -> None:
+    while True:
+        await asyncio.sleep(_ALIVE_EVERY_S)
+        with suppress(OSError):  # the aggregator has gone: the pipe of settings ends too
+            print("alive", flush=True)
 
 
 async def _watch_memory(most: int) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +25,8 @@ _BACKLOG = 1024  # connections that wait while no outer process runs
 _START_S = 60.0
 _END_S = 10.0
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.1, 3.0
+_LOOK_EVERY_S = 1.0
+_SILENT_S = 20.0  # a process whose event loop has said nothing for so long is ended
 _SOUND_S = 30.0  # a process that has lived for so long is started again without a longer wait
 _LOGGED_BYTES = 500  # per line
 _ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "SYSTEMROOT")
@@ -70,7 +73,7 @@ class InnerSocket:
 
 
 class OuterProcess:
-    """An outer process, started again whenever it ends.
+    """An outer process, started again whenever it ends, and ended when its event loop stands still.
 
         with OuterProcess(listening, path, settings):
             ...
@@ -80,6 +83,7 @@ class OuterProcess:
       inner: path of the aggregator's Unix socket.
       settings: of the process.
       started_again: called after each restart, from a thread.
+      clock: monotonic time in seconds.
     """
 
     def __init__(
@@ -88,11 +92,13 @@ class OuterProcess:
         inner: Path,
         settings: OuterSettings,
         started_again: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._listening = listening
         self._inner = inner
         self._settings = settings
         self._started_again = started_again
+        self._clock = clock
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._process = self._start()
@@ -103,6 +109,11 @@ class OuterProcess:
     def pid(self) -> int:
         """The number of the process that runs now, or ran last."""
         return self._process.pid
+
+    @property
+    def heard_s(self) -> float:
+        """The time at which the process has last said that its event loop runs."""
+        return self._heard_s
 
     def change(self, settings: OuterSettings) -> None:
         """Let the process have other settings from now on."""
@@ -149,19 +160,37 @@ class OuterProcess:
             pass_fds=[descriptor],
             env=_environment(),
         )
-        threading.Thread(target=_log_lines, args=(process,), daemon=True).start()
-        self._send(process, self._settings)
-        patience = threading.Timer(_START_S, process.kill)
-        patience.start()
         try:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-        finally:
-            patience.cancel()
-        if not line:
-            code = process.wait()
-            raise StoreError(f"outer process: expected it to start, got exit code {code}")
+            threading.Thread(target=_log_lines, args=(process,), daemon=True).start()
+            self._send(process, self._settings)
+            patience = threading.Timer(_START_S, process.kill)
+            patience.start()
+            try:
+                assert process.stdout is not None
+                line = process.stdout.readline()
+            finally:
+                patience.cancel()
+            if not line:
+                code = process.wait()
+                raise StoreError(f"outer process: expected it to start, got exit code {code}")
+            self._heard_s = self._clock()
+            self._ended = threading.Event()
+            threading.Thread(
+                target=self._listen, args=(process, self._ended), name="outer-alive", daemon=True
+            ).start()
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
         return process
+
+    def _listen(self, process: subprocess.Popen[bytes], ended: threading.Event) -> None:
+        """Note when a process says that its event loop runs, until it ends."""
+        assert process.stdout is not None
+        with process.stdout:
+            for _ in process.stdout:
+                self._heard_s = self._clock()
+        ended.set()
 
     def _send(self, process: subprocess.Popen[bytes], settings: OuterSettings) -> None:
         assert process.stdin is not None
@@ -174,30 +203,36 @@ class OuterProcess:
     def _supervise(self) -> None:
         wait_s = _FIRST_WAIT_S
         while not self._over.is_set():
-            lived = threading.Event()
-            sound = threading.Timer(_SOUND_S, lived.set)
-            sound.start()
-            code = self._process.wait()
-            sound.cancel()
+            began_s = self._clock()
+            code = self._wait()
             if self._over.is_set():
                 return
-            wait_s = _FIRST_WAIT_S if lived.is_set() else min(2 * wait_s, _LONGEST_WAIT_S)
+            sound = self._clock() - began_s > _SOUND_S
+            wait_s = _FIRST_WAIT_S if sound else min(2 * wait_s, _LONGEST_WAIT_S)
             _LOG.error("the outer process has ended", extra={"code": code, "again_in_s": wait_s})
             if self._over.wait(wait_s) or not self._restart():
                 continue
             self._started_again()
 
+    def _wait(self) -> int:
+        """Wait until the process ends, by itself or because it is silent; return its exit code."""
+        while not self._ended.wait(_LOOK_EVERY_S):
+            if self._clock() - self._heard_s > _SILENT_S:
+                _LOG.error("the outer process does not answer, and is ended")
+                self._process.kill()
+                break
+        return self._process.wait()
+
     def _restart(self) -> bool:
         """Start the next process; False: it did not start, or is not wanted any more."""
         try:
             process = self._start()
-        except (OSError, StoreError) as error:
+        except Exception as error:  # no thread, descriptor or memory is free: tried again later
             _LOG.error("the outer process was not started", exc_info=error)
             return False
         with self._lock:
-            for end in (self._process.stdin, self._process.stdout):
-                if end is not None:
-                    _close(end)
+            if self._process.stdin is not None:
+                _close(self._process.stdin)
             self._process = process
             self._send(process, self._settings)  # which may have changed meanwhile
             if self._over.is_set() and process.stdin is not None:

@@ -148,7 +148,11 @@ def certified() -> tuple[Certified, Certified]:
 
 
 @contextmanager
-def running(certified: tuple[Certified, Certified], **changes: Any) -> Iterator[Outer]:
+def running(
+    certified: tuple[Certified, Certified],
+    clock: Callable[[], float] = time.monotonic,
+    **changes: Any,
+) -> Iterator[Outer]:
     """Run an outer process with settings that differ from the usual ones."""
     authority, server = certified
     settings = OuterSettings(server.certificate.decode(), server.key.decode())
@@ -165,7 +169,8 @@ def running(certified: tuple[Certified, Certified], **changes: Any) -> Iterator[
         server_.add_insecure_port(f"unix:{path}")
         server_.start()
         try:
-            with OuterProcess(listening, path, replace(settings, **changes)) as process:
+            changed = replace(settings, **changes)
+            with OuterProcess(listening, path, changed, clock=clock) as process:
                 port = listening.getsockname()[1]
                 yield Outer(process, inner, port, authority.certificate)
         finally:

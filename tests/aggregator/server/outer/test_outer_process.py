@@ -9,7 +9,7 @@ import signal
 import socket
 import ssl
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -233,6 +233,60 @@ def test_a_killed_process_is_replaced_and_no_connection_is_refused(outer: Outer)
     with outer.channel() as channel:
         assert submitted(channel, b"again") == b"answer to again"
     assert outer.process.pid != before
+
+
+@dataclass
+class SetClock:
+    """A clock that a test sets."""
+
+    now_s: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def test_a_process_that_stands_still_is_replaced(certified: tuple[Certified, Certified]) -> None:
+    """A stopped process is alive, and answers none of its callers."""
+    clock = SetClock()
+    with running(certified, clock) as outer:
+        before = outer.process.pid
+        os.kill(before, signal.SIGSTOP)
+        clock.now_s = 21.0
+        until(lambda: outer.process.pid != before)
+        with outer.channel() as channel:
+            assert submitted(channel, b"again") == b"answer to again"
+
+
+def test_a_process_that_runs_is_heard_of(certified: tuple[Certified, Certified]) -> None:
+    clock = SetClock()
+    with running(certified, clock) as outer:
+        before = outer.process.pid
+        for _ in range(3):
+            clock.now_s += 19.0
+            until(lambda: outer.process.heard_s == clock.now_s)
+        with outer.channel() as channel:
+            assert submitted(channel, b"again") == b"answer to again"
+        assert outer.process.pid == before
+
+
+def test_a_start_that_fails_in_any_way_is_tried_again(
+    outer: Outer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A supervisor whose thread had ended left the address without a process for ever."""
+    failures = iter([RuntimeError("can't start new thread"), MemoryError(), ValueError()])
+    start = outer.process._start
+
+    def failing() -> Any:
+        for failure in failures:
+            raise failure
+        return start()
+
+    monkeypatch.setattr(outer.process, "_start", failing)
+    before = outer.process.pid
+    os.kill(before, signal.SIGKILL)
+    until(lambda: outer.process.pid != before)
+    with outer.channel() as channel:
+        assert submitted(channel, b"again") == b"answer to again"
 
 
 def test_a_process_past_its_memory_is_replaced(certified: tuple[Certified, Certified]) -> None:

@@ -5,7 +5,7 @@ measured on them. All others are users; "resampled" populations draw them with r
 where the local model catches up. Every learner has the same encodings everywhere: bins and scales
 follow from the schema below, which is public (the census's own categories, and bounds from common
 knowledge; more is clamped), and not from users' values. The settings of trees and gradients follow
-from users and noise (`tree_rules`, `glm_rules`). In the local model users are divided evenly over
+from users and noise (`glm_rules`). In the local model users are divided evenly over
 all questions of all rounds, so each answers once, at the whole epsilon. The curator asks the same
 questions, each of a part of the rows as large, and adds exact discrete Laplace draws (notes,
 Theorem 7); "exact" has no draws and no parts.

@@ -31,7 +31,7 @@ from scipy.special import bdtrc, ndtri
 from askance_aggregator.estimation import ReportsLaw, TalliedReports
 from askance_aggregator.families import best_for
 from askance_aggregator.learners import Answer, NonAdaptive, association, correlation, difference
-from askance_aggregator.learners.independence import cramers_v
+from askance_aggregator.learners.association import cramers_v
 from askance_aggregator.planning import choices
 from askance_aggregator.queries import EncodedColumns, encode_columns
 from askance_aggregator.studies.study import Study

@@ -11,7 +11,7 @@ upper quantiles of these are what the planner needs:
 
 prints, per d, L and beta, the theta for which the truth is not on the list with a chance of at most
 beta, at 99.9 % confidence in the simulation: an order statistic above the quantile. All of it is
-the module `askance_aggregator/planning/sign_list_table.py`, and takes an hour or two of one core.
+the module `askance_aggregator/planning/decided.py`, and takes an hour or two of one core.
 """
 
 from __future__ import annotations

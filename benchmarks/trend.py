@@ -39,7 +39,7 @@ from askance_aggregator.learners import (
     non_adaptive,
     trend,
 )
-from askance_aggregator.learners.discounted_changes import DiscountedChanges
+from askance_aggregator.learners.trend import DiscountedChanges
 from askance_aggregator.queries import predicate
 from askance_aggregator.studies.study import Study
 from askance_client.queries import Schema

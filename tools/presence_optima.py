@@ -2,7 +2,7 @@
 
     python tools/presence_optima.py    # some seconds
 
-`askance_aggregator.table_design.recorded_optima` reads them.
+`askance_aggregator.table_design.presence` reads them.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import json
 import sys
 from pathlib import Path
 
-from askance_aggregator.table_design import PresentPopulation, recorded_optima
-from askance_aggregator.table_design.presence import solved_presence
+import askance_aggregator.table_design
+from askance_aggregator.table_design import PresentPopulation
+from askance_aggregator.table_design.presence import FILE, solved_presence
 
 MILLI_NATS = (
     *(100, 200, 250, 300, 400, 500, 600, 700, 750, 800, 900, 1000, 1500),
@@ -27,7 +28,7 @@ def main() -> int:
     for budget in MILLI_NATS:
         table, scores = solved_presence(budget * 10**6, PresentPopulation())
         found[str(budget * 10**6)] = {"table": table.tolist(), "scores": scores.tolist()}
-    path = Path(recorded_optima.__file__).with_name(recorded_optima.FILE)
+    path = Path(askance_aggregator.table_design.__file__).with_name(FILE)
     entries = [f"{json.dumps(nano)}: {json.dumps(found[nano])}" for nano in found]
     path.write_text("{\n" + ",\n".join(entries) + "\n}\n", encoding="utf-8")
     return 0

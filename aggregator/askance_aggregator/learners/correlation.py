@@ -1,11 +1,25 @@
-"""Pearson's correlation of two numbers, with an interval that holds for every number of users."""
+"""Pearson's correlation of two numbers, with an interval that holds for every number of users.
+
+Correlation from the first and second moments of two numbers, as values and as intervals.
+
+If each moment lies in an interval, the correlation lies between its least and its greatest value
+over the box of all of them. Both are at one of finitely many points: for fixed E[xy] = h,
+E[x^2] = L and E[y^2] = M the logarithm of
+
+    (h - x y) / sqrt((L - x^2) (M - y^2)),    x = E[x], y = E[y],
+
+has the derivative (x h - y L) / ((h - x y)(L - x^2)) by x, and the like by y. So an inner extreme
+is at x = y = 0, one on an edge at x = y L / h or y = x M / h, and all others are corners. The
+moments h, L and M enter monotonically.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar
+from math import exp, log, sqrt
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -22,9 +36,7 @@ from askance_aggregator.learners.encodings import Number, numbers
 from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
-from askance_aggregator.learners.levels import p_value
 from askance_aggregator.learners.missing import MissingShare, complete_rows
-from askance_aggregator.learners.moments import Interval, Moments
 from askance_aggregator.learners.parameters import (
     Parameter,
     ParameterKind,
@@ -140,7 +152,7 @@ def correlation(
     a normal sample, and here they have the randomizer's.
 
     Utility: the moments' intervals hold together, and the correlation's is the image of their box
-    (`moments`): it holds for every population and every number of users. It is wider than an
+    (`Moments`): it holds for every population and every number of users. It is wider than an
     asymptotic one, by about 1.3 to 2.4 where means are near the middle of their ranges
     (`benchmarks/association.py`). It is narrow where the numbers vary over much of their ranges:
     noise is relative to the range's square, so bounds in the schema matter more than for a mean.
@@ -273,3 +285,116 @@ def _(hypothesis: Correlation, learner: Learner[Any], users: Users) -> Assessmen
     judged = covers((hypothesis.estimate,), *ends, truth, (0.0,), 1.0)
     inside = hypothesis.missing.low <= absent <= hypothesis.missing.high
     return replace(judged, success=bool(judged.success and inside))
+
+
+class Interval(NamedTuple):
+    """An interval, or a value with both ends equal."""
+
+    low: float
+    high: float
+
+    def over(self, divisor: Interval) -> Interval:
+        """Divide by a positive interval."""
+        return Interval(
+            min(self.low / divisor.low, self.low / divisor.high),
+            max(self.high / divisor.low, self.high / divisor.high),
+        )
+
+    def within(self, low: float, high: float) -> Interval:
+        """Return the part in a range; the nearest end of the range if there is none."""
+        return Interval(min(max(self.low, low), high), min(max(self.high, low), high))
+
+    @property
+    def negated(self) -> Interval:
+        """Return all values with the other sign."""
+        return Interval(-self.high, -self.low)
+
+
+class Moments(NamedTuple):
+    """E[x], E[y], E[x^2], E[y^2] and E[xy] of numbers in [-1, 1]."""
+
+    x: Interval
+    y: Interval
+    x_squared: Interval
+    y_squared: Interval
+    product: Interval
+
+    @property
+    def correlation(self) -> Interval:
+        """The least and the greatest correlation that moments in these intervals allow."""
+        mirrored = self._replace(y=self.y.negated, product=self.product.negated)
+        return Interval(-_greatest(mirrored), _greatest(self))
+
+    @property
+    def covariance(self) -> Interval:
+        """The least and the greatest covariance that moments in these intervals allow."""
+        corners = [x * y for x in self.x for y in self.y]
+        return Interval(self.product.low - max(corners), self.product.high - min(corners))
+
+
+def _greatest(moments: Moments) -> float:
+    """Return the greatest correlation in a box of moments."""
+    positive = moments.covariance.high > 0
+    # A covariance above zero is divided by the least variances, one below zero by the greatest.
+    squares = moments.x_squared, moments.y_squared
+    of_x, of_y = (square.low if positive else square.high for square in squares)
+    product, found = moments.product.high, []
+    for x, y in _extremes(moments, product, of_x, of_y):
+        covariance, variances = product - x * y, (of_x - x * x, of_y - y * y)
+        if (covariance > 0) is not positive and covariance != 0:
+            continue
+        if min(variances) <= 0:
+            return 1.0 if positive else 0.0
+        found.append(covariance / sqrt(variances[0] * variances[1]))
+    return min(max(found), 1.0) if found else 1.0
+
+
+def _extremes(
+    moments: Moments, product: float, of_x: float, of_y: float
+) -> list[tuple[float, float]]:
+    """Return the points of a rectangle of means at which an extreme may be."""
+    points = [(x, y) for x in moments.x for y in moments.y] + [(0.0, 0.0)]
+    if product != 0:
+        points += [(y * of_x / product, y) for y in moments.y]
+        points += [(x, x * of_y / product) for x in moments.x]
+    return [
+        (x, y)
+        for x, y in points
+        if moments.x.low <= x <= moments.x.high and moments.y.low <= y <= moments.y.high
+    ]
+
+
+LEAST = 1e-12
+"""The smallest p-value that is told: an interval at a smaller level rejects, too."""
+
+_HALVINGS = 14  # of the logarithm's range: the level is exact to 0.2 %
+
+
+def p_value(answers: Answers, rejected: Callable[[Sequence[Answer]], bool]) -> float | None:
+    """Compute the least level at which the answers' intervals reject a hypothesis.
+
+    The chance of a level is divided evenly over the answers. If the hypothesis is true, intervals
+    at a level reject it with a chance of at most that level; so the p-value is valid whenever the
+    intervals are, for every number of users.
+
+    Args:
+        answers: of one batch.
+        rejected: whether intervals reject; if some do, all narrower ones do.
+
+    Returns:
+        A number from `LEAST` to 1, rounded up; None where an answer has no law.
+    """
+    laws = [answer.law for answer in answers if answer.law is not None]
+    if len(laws) < len(answers):
+        return None
+
+    def rejects(level: float) -> bool:
+        return rejected([law.at(level / len(laws)) for law in laws])
+
+    if rejects(LEAST):
+        return LEAST
+    low, high = log(LEAST), 0.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if rejects(exp(middle)) else (middle, high)
+    return min(exp(high), 1.0)

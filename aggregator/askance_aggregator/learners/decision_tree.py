@@ -3,18 +3,35 @@
 The tree is grown from the joint table, when all users have been asked. Growing it level by level
 takes a round of every field's table in every open leaf instead: with a joint table every user who
 is asked for it tells about all levels.
+
+Settings of a tree by arithmetic: the size of its joint table, and whether to grow it at all.
+
+Users of open tolerances are divided about evenly over all questions: F screens, one per field, and
+C equal questions for the joint table, C the number of fields, at least 8. So a share of a screen
+has the deviation r = sqrt(v (F + C) / n), n the users and v n times the variance of one share, and
+a share of the joint table s = r / sqrt(C). Equal questions also show how much their answers vary.
+The figures were chosen once on Adult (7 and 14 fields, 26,049 and 10^6 users, epsilon 0.5 to 8),
+whose error is flat about them.
+
+- Size: as many cells P as keep s sqrt(P), the error of a difference of two classes over half of
+  the cells, below 0.04, between 4 and 256. A promised tolerance tau adds up as badly as it can: P
+  is then 0.1 / tau.
+- Decision: up to r = 0.03 the tree is concluded; from 0.08 on not even one field's table
+  can be told from noise, and the most frequent class is; between, a fifth of the users tell which
+  is better.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from math import prod, sqrt
 from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.learners.cell_groups import (
@@ -29,13 +46,13 @@ from askance_aggregator.learners.conditions import Conditions, planned_tau
 from askance_aggregator.learners.constant_checks import (
     Confusion,
     Decide,
+    Doubt,
     ModelChoice,
     asked_of_a_fifth,
     check_decision,
     confusion_of,
 )
 from askance_aggregator.learners.encodings import Cells, cells
-from askance_aggregator.learners.joint_trees import GrowthRule, JointTable, grow
 from askance_aggregator.learners.learner import adaptive
 from askance_aggregator.learners.learning import (
     Allocation,
@@ -51,14 +68,7 @@ from askance_aggregator.learners.reach import standard_error
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import features_of, label_of, some_fields
 from askance_aggregator.learners.schemas import traits_schema
-from askance_aggregator.learners.tree_rules import (
-    MOST_ALLOWED,
-    MOST_CELLS,
-    MOST_COPIES,
-    TreeNoise,
-    cells_within,
-    table_copies,
-)
+from askance_aggregator.learners.splits import Split, Table, best_split
 from askance_aggregator.learners.trees import MAX_DEPTH, DecisionTree, TreeNode, parts_of
 from askance_aggregator.numbers import Rational, positive, rational
 from askance_aggregator.queries import category, where
@@ -194,7 +204,7 @@ def decision_tree(
     three or four groups that keep most of what they tell about the class, and the fields that tell
     most are kept until their joint table has as many cells as allowed (`cell_groups`). Round 2 asks
     half of the users or more for that table and the class. The tree is grown on it and cut back to
-    what the answers can tell (`joint_trees`); it is one leaf, the most frequent class, if they tell
+    what the answers can tell; it is one leaf, the most frequent class, if they tell
     nothing.
 
     Every share is of complete cases, users who have the label and all columns, among all users:
@@ -207,7 +217,7 @@ def decision_tree(
     frequent class would; in a leaf of m joint cells no class is commoner than the predicted one by
     2 m tau or more. Without one, users are divided about evenly over all questions, and a subtree
     is kept beyond one standard deviation of what it gains: it is likely to gain, not certain. See
-    `tree_rules` for what is set by users and noise where it is not given.
+    the module for what is set by users and noise where it is not given.
 
     Args:
         schema: of the records.
@@ -354,3 +364,226 @@ def _check_whole(name: str, value: object, low: int, high: int) -> None:
         raise InvalidParameter(
             f"{name} expects a whole number in {low}..{high}, got {value_text(value)}"
         )
+
+
+FEWEST_CELLS = 4
+MOST_CELLS = 256
+MOST_ALLOWED = 4096  # that an analyst may ask for
+MOST_COPIES = 4096  # likewise, of the question for it
+DOUBT = Doubt(clear=0.03, hopeless=0.08)
+_ERROR = 0.04  # of a difference of two classes over half of the joint cells
+_PROMISED = Fraction(1, 10)  # likewise, the sum of promised tolerances
+_PLANNED = 0.003  # s that a plan without a population asks users for, with that of the sample
+_SAMPLE = 1 / 16  # p (1 - p) of a leaf of 7 % of the users, whom no randomizer hides
+_FEWEST_COPIES = 8  # whose variance is off by about a quarter
+
+
+def table_copies(fields: int) -> int:
+    """Return C, the number of questions for the joint table."""
+    return max(fields, _FEWEST_COPIES)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeNoise:
+    """Noise of a study.
+
+    Args:
+        variance: v, n times the variance of a share.
+        fields: F.
+        users: n.
+    """
+
+    variance: float
+    fields: int
+    users: int
+
+    @classmethod
+    def planned(cls, variance: float, fields: int) -> TreeNoise:
+        """Return the noise with as many users as a plan without a population asks for.
+
+        Where answers are almost exact, it is for the variation of the users themselves.
+        """
+        copies = table_copies(fields)
+        wanted = (variance + _SAMPLE) * (fields + copies) / (copies * _PLANNED**2)
+        return cls(variance, fields, max(round(wanted), 1))
+
+    @property
+    def of_screen(self) -> float:
+        """Deviation r of a share of a field's table; infinite without users."""
+        if self.users < 1:
+            return float("inf")
+        return sqrt(self.variance * (self.fields + table_copies(self.fields)) / self.users)
+
+    @property
+    def of_share(self) -> float:
+        """Deviation s of a share of the joint table."""
+        return self.of_screen / sqrt(table_copies(self.fields))
+
+    @property
+    def cells(self) -> int:
+        """Number of cells of the joint table."""
+        if self.of_share == 0:
+            return MOST_CELLS
+        return round(min(max((_ERROR / self.of_share) ** 2, FEWEST_CELLS), MOST_CELLS))
+
+    @property
+    def decision(self) -> str:
+        """The decision about the tree."""
+        return str(DOUBT.decision(self.of_screen))
+
+
+def cells_within(tau: Fraction) -> int:
+    """Return the number of cells of a joint table whose shares are promised within tau."""
+    return min(max(int(_PROMISED / tau), FEWEST_CELLS), MOST_CELLS)
+
+
+Box = tuple[NDArray[np.int64], ...]
+"""A node's groups of every field; its cells are their product."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JointTable:
+    """Estimated joint table of grouped fields and the class.
+
+    Args:
+        axes: the grouped fields; none: the table is of classes alone.
+        shares: raw, shape (groups of each axis .., classes).
+        variances: of the shares, the same shape; 0 where answers are exact, or promised.
+        tolerance: of every share, as promised: errors then add up as badly as they can; 0: there
+            is no promise, and errors add up as squares do.
+    """
+
+    axes: tuple[Grouping, ...]
+    shares: NDArray[np.float64]
+    variances: NDArray[np.float64]
+    tolerance: float = 0.0
+
+    @classmethod
+    def of(
+        cls, axes: Sequence[Grouping], answers: Answers, classes: int, tau: Fraction | None
+    ) -> JointTable:
+        """Return the mean of answers from equally many users each.
+
+        Variances are those that the answers show among each other. Intervals would not do: of rare
+        cells they are many deviations wide.
+        """
+        shape = (len(answers), *(len(axis) for axis in axes), classes)
+        each = np.array([answer.values[:-1] for answer in answers]).reshape(shape)
+        spread = np.zeros(shape[1:])
+        if tau is None and len(answers) > 1:
+            spread = each.var(axis=0, ddof=1) / len(answers)
+        return cls(tuple(axes), each.mean(axis=0), spread, float(tau or 0))
+
+    @property
+    def classes(self) -> NDArray[np.float64]:
+        """Shares of the classes, shape (classes,)."""
+        return np.asarray(self.shares.reshape(-1, self.shares.shape[-1]).sum(axis=0))
+
+    def leaf(self, box: Box) -> _Leaf:
+        """Return the node with these groups as a leaf."""
+        count = self.shares.shape[-1]
+        where = np.ix_(*box, np.arange(count))
+        shares, variances = (
+            np.asarray(table[where].reshape(-1, count).sum(axis=0))
+            for table in (self.shares, self.variances)
+        )
+        return _Leaf(shares, variances, prod(len(groups) for groups in box))
+
+    def margins(self, box: Box) -> Iterator[Table]:
+        """Generate the table of each axis in a node, none of its shares below 0."""
+        part = self.shares[np.ix_(*box, np.arange(self.shares.shape[-1]))]
+        for number in range(len(self.axes)):
+            others = tuple(other for other in range(len(self.axes)) if other != number)
+            yield np.clip(part.sum(axis=others), 0.0, None)
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthRule:
+    """Limits of a tree.
+
+    Args:
+        depth: at most.
+        min_share: of all users on either side of a split, at least.
+    """
+
+    depth: int
+    min_share: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Leaf:
+    """Leaf: shares of its classes, their variances, and its number of joint cells."""
+
+    shares: NDArray[np.float64]
+    variances: NDArray[np.float64]
+    cells: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Subtree:
+    """Splits and leaves by place."""
+
+    splits: dict[int, Split] = field(default_factory=dict)
+    leaves: dict[int, _Leaf] = field(default_factory=dict)
+
+
+def grow(table: JointTable, rule: GrowthRule) -> tuple[TreeNode, ...]:
+    """Grow a tree on a joint table.
+
+    A node is split in two groups of one field's cells by the greatest gain, as deep as the rule
+    allows. Then, from the leaves up, a subtree is kept only if its leaves of another class than
+    their node's have more users of their own class than of the node's, summed, beyond the error of
+    that sum; else the node is a leaf. So each kept subtree predicts more records rightly than its
+    node's class: surely with a promised tolerance, likely without one.
+
+    Args:
+        table: of the grouped fields.
+        rule: limits.
+
+    Returns:
+        The nodes, by place; a leaf's shares are raw sums.
+    """
+    tree = _grown(table, rule, 1, tuple(np.arange(len(axis)) for axis in table.axes))
+    nodes = [TreeNode(place, split=split) for place, split in tree.splits.items()]
+    nodes += [TreeNode(place, tuple(leaf.shares.tolist())) for place, leaf in tree.leaves.items()]
+    return tuple(sorted(nodes, key=lambda node: node.place))
+
+
+def _grown(table: JointTable, rule: GrowthRule, place: int, box: Box) -> _Subtree:
+    node = table.leaf(box)
+    alone = _Subtree(leaves={place: node})
+    if place.bit_length() > rule.depth:
+        return alone
+    best, axis = 0.0, 0
+    inside: tuple[int, ...] = ()
+    for number, margin in enumerate(table.margins(box)):
+        found = best_split(margin, rule.min_share, table.axes[number].ordered)
+        if found is not None and found.gain > best:
+            best, axis, inside = found.gain, number, found.cells
+    if not inside:
+        return alone
+    chosen = np.array(inside)
+    sides = (box[axis][chosen], np.delete(box[axis], chosen))
+    left, right = (
+        _grown(table, rule, 2 * place + side, (*box[:axis], groups, *box[axis + 1 :]))
+        for side, groups in enumerate(sides)
+    )
+    grouping = table.axes[axis]
+    split = Split(grouping.part.name, grouping.cells_of(sides[0].tolist()))
+    tree = _Subtree({place: split, **left.splits, **right.splits}, left.leaves | right.leaves)
+    return tree if _tells(tree, node, table.tolerance) else alone
+
+
+def _tells(tree: _Subtree, node: _Leaf, tolerance: float) -> bool:
+    """Return whether the leaves of another class than the node's are so beyond their error.
+
+    The error is the promised one of all their cells and two classes, or else one deviation.
+    """
+    common = int(node.shares.argmax())
+    turned = [leaf for leaf in tree.leaves.values() if int(leaf.shares.argmax()) != common]
+    gained = sum(float(leaf.shares.max() - leaf.shares[common]) for leaf in turned)
+    variance = sum(
+        float(leaf.variances[int(leaf.shares.argmax())] + leaf.variances[common]) for leaf in turned
+    )
+    cells = sum(leaf.cells for leaf in turned)
+    return bool(turned) and gained > 2 * tolerance * cells + sqrt(variance)

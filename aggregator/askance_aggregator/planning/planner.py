@@ -201,7 +201,7 @@ def plan_batch(
     """Size one batch; the same inputs give the same plan.
 
     FRESH takes the sum of what the questions need at the full budget, SPLIT the greatest need at
-    parts of the budget, GROUPED the sum over cohorts of a few questions (`cohorts`); the batch's
+    parts of the budget, GROUPED the sum over cohorts of a few questions (`sizing`); the batch's
     own choice is kept, else the smallest wins, a tie is FRESH, then SPLIT. Questions with an open
     tolerance count here as if they had asked for 1/20 of their range; then their cohorts get what
     `n_users_left` leaves after the others, in proportion to what they count.

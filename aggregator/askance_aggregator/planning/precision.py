@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from math import exp
 from typing import Any
 
 from askance_aggregator.estimation import (
@@ -29,12 +30,11 @@ from askance_aggregator.families import (
 from askance_aggregator.learners import Question
 from askance_aggregator.planning.binomial import Binomial
 from askance_aggregator.planning.blocks import codebook_for
-from askance_aggregator.planning.bounded_terms import BoundedTerms
 from askance_aggregator.planning.decided import Decided
 from askance_aggregator.planning.designed import designed_tail, figure
 from askance_aggregator.planning.present import present_tail, present_variance
 from askance_aggregator.planning.scored import Scored
-from askance_aggregator.planning.tails import Tail
+from askance_aggregator.planning.tails import Failure, Tail
 from askance_aggregator.planning.ternary import Ternary
 from askance_client.errors import InvalidParameter
 from askance_client.messages import Conduct
@@ -257,3 +257,27 @@ def _signed_table_variance(question: Question, channel: TableFamily) -> Fraction
         Fraction(),
     )
     return total / (cells * question.values)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedTerms(Tail):
+    """A term has at most this variance, and is at most `reach` from its mean.
+
+    Args:
+        variance: of a term, at most.
+        reach: in the unit of its root.
+
+    Source: Bernstein's inequality.
+    """
+
+    variance: float
+    reach: float
+
+    def exponent(self, tau: float) -> float:
+        """Bernstein's exponent."""
+        return tau * tau / (2 * (self.variance + self.reach * tau / 3))
+
+    def failure(self, tau: float) -> Failure:
+        """Bernstein's bound, on both sides."""
+        rate = self.exponent(tau)
+        return lambda users: 2 * exp(-users * rate)

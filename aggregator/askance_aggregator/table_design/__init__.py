@@ -13,11 +13,11 @@ Theory of operation: on a grid of inputs and given decode values a_y, the table 
 best by an objective (`objectives`) is a linear program (`programme`): rows sum to 1, means are the
 grid, columns stay within e^eps. Its prices name better decode values, and bound what any table
 attains (`duals`); the two alternate until they meet (`refinement`). Beyond 4 nats prices and values
-come from a convex program over intervals of levels (`intervals`), and the table, of up to 720
-levels, from a linear program over windows of levels (`windows`). The floats become integers with
+come from a convex program over intervals of levels (`refinement`), and the table, of up to 720
+levels, from a linear program over windows of levels (`refinement`). The floats become integers with
 the ratio of every column kept (`integers`), and since those are not quite unbiased, the grid is
 moved to where they are (`designs`). A table with a level for "missing" has two scores a symbol and
-a program and a search of its own (`presence`, `presence_programme`).
+a program and a search of its own (`presence`).
 
 Source: KLNRS08 Definition 4.3 (local randomizers); Kairouz, Oh, Viswanath, "Extremal mechanisms for
 local differential privacy" (2016).

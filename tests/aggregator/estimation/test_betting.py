@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from askance_aggregator.estimation.betting import Bets
+from askance_aggregator.estimation.designed import Bets
 
 ALPHA = 0.05
 BIT = np.array([0.0, 1.0])

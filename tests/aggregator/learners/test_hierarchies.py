@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from askance_aggregator.learners.hierarchies import Hierarchy
+from askance_aggregator.learners.ranges import Hierarchy
 from askance_client.errors import InvalidParameter
 
 SHAPES = [(2, 2), (4, 2), (5, 2), (9, 3), (10, 3), (17, 4), (64, 4), (7, 64)]

@@ -21,17 +21,19 @@ from askance_aggregator.learners.cell_groups import (
     even_grouping,
     largest_shape,
 )
-from askance_aggregator.learners.encodings import cells
-from askance_aggregator.learners.joint_trees import GrowthRule, JointTable, grow
-from askance_aggregator.learners.learning import Answer, Question
-from askance_aggregator.learners.splits import bits_of
-from askance_aggregator.learners.tree_rules import (
+from askance_aggregator.learners.decision_tree import (
     DOUBT,
     FEWEST_CELLS,
     MOST_CELLS,
+    GrowthRule,
+    JointTable,
     TreeNoise,
     cells_within,
+    grow,
 )
+from askance_aggregator.learners.encodings import cells
+from askance_aggregator.learners.learning import Answer, Question
+from askance_aggregator.learners.splits import bits_of
 from askance_aggregator.oracles import ExactOracle, learn
 from askance_aggregator.planning import plan, rehearse
 from askance_aggregator.queries import encode_columns, predicate

@@ -21,7 +21,7 @@ from askance_aggregator.learners import (
     perceptron_rounds,
 )
 from askance_aggregator.learners.linear_classifiers import coordinates_of, on_weight_grid, score
-from askance_aggregator.learners.residuals import Residual, gradient, residual_questions
+from askance_aggregator.learners.perceptron import Residual, gradient, residual_questions
 from askance_aggregator.oracles import ExactOracle, learn
 from askance_aggregator.planning import rehearse
 from askance_aggregator.queries import encode_columns, evaluate_columns, real, sigmoid, where

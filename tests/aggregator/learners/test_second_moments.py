@@ -20,7 +20,7 @@ from askance_aggregator.learners import (
     ridge_regression,
 )
 from askance_aggregator.learners.encodings import numbers_of
-from askance_aggregator.learners.second_moments import SecondMoments, nearest_semidefinite
+from askance_aggregator.learners.pca import SecondMoments, nearest_semidefinite
 from askance_aggregator.oracles import ExactOracle, learn
 from askance_aggregator.queries import EncodedColumns, encode_columns, evaluate_vectors
 from askance_client.errors import InvalidParameter

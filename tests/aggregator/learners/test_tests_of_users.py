@@ -19,17 +19,17 @@ from askance_aggregator.learners import (
     difference,
     find,
 )
-from askance_aggregator.learners.independence import cramers_v, estimate_v, independence_test
-from askance_aggregator.learners.learning import END_PART
-from askance_aggregator.learners.levels import LEAST, p_value
-from askance_aggregator.learners.moments import Interval, Moments
-from askance_aggregator.learners.two_means import (
+from askance_aggregator.learners.association import cramers_v, estimate_v, independence_test
+from askance_aggregator.learners.correlation import LEAST, Interval, Moments, p_value
+from askance_aggregator.learners.difference import (
+    _LEVELS,
     MeanCurve,
     difference_interval,
     equality_p_value,
     fisher,
     fisher_product,
 )
+from askance_aggregator.learners.learning import END_PART
 from askance_aggregator.planning.decided import miss_chance, noncentrality
 from askance_aggregator.queries import among, encode_columns, evaluate_columns, number_in
 from askance_client.errors import InvalidParameter
@@ -182,9 +182,7 @@ class TestDifference:
         missed = rejected = 0
         from scipy.special import ndtri
 
-        from askance_aggregator.learners import two_means
-
-        halves = np.maximum(-ndtri(END_PART * two_means._LEVELS), 0.0)
+        halves = np.maximum(-ndtri(END_PART * _LEVELS), 0.0)
         for a, b in rng.standard_normal((4_000, 2)):
             one, two = (MeanCurve(x - halves, x + halves, (-99.0, 99.0)) for x in (a, 3 * b))
             two = replace(two, lows=3 * b - 3 * halves, highs=3 * b + 3 * halves)

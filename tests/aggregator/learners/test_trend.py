@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.families import CodebookFamily, random_codebook
 from askance_aggregator.learners import Answer, NonAdaptive, Question, find, paths_schema, trend
-from askance_aggregator.learners.discounted_changes import DiscountedChanges
+from askance_aggregator.learners.trend import DiscountedChanges
 from askance_aggregator.oracles import ExactOracle, learn
 from askance_aggregator.queries import encode_columns, evaluate_vectors
 from askance_aggregator.studies.study import Study

@@ -29,13 +29,14 @@ from askance_aggregator.learners.masked_parity import MAX_CANDIDATES
 from askance_aggregator.learners.sign_lists import likely_patterns
 from askance_aggregator.planning import plan, settled, tail_of
 from askance_aggregator.planning.decided import (
+    BETAS,
+    THETAS,
     Decided,
     list_theta,
     miss_chance,
     standing_out,
     stands_back,
 )
-from askance_aggregator.planning.sign_list_table import BETAS, THETAS
 from askance_aggregator.queries import signed
 from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidParameter

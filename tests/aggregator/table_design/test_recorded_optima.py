@@ -12,9 +12,10 @@ from askance_aggregator.table_design import PresentPopulation, PresentSample, de
 from askance_aggregator.table_design.presence import (
     MAX_PRESENCE_NANO_NATS,
     NUMBERS,
+    recorded,
+    recorded_optimum,
     solved_presence,
 )
-from askance_aggregator.table_design.recorded_optima import recorded, recorded_optimum
 
 
 @pytest.mark.parametrize("nano", recorded())
@@ -50,5 +51,5 @@ def test_a_recorded_design_loads_no_solver() -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
-    assert "askance_aggregator.table_design.recorded_optima" in done.stdout
+    assert "askance_aggregator.table_design.presence" in done.stdout
     assert "scipy" not in done.stdout.split()

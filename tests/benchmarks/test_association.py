@@ -18,12 +18,21 @@ DRAWS = 200
 EPSILONS = ("0.5", "4")  # benchmarks/association.py has more
 
 
+SLOW = pytest.mark.slow
+
+
 def most(draws: int) -> int:
     """Return the errors that a chance of .05 exceeds with a chance of less than 1e-6."""
     return next(count for count in range(draws) if bdtrc(count, draws, 0.05) < 1e-6)
 
 
-@pytest.mark.parametrize(("epsilon", "skew"), [("0.5", 0.0), ("1", 0.1), ("4", 0.1), ("8", 0.0)])
+@pytest.mark.parametrize(
+    ("epsilon", "skew"),
+    [
+        ("1", 0.1),
+        *(pytest.param(*one, marks=SLOW) for one in (("0.5", 0.0), ("4", 0.1), ("8", 0.0))),
+    ],
+)
 def test_independent_columns_are_rejected_no_more_often_than_stated(
     association: ModuleType, epsilon: str, skew: float
 ) -> None:
@@ -43,7 +52,7 @@ def test_the_statistic_has_the_level_that_is_stated_and_not_much_less(
     assert 20 <= row.rejected <= most(1_000)
 
 
-@pytest.mark.parametrize(("epsilon", "v"), [("1", 0.4), ("4", 0.1)])
+@pytest.mark.parametrize(("epsilon", "v"), [("1", 0.4), pytest.param("4", 0.1, marks=SLOW)])
 def test_the_interval_of_v_holds_what_is_there(
     association: ModuleType, epsilon: str, v: float
 ) -> None:
@@ -53,6 +62,7 @@ def test_the_interval_of_v_holds_what_is_there(
     assert row.width < 0.2
 
 
+@SLOW
 def test_the_plan_for_an_effect_finds_it(association: ModuleType) -> None:
     """Beta is .05, and of all tests with a third of the users a tenth or more miss it."""
     cells = {name: association.Category([f"{name}{j}" for j in range(3)]) for name in "ab"}
@@ -68,7 +78,10 @@ def test_the_plan_for_an_effect_finds_it(association: ModuleType) -> None:
 
 @pytest.mark.parametrize(
     ("epsilon", "draws"),
-    [("2", 6), *(pytest.param(epsilon, 24, marks=pytest.mark.slow) for epsilon in EPSILONS)],
+    [
+        pytest.param("2", 6, marks=SLOW),
+        *(pytest.param(epsilon, 24, marks=pytest.mark.slow) for epsilon in EPSILONS),
+    ],
 )
 def test_differences_of_groups_are_covered(
     association: ModuleType, epsilon: str, draws: int

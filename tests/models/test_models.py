@@ -14,7 +14,13 @@ from tests.models.ledger_model import EQUIVALENT, LEFT_OPEN, LedgerModel
 from tests.models.searches import FAMILIES, Family, row_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanations" / "models.md"
-SEARCHES = [(family, name) for family in FAMILIES for name in family.holds]
+LONG = ("a command's counter, one copy", "three devices, one process")
+"""Bounds of families that are searched within others as well."""
+SEARCHES = [
+    pytest.param(family, name, marks=[pytest.mark.slow] if name in LONG else [])
+    for family in FAMILIES
+    for name in family.holds
+]
 LARGER = [(family, name) for family in FAMILIES for name in family.larger]
 DEFECTS = [(family, name) for family in FAMILIES for name in family.planted]
 

@@ -212,7 +212,10 @@ class TestSizes:
         assert settled(learner, 0, BETA) is learner
 
     @pytest.mark.parametrize(("epsilon", "part"), [(1, 0.5), (2, 0.5), (4, 0.6)])
-    @pytest.mark.parametrize("d", [16, 64, 256])
+    @pytest.mark.parametrize(
+        "d",
+        [16, pytest.param(64, marks=pytest.mark.slow), pytest.param(256, marks=pytest.mark.slow)],
+    )
     def test_half_the_users_are_planned(self, d: int, epsilon: int, part: float) -> None:
         """The list's plan against the plan of the two rounds with one mask: .44 to .59."""
         study = Study(learner_of(d), epsilon=epsilon, beta=BETA)

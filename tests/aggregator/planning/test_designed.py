@@ -128,7 +128,7 @@ def test_a_request_for_a_sample_s_mean_is_small_and_its_plan_is_near_the_limit(
 
 
 @pytest.mark.usefixtures("few_levels")
-@pytest.mark.parametrize("question", [SAMPLE, PRIOR])
+@pytest.mark.parametrize("question", [pytest.param(SAMPLE, marks=pytest.mark.slow), PRIOR])
 def test_no_limit_is_printed_where_none_is_proved(question: Question) -> None:
     """A table designed for fewer nats proves nothing about more."""
     for nats in (16.1, 30):

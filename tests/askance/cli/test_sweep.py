@@ -92,8 +92,18 @@ def test_a_value_with_commas_is_fixed(capsys: pytest.CaptureFixture[str]) -> Non
     assert {cell["levels"] for cell in found["cells"]} == {"1/4,3/4"}
 
 
-@pytest.mark.parametrize("suffix", [".png", ".svg"])
-@pytest.mark.parametrize("how", [(), ("--x", "epsilon"), ("--y", "success"), ("--y", "users")])
+@pytest.mark.parametrize(
+    ("suffix", "how"),
+    [
+        (".png", ()),
+        *((".svg", how) for how in ((), ("--x", "epsilon"), ("--y", "success"))),
+        *(
+            pytest.param(".png", how, marks=pytest.mark.slow)
+            for how in (("--x", "epsilon"), ("--y", "success"), ("--y", "users"))
+        ),
+        pytest.param(".svg", ("--y", "users"), marks=pytest.mark.slow),
+    ],
+)
 def test_a_picture_is_the_same_bytes_for_the_same_rows(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, suffix: str, how: tuple[str, ...]
 ) -> None:

@@ -35,7 +35,14 @@ def examples() -> tuple[NDArray[Any], NDArray[Any]]:
     return rows, np.where(rows[:, 0] > 0, "yes", "no")
 
 
-@pytest.mark.parametrize("kind", [LocalNaiveBayes, LocalLogisticRegression, LocalDecisionTree])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        LocalNaiveBayes,
+        pytest.param(LocalLogisticRegression, marks=pytest.mark.slow),
+        LocalDecisionTree,
+    ],
+)
 def test_a_classifier_learns_a_label_of_texts_and_spends_no_more_than_its_epsilon(
     kind: Any,
 ) -> None:

@@ -29,6 +29,7 @@ from askance_client.messages import Request, StudyTerms
 from askance_client.queries import Bit, Schema
 from askance_client.service import system_now_s
 from tests.aggregator.server.certified_service import CertifiedService
+from tests.commands import OF_THE_DEVICE, run_command
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 PUBLIC = KEY.public_key().public_bytes_raw().hex()
@@ -124,9 +125,8 @@ class Folder:
 
     def run(self, *words: str) -> tuple[int, dict[str, Any], str]:
         """A command's exit code, its JSON object and its stderr."""
-        with self.start(*words) as process:
-            out, err = process.communicate(timeout=WAIT_S)
-        return process.returncode, json.loads(out), err
+        done = run_command(OF_THE_DEVICE, (words[0], self.path, *words[1:], "--json"))
+        return done.returncode, json.loads(done.stdout), done.stderr
 
 
 @pytest.fixture

@@ -77,7 +77,7 @@ def assert_same(one: Trial, other: Trial) -> None:
     assert one.transcript.recorded == other.transcript.recorded
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("learner", "d"), [("masked-parity", "2"), ("masked-parity", "4")])
 def test_faults_change_no_transcript(learner: str, d: str, seed: int) -> None:
     disturbed = trial(learner, "grpc", d, faults=lambda root: HEAVY(root / seed))
@@ -85,7 +85,7 @@ def test_faults_change_no_transcript(learner: str, d: str, seed: int) -> None:
     assert any(note.startswith("faults: ") for note in disturbed.notes)
 
 
-@pytest.mark.parametrize("exchange", [0, 1, 2])
+@pytest.mark.parametrize("exchange", [0, 1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("fault", CHOSEN)
 def test_each_fault_befalls_everybody_and_changes_nothing(fault: Fault, exchange: int) -> None:
     recorder = FaultRecorder()

@@ -140,8 +140,19 @@ def test_ranks_at_the_edge_of_a_distance_are_compared_to_the_last_word(component
     assert np.array_equal(drawn, draw(randomizer, levels, coins))
 
 
-@pytest.mark.parametrize("kind", [np.int8, np.int16, np.int32, np.bool_])
-@pytest.mark.parametrize("name", ["response", "k-ary of two", "2 cells at 5", "sign of 1"])
+NARROW = [np.int8, np.int16, np.int32, np.bool_]
+"""Types for which a kernel is compiled, which takes a second each: one per kernel by default."""
+OF_TWO = ["response", "k-ary of two", "2 cells at 5", "sign of 1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        pytest.param(name, kind, marks=[] if number == place else [pytest.mark.slow])
+        for number, name in enumerate(OF_TWO)
+        for place, kind in enumerate(NARROW)
+    ],
+)
 @pytest.mark.usefixtures("numba")
 def test_narrow_levels_have_the_reports_of_wide_ones(name: str, kind: Any) -> None:
     randomizer, rng = {**RANDOMIZERS, **TWO}[name], np.random.default_rng(8)

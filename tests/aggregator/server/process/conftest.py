@@ -19,6 +19,7 @@ import pytest
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.server.process.home import AggregatorHome
 from askance_client.addresses import Address
+from tests.commands import OF_ASKANCE, run_command
 from tests.sources import FOLDERS
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -50,9 +51,7 @@ def command(*words: str | Path, protocols: range | None = None) -> list[str]:
 
 def ran(*words: str | Path) -> subprocess.CompletedProcess[str]:
     """A command that has come to its end."""
-    return subprocess.run(
-        command(*words), capture_output=True, text=True, timeout=PATIENCE_S, check=False
-    )
+    return run_command(OF_ASKANCE, words)
 
 
 @dataclass

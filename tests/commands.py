@@ -1,0 +1,144 @@
+"""Commands as processes that start in milliseconds: forks of a process that has their imports.
+
+A command has a process, a folder, an environment, an output and an end of its own; only its imports
+are shared. A test of what is imported, or of a signal to the process, starts an interpreter.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tests.sources import FOLDERS
+
+OF_ASKANCE = "askance.cli"
+OF_THE_DEVICE = "askance_client.cli.device"
+_ROOT = Path(__file__).resolve().parents[1]
+_LOADED = (  # what commands import when they run
+    OF_ASKANCE,
+    OF_THE_DEVICE,
+    "askance.cli.aggregator.serve",
+    "askance_aggregator.server.process.configuration",
+    "askance_aggregator.server.process.process",
+    "askance_aggregator.server.process.tokens",
+    "askance_client.cli.making",
+    "askance_client.cli.running",
+)
+_PROGRAM = "import sys; sys.path[:0] = {path!r}; from tests.commands import serve; serve()"
+_PATIENCE_S = 60.0
+
+
+def run_command(
+    module: str, words: Sequence[str | Path], timeout_s: float = _PATIENCE_S
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, in the folder and the environment of this process.
+
+    Args:
+      module: has the command's `main`.
+      words: of the command line.
+      timeout_s: it is killed after this time.
+
+    Raises:
+      TimeoutError: it was killed.
+    """
+    texts = [str(word) for word in words]
+    with (
+        tempfile.TemporaryFile("w+") as out,
+        tempfile.TemporaryFile("w+") as err,
+        socket.socket(socket.AF_UNIX) as link,
+        link.makefile("rw") as lines,
+    ):
+        link.settimeout(timeout_s)
+        link.connect(_server())
+        socket.send_fds(link, [b"\0"], [out.fileno(), err.fileno()])
+        print(json.dumps([module, texts, os.getcwd(), dict(os.environ)]), file=lines, flush=True)
+        process = int(lines.readline())
+        try:
+            code = int(lines.readline())
+        except TimeoutError:
+            os.kill(process, signal.SIGKILL)
+            raise
+        for file in (out, err):
+            file.seek(0)
+        return subprocess.CompletedProcess([module, *texts], code, out.read(), err.read())
+
+
+@cache
+def _server() -> str:
+    """Start the process that is forked, and return the address of its socket.
+
+    It ends with this process, whose end of a pipe it waits for.
+    """
+    address = f"{tempfile.mkdtemp(prefix='askance-commands-')}/socket"
+    path = [str(_ROOT / folder) for folder in FOLDERS]
+    process = subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM.format(path=path), address],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    _running.append(process)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"listening\n"
+    return address
+
+
+_running: list[Any] = []
+
+
+def serve() -> None:
+    """Fork a process for each command that is asked for, until the pipe on stdin ends."""
+    address = sys.argv[1]
+    for name in _LOADED:
+        importlib.import_module(name)
+    gc.freeze()  # else the end of each command is a search for garbage in what is loaded
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        listener.listen(64)
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        print("listening", flush=True)
+        while sys.stdin not in select.select([listener, sys.stdin], [], [])[0]:
+            link, _ = listener.accept()
+            with link:
+                if os.fork():
+                    continue
+                listener.close()
+                sys.exit(_answer(link)())
+    Path(address).unlink()
+    Path(address).parent.rmdir()
+
+
+def _answer(link: socket.socket) -> Callable[[], int]:
+    """Return the command to a process of its own; tell its id and its end from another one."""
+    _, descriptors, _, _ = socket.recv_fds(link, 1, 2)
+    lines = link.makefile("rw")
+    module, words, folder, environment = json.loads(lines.readline())
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    if process := os.fork():
+        print(process, file=lines, flush=True)
+        code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        print(code, file=lines, flush=True)
+        os._exit(0)
+    lines.close()
+    link.close()
+    null = os.open(os.devnull, os.O_RDONLY)
+    for target, source in enumerate((null, *descriptors)):
+        os.dup2(source, target)
+        os.close(source)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    sys.argv = [module, *words]
+    main: Callable[[Sequence[str]], int] = importlib.import_module(module).main
+    return lambda: main(words)

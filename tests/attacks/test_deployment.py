@@ -12,7 +12,7 @@ import grpc
 import pytest
 from grpc import aio
 
-from askance_aggregator.analyst.channels import open_channel as open_analyst_channel
+from askance_aggregator.analyst.connections import open_channel as open_analyst_channel
 from askance_aggregator.server.devices import Hub
 from askance_aggregator.server.devices.connections import Connection
 from askance_aggregator.store import MemoryStore

@@ -27,7 +27,7 @@ from typing import Any
 from grpc import aio
 
 from askance_aggregator.server.devices import AggregatorServer
-from askance_aggregator.server.process.memory import share_one_arena
+from askance_aggregator.server.process.capacity import share_one_arena
 from askance_aggregator.store import MemoryStore
 from askance_client.service import (
     SERVICE,

@@ -113,7 +113,7 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
         },
     },
     "a key or a token": {
-        "aggregator/askance_aggregator/analyst/proofs.py": {
+        "aggregator/askance_aggregator/analyst/keys.py": {
             "bearer token {}: expected one token, got another content",
         },
         "aggregator/askance_aggregator/server/callers/bearer.py": {
@@ -132,11 +132,8 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
             "{}: expected a trusted analyst's key, got another",
             "{}: expected the signature of the caller's key, found none",
         },
-        "aggregator/askance_aggregator/analyst/channels.py": {
+        "aggregator/askance_aggregator/analyst/connections.py": {
             "expected a certificate that the ca signed, got another",
-        },
-        "aggregator/askance_aggregator/analyst/series_verification.py": {
-            "result: expected {} as of its epochs, found another",
         },
         "aggregator/askance_aggregator/studies/series.py": {
             "aggregator: expected the results of epochs, found another form",
@@ -145,6 +142,7 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
             "result: expected epsilon in whole nano-nats, found another",
             "result: expected epsilon.{} as replayed, found another",
             "result: expected state among {}, found another",
+            "result: expected {} as of its epochs, found another",
             "result: expected {} as replayed, found another",
             "study: expected it signed by a given key, found another key",
             "study: expected its analyst's signature over it, found none",

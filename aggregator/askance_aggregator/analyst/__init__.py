@@ -8,8 +8,8 @@ an aggregator says is not believed where it can be computed: an export is replay
 Theory of operation. `definitions` reads a study from TOML; `submission` signs it with the
 registry's text for its learner. `messages` checks what travels and `calls` signs it, for both ends:
 `client` calls and `server.services` answers. `export` is a study in one file, and `verification`
-runs the learner over it again, with a fleet that can only remember; `series_verification` does so
-for every epoch of a repeated study.
+runs the learner over it again, with a fleet that can only remember, for every epoch of a repeated
+study.
 """
 
 from askance_aggregator.analyst.calls import CallRefused
@@ -23,9 +23,14 @@ from askance_aggregator.analyst.export import SeriesExport, StudyExport
 from askance_aggregator.analyst.keys import AnalystKey, create_key, load_key, public_hex
 from askance_aggregator.analyst.messages import StudyEvent, StudySummary, epochs_of, state_of
 from askance_aggregator.analyst.results import StudyResult
-from askance_aggregator.analyst.series_verification import verify_export, verify_series
 from askance_aggregator.analyst.submission import sign_submission
-from askance_aggregator.analyst.verification import Verification, VerificationFailed, verify
+from askance_aggregator.analyst.verification import (
+    Verification,
+    VerificationFailed,
+    verify,
+    verify_export,
+    verify_series,
+)
 
 __all__ = [
     "Aggregator",

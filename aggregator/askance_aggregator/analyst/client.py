@@ -20,17 +20,11 @@ from typing import Any, NoReturn, Self, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from askance_aggregator.analyst import channels
+from askance_aggregator.analyst import connections
 from askance_aggregator.analyst.calls import NONCE_BYTES, Call, CallRefused
 from askance_aggregator.analyst.definitions import StudyDefinition
-from askance_aggregator.analyst.epoch_numbers import (
-    collects_once,
-    epoch_index,
-    epoch_indices,
-    no_epochs,
-)
 from askance_aggregator.analyst.export import SeriesExport, StudyExport, result_of
-from askance_aggregator.analyst.keys import AnalystKey
+from askance_aggregator.analyst.keys import AnalystKey, CallProof, call_proof
 from askance_aggregator.analyst.messages import (
     MAX_ANSWER_BYTES,
     PACKAGE,
@@ -47,8 +41,13 @@ from askance_aggregator.analyst.messages import (
     state_of,
     submission,
 )
-from askance_aggregator.analyst.proofs import CallProof, call_proof
-from askance_aggregator.analyst.results import StudyResult
+from askance_aggregator.analyst.results import (
+    StudyResult,
+    collects_once,
+    epoch_index,
+    epoch_indices,
+    no_epochs,
+)
 from askance_aggregator.analyst.submission import (
     DEFAULT_DAYS,
     Every,
@@ -116,7 +115,7 @@ def connect(
         raise InvalidParameter("connect: expected TLS for a bearer token, got plaintext = true")
     proof = call_proof(key, bearer_token_file, secrets.token_bytes)
     authority = None if ca is None else Path(ca)
-    pool = channels.ConnectionPool(address, authority, plaintext=plaintext)
+    pool = connections.ConnectionPool(address, authority, plaintext=plaintext)
     return Aggregator(pool, proof, address, authority, now_s, sleep_s)
 
 
@@ -125,14 +124,14 @@ class Aggregator:
 
     def __init__(
         self,
-        connections: channels.ConnectionPool,
+        pool: connections.ConnectionPool,
         proof: CallProof,
         address: str,
         ca: Path | None,
         now_s: Callable[[], int],
         sleep_s: Callable[[float], None],
     ) -> None:
-        self._connections = connections
+        self._connections = pool
         self._proof = proof
         self.address = address
         self._ca = ca
@@ -319,7 +318,7 @@ class Aggregator:
 
     def refuse(self, error: grpc.RpcError) -> NoReturn:
         """Raise what a call's failure means."""
-        channels.refuse(error, self.address, self._ca)
+        connections.refuse(error, self.address, self._ca)
 
 
 class StudyHandle:
@@ -368,11 +367,11 @@ class StudyHandle:
                         last = event
                         yield event
             except grpc.RpcError as error:
-                if channels.has_timed_out(error):
+                if connections.has_timed_out(error):
                     raise CallRefused(
                         "timeout", f"study: expected its end within {timeout_s} s, got it open yet"
                     ) from None
-                away = channels.is_away(error) and time.monotonic() <= heard + _PATIENCE_S
+                away = connections.is_away(error) and time.monotonic() <= heard + _PATIENCE_S
                 if last is None or not away:
                     self._aggregator.refuse(error)
                 self._aggregator.sleep_s(_AGAIN_S)
@@ -505,7 +504,7 @@ class StudyHandle:
 
         ours = self._aggregator
         try:
-            parts = [check_export_part(one) for one in channels.whole_answer(ask, ours.sleep_s)]
+            parts = [check_export_part(one) for one in connections.whole_answer(ask, ours.sleep_s)]
         except grpc.RpcError as error:
             ours.refuse(error)
         if not parts or not parts[0].HasField("study"):

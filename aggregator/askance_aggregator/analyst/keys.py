@@ -1,7 +1,9 @@
-"""An analyst's key in a file: Ed25519, PKCS8 PEM, readable by its owner only."""
+"""Keys of analysts and operators, in files, and proofs of calls: by a key or by a bearer token."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -13,8 +15,18 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
+from askance_aggregator.analyst.calls import (
+    NO_SUBJECT,
+    NONCE_BYTES,
+    Call,
+    call_metadata,
+    sign_call,
+    token_metadata,
+    unsigned_call,
+)
 from askance_client.durable_files import write_new
 from askance_client.errors import InvalidParameter
+from askance_client.service import Metadata
 
 AnalystKey = Ed25519PrivateKey | Path | str | bytes
 
@@ -67,3 +79,83 @@ def _parsed(pem: bytes, what: str) -> Ed25519PrivateKey:
     if not isinstance(found, Ed25519PrivateKey):
         raise InvalidParameter(f"{what}: expected an Ed25519 key, got one of another kind")
     return found
+
+
+_MAX_TOKEN_BYTES = 8 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class CallProof:
+    """Proof of a caller.
+
+    Args:
+      key: signs studies, and calls where there is no token; None: there is none.
+      token: returns the bearer token of the next call; None: calls are signed.
+      random_bytes: returns a number of random bytes.
+    """
+
+    key: Ed25519PrivateKey | None
+    token: Callable[[], str] | None
+    random_bytes: Callable[[int], bytes]
+
+    @property
+    def subject(self) -> bytes:
+        """Subject of a call that is about no study, 32 bytes."""
+        if self.token is not None or self.key is None:
+            return NO_SUBJECT
+        return self.key.public_key().public_bytes_raw()
+
+    def metadata(self, call: Call, subject: bytes, now_s: int, epoch: int, body: bytes) -> Metadata:
+        """Return the metadata that proves a call; the arguments are those of `sign_call`.
+
+        Raises:
+          InvalidParameter: the token cannot be read.
+        """
+        nonce = self.random_bytes(NONCE_BYTES)
+        if self.token is not None:
+            bare = unsigned_call(subject, now_s, epoch, body=body, nonce=nonce)
+            return (*token_metadata(self.token()), *call_metadata(bare))
+        assert self.key is not None  # `call_proof` has one of the two
+        return call_metadata(
+            sign_call(call, subject, self.key, now_s, epoch, body=body, nonce=nonce)
+        )
+
+
+def call_proof(
+    key: AnalystKey | None,
+    token_file: Path | str | None,
+    random_bytes: Callable[[int], bytes],
+) -> CallProof:
+    """Return the proof of a caller with a key, with a token, or with both.
+
+    Args:
+      key: the caller's; None: none.
+      token_file: holds a token, read anew for each call; None: there is none.
+      random_bytes: returns a number of random bytes.
+
+    Raises:
+      InvalidParameter: no such file, no key in it, or neither key nor token.
+    """
+    if key is None and token_file is None:
+        raise InvalidParameter("connect: expected a key or a bearer token, got neither")
+    loaded = None if key is None else load_key(key)
+    if token_file is None:
+        return CallProof(loaded, None, random_bytes)
+    path = Path(token_file)
+    _token(path)
+    return CallProof(loaded, lambda: _token(path), random_bytes)
+
+
+def _token(path: Path) -> str:
+    """Read a token; an error never shows it."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MAX_TOKEN_BYTES + 1).strip()
+        text = content.decode("ascii")
+    except OSError as error:
+        raise InvalidParameter(f"bearer token {path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        text = ""
+    if not text or len(content) > _MAX_TOKEN_BYTES or len(text.split()) != 1:
+        raise InvalidParameter(f"bearer token {path}: expected one token, got another content")
+    return text

@@ -17,7 +17,7 @@ from askance.cli import main
 from askance_aggregator import learners
 from askance_aggregator.analyst import CallRefused, StudyExport, connect, sign_submission, state_of
 from askance_aggregator.analyst.calls import Call, call_metadata, sign_call
-from askance_aggregator.analyst.channels import unreachable
+from askance_aggregator.analyst.connections import unreachable
 from askance_aggregator.analyst.messages import REASON_KEY, SERVICE, submission
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.families import best_for

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import grpc
 import pytest
 
-from askance_aggregator.analyst.channels import whole_answer
+from askance_aggregator.analyst.connections import whole_answer
 
 
 class Failure(grpc.RpcError, grpc.Call):  # type: ignore[misc]  # gRPC has no types

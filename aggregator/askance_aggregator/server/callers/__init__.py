@@ -1,9 +1,9 @@
 """Callers of the services for analysts and operators: who they are, and what each may do.
 
 `roles` is the table of what each role may call; `callers` knows the identities that the operator
-has configured, `bearer` those of an issuer's tokens (with its keys by `issuer_keys`; both need the
-extra oidc); `limits` counts what each caller has at work; `gate` admits a call, before its handler
-runs, by these; `recorder` appends to the store's audit log.
+has configured, `bearer` those of an issuer's tokens (it needs the extra oidc); `limits` counts what
+each caller has at work; `gate` admits a call, before its handler runs, by these; `recorder` appends
+to the store's audit log.
 """
 
 from askance_aggregator.server.callers.callers import (

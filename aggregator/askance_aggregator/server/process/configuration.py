@@ -228,8 +228,7 @@ class CallerSettings:
         if self.oidc is None:
             return None
         try:
-            from askance_aggregator.server.callers.bearer import BearerCallers
-            from askance_aggregator.server.callers.issuer_keys import IssuerKeys
+            from askance_aggregator.server.callers.bearer import BearerCallers, IssuerKeys
         except ImportError as error:
             raise NotOperable(
                 f"callers.oidc: expected joserfc, got {error} (pip install 'askance[oidc]')"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import resource
 import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from types import FrameType
@@ -27,21 +26,18 @@ from askance_aggregator.server.devices import (
     ServerParts,
     ServiceFleet,
 )
-from askance_aggregator.server.process.auditing import recording
-from askance_aggregator.server.process.configuration import Configuration
+from askance_aggregator.server.process.capacity import (
+    allow_connections,
+    memory_limit_bytes,
+    share_one_arena,
+)
+from askance_aggregator.server.process.configuration import Configuration, TelemetrySettings
 from askance_aggregator.server.process.control import taking_commands
-from askance_aggregator.server.process.descriptors import OTHER_DESCRIPTORS
 from askance_aggregator.server.process.failures import Failures
 from askance_aggregator.server.process.figures import FleetReader
 from askance_aggregator.server.process.files import NotOperable
 from askance_aggregator.server.process.health import Health
-from askance_aggregator.server.process.instruments import instruments
 from askance_aggregator.server.process.logs import logger
-from askance_aggregator.server.process.memory import (
-    connections_within,
-    memory_limit_bytes,
-    share_one_arena,
-)
 from askance_aggregator.server.process.metrics import MetricsPage, PrometheusObserver
 from askance_aggregator.server.process.open_address import OpenAddress
 from askance_aggregator.server.process.reloading import (
@@ -53,7 +49,9 @@ from askance_aggregator.server.process.reloading import (
 from askance_aggregator.server.services.analysts import AnalystsServicer, gate_of
 from askance_aggregator.server.services.operators import OperatorsServicer
 from askance_aggregator.server.studies import Collector, StudyManager, SubmissionLimits
-from askance_aggregator.store import Store
+from askance_aggregator.store import AuditLog, Store
+from askance_client.addresses import Address
+from askance_client.errors import StoreError
 from askance_client.garbage_collection import rare_collections
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -126,12 +124,12 @@ def serve(
     """
     tls = None if configuration.tls is None else TlsParts.of(configuration.tls, now_s)
     enrolment = CurrentEnrolment.of(configuration.enrolment_key, now_s)
-    connections = _allow_connections(configuration.limits.service.max_connections)
+    connections = allow_connections(configuration.limits.service.max_connections)
     share_one_arena()
     with rare_collections(), ExitStack() as held:
         registry = CollectorRegistry()
         ProcessCollector(registry=registry)  # memory, processor time and descriptors
-        observer, sending = instruments(configuration.telemetry, registry, configuration.listen)
+        observer, sending = _instruments(configuration.telemetry, registry, configuration.listen)
         health = Health()
         failures = Failures(observer, health.failing_soon)
         store = _open_store(configuration, failures, held)
@@ -143,7 +141,7 @@ def serve(
         outer = None if tls is None else OpenAddress(configuration, tls, held)
         executor = held.enter_context(ThreadPoolExecutor(_ANALYSTS_THREADS, "askance-analysts"))
         planner = held.enter_context(ThreadPoolExecutor(_PLANNING_THREADS, "askance-planning"))
-        recorder = held.enter_context(recording(store.audit, now_s))
+        recorder = held.enter_context(_recording(store.audit, now_s))
         beside = _Beside(configuration, store, observer, executor, planner, health, now_s, recorder)
         parts = ServerParts(
             certified=None if outer is None else outer.certified(now_s),
@@ -356,28 +354,6 @@ def _warn_of_restores(store: Store) -> None:
     )
 
 
-def _allow_connections(connections: int) -> int:
-    """Ask the system for a descriptor per connection; log where it, or memory, gives fewer.
-
-    Returns:
-      How many connections can be held, so that descriptors are left for the store.
-    """
-    within = connections_within(memory_limit_bytes())
-    if within < connections:
-        _LOG.warning("memory for fewer connections", configured=connections, held=within)
-        connections = within
-    wanted = connections + OTHER_DESCRIPTORS
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < allowed:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-    if allowed < wanted:
-        _LOG.warning(
-            "fewer descriptors than connections", descriptors=allowed, connections=connections
-        )
-    return max(1, min(connections, allowed - OTHER_DESCRIPTORS))
-
-
 def _show_certificate(
     tls: TlsParts | None, observer: PrometheusObserver, now_s: Callable[[], int]
 ) -> None:
@@ -425,3 +401,64 @@ def _wait(
             raise NotOperable("service: expected it to run until a signal, found it ended")
         for look in looks:
             look()
+
+
+@contextmanager
+def _recording(log: AuditLog, now_s: Callable[[], int]) -> Iterator[AuditRecorder]:
+    """Provide a recorder; at the end record the refusals that were only counted.
+
+    The number and the digest of the last entry are logged at the start and at the end: `audit
+    verify --expect` then finds a log that was cut off.
+
+    Args:
+      log: the store's.
+      now_s: the time, in whole seconds since 1970, UTC.
+    """
+    recorder = AuditRecorder(log, now_s)
+    _log_head(log)
+    try:
+        yield recorder
+    finally:
+        try:
+            recorder.flush(all_of_them=True)
+        except StoreError as error:
+            _LOG.error("refusals were not recorded", error=str(error))
+        _log_head(log)
+
+
+def _log_head(log: AuditLog) -> None:
+    try:
+        head = log.head()
+    except StoreError as error:
+        _LOG.warning("the audit log cannot be read", error=str(error))
+        return
+    if head is not None:
+        _LOG.info("audit log", entry=head.number, digest=head.digest.hex())
+
+
+def _instruments(
+    settings: TelemetrySettings | None, registry: CollectorRegistry, listen: Address
+) -> tuple[PrometheusObserver, AbstractContextManager[None]]:
+    """Make the service's observer.
+
+    Args:
+      settings: where spans and metrics are sent; None: nowhere.
+      registry: where the metrics are collected, for the page and for sending.
+      listen: where the process listens; with the machine's name it tells replicas apart.
+
+    Returns:
+      The observer, and a block during which they are sent.
+
+    Raises:
+      NotOperable: the packages of the extra `otel` are missing, or a file cannot be read.
+    """
+    if settings is None:
+        return PrometheusObserver(registry), nullcontext()
+    try:
+        from askance_aggregator.server.process.telemetry import Telemetry
+    except ImportError as error:
+        raise NotOperable(
+            f"telemetry: expected OpenTelemetry, got {error} (pip install 'askance[otel]')"
+        ) from None
+    telemetry = Telemetry(settings, registry, f"{socket.gethostname()}:{listen.port}")
+    return telemetry.observer, telemetry.sending()

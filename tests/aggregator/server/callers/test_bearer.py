@@ -17,8 +17,7 @@ from joserfc.jwk import JWKRegistry
 from askance_aggregator.analyst import connect
 from askance_aggregator.analyst.calls import CallRefused
 from askance_aggregator.server.callers import OidcSettings, Role
-from askance_aggregator.server.callers.bearer import BearerCallers
-from askance_aggregator.server.callers.issuer_keys import IssuerKeys
+from askance_aggregator.server.callers.bearer import BearerCallers, IssuerKeys
 from askance_aggregator.server.callers.key_sources import MAX_SET_BYTES, key_source
 from askance_aggregator.store import MemoryStore
 from askance_aggregator.studies.study import Study

@@ -31,8 +31,7 @@ from askance_aggregator.server.process.configuration import TelemetrySettings, r
 from askance_aggregator.server.process.doctor import CheckState, examine
 from askance_aggregator.server.process.home import AggregatorHome
 from askance_aggregator.server.process.metrics import PrometheusObserver
-from askance_aggregator.server.process.registry_metrics import metrics_data
-from askance_aggregator.server.process.tracing import TracingObserver
+from askance_aggregator.server.process.telemetry import TracingObserver, metrics_data
 from askance_client.addresses import Address
 from askance_client.errors import InvalidParameter
 from tests.aggregator.server.process.conftest import serving

@@ -8,7 +8,7 @@ import stat
 import tempfile
 from pathlib import Path
 
-from askance_aggregator.server.process.descriptors import OTHER_DESCRIPTORS
+from askance_aggregator.server.process.capacity import OTHER_DESCRIPTORS
 from askance_aggregator.server.process.doctor.checks import (
     CheckVerdict,
     Surroundings,

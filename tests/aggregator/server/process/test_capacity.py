@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from askance_aggregator.server.process.memory import (
+from askance_aggregator.server.process.capacity import (
     connections_within,
     memory_limit_bytes,
     share_one_arena,
@@ -17,7 +17,7 @@ from askance_aggregator.server.process.memory import (
 
 _FILLED = """
 import ctypes, threading
-from askance_aggregator.server.process.memory import share_one_arena
+from askance_aggregator.server.process.capacity import share_one_arena
 {setting}
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p

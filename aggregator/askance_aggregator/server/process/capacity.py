@@ -1,19 +1,24 @@
-"""Memory of the process: its limit, the connections that fit, and one arena for all threads."""
+"""Capacity of the process: memory, descriptors, the connections that they allow, and one arena."""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+
+from askance_aggregator.server.process.logs import logger
 
 CONNECTION_BYTES = 85_000
 """Of a connection with certificates, measured with 10,000; one in its handshake has 43,000."""
 _CONNECTIONS_SHARE = 2  # connections may take one part in so many of the memory
 # Of the process's own group, as containers and systemd units see it, and of older systems.
 _GROUPS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+
+_LOG = logger(__name__)
 
 _ARENA_MAX = -8  # M_ARENA_MAX of glibc's <malloc.h>
 _ARENAS = 1
@@ -51,3 +56,29 @@ def memory_limit_bytes(groups: Sequence[Path] = _GROUPS) -> int:
 def connections_within(limit_bytes: int) -> int:
     """Return how many connections half of this memory holds, 16 or more."""
     return max(16, limit_bytes // _CONNECTIONS_SHARE // CONNECTION_BYTES)
+
+
+OTHER_DESCRIPTORS = 256
+"""Descriptors of files, pages of metrics and check-ins' connections."""
+
+
+def allow_connections(connections: int) -> int:
+    """Ask the system for a descriptor per connection; log where it, or memory, gives fewer.
+
+    Returns:
+      How many connections can be held, so that descriptors are left for the store.
+    """
+    within = connections_within(memory_limit_bytes())
+    if within < connections:
+        _LOG.warning("memory for fewer connections", configured=connections, held=within)
+        connections = within
+    wanted = connections + OTHER_DESCRIPTORS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    if allowed < wanted:
+        _LOG.warning(
+            "fewer descriptors than connections", descriptors=allowed, connections=connections
+        )
+    return max(1, min(connections, allowed - OTHER_DESCRIPTORS))

@@ -8,7 +8,7 @@ from typing import Any
 
 import grpc
 
-from askance_aggregator.analyst.channels import open_channel
+from askance_aggregator.analyst.connections import open_channel
 
 STREAMS = 16
 

@@ -41,7 +41,7 @@ from askance_aggregator.families import randomized_response
 from askance_aggregator.queries import predicate
 from askance_aggregator.server.devices import Settings
 from askance_aggregator.server.process.tokens import EnrolmentTokens
-from askance_aggregator.store import MemoryStore
+from askance_aggregator.store import SqliteStore
 from askance_aggregator.studies import Accounts, Cohort, Group, Permutation, Round
 from askance_client.accounting import parse_epsilon
 from askance_client.codec import digest_of
@@ -80,7 +80,7 @@ class Aggregator:
     """A service over TLS in this process, whose devices enrol by tokens."""
 
     def __init__(self) -> None:
-        self.store = MemoryStore()
+        self.store = SqliteStore.in_memory()
         self.tokens = EnrolmentTokens(bytes(32), system_now_s)
         self._service = CertifiedService(
             self.store, self.tokens, system_now_s, settings=Settings(), life_s=30 * 86_400

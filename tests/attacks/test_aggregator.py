@@ -20,7 +20,7 @@ from askance_aggregator.exchange import (
 from askance_aggregator.server.devices import Admission, Hub, Peers, Settings
 from askance_aggregator.server.devices.servicer import DevicesServicer
 from askance_aggregator.server.devices.standings import Standings
-from askance_aggregator.store import MemoryStore, StoredReport
+from askance_aggregator.store import SqliteStore, StoredReport
 from askance_aggregator.studies import (
     Accounts,
     Cohort,
@@ -220,7 +220,7 @@ def test_a_check_in_s_answer_keeps_to_the_limit_of_its_bytes() -> None:
             return [half] * 2
 
     async def answered() -> bytes:
-        store = MemoryStore()
+        store = SqliteStore.in_memory()
         store.enrol([(b"one", token_digest(b"token"))])
         with ThreadPoolExecutor(1) as executor:
             admission = Admission(
@@ -236,11 +236,11 @@ def test_a_check_in_s_answer_keeps_to_the_limit_of_its_bytes() -> None:
     assert len(asyncio.run(answered())) <= MAX_RESPONSE_BYTES
 
 
-class SlowDisk(MemoryStore):
+class SlowDisk(SqliteStore):
     """Store that commits when the test lets it."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *opened: Any) -> None:
+        super().__init__(*opened)
         self.reached, self.released = threading.Event(), threading.Event()
 
     def accept(self, arrivals: Sequence[StoredReport]) -> list[AckStatus]:
@@ -260,7 +260,7 @@ def test_a_report_that_is_acknowledged_while_its_round_is_closed_is_counted() ->
     reports = [fleet[ordinal].answer(payload) for ordinal in range(3)]
 
     async def closed_meanwhile() -> tuple[AckStatus, AckStatus, Tally]:
-        store = SlowDisk()
+        store = SlowDisk.in_memory()
         with ThreadPoolExecutor(2) as executor:
             hub = Hub(store, executor)
             opened = asyncio.ensure_future(

@@ -15,7 +15,7 @@ from grpc import aio
 from askance_aggregator.analyst.connections import open_channel as open_analyst_channel
 from askance_aggregator.server.devices import Hub
 from askance_aggregator.server.devices.connections import Connection
-from askance_aggregator.store import MemoryStore
+from askance_aggregator.store import SqliteStore
 from askance_client.errors import StoreError
 from askance_client.service import decode_response, open_channel
 from tests.aggregator.server.devices.conftest import World
@@ -29,7 +29,7 @@ class TestRounds:
 
     @pytest.fixture
     def hub(self) -> Iterator[Callable[[], Hub]]:
-        store, self.now_s = MemoryStore(), 1_700_000_000
+        store, self.now_s = SqliteStore.in_memory(), 1_700_000_000
         self.world = World()
         self.world.enrol(store, USERS)
         study = self.world.signed_study(round_deadline_s=60)

@@ -28,7 +28,7 @@ from grpc import aio
 
 from askance_aggregator.server.devices import AggregatorServer
 from askance_aggregator.server.process.capacity import share_one_arena
-from askance_aggregator.store import MemoryStore
+from askance_aggregator.store import SqliteStore
 from askance_client.service import (
     SERVICE,
     CheckIn,
@@ -51,7 +51,7 @@ def identity(number: int) -> Identity:
 def serve() -> None:
     """Serve until standard input ends; print the port, then the memory after each line read."""
     share_one_arena()
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     devices = map(identity, range(DEVICES))
     store.enrol((one.device_id, token_digest(one.token)) for one in devices)
     with AggregatorServer.start(store) as server:

@@ -29,7 +29,6 @@ from askance_aggregator.server.studies import (
     SubmissionRefused,
 )
 from askance_aggregator.store import (
-    MemoryStore,
     SqliteLocation,
     SqliteStore,
     Store,
@@ -114,7 +113,7 @@ class Disk:
                 SqliteStore.create(folder / "store").close()
                 location = SqliteLocation(folder / "store")
         self._location = location
-        self.store: Store = MemoryStore() if location is None else location.open()
+        self.store: Store = SqliteStore.in_memory() if location is None else location.open()
 
     def ledger(self, ordinal: int) -> Ledger:
         """A user's ledger."""
@@ -136,7 +135,8 @@ class Disk:
 
     def close(self) -> None:
         """Close the files."""
-        self.store.close()
+        if self._location is not None:  # one in memory is read after its end
+            self.store.close()
         if self._folder is not None:
             self._ledgers.close()
 

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 
 from askance_aggregator.server.devices import commits
 from askance_aggregator.server.devices.standings import Standings
-from askance_aggregator.store import MemoryStore
-from askance_aggregator.store.memory_retention import MemoryRetention
+from askance_aggregator.store import SqliteStore, retention
 from askance_aggregator.store.postgresql import report_rows
 from askance_aggregator.store.postgresql.replicas import PostgresqlReplicas
 from askance_client.errors import AskanceError
@@ -96,25 +95,29 @@ def acknowledges_without_a_commit(patch: pytest.MonkeyPatch, _: Database) -> Non
 
 def accepts_a_report_again(patch: pytest.MonkeyPatch, _: Database) -> None:
     """A report that is stored already is called new."""
-    accept = MemoryStore.accept
+    accept = SqliteStore.accept
 
-    def again(self: MemoryStore, arrivals: Any) -> list[AckStatus]:
+    def again(self: SqliteStore, arrivals: Any) -> list[AckStatus]:
         return [
             AckStatus.ACCEPTED if status is AckStatus.DUPLICATE else status
             for status in accept(self, arrivals)
         ]
 
-    patch.setattr(MemoryStore, "accept", again)
+    patch.setattr(SqliteStore, "accept", again)
 
 
 def collects_an_open_study(patch: pytest.MonkeyPatch, _: Database) -> None:
     """Every study is taken for an ended one."""
-    begin = MemoryRetention.__init__
-
-    def careless(self: MemoryRetention, lock: Any, ended: Any, *drops: Any) -> None:
-        begin(self, lock, lambda: list(drops[0].__self__.studies()), *drops)
-
-    patch.setattr(MemoryRetention, "__init__", careless)
+    every = "(SELECT number AS study FROM studies)"
+    for name, old, new in (
+        ("_ENDED", "JOIN conclusions ON conclusions.study = studies.number", ""),
+        ("_ENDED", " AND epoch = 0", ""),
+        ("_NOTE", "conclusions WHERE epoch = 0", f"{every} WHERE true"),
+    ):
+        statement = getattr(retention, name)
+        careless = statement.replace(old, new)
+        assert careless != statement
+        patch.setattr(retention, name, careless)
 
 
 def admits_revoked_devices(patch: pytest.MonkeyPatch, _: Database) -> None:

@@ -6,8 +6,8 @@ are a conflict, refused and kept as evidence. Bytes are kept as they arrived, ne
 again. Tokens are kept as digests. A store that is missing, damaged, in use or of a newer version
 refuses to open; `create` is the operator's decision.
 
-Every operation blocks and may be called from any thread. `contract` says what a store does, and one
-suite of tests runs on all of them: `memory` for simulations, `sqlite` for a service of one process,
+Every operation blocks and may be called from any thread. `contract` says what a store does, and
+`sql_store` does it, over a `dialect` of each database: `sqlite` for a service of one process,
 `postgresql` for an organisation that runs that database. `locations` has their addresses.
 """
 
@@ -58,7 +58,6 @@ from askance_aggregator.store.locations import (
     store_location,
 )
 from askance_aggregator.store.management import Management, SubmissionNote
-from askance_aggregator.store.memory import MemoryStore
 from askance_aggregator.store.replicas import (
     LEASE_S,
     LOOK_S,
@@ -100,7 +99,6 @@ __all__ = [
     "Listing",
     "Management",
     "Manifest",
-    "MemoryStore",
     "NonceKnown",
     "PostgresqlLocation",
     "ReplicaEntry",

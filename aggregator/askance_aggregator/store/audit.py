@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
+from askance_aggregator.store.dialect import Dialect, Execute, first_row, list_rows
 from askance_client.errors import AskanceError, StoreError
 from askance_client.printable import value_text
 
@@ -102,54 +102,6 @@ class NonceKnown(StoreError):
         super().__init__("audit: expected a new nonce, got one of an earlier call")
 
 
-class AuditLog(Protocol):
-    """The audit log of a store; one chain, whatever process appends."""
-
-    def append(self, event: AuditEvent, nonce: bytes = b"") -> AuditEntry:
-        """Append an entry; it is durable when this returns.
-
-        Args:
-          event: what happened.
-          nonce: 16 bytes of the call that the entry is for; empty: none.
-
-        Raises:
-          NonceKnown: an earlier entry has the nonce. StoreError: nothing was recorded.
-        """
-        ...
-
-    def entries(self, after: int = 0, limit: int = MAX_PAGE) -> list[AuditEntry]:
-        """Return at most `limit` entries whose numbers are above `after`, oldest first."""
-        ...
-
-    def head(self) -> AuditEntry | None:
-        """Return the last entry; None if there is none."""
-        ...
-
-
-class MemoryAuditLog:
-    """The audit log of a store that lasts as long as its process."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._entries: list[AuditEntry] = []
-        self._nonces: set[bytes] = set()
-
-    def append(self, event: AuditEvent, nonce: bytes = b"") -> AuditEntry:
-        with self._lock:
-            if nonce and nonce in self._nonces:
-                raise NonceKnown
-            entry = next_entry(self._entries[-1] if self._entries else None, event, nonce)
-            self._entries.append(entry)
-            self._nonces.add(nonce)
-        return entry
-
-    def entries(self, after: int = 0, limit: int = MAX_PAGE) -> list[AuditEntry]:
-        return self._entries[after : after + limit]
-
-    def head(self) -> AuditEntry | None:
-        return self._entries[-1] if self._entries else None
-
-
 def next_entry(before: AuditEntry | None, event: AuditEvent, nonce: bytes) -> AuditEntry:
     """Return the entry that follows another.
 
@@ -231,3 +183,53 @@ def verify_entries(entries: Iterable[AuditEntry], expected: bytes | None = None)
 
 def _digest(before: bytes, line: str) -> bytes:
     return hashlib.sha256(_DOMAIN + before + line.encode()).digest()
+
+
+_APPENDING = 0x61736B75  # "asku": the lock of a transaction that appends
+_COLUMNS = "SELECT number, line, digest FROM audit"
+_LAST = f"{_COLUMNS} ORDER BY number DESC LIMIT 1"
+
+
+class AuditLog:
+    """The audit log of a store; one chain, whatever process appends."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+
+    def append(self, event: AuditEvent, nonce: bytes = b"") -> AuditEntry:
+        """Append an entry; it is durable when this returns.
+
+        Args:
+          event: what happened.
+          nonce: 16 bytes of the call that the entry is for; empty: none.
+
+        Raises:
+          NonceKnown: an earlier entry has the nonce. StoreError: nothing was recorded.
+        """
+
+        def step(execute: Execute) -> AuditEntry:
+            # Until the commit: the next process then reads this entry before it appends.
+            self._dialect.take_turn(execute, _APPENDING)
+            if nonce and execute("SELECT 1 FROM audit WHERE nonce = ?", (nonce,)).fetchall():
+                raise NonceKnown
+            rows = execute(_LAST, ()).fetchall()
+            entry = next_entry(AuditEntry(*rows[0]) if rows else None, event, nonce)
+            execute(
+                "INSERT INTO audit (number, line, digest, nonce) VALUES (?, ?, ?, ?)",
+                (entry.number, entry.line, entry.digest, nonce or None),
+            )
+            return entry
+
+        return self._dialect.write(step)
+
+    def entries(self, after: int = 0, limit: int = MAX_PAGE) -> list[AuditEntry]:
+        """Return at most `limit` entries whose numbers are above `after`, oldest first."""
+        rows = list_rows(
+            self._dialect, f"{_COLUMNS} WHERE number > ? ORDER BY number LIMIT ?", (after, limit)
+        )
+        return [AuditEntry(*row) for row in rows]
+
+    def head(self) -> AuditEntry | None:
+        """Return the last entry; None if there is none."""
+        row = first_row(self._dialect, _LAST)
+        return None if row is None else AuditEntry(*row)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Collection
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import dataclass
 
+from askance_aggregator.store.dialect import Execute, Transactions, first_row
 from askance_client.errors import StoreError
 
 FINGERPRINT_BYTES = 32
@@ -38,8 +36,26 @@ class StoredCertificate:
     ends_unix_s: int
 
 
-class CertificateStore(Protocol):
+def checked_fingerprint(fingerprint: bytes) -> bytes:
+    """The SHA-256 of a certificate, of the right length."""
+    if len(fingerprint) != FINGERPRINT_BYTES:
+        raise StoreError(
+            f"certificate: expected a fingerprint of {FINGERPRINT_BYTES} bytes,"
+            f" got {len(fingerprint)}"
+        )
+    return fingerprint
+
+
+def refuse_stored_certificate() -> StoreError:
+    """The refusal of a certificate that is stored already."""
+    return StoreError("certificate: expected a new one, found it stored")
+
+
+class CertificateStore:
     """Part of `Store` that keeps certificates."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
 
     def add(
         self,
@@ -60,70 +76,34 @@ class CertificateStore(Protocol):
         Raises:
           StoreError: a fingerprint of another length, or one that is stored.
         """
-        ...
+        checked_fingerprint(fingerprint)
+        holder = (certificate.holder.gateway, certificate.holder.ordinal)
+
+        def step(execute: Execute) -> None:
+            execute(
+                "UPDATE certificates SET ends_unix_s = ?"
+                " WHERE gateway = ? AND ordinal = ? AND ends_unix_s > ?",
+                (older_end_unix_s, *holder, older_end_unix_s),
+            )
+            added = execute(
+                "INSERT INTO certificates (fingerprint, gateway, ordinal, ends_unix_s)"
+                " VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                (fingerprint, *holder, certificate.ends_unix_s),
+            )
+            if not added.rowcount:
+                raise refuse_stored_certificate()
+            execute(
+                "DELETE FROM certificates WHERE gateway = ? AND ordinal = ? AND ends_unix_s <= ?",
+                (*holder, now_s),
+            )
+
+        self._transactions.write(step)
 
     def find(self, fingerprint: bytes) -> StoredCertificate | None:
         """The certificate of that fingerprint, None if there is none, or it was forgotten."""
-        ...
-
-
-class KeepsCertificates(Protocol):
-    """Part of `Store`: a store that has certificates."""
-
-    @property
-    def certificates(self) -> CertificateStore:
-        """Certificates of devices and gateways."""
-        ...
-
-
-class MemoryCertificates:
-    """Certificates of a store that lasts as long as its process."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._certificates: dict[bytes, StoredCertificate] = {}
-
-    def add(
-        self,
-        fingerprint: bytes,
-        certificate: StoredCertificate,
-        *,
-        now_s: int,
-        older_end_unix_s: int,
-    ) -> None:
-        checked_fingerprint(fingerprint)
-        with self._lock:
-            if fingerprint in self._certificates:
-                raise refuse_stored_certificate()
-            for one, older in list(self._certificates.items()):
-                if older.holder == certificate.holder:
-                    end = min(older.ends_unix_s, older_end_unix_s)
-                    self._certificates[one] = replace(older, ends_unix_s=end)
-                    if end <= now_s:
-                        del self._certificates[one]
-            self._certificates[fingerprint] = certificate
-
-    def find(self, fingerprint: bytes) -> StoredCertificate | None:
-        return self._certificates.get(fingerprint)
-
-    def erase(self, ordinals: Collection[int]) -> None:
-        """Erase the certificates of devices, given by their ordinals."""
-        with self._lock:
-            for one, kept in list(self._certificates.items()):
-                if not kept.holder.gateway and kept.holder.ordinal in ordinals:
-                    del self._certificates[one]
-
-
-def checked_fingerprint(fingerprint: bytes) -> bytes:
-    """The SHA-256 of a certificate, of the right length."""
-    if len(fingerprint) != FINGERPRINT_BYTES:
-        raise StoreError(
-            f"certificate: expected a fingerprint of {FINGERPRINT_BYTES} bytes,"
-            f" got {len(fingerprint)}"
+        row = first_row(
+            self._transactions,
+            "SELECT gateway, ordinal, ends_unix_s FROM certificates WHERE fingerprint = ?",
+            (fingerprint,),
         )
-    return fingerprint
-
-
-def refuse_stored_certificate() -> StoreError:
-    """The refusal of a certificate that is stored already."""
-    return StoreError("certificate: expected a new one, found it stored")
+        return None if row is None else StoredCertificate(CertificateHolder(*row[:2]), row[2])

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from askance_aggregator.store.audit import AuditLog
 from askance_aggregator.store.backups import Manifest, RestoreNote
-from askance_aggregator.store.certificates import KeepsCertificates
+from askance_aggregator.store.certificates import CertificateStore
 from askance_aggregator.store.listing import Listing, StudyEntry, StudyState
 from askance_aggregator.store.management import Management
 from askance_aggregator.store.register import Register
@@ -145,7 +145,7 @@ class StudyLog(Protocol):
         ...
 
 
-class Store(KeepsCertificates, Protocol):
+class Store(Protocol):
     """The aggregator's memory. Safe to share between threads.
 
     A repeated study has a transcript, rounds and a conclusion per epoch, under the epoch's index (1
@@ -165,6 +165,11 @@ class Store(KeepsCertificates, Protocol):
     @property
     def audit(self) -> AuditLog:
         """The log of what callers and operators did."""
+        ...
+
+    @property
+    def certificates(self) -> CertificateStore:
+        """Certificates of devices and gateways."""
         ...
 
     @property
@@ -403,7 +408,7 @@ class Store(KeepsCertificates, Protocol):
         ...
 
     def size_bytes(self) -> int:
-        """Return the bytes that the store takes on its disk; 0 for one in memory."""
+        """Return the bytes that the store takes on its disk."""
         ...
 
     def close(self) -> None:

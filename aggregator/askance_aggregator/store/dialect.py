@@ -56,7 +56,7 @@ class Transactions(Protocol):
 
 
 class Dialect(Transactions, Protocol):
-    """One database: its transactions, and all that its SQL does otherwise than the other's."""
+    """A database: its transactions, and what its SQL does otherwise than the other database's."""
 
     @property
     def population(self) -> str:

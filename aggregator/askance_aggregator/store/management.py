@@ -6,10 +6,9 @@ submission is what an analyst's quotas are counted by.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+
+from askance_aggregator.store.dialect import Execute, Transactions, list_rows, study_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +24,11 @@ class SubmissionNote:
     at_unix_s: int
 
 
-class Management(Protocol):
+class Management:
     """Notes about studies that their analysts and operators manage; durable when they return."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
 
     def pause(self, digest: bytes) -> None:
         """Note that a study is paused; again changes nothing.
@@ -34,15 +36,35 @@ class Management(Protocol):
         Raises:
           StoreError: there is no such study.
         """
-        ...
+
+        def step(execute: Execute) -> None:
+            execute(
+                "INSERT INTO paused_studies (study) VALUES (?) ON CONFLICT DO NOTHING",
+                (study_number(execute, digest),),
+            )
+
+        self._transactions.write(step)
 
     def unpause(self, digest: bytes) -> None:
         """Note that a study is not paused; again changes nothing."""
-        ...
+
+        def step(execute: Execute) -> None:
+            execute(
+                "DELETE FROM paused_studies WHERE study ="
+                " (SELECT number FROM studies WHERE digest = ?)",
+                (digest,),
+            )
+
+        self._transactions.write(step)
 
     def paused(self) -> frozenset[bytes]:
         """Return the digests of the studies that are paused."""
-        ...
+        rows = list_rows(
+            self._transactions,
+            "SELECT digest FROM paused_studies JOIN studies"
+            " ON studies.number = paused_studies.study",
+        )
+        return frozenset(digest for (digest,) in rows)
 
     def note_submission(self, digest: bytes, at_unix_s: int) -> None:
         """Note when a study was accepted; the first note stays.
@@ -50,49 +72,22 @@ class Management(Protocol):
         Raises:
           StoreError: there is no such study.
         """
-        ...
+
+        def step(execute: Execute) -> None:
+            execute(
+                "INSERT INTO submissions (study, at_unix_s) VALUES (?, ?) ON CONFLICT DO NOTHING",
+                (study_number(execute, digest), at_unix_s),
+            )
+
+        self._transactions.write(step)
 
     def submissions(self, public_key: bytes) -> list[SubmissionNote]:
         """Return the submissions of an analyst that were noted, oldest first."""
-        ...
-
-
-class MemoryManagement:
-    """See `Management`.
-
-    Args:
-      key_of: returns the public key of a study's analyst.
-
-    Raises:
-      StoreError: of `key_of`, for a study that is not stored.
-    """
-
-    def __init__(self, key_of: Callable[[bytes], bytes]) -> None:
-        self._key_of = key_of
-        self._lock = threading.Lock()
-        self._paused: set[bytes] = set()
-        self._submitted: dict[bytes, int] = {}
-
-    def pause(self, digest: bytes) -> None:
-        self._key_of(digest)
-        with self._lock:
-            self._paused.add(digest)
-
-    def unpause(self, digest: bytes) -> None:
-        with self._lock:
-            self._paused.discard(digest)
-
-    def paused(self) -> frozenset[bytes]:
-        with self._lock:
-            return frozenset(self._paused)
-
-    def note_submission(self, digest: bytes, at_unix_s: int) -> None:
-        self._key_of(digest)
-        with self._lock:
-            self._submitted.setdefault(digest, at_unix_s)
-
-    def submissions(self, public_key: bytes) -> list[SubmissionNote]:
-        with self._lock:
-            noted = list(self._submitted.items())
-        own = [SubmissionNote(*item) for item in noted if self._key_of(item[0]) == public_key]
-        return sorted(own, key=lambda note: note.at_unix_s)
+        rows = list_rows(
+            self._transactions,
+            "SELECT digest, at_unix_s FROM submissions JOIN studies"
+            " ON studies.number = submissions.study WHERE public_key = ?"
+            " ORDER BY at_unix_s, number",
+            (public_key,),
+        )
+        return [SubmissionNote(digest, at_unix_s) for digest, at_unix_s in rows]

@@ -7,14 +7,16 @@ place among the users stays empty, so that no other user is ever counted under i
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.store.dialect import Execute, Transactions, list_rows, marks
 from askance_aggregator.store.tagged_population import MAX_TAGS, TaggedPopulation, checked_tags
 from askance_client.errors import InvalidParameter, StoreError
 
@@ -148,142 +150,6 @@ class TokenEntry:
     revoked: bool
 
 
-class Register(Protocol):
-    """The operator's view of a store's devices. Safe to share between threads.
-
-    Every change is one transaction, durable when its method returns.
-    """
-
-    def devices(
-        self, tags: Sequence[str] = (), after: int = -1, limit: int = 100
-    ) -> list[DeviceEntry]:
-        """Return devices by ordinal.
-
-        Args:
-          tags: that a device has, all of them.
-          after: the ordinals listed are above.
-          limit: devices at most, 1 to `MAX_LISTED`.
-        """
-        ...
-
-    def gateways(self, after: int = 0, limit: int = 100) -> list[GatewayEntry]:
-        """Return gateways whose numbers are above `after`, at most `limit` of them, by number."""
-        ...
-
-    def show(self, device_id: bytes) -> DeviceEntry:
-        """Return a device.
-
-        Raises:
-          UnknownDevice: the register has none of that id.
-        """
-        ...
-
-    def tag(
-        self, selection: DeviceSelection, add: Sequence[str] = (), remove: Sequence[str] = ()
-    ) -> Affected:
-        """Give tags to devices, and take tags from them.
-
-        A tag KEY=VALUE takes the place of the device's other tag of that key.
-
-        Returns:
-          How many devices were selected.
-
-        Raises:
-          InvalidParameter: a malformed tag, one that is both added and removed, none, or a device
-            would have more than `MAX_TAGS`.
-          UnknownDevice: an id of no device.
-        """
-        ...
-
-    def revoke(self, selection: DeviceSelection) -> Affected:
-        """Exclude devices and gateways; those that were already do not count.
-
-        Raises:
-          UnknownDevice: an id of no device and no gateway.
-        """
-        ...
-
-    def restore(self, selection: DeviceSelection) -> Affected:
-        """Admit revoked devices and gateways again; raises as `revoke`."""
-        ...
-
-    def forget(self, selection: DeviceSelection) -> Affected:
-        """Erase devices' ids, token digests, tags, days and certificates.
-
-        Their ordinals stay empty. Reports that were accepted stay, under the ordinal alone. A
-        forgotten id may enrol again, as a new user.
-
-        Raises:
-          UnknownDevice: an id of no device.
-        """
-        ...
-
-    def count(self) -> RegisterCount:
-        """Return how many devices there are in each state."""
-        ...
-
-    def fix_users(
-        self, study_digest: bytes, tags: Sequence[str], epoch: int = 0
-    ) -> NDArray[np.int64]:
-        """Return the users of a study, or of an epoch of it; decided at the first call, for good.
-
-        Returns:
-          Ordinals of the devices that had all tags and were not revoked, sorted. A later call, also
-          by another process and with any tags, returns the same.
-        """
-        ...
-
-    def fixed_users(self, study_digest: bytes, epoch: int = 0) -> NDArray[np.int64] | None:
-        """Return the users that `fix_users` has decided; None if it was not called yet."""
-        ...
-
-    def count_tagged(self, tags: Sequence[str]) -> int:
-        """Return the number of devices that have all tags and are not revoked."""
-        ...
-
-    def keep_population(self, study_digest: bytes, population: TaggedPopulation) -> None:
-        """Keep the tags that name a study's users; the first ones stay."""
-        ...
-
-    def population(self, study_digest: bytes) -> TaggedPopulation | None:
-        """Return the tags that name a study's users; None: all devices, or they were deleted."""
-        ...
-
-    def standing(self) -> int:
-        """Return the standing number: 0 at first, and higher after every change of a state."""
-        ...
-
-    def changes(self, since: int) -> StandingChanges:
-        """Return the states that changed after a standing number, and the number now."""
-        ...
-
-    def note_seen(self, ordinals: Sequence[int], day: int, software: str = "") -> None:
-        """Note that devices called; rows that say so already are not written.
-
-        Args:
-          ordinals: of the devices.
-          day: of the call, in days since 1970.
-          software: that they stated, all of them; empty: none.
-        """
-        ...
-
-    def keep_token(self, token_id: bytes, limit: int, ends_unix_s: int) -> None:
-        """Note an enrolment token that is about to be issued."""
-        ...
-
-    def tokens(self) -> list[TokenEntry]:
-        """Return all enrolment tokens that were kept or used, those that end last first."""
-        ...
-
-    def revoke_token(self, token_id: bytes) -> None:
-        """Refuse an enrolment token from now on; devices that it enrolled stay.
-
-        Raises:
-          UnknownDevice: no such token was kept or used.
-        """
-        ...
-
-
 def checked_tagging(
     add: Sequence[str], remove: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -336,3 +202,438 @@ def unknown_device(device_id: bytes, what: str = "device") -> UnknownDevice:
         f"{what}: expected the id of one that is enrolled, got {device_id.hex()}; nothing was"
         f" changed (askance aggregator {'token' if 'token' in what else 'device'} list)"
     )
+
+
+_SEEN_AT_ONCE = 500  # ordinals of one statement
+_LEVEL = 1  # of compression: a list of users is written once, and mostly gaps of 1
+
+_ENTRY = (
+    "SELECT device_id, ordinal, devices.state, coalesce(gateway_id, ?), enrolled_day, seen_day,"
+    " coalesce(software, '')"
+    " FROM devices LEFT JOIN gateways ON gateways.number = devices.gateway"
+)
+_PAGE = " WHERE devices.ordinal > ? ORDER BY devices.ordinal LIMIT ?"
+# One tag leads, by its index from the page's start on; the others are looked up per device. The
+# condition is on the tag's own ordinal: a join's equality does not lead into an index by itself.
+_PAGE_OF_TAG = (
+    " JOIN device_tags USING (ordinal) WHERE device_tags.ordinal > ? AND tag = ?{others}"
+    " ORDER BY device_tags.ordinal LIMIT ?"
+)
+_OTHER_TAG = (
+    " AND EXISTS (SELECT 1 FROM device_tags AS other WHERE other.tag = ?"
+    " AND other.ordinal = device_tags.ordinal)"
+)
+_COMPARED = 10_000  # devices of a tag that are counted to find the rarest of several tags
+_STATES = (
+    "SELECT ordinal, state FROM devices WHERE changed > ?"
+    " UNION ALL SELECT ordinal, 2 FROM empty_places WHERE changed > ?"
+)
+
+
+class Register:
+    """The operator's view of a store's devices. Safe to share between threads.
+
+    Every change is one transaction, durable when its method returns.
+    """
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    def devices(
+        self, tags: Sequence[str] = (), after: int = -1, limit: int = 100
+    ) -> list[DeviceEntry]:
+        """Return devices by ordinal.
+
+        Args:
+          tags: that a device has, all of them.
+          after: the ordinals listed are above.
+          limit: devices at most, 1 to `MAX_LISTED`.
+        """
+        wanted, most = checked_tags(tags), checked_limit(limit)
+
+        def step(execute: Execute) -> list[DeviceEntry]:
+            if not wanted:
+                return _entries(execute, f"{_ENTRY}{_PAGE}", (b"", after, most))
+            ordered = _rarest_first(execute, wanted, after)
+            others = _OTHER_TAG * (len(ordered) - 1)
+            statement = f"{_ENTRY}{_PAGE_OF_TAG.format(others=others)}"
+            return _entries(execute, statement, (b"", after, *ordered, most))
+
+        return self._transactions.read(step)
+
+    def gateways(self, after: int = 0, limit: int = 100) -> list[GatewayEntry]:
+        """Return gateways whose numbers are above `after`, at most `limit` of them, by number."""
+        rows = self._rows(
+            "SELECT gateway_id, number, state,"
+            " (SELECT count(*) FROM devices WHERE devices.gateway = gateways.number)"
+            " FROM gateways WHERE number > ? ORDER BY number LIMIT ?",
+            (after, checked_limit(limit)),
+        )
+        return [
+            GatewayEntry(gateway_id, number, DeviceState(state), members)
+            for gateway_id, number, state, members in rows
+        ]
+
+    def show(self, device_id: bytes) -> DeviceEntry:
+        """Return a device.
+
+        Raises:
+          UnknownDevice: the register has none of that id.
+        """
+        found = self._transactions.read(
+            lambda execute: _entries(execute, f"{_ENTRY} WHERE device_id = ?", (b"", device_id))
+        )
+        if not found:
+            raise unknown_device(device_id)
+        return found[0]
+
+    def tag(
+        self, selection: DeviceSelection, add: Sequence[str] = (), remove: Sequence[str] = ()
+    ) -> Affected:
+        """Give tags to devices, and take tags from them.
+
+        A tag KEY=VALUE takes the place of the device's other tag of that key.
+
+        Returns:
+          How many devices were selected.
+
+        Raises:
+          InvalidParameter: a malformed tag, one that is both added and removed, none, or a device
+            would have more than `MAX_TAGS`.
+          UnknownDevice: an id of no device.
+        """
+        added, removed = checked_tagging(add, remove)
+
+        def step(execute: Execute) -> Affected:
+            _check_devices(execute, selection)
+            where, parameters = _selected(selection)
+            ((selected,),) = execute(
+                f"SELECT count(*) FROM devices WHERE ordinal IN ({where})", parameters
+            ).fetchall()
+            for tag in added:
+                execute(
+                    f"INSERT INTO device_tags SELECT ?, ordinal FROM devices WHERE ordinal IN"
+                    f" ({where}) ON CONFLICT DO NOTHING",
+                    (tag, *parameters),
+                )
+            if removed:  # in one statement: what it removes may select
+                execute(
+                    f"DELETE FROM device_tags WHERE tag IN ({marks(removed)})"
+                    f" AND ordinal IN ({where})",
+                    (*removed, *parameters),
+                )
+            for tag in added:
+                _keep_one_value(execute, tag)
+                _check_number(execute, tag)
+            return Affected(selected)
+
+        return self._transactions.write(step)
+
+    def revoke(self, selection: DeviceSelection) -> Affected:
+        """Exclude devices and gateways; those that were already do not count.
+
+        Raises:
+          UnknownDevice: an id of no device and no gateway.
+        """
+        return self._change(selection, DeviceState.REVOKED)
+
+    def restore(self, selection: DeviceSelection) -> Affected:
+        """Admit revoked devices and gateways again; raises as `revoke`."""
+        return self._change(selection, DeviceState.ACTIVE)
+
+    def forget(self, selection: DeviceSelection) -> Affected:
+        """Erase devices' ids, token digests, tags, days and certificates.
+
+        Their ordinals stay empty. Reports that were accepted stay, under the ordinal alone. A
+        forgotten id may enrol again, as a new user.
+
+        Raises:
+          UnknownDevice: an id of no device.
+        """
+
+        def step(execute: Execute) -> Affected:
+            _check_devices(execute, selection)
+            where, parameters = _selected(selection)
+            standing = _raise_standing(execute)
+            execute(
+                "INSERT INTO empty_places SELECT ordinal, ? FROM devices WHERE ordinal IN"
+                f" ({where})",
+                (standing, *parameters),
+            )
+            emptied = "SELECT ordinal FROM empty_places WHERE changed = ?"
+            execute(f"DELETE FROM device_tags WHERE ordinal IN ({emptied})", (standing,))
+            execute(
+                f"DELETE FROM certificates WHERE gateway = 0 AND ordinal IN ({emptied})",
+                (standing,),
+            )
+            gone = execute(f"DELETE FROM devices WHERE ordinal IN ({emptied})", (standing,))
+            return Affected(gone.rowcount)
+
+        return self._transactions.write(step)
+
+    def count(self) -> RegisterCount:
+        # Each ordinal up to the last is a device's or an empty place: no device is counted by row.
+        """Return how many devices there are in each state."""
+        ((last, last_empty, revoked, forgotten),) = self._rows(
+            "SELECT (SELECT coalesce(max(ordinal), -1) FROM devices),"
+            " (SELECT coalesce(max(ordinal), -1) FROM empty_places),"
+            " (SELECT count(*) FROM devices WHERE state = 1), (SELECT count(*) FROM empty_places)"
+        )
+        devices = max(last, last_empty) + 1 - forgotten
+        return RegisterCount(devices - revoked, revoked, forgotten)
+
+    def fix_users(
+        self, study_digest: bytes, tags: Sequence[str], epoch: int = 0
+    ) -> NDArray[np.int64]:
+        """Return the users of a study, or of an epoch of it; decided at the first call, for good.
+
+        Returns:
+          Ordinals of the devices that had all tags and were not revoked, sorted. A later call, also
+          by another process and with any tags, returns the same.
+        """
+        of = (study_digest, epoch)
+        kept = self._fixed(of)
+        if kept is None:
+            where, parameters = _selected(DeviceSelection(tags=checked_tags(tags)))
+
+            def step(execute: Execute) -> None:
+                rows = execute(
+                    f"SELECT ordinal FROM devices WHERE state = 0 AND ordinal IN ({where})"
+                    " ORDER BY ordinal",
+                    parameters,
+                ).fetchall()
+                users = np.fromiter((ordinal for (ordinal,) in rows), "<i8", len(rows))
+                execute(
+                    "INSERT INTO study_users VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                    (*of, _packed(users)),
+                )
+
+            self._transactions.write(step)
+            kept = self._fixed(of)
+            assert kept is not None
+        return kept
+
+    def fixed_users(self, study_digest: bytes, epoch: int = 0) -> NDArray[np.int64] | None:
+        """Return the users that `fix_users` has decided; None if it was not called yet."""
+        return self._fixed((study_digest, epoch))
+
+    def count_tagged(self, tags: Sequence[str]) -> int:
+        """Return the number of devices that have all tags and are not revoked."""
+        where, parameters = _selected(DeviceSelection(tags=checked_tags(tags)))
+        statement = f"SELECT count(*) FROM devices WHERE state = 0 AND ordinal IN ({where})"
+        return int(self._rows(statement, parameters)[0][0])
+
+    def keep_population(self, study_digest: bytes, population: TaggedPopulation) -> None:
+        """Keep the tags that name a study's users; the first ones stay."""
+        columns = (study_digest, population.salt, " ".join(population.tags))
+        self._transactions.write(
+            lambda execute: execute(
+                "INSERT INTO tagged_populations VALUES (?, ?, ?) ON CONFLICT DO NOTHING", columns
+            )
+        )
+
+    def population(self, study_digest: bytes) -> TaggedPopulation | None:
+        """Return the tags that name a study's users; None: all devices, or they were deleted."""
+        statement = "SELECT tags, salt FROM tagged_populations WHERE study = ?"
+        rows = self._rows(statement, (study_digest,))
+        return TaggedPopulation(tuple(rows[0][0].split(" ")), rows[0][1]) if rows else None
+
+    def standing(self) -> int:
+        """Return the standing number: 0 at first, and higher after every change of a state."""
+        return int(self._rows("SELECT standing FROM register")[0][0])
+
+    def changes(self, since: int) -> StandingChanges:
+        """Return the states that changed after a standing number, and the number now."""
+        number = self.standing()  # first: what changes meanwhile is among the next changes
+        devices = self._rows(_STATES, (since, since))
+        gateways = self._rows("SELECT number, state FROM gateways WHERE changed > ?", (since,))
+        return StandingChanges(
+            number,
+            {ordinal: DeviceState(state) for ordinal, state in devices},
+            {gateway: DeviceState(state) for gateway, state in gateways},
+        )
+
+    def note_seen(self, ordinals: Sequence[int], day: int, software: str = "") -> None:
+        """Note that devices called; rows that say so already are not written.
+
+        Args:
+          ordinals: of the devices.
+          day: of the call, in days since 1970.
+          software: that they stated, all of them; empty: none.
+        """
+
+        def step(execute: Execute) -> None:
+            for start in range(0, len(ordinals), _SEEN_AT_ONCE):
+                part = sorted(ordinals[start : start + _SEEN_AT_ONCE])
+                execute(
+                    "UPDATE devices SET software = ?,"
+                    " seen_day = CASE WHEN coalesce(seen_day, -1) < ? THEN ? ELSE seen_day END"
+                    f" WHERE ordinal IN ({marks(part)})"
+                    " AND (coalesce(seen_day, -1) < ? OR coalesce(software, '') <> ?)",
+                    (software, day, day, *part, day, software),
+                )
+
+        self._transactions.write(step)
+
+    def keep_token(self, token_id: bytes, limit: int, ends_unix_s: int) -> None:
+        """Note an enrolment token that is about to be issued."""
+        self._transactions.write(
+            lambda execute: execute(
+                "INSERT INTO enrolment_tokens (token_id, devices, most, ends_unix_s)"
+                " VALUES (?, 0, ?, ?) ON CONFLICT DO NOTHING",
+                (token_id, limit, ends_unix_s),
+            )
+        )
+
+    def tokens(self) -> list[TokenEntry]:
+        """Return all enrolment tokens that were kept or used, those that end last first."""
+        rows = self._rows(
+            "SELECT token_id, devices, most, ends_unix_s, revoked FROM enrolment_tokens"
+            " ORDER BY coalesce(ends_unix_s, 0) DESC, token_id"
+        )
+        return [
+            TokenEntry(token_id, used, limit, ends, revoked=bool(revoked))
+            for token_id, used, limit, ends, revoked in rows
+        ]
+
+    def revoke_token(self, token_id: bytes) -> None:
+        """Refuse an enrolment token from now on; devices that it enrolled stay.
+
+        Raises:
+          UnknownDevice: no such token was kept or used.
+        """
+
+        def step(execute: Execute) -> None:
+            statement = "UPDATE enrolment_tokens SET revoked = 1 WHERE token_id = ?"
+            if not execute(statement, (token_id,)).rowcount:
+                raise unknown_device(token_id, "enrolment token")
+
+        self._transactions.write(step)
+
+    def _change(self, selection: DeviceSelection, state: DeviceState) -> Affected:
+        def step(execute: Execute) -> Affected:
+            _check_devices(execute, selection, gateways=True)
+            where, parameters = _selected(selection)
+            to = (int(state), _raise_standing(execute), int(state))
+            devices = execute(
+                f"UPDATE devices SET state = ?, changed = ? WHERE state <> ? AND ordinal IN"
+                f" ({where})",
+                (*to, *parameters),
+            ).rowcount
+            if not selection.ids:
+                return Affected(devices)
+            gateways = execute(
+                "UPDATE gateways SET state = ?, changed = ? WHERE state <> ? AND gateway_id IN"
+                f" ({marks(selection.ids)})",
+                (*to, *selection.ids),
+            ).rowcount
+            return Affected(devices, gateways)
+
+        return self._transactions.write(step)
+
+    def _fixed(self, of: tuple[bytes, int]) -> NDArray[np.int64] | None:
+        rows = self._rows("SELECT users FROM study_users WHERE study = ? AND epoch = ?", of)
+        return _unpacked(rows[0][0]) if rows else None
+
+    def _rows(self, statement: str, parameters: Sequence[object] = ()) -> list[Any]:
+        return list_rows(self._transactions, statement, parameters)
+
+
+def _entries(execute: Execute, statement: str, parameters: Sequence[object]) -> list[DeviceEntry]:
+    """Return devices with their tags."""
+    rows = execute(statement, parameters).fetchall()
+    if not rows:
+        return []
+    first, last = rows[0][1], rows[-1][1]
+    ordinals = {row[1] for row in rows}
+    tags: dict[int, list[str]] = {}
+    # By a range: a page is mostly one, and an index of tags by ordinal has little else in it.
+    for ordinal, tag in execute(
+        "SELECT ordinal, tag FROM device_tags WHERE ordinal BETWEEN ? AND ? ORDER BY tag",
+        (first, last),
+    ).fetchall():
+        if ordinal in ordinals:
+            tags.setdefault(ordinal, []).append(tag)
+    return [
+        DeviceEntry(
+            device_id, ordinal, DeviceState(state), tuple(tags.get(ordinal, ())), gateway, *calls
+        )
+        for device_id, ordinal, state, gateway, *calls in rows
+    ]
+
+
+def _rarest_first(execute: Execute, tags: Sequence[str], after: int) -> list[str]:
+    """Order tags by their number of devices after an ordinal, as far as it is counted."""
+    if len(tags) == 1:
+        return list(tags)
+    numbers = {
+        tag: execute(
+            "SELECT count(*) FROM (SELECT 1 FROM device_tags WHERE tag = ? AND ordinal > ?"
+            " LIMIT ?) AS counted",
+            (tag, after, _COMPARED),
+        ).fetchall()[0][0]
+        for tag in tags
+    }
+    return sorted(tags, key=numbers.__getitem__)
+
+
+def _selected(selection: DeviceSelection) -> tuple[str, tuple[object, ...]]:
+    """Return a query of the selected devices' ordinals, and its parameters."""
+    if selection.ids:
+        of_ids = f"SELECT ordinal FROM devices WHERE device_id IN ({marks(selection.ids)})"
+        return of_ids, selection.ids
+    one = "SELECT ordinal FROM device_tags WHERE tag = ?"
+    return " INTERSECT ".join([one] * len(selection.tags)), selection.tags
+
+
+def _check_devices(execute: Execute, selection: DeviceSelection, *, gateways: bool = False) -> None:
+    """Refuse an id that the register does not have."""
+    unknown = _without(execute, "device_id", "devices", selection.ids)
+    if gateways:
+        unknown = _without(execute, "gateway_id", "gateways", unknown)
+    if unknown:
+        raise unknown_device(unknown[0])
+
+
+def _without(execute: Execute, column: str, table: str, ids: Sequence[bytes]) -> list[bytes]:
+    """Return those of the ids that a table's column lacks."""
+    if not ids:
+        return []
+    statement = f"SELECT {column} FROM {table} WHERE {column} IN ({marks(ids)})"
+    known = {bytes(value) for (value,) in execute(statement, ids).fetchall()}
+    return [one for one in ids if one not in known]
+
+
+def _keep_one_value(execute: Execute, tag: str) -> None:
+    """Take the other values of a tag's key from all that have the tag."""
+    key = key_of(tag)
+    if key:
+        execute(
+            "DELETE FROM device_tags WHERE tag >= ? AND tag < ? AND tag <> ? AND ordinal IN"
+            " (SELECT ordinal FROM device_tags WHERE tag = ?)",
+            (f"{key}=", f"{key}>", tag, tag),  # ">" follows "="
+        )
+
+
+def _check_number(execute: Execute, tag: str) -> None:
+    # Per device with the tag, by the index of ordinals: grouped, all devices' tags are read.
+    over = execute(
+        "SELECT ordinal FROM device_tags AS given WHERE tag = ? AND (SELECT count(*)"
+        " FROM device_tags WHERE device_tags.ordinal = given.ordinal) > ? LIMIT 1",
+        (tag, MAX_TAGS),
+    ).fetchall()
+    if over:
+        raise too_many_tags(over[0][0])
+
+
+def _raise_standing(execute: Execute) -> int:
+    statement = "UPDATE register SET standing = standing + 1 RETURNING standing"
+    return int(execute(statement, ()).fetchall()[0][0])
+
+
+def _packed(users: NDArray[np.int64]) -> bytes:
+    return zlib.compress(np.diff(users, prepend=np.int64(0)).astype("<i8").tobytes(), _LEVEL)
+
+
+def _unpacked(data: bytes) -> NDArray[np.int64]:
+    return np.cumsum(np.frombuffer(zlib.decompress(data), "<i8"), dtype=np.int64)

@@ -10,8 +10,9 @@ its digest, its cost stays in the users' accounts, and a late report is known to
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
+from askance_aggregator.store.dialect import Dialect, Execute, first_row, list_rows
 from askance_client.errors import StoreError
 
 
@@ -38,50 +39,6 @@ class StudyNotEnded(StoreError):
     """A study that is open, or is not stored: nothing of it is deleted."""
 
 
-class Retention(Protocol):
-    """Deletion in a store. Safe to share between threads; all times are Unix seconds."""
-
-    def note_ends(self, now_s: int) -> int:
-        """Note that studies that have ended and have no noted end ended now; return how many."""
-        ...
-
-    def kept(self) -> list[KeptStudy]:
-        """Return the studies whose end is noted, the oldest first."""
-        ...
-
-    def of(self, digest: bytes) -> KeptStudy | None:
-        """Return what is left of a study; None if its end is not noted."""
-        ...
-
-    def delete_reports(self, digest: bytes, now_s: int) -> None:
-        """Decide that a study's reports and evidence are deleted; again, it changes nothing.
-
-        Raises:
-          StudyNotEnded: the study is open, or there is none; nothing was changed.
-        """
-        ...
-
-    def remove_rows(self, digest: bytes, most: int) -> int:
-        """Remove rows of reports that were deleted.
-
-        Args:
-          digest: of a study whose reports were deleted.
-          most: rows to remove in this call; a store that drops them all at once may ignore it.
-
-        Returns:
-          How many were removed; 0: none is left. A store that does not count them returns 0.
-        """
-        ...
-
-    def delete_results(self, digest: bytes, now_s: int) -> None:
-        """Delete a study's reports as above, its transcripts, and the results of all its epochs.
-
-        Raises:
-          StudyNotEnded: as `delete_reports`.
-        """
-        ...
-
-
 def not_ended(digest: bytes) -> StudyNotEnded:
     """The refusal to delete anything of a study that has not ended."""
     return StudyNotEnded(
@@ -96,3 +53,103 @@ def reports_deleted(digest: bytes) -> StoreError:
         f"reports: expected a study that keeps its reports, got {digest.hex()[:16]}, whose reports"
         " were deleted"
     )
+
+
+_KEPT = (
+    "SELECT digest, ended_unix_s, reports_deleted_unix_s, results_deleted_unix_s, rows_left"
+    " FROM retention JOIN studies ON studies.number = retention.study"
+)
+_ENDED = (
+    "SELECT number FROM studies JOIN conclusions ON conclusions.study = studies.number"
+    " WHERE digest = ? AND epoch = 0"
+)
+_NOTE = (
+    "INSERT INTO retention (study, ended_unix_s) SELECT study, ? FROM conclusions WHERE epoch = 0"
+)
+
+
+class Retention:
+    """Deletion in a store. Safe to share between threads; all times are Unix seconds."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+
+    def note_ends(self, now_s: int) -> int:
+        """Note that studies that have ended and have no noted end ended now; return how many."""
+
+        def step(execute: Execute) -> int:
+            return execute(f"{_NOTE} ON CONFLICT DO NOTHING", (now_s,)).rowcount
+
+        return self._dialect.write(step)
+
+    def kept(self) -> list[KeptStudy]:
+        """Return the studies whose end is noted, the oldest first."""
+        rows = list_rows(self._dialect, f"{_KEPT} ORDER BY ended_unix_s, studies.number")
+        return [_kept(row) for row in rows]
+
+    def of(self, digest: bytes) -> KeptStudy | None:
+        """Return what is left of a study; None if its end is not noted."""
+        row = first_row(self._dialect, f"{_KEPT} WHERE digest = ?", (digest,))
+        return None if row is None else _kept(row)
+
+    def delete_reports(self, digest: bytes, now_s: int) -> None:
+        """Decide that a study's reports and evidence are deleted; again, it changes nothing.
+
+        Raises:
+          StudyNotEnded: the study is open, or there is none; nothing was changed.
+        """
+        self._dialect.write(lambda execute: self._mark(execute, digest, now_s))
+
+    def remove_rows(self, digest: bytes, most: int) -> int:
+        """Remove rows of reports that were deleted.
+
+        Args:
+          digest: of a study whose reports were deleted.
+          most: rows to remove in this call; a store that drops them all at once may ignore it.
+
+        Returns:
+          How many were removed; 0: none is left. A store that does not count them returns 0.
+        """
+        return self._dialect.remove_reports(digest, most)
+
+    def delete_results(self, digest: bytes, now_s: int) -> None:
+        """Delete a study's reports as above, its transcripts, and the results of all its epochs.
+
+        Raises:
+          StudyNotEnded: as `delete_reports`.
+        """
+
+        def step(execute: Execute) -> None:
+            study = self._mark(execute, digest, now_s)
+            execute("DELETE FROM transcript_lines WHERE study = ?", (study,))
+            execute("UPDATE conclusions SET result_json = '' WHERE study = ?", (study,))
+            execute("DELETE FROM tagged_populations WHERE study = ?", (digest,))
+            execute(
+                "UPDATE retention SET results_deleted_unix_s ="
+                " coalesce(results_deleted_unix_s, ?) WHERE study = ?",
+                (now_s, study),
+            )
+
+        self._dialect.write(step)
+
+    def _mark(self, execute: Execute, digest: bytes, now_s: int) -> int:
+        """Note that a study's reports are deleted, and return its number."""
+        rows = execute(_ENDED, (digest,)).fetchall()
+        if not rows:
+            raise not_ended(digest)
+        study = int(rows[0][0])
+        execute(f"{_NOTE} AND study = ? ON CONFLICT DO NOTHING", (now_s, study))
+        marked = execute(
+            "UPDATE retention SET reports_deleted_unix_s = ?, rows_left = true"
+            " WHERE study = ? AND reports_deleted_unix_s IS NULL",
+            (now_s, study),
+        )
+        if marked.rowcount:
+            self._dialect.refuse_reports(execute, study)
+        execute("DELETE FROM study_users WHERE study = ?", (digest,))
+        return study
+
+
+def _kept(row: Any) -> KeptStudy:
+    digest, ended, reports_deleted, results_deleted, rows_left = row
+    return KeptStudy(digest, ended, reports_deleted, results_deleted, bool(rows_left))

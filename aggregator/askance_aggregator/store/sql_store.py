@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from askance_aggregator.store.audit import AuditLog
-from askance_aggregator.store.audit_rows import AuditRows
 from askance_aggregator.store.backups import Manifest, RestoreNote
-from askance_aggregator.store.certificate_rows import CertificateRows
+from askance_aggregator.store.certificates import CertificateStore
 from askance_aggregator.store.checks import (
     checked_arrivals,
     checked_devices,
@@ -39,12 +38,11 @@ from askance_aggregator.store.dialect import (
     list_rows,
     study_number,
 )
-from askance_aggregator.store.listing import StudyEntry, StudyState
-from askance_aggregator.store.management_rows import ManagementRows
-from askance_aggregator.store.register_rows import RegisterRows
+from askance_aggregator.store.listing import Listing, StudyEntry, StudyState
+from askance_aggregator.store.management import Management
+from askance_aggregator.store.register import Register
 from askance_aggregator.store.replicas import Replicas
-from askance_aggregator.store.retention_rows import RetentionRows
-from askance_aggregator.store.study_rows import StudyRows
+from askance_aggregator.store.retention import Retention
 from askance_aggregator.store.transcript_rows import read_transcript
 from askance_client.errors import StoreError
 from askance_client.messages import AckStatus, SignedStudy
@@ -75,16 +73,12 @@ class SqlStore(ABC):
         """
         self._dialect = dialect
         self.replicas = replicas
-        self.management = ManagementRows(dialect)
-        self.retention = RetentionRows(dialect)
-        self.certificates = CertificateRows(dialect)
-        self.register = RegisterRows(dialect)
-        self.listing = StudyRows(dialect)
-        self._audit = AuditRows(dialect)
-
-    @property
-    def audit(self) -> AuditLog:
-        return self._audit
+        self.management = Management(dialect)
+        self.retention = Retention(dialect)
+        self.certificates = CertificateStore(dialect)
+        self.register = Register(dialect)
+        self.listing = Listing(dialect)
+        self.audit = AuditLog(dialect)
 
     def enrol(self, devices: Iterable[tuple[bytes, bytes]]) -> range:
         listed = checked_devices(devices)

@@ -20,7 +20,7 @@ from askance_aggregator.server.callers import AuditRecorder, CallerLimits, Calle
 from askance_aggregator.server.devices import AggregatorServer, ServerParts, ServiceFleet, Settings
 from askance_aggregator.server.services.analysts import AnalystsServicer, gate_of
 from askance_aggregator.server.studies import StudyManager, SubmissionLimits
-from askance_aggregator.store import MemoryStore
+from askance_aggregator.store import SqliteStore
 from askance_aggregator.studies.study import Study
 from askance_client.device import Policy
 from askance_client.service import Identity, channel_options, token_digest
@@ -67,7 +67,7 @@ def serving(
     *,
     devices: bool,
     limits: SubmissionLimits | None = None,
-    store: MemoryStore | None = None,
+    store: SqliteStore | None = None,
     population: Population | None = None,
     now_s: Callable[[], int] = system_now_s,
     callers: CallerLimits | None = None,
@@ -77,7 +77,7 @@ def serving(
     `now_s` is the clock of the aggregator, the analyst and the devices.
     """
     population = population or masked_parity(USERS, Seed.of(5), 4)
-    store = store or MemoryStore()
+    store = store or SqliteStore.in_memory()
     identities = [
         Identity(b"device %d" % n, hashlib.sha256(b"token %d" % n).digest())
         for n in range(population.size)

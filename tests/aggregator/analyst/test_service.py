@@ -23,7 +23,7 @@ from askance_aggregator.clock import system_now_s
 from askance_aggregator.families import best_for
 from askance_aggregator.queries import predicate
 from askance_aggregator.server.studies import SubmissionLimits
-from askance_aggregator.store import MemoryStore, StudyState
+from askance_aggregator.store import SqliteStore, StudyState
 from askance_aggregator.studies.study import Study
 from askance_client.codec import digest_of
 from askance_client.errors import InvalidParameter, PlanRefused
@@ -255,7 +255,7 @@ def test_a_list_shows_a_pause_to_clients_that_know_it(
 
 
 def test_an_open_study_outlives_its_aggregator(open_served: OpenHouse) -> None:
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     with open_served(devices=False, store=store) as served, served.connected() as aggregator:
         name = aggregator.submit(served.study()).id
     with open_served(devices=True, store=store) as served, served.connected() as aggregator:

@@ -28,7 +28,7 @@ from askance_aggregator.analyst import (
 from askance_aggregator.analyst.calls import Call
 from askance_aggregator.analyst.messages import population_of, submission
 from askance_aggregator.analyst.submission import Every, tagged_population
-from askance_aggregator.store import MemoryStore, StudyState, TaggedPopulation
+from askance_aggregator.store import SqliteStore, StudyState, TaggedPopulation
 from askance_aggregator.store.register import DeviceSelection
 from askance_aggregator.store.tagged_population import MAX_TAGS
 from askance_aggregator.studies import Transcript
@@ -61,15 +61,15 @@ y = { type = "label", labels = ["1", "-1"] }
 """
 
 
-def tag(store: MemoryStore, ordinals: list[int], *tags: str) -> None:
+def tag(store: SqliteStore, ordinals: list[int], *tags: str) -> None:
     ids = tuple(b"device %d" % ordinal for ordinal in ordinals)
     store.register.tag(DeviceSelection(ids), tags)
 
 
 @pytest.fixture
-def store() -> MemoryStore:
+def store() -> SqliteStore:
     """Every second device has one tag, every third the other: every sixth both."""
-    made = MemoryStore()
+    made = SqliteStore.in_memory()
     made.enrol(
         (b"device %d" % n, hashlib.sha256(hashlib.sha256(b"token %d" % n).digest()).digest())
         for n in range(conftest.USERS)
@@ -90,7 +90,7 @@ def study(served: ServedManager) -> Study:
     )
 
 
-def answered(store: MemoryStore, digest: bytes, epoch: int = 0) -> set[int]:
+def answered(store: SqliteStore, digest: bytes, epoch: int = 0) -> set[int]:
     """Return the ordinals whose reports are stored."""
     return {
         ordinal
@@ -102,7 +102,7 @@ def answered(store: MemoryStore, digest: bytes, epoch: int = 0) -> set[int]:
 
 
 def test_tagged_devices_answer_alone_and_see_no_tag(
-    open_served: OpenHouse, store: MemoryStore, tmp_path: Path
+    open_served: OpenHouse, store: SqliteStore, tmp_path: Path
 ) -> None:
     """A device signs nothing new: its study has 32 more bytes, others for each study."""
     with (
@@ -145,7 +145,7 @@ def test_tagged_devices_answer_alone_and_see_no_tag(
 
 
 def test_tags_that_do_not_open_the_commitment_are_refused(
-    open_served: OpenHouse, store: MemoryStore
+    open_served: OpenHouse, store: SqliteStore
 ) -> None:
     with (
         open_served(devices=False, store=store) as served,
@@ -172,7 +172,7 @@ def test_tags_that_do_not_open_the_commitment_are_refused(
         assert not older.HasField("population")
 
 
-def test_a_plan_is_for_the_tagged_devices(open_served: OpenHouse, store: MemoryStore) -> None:
+def test_a_plan_is_for_the_tagged_devices(open_served: OpenHouse, store: SqliteStore) -> None:
     with (
         open_served(devices=False, store=store) as served,
         served.connected() as aggregator,
@@ -190,7 +190,7 @@ def test_a_plan_is_for_the_tagged_devices(open_served: OpenHouse, store: MemoryS
 
 
 def test_users_are_fixed_for_good_and_outlive_a_restart(
-    open_served: OpenHouse, store: MemoryStore
+    open_served: OpenHouse, store: SqliteStore
 ) -> None:
     with open_served(devices=False, store=store) as served, served.connected() as aggregator:
         name = aggregator.submit(study(served), tags=TAGS).id
@@ -207,7 +207,7 @@ def test_users_are_fixed_for_good_and_outlive_a_restart(
 
 
 def test_each_epoch_has_the_devices_that_are_tagged_when_it_begins(
-    store: MemoryStore, tmp_path: Path
+    store: SqliteStore, tmp_path: Path
 ) -> None:
     clock = Clock()
     with (
@@ -231,7 +231,7 @@ def test_each_epoch_has_the_devices_that_are_tagged_when_it_begins(
 
 
 def test_commands_name_the_tags(
-    open_served: OpenHouse, store: MemoryStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    open_served: OpenHouse, store: SqliteStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     key, file = tmp_path / "analyst.pem", tmp_path / "study.toml"
     key.write_bytes(

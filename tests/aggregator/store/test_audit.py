@@ -25,7 +25,6 @@ from askance_aggregator.store import (
     store_location,
     verify_entries,
 )
-from askance_aggregator.store.audit import MemoryAuditLog
 from tests.aggregator.store.test_contract import STORES
 from tests.postgresql import PostgresqlServer
 
@@ -142,7 +141,7 @@ def test_replicas_append_to_one_chain(postgresql: PostgresqlServer) -> None:
 
 
 def written(count: int) -> list[AuditEntry]:
-    log = MemoryAuditLog()
+    log = SqliteStore.in_memory().audit
     return [log.append(event(number)) for number in range(count)]
 
 
@@ -154,7 +153,7 @@ def changed(entries: list[AuditEntry]) -> list[AuditEntry]:
 
 def forged(entries: list[AuditEntry]) -> list[AuditEntry]:
     """Write the log anew from an entry on, with digests that fit."""
-    log = MemoryAuditLog()
+    log = SqliteStore.in_memory().audit
     for place, entry in enumerate(entries):
         log.append(replace(entry.event, who="eve") if place == 2 else entry.event)
     return log.entries()

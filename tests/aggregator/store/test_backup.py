@@ -15,7 +15,6 @@ import pytest
 
 from askance_aggregator.store import (
     Conclusion,
-    MemoryStore,
     RestoreNote,
     SqliteLocation,
     SqliteStore,
@@ -238,8 +237,6 @@ def test_a_backup_goes_into_a_store_of_its_own_kind(
         pytest.raises(StoreError, match="expected one of a postgresql store, got one of a sqlite"),
     ):
         location.restore(backup, 2000)
-    with pytest.raises(StoreError, match="on a disk"):
-        MemoryStore().back_up(tmp_path / "memory", 1000)
     with (
         open_backup(changed(tmp_path / "backup", schema=0)) as backup,
         pytest.raises(UnsupportedStore),

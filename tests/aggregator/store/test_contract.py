@@ -21,7 +21,6 @@ from askance_aggregator.store import (
     EnrolledGateway,
     EnrolmentRefused,
     EpochEntry,
-    MemoryStore,
     RoundNote,
     SqliteStore,
     Store,
@@ -44,11 +43,7 @@ STUDY = SignedStudy(b"a study", b"a key", b"a signature")
 
 
 def _in_memory(request: pytest.FixtureRequest, folder: Path) -> Store:
-    return MemoryStore()
-
-
-def _in_a_file(request: pytest.FixtureRequest, folder: Path) -> Store:
-    return SqliteStore.create(folder / "store")
+    return SqliteStore.in_memory()
 
 
 def _in_a_database(request: pytest.FixtureRequest, folder: Path) -> Store:
@@ -58,7 +53,7 @@ def _in_a_database(request: pytest.FixtureRequest, folder: Path) -> Store:
     return location.open()
 
 
-STORES = {"memory": _in_memory, "sqlite": _in_a_file, "postgresql": _in_a_database}
+STORES = {"sqlite": _in_memory, "postgresql": _in_a_database}
 
 
 @pytest.fixture(params=STORES)

@@ -20,7 +20,7 @@ from askance_aggregator.store import (
     StudyQuery,
     StudyState,
 )
-from askance_aggregator.store.study_rows import StudyRows
+from askance_aggregator.store.listing import Listing
 from askance_client.errors import InvalidParameter
 from askance_client.messages import SignedStudy
 from tests.aggregator.store.test_contract import store
@@ -135,7 +135,7 @@ def test_a_part_is_read_by_an_index(query: StudyQuery, index: str, tmp_path: Pat
         class Reading:
             read = write = staticmethod(lambda step: step(execute))
 
-        StudyRows(Reading()).page(query)
+        Listing(Reading()).page(query)
         statement, parameters = statements[-1]
         plan = opened.execute(f"EXPLAIN QUERY PLAN {statement}", parameters).fetchall()
     assert index in " ".join(row[3] for row in plan)

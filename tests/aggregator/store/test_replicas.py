@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -16,7 +15,6 @@ from askance_aggregator.store import (
     Conclusion,
     Deadline,
     LeaseLost,
-    MemoryStore,
     PostgresqlLocation,
     ReplicaEntry,
     SharedStudy,
@@ -79,10 +77,8 @@ def report(ordinal: int, data: bytes = b"r") -> StoredReport:
     return StoredReport(REQUEST, ordinal, data)
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_the_one_process_of_a_store_holds_every_lease(kind: str, tmp_path: Path) -> None:
-    made: Store = MemoryStore() if kind == "memory" else SqliteStore.create(tmp_path / "store")
-    with closing(made):
+def test_the_one_process_of_a_store_holds_every_lease() -> None:
+    with closing(SqliteStore.in_memory()) as made:
         made.replicas.register("sole")
         made.replicas.announce("127.0.0.1:1")
         open_round(made)

@@ -23,7 +23,7 @@ from askance_aggregator.analyst import sign_submission
 from askance_aggregator.server.devices import AggregatorServer, ServerParts, ServiceFleet, Settings
 from askance_aggregator.server.services.analysts import AnalystsServicer
 from askance_aggregator.server.studies import StudyManager, SubmissionLimits
-from askance_aggregator.store import ListedState, MemoryStore
+from askance_aggregator.store import ListedState, SqliteStore
 
 Run = Callable[..., tuple[int, dict[str, Any], str]]
 WAIT_S = 60
@@ -63,7 +63,7 @@ def key(run: Run, tmp_path: Path) -> tuple[Path, str]:
 @pytest.fixture
 def where(key: tuple[Path, str]) -> Iterator[list[str]]:
     """Provide the options that reach a server whose devices are all away."""
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     store.enrol((b"device %d" % n, hashlib.sha256(b"%d" % n).digest()) for n in range(5_000))
     managers: list[StudyManager] = []
     with ThreadPoolExecutor(2) as executor:

@@ -18,7 +18,7 @@ from askance.console.server import ConsoleServer, ConsoleSettings
 from askance.console.shared import Console
 from askance_aggregator.analyst import connect
 from askance_aggregator.server.callers import Role
-from askance_aggregator.store import MemoryStore
+from askance_aggregator.store import SqliteStore
 from askance_client.addresses import Address
 from tests.aggregator.server.callers.role_server import KEYS, NOW_S, served
 
@@ -94,7 +94,7 @@ class Visitor:
 @contextmanager
 def console_of(
     role: Role = Role.OPERATOR,
-    store: MemoryStore | None = None,
+    store: SqliteStore | None = None,
     aggregator: str = "",
     now_s: Callable[[], int] = lambda: NOW_S,
 ) -> Iterator[Visitor]:

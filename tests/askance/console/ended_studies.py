@@ -11,7 +11,7 @@ from askance_aggregator.analyst.submission import Every, sign_submission
 from askance_aggregator.learners import Learner, frequency
 from askance_aggregator.learners.masked_parity import masked_parity
 from askance_aggregator.server.callers import Role
-from askance_aggregator.store import MemoryStore, StudyState
+from askance_aggregator.store import SqliteStore, StudyState
 from askance_aggregator.studies import Session
 from askance_aggregator.studies.results import End, cohort_seed, conclusion
 from askance_aggregator.studies.study import Study
@@ -31,21 +31,21 @@ _DAY_S = 86_400
 _LABELS = (HOSTILE, "ordinary")
 
 
-def add_shares(store: MemoryStore, key: Ed25519PrivateKey = ANALYST) -> bytes:
+def add_shares(store: SqliteStore, key: Ed25519PrivateKey = ANALYST) -> bytes:
     """Run a study of shares whose purpose and value are markup; return its digest."""
     schema = Schema(HOSTILE, 1, habit=Category(_LABELS))
     people = Population.from_columns(schema, {"habit": [_LABELS[0]] * 700 + [_LABELS[1]] * 1_300})
     return add_run(store, frequency(schema.habit), people, key)
 
 
-def add_parity(store: MemoryStore, key: Ed25519PrivateKey = ANALYST) -> bytes:
+def add_parity(store: SqliteStore, key: Ed25519PrivateKey = ANALYST) -> bytes:
     """Run a study of two rounds that concludes a mask; return its digest."""
     people = parity_people(300, Seed.of(5), 4)
     return add_run(store, masked_parity(people.schema), people, key)
 
 
 def add_run(
-    store: MemoryStore,
+    store: SqliteStore,
     learner: Learner[Any],
     people: Population,
     key: Ed25519PrivateKey,

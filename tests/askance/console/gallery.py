@@ -15,7 +15,7 @@ from askance_aggregator.learners.frequency import frequency
 from askance_aggregator.learners.k_means import k_means
 from askance_aggregator.learners.masked_parity import masked_parity
 from askance_aggregator.server.callers import Role
-from askance_aggregator.store import AuditEvent, MemoryStore, StudyState
+from askance_aggregator.store import AuditEvent, SqliteStore, StudyState
 from askance_aggregator.store.register import DeviceSelection
 from askance_aggregator.studies import Transcript
 from askance_aggregator.studies.results import End, unrun
@@ -59,7 +59,7 @@ class Gallery:
 @contextmanager
 def gallery() -> Iterator[Gallery]:
     """Serve two consoles of an aggregator with everything that a page can show."""
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     studies = _fill(store)
     with (
         served(store) as (address, waiting),
@@ -88,7 +88,7 @@ def gallery() -> Iterator[Gallery]:
         yield Gallery(admin, operator, pages)
 
 
-def _fill(store: MemoryStore) -> dict[str, bytes]:
+def _fill(store: SqliteStore) -> dict[str, bytes]:
     """Add devices, audit entries and studies; return the studies' digests by names."""
     store.enrol((b"device %d" % n, bytes([n % 256]) * 32) for n in range(2_000))
     for place, tag in enumerate(("site=berlin", "v2.14", "keyboard-of-the-north-building")):
@@ -130,7 +130,7 @@ def _fill(store: MemoryStore) -> dict[str, bytes]:
     }
 
 
-def _shares(store: MemoryStore) -> bytes:
+def _shares(store: SqliteStore) -> bytes:
     schema = Schema("keyboards", 1, language=Category(_LANGUAGES))
     people = Population.from_columns(schema, {"language": _by_zipf(4_000)})
     return add_run(store, frequency(schema.language), people, _ANALYST, purpose=LONG)
@@ -141,7 +141,7 @@ def _by_zipf(size: int, turn: int = 0) -> list[str]:
     return [_LANGUAGES[(n + turn) % len(_LANGUAGES)] for n in rank]
 
 
-def _tree(store: MemoryStore) -> bytes:
+def _tree(store: SqliteStore) -> bytes:
     rng = np.random.default_rng(4)
     age, town = rng.integers(17, 91, 20_000), rng.integers(0, 3, 20_000)
     buys = ((age > 40) & (town != 1)) | ((age <= 40) & (town == 1))
@@ -161,7 +161,7 @@ def _tree(store: MemoryStore) -> bytes:
     return add_run(store, decision_tree(schema), people, _ANALYST, purpose="Who buys weekly")
 
 
-def _repeated(store: MemoryStore) -> bytes:
+def _repeated(store: SqliteStore) -> bytes:
     """Add a study of four epochs, of which two have ended."""
     schema = Schema("keyboards", 1, language=Category(_LANGUAGES))
     digest = b""
@@ -179,7 +179,7 @@ def _repeated(store: MemoryStore) -> bytes:
     return digest
 
 
-def _ended_without_result(store: MemoryStore, state: StudyState) -> bytes:
+def _ended_without_result(store: SqliteStore, state: StudyState) -> bytes:
     schema = Schema("people", 1, habit=Category(("yes", "no")))
     study = Study(
         find("frequency").build(schema, {"column": "habit"}), schema, epsilon=1, purpose="Habits"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from askance_aggregator.server.callers import Role
-from askance_aggregator.store import AuditEvent, MemoryStore
+from askance_aggregator.store import AuditEvent, SqliteStore
 from askance_aggregator.store.register import DeviceSelection, DeviceState
 from tests.aggregator.server.callers import role_server
 from tests.aggregator.server.callers.role_server import NOW_S, changed_figures
@@ -33,7 +33,7 @@ def until(ready: Any) -> float:
 def test_an_operator_logs_in_watches_and_revokes_a_device(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     store.enrol([(b"device %d" % n, bytes([n]) * 32) for n in range(120)])
     store.register.tag(DeviceSelection(ids=(b"device 7",)), add=("site=berlin",))
     for _ in range(60):

@@ -15,7 +15,7 @@ from askance_aggregator.analyst import Aggregator, connect, read_definition
 from askance_aggregator.analyst.study_options import definition_text
 from askance_aggregator.encoding import encode_study
 from askance_aggregator.server.callers import Role
-from askance_aggregator.store import MemoryStore
+from askance_aggregator.store import SqliteStore
 from askance_client.codec import decode_study, verify_study
 from askance_client.errors import AskanceError
 from tests.aggregator.server.callers.role_server import KEYS, NOW_S, public
@@ -63,7 +63,7 @@ def test_the_study_of_the_form_has_the_bytes_of_the_command_line(tmp_path: Path)
 
 
 def test_a_study_is_planned_signed_and_submitted() -> None:
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     fields = [(name, value) for name, value in FIELDS if name not in ("every", "epochs", "start")]
     coarse = [(name, value) for name, value in fields if name != "set.tau"]
     with console_of(Role.ANALYST, store) as visitor:

@@ -12,7 +12,7 @@ from askance_aggregator.analyst import CallRefused, StudyHandle
 from askance_aggregator.analyst.submission import Every
 from askance_aggregator.learners.frequency import frequency
 from askance_aggregator.server.callers import Role
-from askance_aggregator.store import MemoryStore
+from askance_aggregator.store import SqliteStore
 from askance_aggregator.store.register import DeviceSelection
 from askance_client.queries import Category, Schema
 from askance_simulation.populations import Population
@@ -26,9 +26,9 @@ FIELDS = {"learner": "frequency", "schema": SCHEMA, "set.column": "habit", "epsi
 REPEATED = {"every": "7d", "epochs": "3"}
 
 
-def store_of_tagged() -> MemoryStore:
+def store_of_tagged() -> SqliteStore:
     """Devices of which 1,500 of 2,000 have the tags eu and v2."""
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     ids = [b"device %d" % n for n in range(2_000)]
     store.enrol((name, bytes([n % 256]) * 32) for n, name in enumerate(ids))
     for start in range(0, 1_500, 500):

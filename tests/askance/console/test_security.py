@@ -14,7 +14,7 @@ from askance.console import security, server
 from askance.console.server import ConsoleSettings
 from askance.console.sessions import LINK_S, MAX_SESSIONS, SESSION_S, ConsoleSessions, LoginLinks
 from askance_aggregator.server.callers import Role
-from askance_aggregator.store import AuditEvent, MemoryStore
+from askance_aggregator.store import AuditEvent, SqliteStore
 from askance_client.addresses import Address
 from askance_client.errors import InvalidParameter
 from tests.aggregator.server.callers.role_server import NOW_S
@@ -23,12 +23,12 @@ from tests.askance.console.consoles import Visitor, console_of
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
 
 
-def hostile_store() -> MemoryStore:
-    store = MemoryStore()
+def hostile_store() -> SqliteStore:
+    store = SqliteStore.in_memory()
     for _ in range(3):
         store.audit.append(AuditEvent(NOW_S, HOSTILE, HOSTILE, HOSTILE, HOSTILE, "::1", HOSTILE))
     store.enrol((b"device %d" % n, bytes([n]) * 32) for n in range(9))
-    store.register.note_seen([3], NOW_S // 86_400, HOSTILE)  # no aggregator would take it
+    store.register.note_seen([3], NOW_S // 86_400, HOSTILE[:48])  # no aggregator would
     store.register.note_seen([4], NOW_S // 86_400, "askance-client/0.1.0")
     return store
 

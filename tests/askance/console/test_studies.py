@@ -26,7 +26,7 @@ from askance_aggregator.analyst import (
     verify_export,
 )
 from askance_aggregator.server.callers import Role
-from askance_aggregator.store import MemoryStore, StudyQuery
+from askance_aggregator.store import SqliteStore, StudyQuery
 from askance_aggregator.studies.study import Study
 from askance_client.codec import digest_of
 from askance_protos.v1 import analyst_pb2 as pb
@@ -58,7 +58,7 @@ class SeenStudies:
 def seen() -> Iterator[SeenStudies]:
     from contextlib import ExitStack
 
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     store.enrol((b"device %d" % n, bytes([n % 256]) * 32) for n in range(2_000))
     shares, parity = add_shares(store), add_parity(store)
     with served(store) as (address, study), ExitStack() as held:
@@ -94,7 +94,7 @@ def link_of(text: str, relation: str) -> str:
 
 
 def test_many_studies_are_listed_by_pages() -> None:
-    store, signed = MemoryStore(), []
+    store, signed = SqliteStore.in_memory(), []
     for _ in range(2 * PAGE):
         study = sign_submission(Study(learner(), SCHEMA, epsilon="2"), OWNER, now_s=lambda: NOW_S)
         signed.append(digest_of(study.study).hex())
@@ -223,13 +223,14 @@ def test_the_export_is_that_of_the_command_line_and_is_verified(
 
 
 def test_an_export_that_was_changed_is_not_verified() -> None:
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     digest = add_shares(store)
     kept = store.conclusion(digest)
     assert kept is not None
     result = json.loads(kept.result_json)
     result["answers"] += 1
-    object.__setattr__(kept, "result_json", json.dumps(result))
+    changed = (json.dumps(result),)
+    store._dialect.write(lambda run: run("UPDATE conclusions SET result_json = ?", changed))
     with console_of(Role.ANALYST, store) as visitor:
         visitor.log_in()
         visitor.get("/studies")

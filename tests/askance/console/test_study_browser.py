@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from askance_aggregator.server.callers import Role
-from askance_aggregator.store import MemoryStore
+from askance_aggregator.store import SqliteStore
 from tests.askance.console.browser import browser, missing, show_as
 from tests.askance.console.consoles import console_of
 from tests.askance.console.ended_studies import HOSTILE, add_shares
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(missing() is not None, reason=missing() or "")
 
 
 def test_an_analyst_plans_submits_and_cancels_a_study(tmp_path: Path) -> None:
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     hostile = add_shares(store).hex()
     with console_of(Role.ANALYST, store) as visitor, browser(tmp_path) as driver:
         origin = f"http://{visitor.address}"

@@ -21,7 +21,7 @@ from askance_aggregator.queries import predicate
 from askance_aggregator.server.devices import AggregatorServer, ServerParts, Settings
 from askance_aggregator.server.process.certificates import self_made
 from askance_aggregator.server.process.tokens import EnrolmentTokens
-from askance_aggregator.store import MemoryStore
+from askance_aggregator.store import SqliteStore
 from askance_aggregator.studies import Accounts, Cohort, Group, Permutation, Round, Tally
 from askance_client.accounting import parse_epsilon
 from askance_client.codec import digest_of
@@ -42,7 +42,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 class Aggregator:
     """A service whose devices enrol themselves, and what it asks."""
 
-    def __init__(self, server: AggregatorServer, store: MemoryStore) -> None:
+    def __init__(self, server: AggregatorServer, store: SqliteStore) -> None:
         self.server = server
         self.store = store
         self.tokens = EnrolmentTokens(bytes(32), system_now_s)
@@ -98,7 +98,7 @@ class Aggregator:
 
 @pytest.fixture
 def aggregator() -> Iterator[Aggregator]:
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     tokens = EnrolmentTokens(bytes(32), system_now_s)
     settings = Settings(check_in_every_ms=20, stop_grace_s=0.2)
     server = AggregatorServer.start(store, settings=settings, parts=ServerParts(enrolment=tokens))
@@ -156,7 +156,7 @@ def make_folder(
 class ServingTls(Aggregator):
     """The same behind a certificate of its own authority, for devices with certificates."""
 
-    def __init__(self, service: CertifiedService, store: MemoryStore) -> None:
+    def __init__(self, service: CertifiedService, store: SqliteStore) -> None:
         super().__init__(service.server, store)
         self.service = service
         self._authorities = {"right": service.ca, "wrong": self_made([], system_now_s())[0]}
@@ -176,7 +176,7 @@ class ServingTls(Aggregator):
 
 @pytest.fixture
 def serving_tls() -> Iterator[ServingTls]:
-    store, tokens = MemoryStore(), EnrolmentTokens(bytes(32), system_now_s)
+    store, tokens = SqliteStore.in_memory(), EnrolmentTokens(bytes(32), system_now_s)
     settings = Settings(check_in_every_ms=20, stop_grace_s=0.2)
     running = ServingTls(CertifiedService(store, tokens, system_now_s, settings=settings), store)
     yield running

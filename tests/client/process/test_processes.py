@@ -10,7 +10,7 @@ from typing import Any
 
 from askance_aggregator.server.devices import AggregatorServer, ServerParts, Settings
 from askance_aggregator.server.process.tokens import EnrolmentTokens
-from askance_aggregator.store import MemoryStore
+from askance_aggregator.store import SqliteStore
 from askance_client.cli.home import DeviceHome
 from askance_client.ledger import Posting
 from askance_client.service import system_now_s
@@ -55,7 +55,7 @@ def test_members_are_enrolled_once_and_again_is_no_harm(aggregator: Any, folder:
 
 
 def test_enroll_waits_for_an_aggregator_that_is_starting(tmp_path: Path) -> None:
-    store, tokens = MemoryStore(), EnrolmentTokens(bytes(32), system_now_s)
+    store, tokens = SqliteStore.in_memory(), EnrolmentTokens(bytes(32), system_now_s)
     with socket.create_server(("127.0.0.1", free_port())) as proxy:  # no aggregator is ready
         host, port = proxy.getsockname()
         folder = make_folder(tmp_path, f"{host}:{port}")

@@ -15,7 +15,7 @@ import pytest
 
 from askance_aggregator.server.devices import AggregatorServer, ServerParts, Settings
 from askance_aggregator.server.process.tokens import EnrolmentTokens
-from askance_aggregator.store import MemoryStore
+from askance_aggregator.store import SqliteStore
 from askance_client.service import system_now_s
 from tests.aggregator.server.certified_service import CertifiedService
 
@@ -89,11 +89,15 @@ def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str
     tokens, settings = EnrolmentTokens(bytes(32), system_now_s), Settings(stop_grace_s=0.2)
     if request.param == "plain":
         parts = ServerParts(enrolment=tokens)
-        with AggregatorServer.start(MemoryStore(), settings=settings, parts=parts) as server:
+        with AggregatorServer.start(
+            SqliteStore.in_memory(), settings=settings, parts=parts
+        ) as server:
             yield server.address, tokens.issue(1, 1).text, ""
         return
     file = tmp_path / "ca.pem"
-    with CertifiedService(MemoryStore(), tokens, system_now_s, settings=settings) as service:
+    with CertifiedService(
+        SqliteStore.in_memory(), tokens, system_now_s, settings=settings
+    ) as service:
         file.write_bytes(service.ca.certificate)
         yield service.address, tokens.issue(1, 1).text, str(file)
 

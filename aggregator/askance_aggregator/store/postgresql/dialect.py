@@ -38,7 +38,7 @@ WHERE nspname = %s AND relname = %s
 
 
 class PostgresqlDialect:
-    """One PostgreSQL database (see `Dialect`)."""
+    """A PostgreSQL database (see `Dialect`)."""
 
     population = "SELECT devices FROM population"
     for_update = " FOR UPDATE"

@@ -28,7 +28,7 @@ from askance_aggregator.server.devices import AggregatorServer, ServerParts, Ser
 from askance_aggregator.server.services.analysts import AnalystsServicer, gate_of
 from askance_aggregator.server.services.operators import OperatorsServicer
 from askance_aggregator.server.studies import StudyManager
-from askance_aggregator.store import MemoryStore
+from askance_aggregator.store import SqliteStore
 from askance_aggregator.store.register import DeviceSelection
 from askance_aggregator.studies.study import Study
 from askance_client.codec import digest_of
@@ -105,12 +105,12 @@ def signed_study(key: Ed25519PrivateKey) -> SignedStudy:
 
 @contextmanager
 def served(
-    store: MemoryStore | None = None,
+    store: SqliteStore | None = None,
     tokens: TokenCallers | None = None,
     limits: CallerLimits | None = None,
 ) -> Iterator[tuple[str, SignedStudy]]:
     """A server with a caller per role; yields its address and an open study of an analyst's."""
-    store, study = store or MemoryStore(), signed_study(OWNER)
+    store, study = store or SqliteStore.in_memory(), signed_study(OWNER)
     if not store.population():
         store.enrol((b"device %d" % n, bytes([n % 256]) * 32) for n in range(2_000))
     store.add_study(digest_of(study.study), study)

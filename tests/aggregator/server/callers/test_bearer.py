@@ -19,7 +19,7 @@ from askance_aggregator.analyst.calls import CallRefused
 from askance_aggregator.server.callers import OidcSettings, Role
 from askance_aggregator.server.callers.bearer import BearerCallers, IssuerKeys
 from askance_aggregator.server.callers.key_sources import MAX_SET_BYTES, key_source
-from askance_aggregator.store import MemoryStore
+from askance_aggregator.store import SqliteStore
 from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidParameter
 from tests.aggregator.server.callers import role_server
@@ -243,7 +243,7 @@ class TestCalls:
     def test_a_token_calls_and_a_key_signs_the_study(self, issuer: Issuer, tmp_path: Path) -> None:
         key = role_server.KEYS[Role.ANALYST]
         verifier = Verifier(issuer, signing_keys={"ann": role_server.public(key)})
-        file, store = tmp_path / "token", MemoryStore()
+        file, store = tmp_path / "token", SqliteStore.in_memory()
         file.write_text(issuer.token(roles="data") + "\n")
         learner = role_server.learner()
         study = Study(learner, role_server.SCHEMA, epsilon="2")

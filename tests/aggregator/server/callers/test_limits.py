@@ -22,7 +22,7 @@ from askance_aggregator.server.callers.limits import CallsAtWork
 from askance_aggregator.server.devices.calls import Context, serving
 from askance_aggregator.server.process.logs import logs_to
 from askance_aggregator.server.services.statuses import refused_status
-from askance_aggregator.store import MemoryStore
+from askance_aggregator.store import SqliteStore
 from askance_client.codec import digest_of
 from askance_client.errors import InvalidParameter
 from askance_client.service.exchange import STREAMS_PER_CONNECTION
@@ -61,11 +61,11 @@ class CountedLines:
             yield line
 
 
-class CountingStore(MemoryStore):
+class CountingStore(SqliteStore):
     """Store that counts the lines of transcripts that are taken from it."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *opened: Any) -> None:
+        super().__init__(*opened)
         self.taken = [0]
 
     def log(self, study_digest: bytes, epoch: int = 0) -> Any:
@@ -75,7 +75,7 @@ class CountingStore(MemoryStore):
 @contextmanager
 def calling(limits: CallerLimits | None = None) -> Iterator[tuple[Callable[..., Any], Any]]:
     """Serve a study with a transcript of 12 MB; yield what makes a call about it, and the store."""
-    store = CountingStore()
+    store = CountingStore.in_memory()
     with served(store, limits=limits) as (address, study):
         for _ in range(LINES):
             store.log(digest_of(study.study)).append(LINE)

@@ -13,7 +13,7 @@ from askance_aggregator.server.callers import Role
 from askance_aggregator.store import (
     AuditEvent,
     ListedState,
-    MemoryStore,
+    SqliteStore,
     StudyQuery,
     StudyState,
     verify_entries,
@@ -55,7 +55,10 @@ def test_an_operator_sees_the_fleet_and_all_studies_without_results() -> None:
 
 
 def test_studies_are_listed_a_part_at_a_time_by_scope() -> None:
-    store, signed = MemoryStore(), [signed_study(key) for key in [OWNER, KEYS[Role.ANALYST]] * 3]
+    store, signed = (
+        SqliteStore.in_memory(),
+        [signed_study(key) for key in [OWNER, KEYS[Role.ANALYST]] * 3],
+    )
     digests = [digest_of(one.study) for one in signed]
     for digest, one in zip(digests, signed, strict=True):
         store.add_study(digest, one)
@@ -105,7 +108,7 @@ def test_every_role_learns_its_own_name_and_role() -> None:
 
 
 def test_the_audit_log_is_read_by_pages_and_verified() -> None:
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     for _ in range(5):
         store.audit.append(EVENT)
     with (
@@ -123,7 +126,7 @@ def test_the_audit_log_is_read_by_pages_and_verified() -> None:
 
 
 def test_devices_are_listed_tagged_revoked_and_restored_and_each_change_is_recorded() -> None:
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     with (
         served(store) as (address, _),
         connect(address, key=KEYS[Role.OPERATOR], now_s=lambda: NOW_S) as aggregator,

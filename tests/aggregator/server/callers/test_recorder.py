@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from askance_aggregator.analyst.calls import Call, call_metadata, sign_call
 from askance_aggregator.server.callers import AuditRecorder, Role, record_command
 from askance_aggregator.server.callers.recorder import MAX_REFUSALS
-from askance_aggregator.store import AuditEntry, AuditEvent, MemoryStore, StudyState, verify_entries
-from askance_aggregator.store.audit import MemoryAuditLog
+from askance_aggregator.store import (
+    AuditEntry,
+    AuditEvent,
+    AuditLog,
+    SqliteStore,
+    StudyState,
+    verify_entries,
+)
 from askance_client.codec import digest_of
 from askance_client.errors import StoreFailed
 from tests.aggregator.server.callers.role_server import (
@@ -27,14 +34,14 @@ from tests.aggregator.server.callers.role_server import (
 )
 
 
-def events(store: MemoryStore) -> list[AuditEvent]:
+def events(store: SqliteStore) -> list[AuditEvent]:
     entries = store.audit.entries()
     verify_entries(entries)
     return [entry.event for entry in entries]
 
 
 def test_a_change_is_recorded_before_and_after() -> None:
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     with served(store) as (address, study):
         digest = digest_of(study.study)
         with_ = metadata(Call("Analysts/Cancel"), KEYS[Role.OPERATOR], digest, b"")
@@ -68,7 +75,7 @@ ONCE = [
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_every_change_is_recorded_when_it_begins_and_when_it_has_ended(version: int) -> None:
-    store, key, expected = MemoryStore(), KEYS[Role.ADMIN], []
+    store, key, expected = SqliteStore.in_memory(), KEYS[Role.ADMIN], []
     with served(store) as (address, study):
         for number, (call, entries) in enumerate(CHANGES):
             subject, data = request(call, key, study)
@@ -82,7 +89,7 @@ def test_every_change_is_recorded_when_it_begins_and_when_it_has_ended(version: 
 
 
 def test_a_read_is_not_recorded() -> None:
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     with served(store) as (address, study):
         for call in (
             Call("Analysts/List"),
@@ -97,7 +104,7 @@ def test_a_read_is_not_recorded() -> None:
 
 
 def test_every_refusal_is_recorded_with_what_was_proven() -> None:
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     with served(store) as (address, study):
         digest = digest_of(study.study)
         outcome(address, Call("Analysts/Result"), b"", ())
@@ -142,7 +149,7 @@ def test_every_refusal_is_recorded_with_what_was_proven() -> None:
 
 
 def test_a_change_is_made_once_per_nonce_after_a_restart_too() -> None:
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     with served(store) as (address, study):
         key = KEYS[Role.ADMIN]
         subject, data = request(Call("Analysts/Submit"), key, study)
@@ -161,7 +168,7 @@ def test_a_change_is_made_once_per_nonce_after_a_restart_too() -> None:
 
 def test_a_change_that_began_has_its_end_however_many_calls_are_refused() -> None:
     """A flood of refusals is counted in one entry; the end of a change is an entry of its own."""
-    store, key = MemoryStore(), KEYS[Role.ADMIN]
+    store, key = SqliteStore.in_memory(), KEYS[Role.ADMIN]
     with served(store) as (address, study):
         subject, data = request(Call("Analysts/DeleteReports"), key, study)
         for number in range(MAX_REFUSALS + 2):
@@ -176,12 +183,10 @@ def test_a_change_that_began_has_its_end_however_many_calls_are_refused() -> Non
     assert [one.outcome for one in events(store)] == ["begun", "refused: open"] * (MAX_REFUSALS + 2)
 
 
-class FullLog(MemoryAuditLog):
+class FullLog(AuditLog):
     """A log on a disk that is full after a number of entries."""
 
-    def __init__(self, room: int) -> None:
-        super().__init__()
-        self.room = room
+    room = 0
 
     def append(self, event: AuditEvent, nonce: bytes = b"") -> AuditEntry:
         if len(self.entries()) >= self.room:
@@ -189,17 +194,18 @@ class FullLog(MemoryAuditLog):
         return super().append(event, nonce)
 
 
-class FullStore(MemoryStore):
+class FullStore(SqliteStore):
     """A store whose audit log has room for a number of entries."""
 
-    def __init__(self, room: int) -> None:
-        super().__init__()
-        self._audit = FullLog(room)
+    def __init__(self, *opened: Any) -> None:
+        super().__init__(*opened)
+        self.audit = self.full_log = FullLog(self._dialect)
 
 
 @pytest.mark.parametrize(("room", "state"), [(0, StudyState.OPEN), (1, StudyState.CANCELLED)])
 def test_what_cannot_be_recorded_fails(room: int, state: StudyState) -> None:
-    store = FullStore(room)
+    store = FullStore.in_memory()
+    store.full_log.room = room
     with served(store) as (address, study):
         digest = digest_of(study.study)
         with_ = metadata(Call("Analysts/Cancel"), OWNER, digest, b"")
@@ -212,7 +218,7 @@ def test_what_cannot_be_recorded_fails(room: int, state: StudyState) -> None:
 
 class TestRecorder:
     def test_a_flood_of_refusals_is_counted(self) -> None:
-        log, now_s = MemoryAuditLog(), [NOW_S]
+        log, now_s = SqliteStore.in_memory().audit, [NOW_S]
         recorder = AuditRecorder(log, lambda: now_s[0])
         refused = AuditEvent(0, "", "", "Analysts/List", "", "192.0.2.1", "refused: malformed")
         for _ in range(MAX_REFUSALS + 40):
@@ -224,7 +230,7 @@ class TestRecorder:
         assert counts == [1] * MAX_REFUSALS + [40, 1]
 
     def test_callers_are_counted_apart_and_the_rest_is_recorded_at_the_end(self) -> None:
-        log = MemoryAuditLog()
+        log = SqliteStore.in_memory().audit
         recorder = AuditRecorder(log, lambda: NOW_S)
         flood = AuditEvent(0, "", "", "Analysts/List", "", "", "refused: malformed")
         for _ in range(MAX_REFUSALS + 2):
@@ -237,7 +243,7 @@ class TestRecorder:
         assert log.entries()[-1].event.count == 2
 
     def test_a_command_is_recorded_with_its_account(self) -> None:
-        log = MemoryAuditLog()
+        log = SqliteStore.in_memory().audit
         record_command(
             log, "aggregator device revoke", "device 7", now_s=lambda: NOW_S, user=lambda: "root"
         )
@@ -247,7 +253,7 @@ class TestRecorder:
 
 
 def test_no_secret_and_no_value_is_recorded() -> None:
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     with served(store) as (address, study):
         key = KEYS[Role.ADMIN]
         subject, data = request(Call("Analysts/Submit"), key, study)

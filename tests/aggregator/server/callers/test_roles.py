@@ -26,7 +26,7 @@ from askance_aggregator.server.callers import (
 from askance_aggregator.server.services.analysts import AnalystsServicer
 from askance_aggregator.server.services.operators import OperatorsServicer
 from askance_aggregator.server.services.servicer import Servicer
-from askance_aggregator.store import MemoryStore
+from askance_aggregator.store import SqliteStore
 from askance_client.codec import digest_of
 from askance_client.service import Metadata
 from tests.aggregator.server.callers.role_server import (
@@ -155,7 +155,7 @@ def test_each_rpc_is_a_method_of_its_servicer_by_its_name(servicer: type[Service
 def gate_of(rules: dict[str, CallRule]) -> Gate:
     """Return a gate that knows an administrator."""
     admin = Callers(frozenset, [Caller("root", Role.ADMIN, public(OWNER))])
-    recorder = AuditRecorder(MemoryStore().audit, lambda: NOW_S)
+    recorder = AuditRecorder(SqliteStore.in_memory().audit, lambda: NOW_S)
     return Gate(admin, recorder, ThreadPoolExecutor(1), str, lambda: NOW_S, rules)
 
 

@@ -16,7 +16,7 @@ from askance_aggregator.encoding import encode_request, sign_study
 from askance_aggregator.families import k_ary_response, randomized_response
 from askance_aggregator.queries import category, predicate
 from askance_aggregator.server.devices import AggregatorServer, Settings
-from askance_aggregator.store import MemoryStore, Store
+from askance_aggregator.store import SqliteStore, Store
 from askance_aggregator.studies import Accounts, Group, Intake, Round, Tally
 from askance_client.accounting import parse_epsilon
 from askance_client.codec import digest_of
@@ -208,8 +208,8 @@ def world() -> World:
 
 
 @pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore()
+def store() -> SqliteStore:
+    return SqliteStore.in_memory()
 
 
 @pytest.fixture
@@ -218,7 +218,7 @@ def settings() -> Settings:
 
 
 @pytest.fixture
-def server(store: MemoryStore, settings: Settings) -> Any:
+def server(store: SqliteStore, settings: Settings) -> Any:
     """A service on a store in memory."""
     with AggregatorServer.start(store, settings=settings) as running:
         yield running

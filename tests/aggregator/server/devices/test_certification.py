@@ -24,7 +24,7 @@ from grpc import aio
 from askance_aggregator.server.devices import BadSigningRequest, Settings
 from askance_aggregator.server.process.certificates import devices_authority
 from askance_aggregator.server.process.tokens import EnrolmentTokens
-from askance_aggregator.store import CertificateHolder, MemoryStore
+from askance_aggregator.store import CertificateHolder, SqliteStore
 from askance_aggregator.store.register import DeviceSelection
 from askance_client.service import (
     SERVICE,
@@ -54,7 +54,7 @@ class World:
     def __init__(self, folder: Path, *, needed: bool = True) -> None:
         self.folder = folder
         self.now_s = system_now_s()
-        self.store = MemoryStore()
+        self.store = SqliteStore.in_memory()
         self.tokens = EnrolmentTokens(bytes(32), system_now_s)
         self.service = CertifiedService(
             self.store,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from askance_aggregator.server.devices import ReportGroupCommit
-from askance_aggregator.store import MemoryStore, StoredReport
+from askance_aggregator.store import SqliteStore, StoredReport
 from askance_client.errors import StoreError
 from askance_client.messages import AckStatus
 
@@ -19,11 +19,11 @@ Run = Callable[[Any], Any]
 REQUEST = bytes(32)
 
 
-class SlowStore(MemoryStore):
+class SlowStore(SqliteStore):
     """Commits when it is let to, and remembers how many reports were in each."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *opened: Any) -> None:
+        super().__init__(*opened)
         self.batches: list[int] = []
         self.let = threading.Semaphore(0)
         self.fail = False
@@ -52,7 +52,7 @@ async def begun(store: SlowStore, count: int) -> None:
 
 
 def test_what_arrives_during_one_commit_is_the_next(run: Run, executor: Executor) -> None:
-    store = SlowStore()
+    store = SlowStore.in_memory()
 
     async def scenario() -> None:
         commits = ReportGroupCommit(store, executor)
@@ -75,7 +75,7 @@ def test_what_arrives_during_one_commit_is_the_next(run: Run, executor: Executor
 
 def test_a_lone_report_waits_for_nobody(run: Run, executor: Executor) -> None:
     async def scenario() -> None:
-        commits = ReportGroupCommit(MemoryStore(), executor)
+        commits = ReportGroupCommit(SqliteStore.in_memory(), executor)
         for ordinal in range(3):
             assert await commits.submit(message(ordinal)) == [AckStatus.ACCEPTED]
 
@@ -85,7 +85,7 @@ def test_a_lone_report_waits_for_nobody(run: Run, executor: Executor) -> None:
 def test_everybody_of_a_failed_commit_hears_of_it_and_the_next_goes_on(
     run: Run, executor: Executor
 ) -> None:
-    store = SlowStore()
+    store = SlowStore.in_memory()
 
     async def scenario() -> None:
         commits = ReportGroupCommit(store, executor)
@@ -106,7 +106,7 @@ def test_what_is_stored_and_cannot_be_counted_is_not_acknowledged(
     def uncounted(_: object) -> None:
         raise ZeroDivisionError
 
-    store = SlowStore()
+    store = SlowStore.in_memory()
     store.let.release(10)
 
     async def scenario() -> None:
@@ -121,19 +121,19 @@ def test_what_is_stored_and_cannot_be_counted_is_not_acknowledged(
 
 
 def test_any_failure_is_a_store_error(run: Run, executor: Executor) -> None:
-    class Broken(MemoryStore):
+    class Broken(SqliteStore):
         def accept(self, arrivals: Sequence[StoredReport]) -> list[AckStatus]:
             raise ZeroDivisionError
 
     async def scenario() -> None:
         with pytest.raises(StoreError):
-            await ReportGroupCommit(Broken(), executor).submit(message(0))
+            await ReportGroupCommit(Broken.in_memory(), executor).submit(message(0))
 
     run(scenario())
 
 
 def test_who_stopped_waiting_does_not_disturb_the_others(run: Run, executor: Executor) -> None:
-    store = SlowStore()
+    store = SlowStore.in_memory()
 
     async def scenario() -> None:
         commits = ReportGroupCommit(store, executor)
@@ -148,7 +148,7 @@ def test_who_stopped_waiting_does_not_disturb_the_others(run: Run, executor: Exe
 
 
 def test_nor_when_the_commit_fails(run: Run, executor: Executor) -> None:
-    store = SlowStore()
+    store = SlowStore.in_memory()
     store.fail = True
 
     async def scenario() -> None:
@@ -164,7 +164,7 @@ def test_nor_when_the_commit_fails(run: Run, executor: Executor) -> None:
 
 
 def test_closing_commits_what_is_queued_and_takes_no_more(run: Run, executor: Executor) -> None:
-    store = SlowStore()
+    store = SlowStore.in_memory()
     store.let.release(10)
 
     async def scenario() -> None:
@@ -179,7 +179,7 @@ def test_closing_commits_what_is_queued_and_takes_no_more(run: Run, executor: Ex
 
 
 def test_a_message_is_committed_whole_and_answered_in_order(run: Run, executor: Executor) -> None:
-    store = SlowStore()
+    store = SlowStore.in_memory()
     store.let.release(10)
 
     async def scenario() -> None:

@@ -19,7 +19,7 @@ from askance_aggregator.server.devices import AggregatorServer, ConnectionLimits
 from askance_aggregator.server.devices.connection_guard import ConnectionGuard
 from askance_aggregator.server.devices.kernel_sockets import KernelConnection, KernelSockets
 from askance_aggregator.server.outer.addresses import Network
-from askance_aggregator.store import MemoryStore
+from askance_aggregator.store import SqliteStore
 from askance_aggregator.store.register import DeviceSelection
 from askance_client.errors import InvalidParameter
 from askance_client.service import SERVICE, channel_options
@@ -369,7 +369,7 @@ def test_a_ban_and_its_end_reach_the_listener_of_this_process() -> None:
 
 @pytest.mark.parametrize("acknowledged", [True, False])
 def test_a_peer_that_does_not_acknowledge_settings_is_hung_up_on(
-    store: MemoryStore, acknowledged: bool
+    store: SqliteStore, acknowledged: bool
 ) -> None:
     """Until it does, gRPC keeps no limit on header lists: 12,000 fields reached the handler."""
     settings = Settings(handshake_s=0.5, guard=ConnectionLimits())
@@ -387,7 +387,7 @@ def test_a_peer_that_does_not_acknowledge_settings_is_hung_up_on(
 
 @linux
 def test_header_lists_of_one_address_end_with_a_ban_and_devices_go_on(
-    world: World, store: MemoryStore, run: Run
+    world: World, store: SqliteStore, run: Run
 ) -> None:
     """40 MB of header lists over connections with a valid certificate took 4.9 GB."""
     world.enrol(store, 1)
@@ -414,7 +414,7 @@ def test_header_lists_of_one_address_end_with_a_ban_and_devices_go_on(
 
 
 def test_a_call_of_many_fields_ends_its_connection(
-    world: World, store: MemoryStore, run: Run
+    world: World, store: SqliteStore, run: Run
 ) -> None:
     world.enrol(store, 1)
 
@@ -435,7 +435,7 @@ def test_a_call_of_many_fields_ends_its_connection(
 
 
 def test_the_connections_of_a_revoked_device_are_ended(
-    world: World, store: MemoryStore, run: Run
+    world: World, store: SqliteStore, run: Run
 ) -> None:
     """TLS takes a certificate until it ends."""
     world.enrol(store, 1)

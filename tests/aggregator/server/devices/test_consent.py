@@ -14,7 +14,7 @@ import pytest
 from grpc import aio
 
 from askance_aggregator.server.devices import AggregatorServer
-from askance_aggregator.store import MemoryStore
+from askance_aggregator.store import SqliteStore
 from askance_aggregator.studies import Round
 from askance_client.cli.folder import OpenFolder
 from askance_client.cli.home import DeviceHome
@@ -133,7 +133,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 @pytest.fixture
-def owned(world: World, store: MemoryStore, tmp_path: Path) -> Owned:
+def owned(world: World, store: SqliteStore, tmp_path: Path) -> Owned:
     world.enrol(store, MEMBERS)
     return Owned(world, tmp_path / "device")
 

@@ -16,7 +16,7 @@ import pytest
 from grpc import StatusCode
 
 from askance_aggregator.server.devices import Hub, ServiceStopped, status_of
-from askance_aggregator.store import MemoryStore, SqliteStore, Store, StoredReport
+from askance_aggregator.store import SqliteStore, Store, StoredReport
 from askance_aggregator.studies import Round, Tally
 from askance_client.codec import digest_of, encode_report
 from askance_client.device import Device
@@ -94,7 +94,7 @@ class Deployment:
 @pytest.fixture(params=["memory", "sqlite"])
 def deployment(request: Any, world: World, tmp_path: Path) -> Iterator[Deployment]:
     memory = request.param == "memory"
-    store = MemoryStore() if memory else SqliteStore.create(tmp_path / "store")
+    store = SqliteStore.in_memory() if memory else SqliteStore.create(tmp_path / "store")
     world.enrol(store, USERS)
     with ThreadPoolExecutor(1) as executor:
         yield Deployment(world, store, Clock(world.now_s), executor)

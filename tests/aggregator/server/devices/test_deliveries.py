@@ -10,7 +10,7 @@ import pytest
 from grpc import aio
 
 from askance_aggregator.server.devices import AggregatorServer
-from askance_aggregator.store import MemoryStore
+from askance_aggregator.store import SqliteStore
 from askance_aggregator.studies import Round, Tally
 from askance_client.codec import encode_report
 from askance_client.messages import AckStatus, Refusal, Report
@@ -29,7 +29,7 @@ class Scene:
     """An open round of three users, and one raw caller that may say anything."""
 
     def __init__(
-        self, world: World, store: MemoryStore, server: AggregatorServer, channel: aio.Channel
+        self, world: World, store: SqliteStore, server: AggregatorServer, channel: aio.Channel
     ) -> None:
         self.world, self.store, self.server = world, store, server
         self.call: aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(
@@ -87,7 +87,7 @@ class Scene:
 
 @pytest.fixture
 def play(
-    world: World, store: MemoryStore, server: AggregatorServer, run: Run
+    world: World, store: SqliteStore, server: AggregatorServer, run: Run
 ) -> Callable[[Callable[[Scene], Any]], Any]:
     """Play a scenario on a scene with an open round."""
     world.enrol(store, USERS + 1)

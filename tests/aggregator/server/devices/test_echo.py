@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from askance_aggregator.server.devices import AggregatorServer
-from askance_aggregator.store import MemoryStore, StoredReport
+from askance_aggregator.store import SqliteStore, StoredReport
 from askance_client.device import Device
 from askance_client.errors import RemoteProtocolError
 from askance_client.messages import AckStatus
@@ -138,7 +138,7 @@ def test_a_stream_is_closed_and_the_failure_is_reported(
 @pytest.mark.parametrize("streams", [False, True])
 def test_a_device_whose_ledger_was_restored_is_found_by_its_aggregator(
     world: World,
-    store: MemoryStore,
+    store: SqliteStore,
     server: AggregatorServer,
     run: Run,
     streams: bool,
@@ -182,7 +182,7 @@ def test_a_device_whose_ledger_was_restored_is_found_by_its_aggregator(
 
 
 def test_what_the_store_knows_from_before_is_echoed(
-    world: World, store: MemoryStore, server: AggregatorServer, run: Run
+    world: World, store: SqliteStore, server: AggregatorServer, run: Run
 ) -> None:
     from grpc import aio
 

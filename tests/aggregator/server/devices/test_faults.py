@@ -12,7 +12,7 @@ import pytest
 from grpc import StatusCode, aio
 
 from askance_aggregator.server.devices import AggregatorServer, Settings
-from askance_aggregator.store import MemoryStore, SqliteStore, StoredReport
+from askance_aggregator.store import SqliteStore, StoredReport
 from askance_aggregator.studies import Tally
 from askance_client.errors import StoreError
 from askance_client.ledger import LedgerFile
@@ -26,13 +26,10 @@ Run = Callable[[Any], Any]
 USERS = 12
 
 
-class FaultyStore(MemoryStore):
+class FaultyStore(SqliteStore):
     """A store whose commits fail a number of times, before or after they reached the disk."""
 
-    def __init__(self, *, before: int = 0, after: int = 0) -> None:
-        super().__init__()
-        self.before, self.after = before, after
-        self.failures = 0
+    before = after = failures = 0
 
     def accept(self, arrivals: Sequence[StoredReport]) -> list[AckStatus]:
         if self.before:
@@ -51,7 +48,8 @@ class FaultyStore(MemoryStore):
 def test_a_failed_commit_acknowledges_nobody_and_everybody_counts_once(
     world: World, settings: Settings, participating: Any, run: Run, when: str
 ) -> None:
-    store = FaultyStore(**{when: 3})
+    store = FaultyStore.in_memory()
+    setattr(store, when, 3)
     world.enrol(store, USERS)
     round_, devices = world.round(USERS), world.devices(USERS)
     failures: list[Any] = []
@@ -73,7 +71,8 @@ def test_a_failed_commit_acknowledges_nobody_and_everybody_counts_once(
 def test_an_unacknowledged_report_stays_with_the_device(
     world: World, settings: Settings, run: Run
 ) -> None:
-    store = FaultyStore(before=1)
+    store = FaultyStore.in_memory()
+    store.before = 1
     world.enrol(store, 1)
     round_ = world.broadcast(1)
     device = world.device(0)
@@ -165,7 +164,7 @@ def watch(device: Any, ordinal: int, asked: list[int]) -> None:
 def test_a_complete_round_is_answered_from_the_store_without_any_device(
     world: World, settings: Settings, participating: Any, run: Run
 ) -> None:
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     world.enrol(store, USERS)
     round_ = world.round(USERS)
 
@@ -184,7 +183,7 @@ def test_a_ledger_on_a_disk_may_be_written_by_another_thread(
 ) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     world.enrol(store, 4)
     round_ = world.broadcast(4)
     ledgers = [LedgerFile.create(tmp_path / f"ledger {n}").ledger() for n in range(4)]
@@ -225,7 +224,7 @@ def note_thread(device: Any, threads: set[str]) -> None:
 def test_a_device_whose_ledger_fails_sends_nothing(
     world: World, settings: Settings, run: Run
 ) -> None:
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     world.enrol(store, 1)
     device = world.device(0)
 

@@ -10,7 +10,7 @@ from typing import Any
 from askance_aggregator.server.devices import Hub
 from askance_aggregator.server.devices.followed_rounds import FollowedRounds
 from askance_aggregator.server.devices.open_round import OpenRound
-from askance_aggregator.store import MemoryStore
+from askance_aggregator.store import SqliteStore
 from askance_aggregator.studies import Accounts, Round
 from askance_client.errors import StoreError
 
@@ -103,7 +103,7 @@ def test_a_stop_waits_for_no_round_that_is_not_open_yet(world: Any) -> None:
 
     async def scenario() -> None:
         with ThreadPoolExecutor(1) as executor:
-            hub = Hub(MemoryStore(), executor)
+            hub = Hub(SqliteStore.in_memory(), executor)
             hub.follow(world.broadcast(2), Accounts(2, 10**9))
             async with asyncio.timeout(10):
                 await hub.stop()

@@ -12,7 +12,7 @@ import pytest
 from grpc import aio
 
 from askance_aggregator.server.devices import AggregatorServer
-from askance_aggregator.store import MemoryStore
+from askance_aggregator.store import SqliteStore
 from askance_client.device import Policy
 from askance_client.errors import StoreError
 from askance_client.ledger import LedgerFile
@@ -96,7 +96,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 def test_members_answer_as_devices_of_their_own_would(
-    world: Any, store: MemoryStore, server: AggregatorServer, run: Any, tmp_path: Path
+    world: Any, store: SqliteStore, server: AggregatorServer, run: Any, tmp_path: Path
 ) -> None:
     world.enrol(store, MEMBERS)
     round_, notes = world.broadcast(MEMBERS), Notes()
@@ -117,7 +117,7 @@ def test_members_answer_as_devices_of_their_own_would(
 
 
 def test_many_members_check_in_at_one_time(
-    world: Any, store: MemoryStore, server: AggregatorServer, run: Any
+    world: Any, store: SqliteStore, server: AggregatorServer, run: Any
 ) -> None:
     """More calls at one time than a connection has streams: the others wait for no connection."""
     members = 100
@@ -141,7 +141,7 @@ def test_many_members_check_in_at_one_time(
 
 
 def test_a_ledger_that_cannot_keep_anything_stops_its_own_member_until_it_can(
-    world: Any, store: MemoryStore, server: AggregatorServer, run: Any
+    world: Any, store: SqliteStore, server: AggregatorServer, run: Any
 ) -> None:
     world.enrol(store, MEMBERS)
     full, notes = FullDisk(), Notes()
@@ -165,7 +165,7 @@ def test_a_ledger_that_cannot_keep_anything_stops_its_own_member_until_it_can(
 
 
 def test_a_refusal_is_told_by_its_reason(
-    world: Any, store: MemoryStore, server: AggregatorServer, run: Any
+    world: Any, store: SqliteStore, server: AggregatorServer, run: Any
 ) -> None:
     world.enrol(store, 1)
     notes = Notes()
@@ -190,7 +190,7 @@ class Broken(MemoryLedger):
 
 
 def test_any_exception_in_one_members_task_ends_neither_the_gateway_nor_the_others(
-    world: Any, store: MemoryStore, server: AggregatorServer, run: Any
+    world: Any, store: SqliteStore, server: AggregatorServer, run: Any
 ) -> None:
     """Once, the exception ended all streams; its text must not reach a log."""
     world.enrol(store, MEMBERS)
@@ -213,7 +213,7 @@ def test_any_exception_in_one_members_task_ends_neither_the_gateway_nor_the_othe
 
 
 def test_any_exception_in_one_check_in_is_counted_by_its_type(
-    world: Any, store: MemoryStore, server: AggregatorServer, run: Any
+    world: Any, store: SqliteStore, server: AggregatorServer, run: Any
 ) -> None:
     world.enrol(store, MEMBERS)
     ledgers = [Broken(), *(MemoryLedger() for _ in range(MEMBERS - 1))]
@@ -237,7 +237,7 @@ def test_any_exception_in_one_check_in_is_counted_by_its_type(
 
 @pytest.mark.parametrize("ledgers", [1, 5])
 def test_one_check_in_counts_who_failed(
-    world: Any, store: MemoryStore, server: AggregatorServer, run: Any, ledgers: int
+    world: Any, store: SqliteStore, server: AggregatorServer, run: Any, ledgers: int
 ) -> None:
     world.enrol(store, 1)  # of five members the first alone
     members = [MemoryLedger() for _ in range(ledgers)]
@@ -247,7 +247,7 @@ def test_one_check_in_counts_who_failed(
 
 
 def test_an_aggregator_that_comes_back_is_told_of(
-    world: Any, store: MemoryStore, settings: Any, run: Any
+    world: Any, store: SqliteStore, settings: Any, run: Any
 ) -> None:
     world.enrol(store, MEMBERS)
     notes, ledgers = Notes(), [MemoryLedger() for _ in range(MEMBERS)]

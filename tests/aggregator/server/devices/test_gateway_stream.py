@@ -15,7 +15,7 @@ from grpc import aio
 
 from askance_aggregator.server.devices import AggregatorServer
 from askance_aggregator.server.devices.gateways import GatewayConnection
-from askance_aggregator.store import MemoryStore
+from askance_aggregator.store import SqliteStore
 from askance_client.errors import RemoteProtocolError
 from askance_client.messages import AckStatus, SignedStudy
 from askance_client.service import (
@@ -130,7 +130,7 @@ def asking(server: AggregatorServer, world: Any, round_: Any, members: int = MEM
 
 
 def test_a_gateway_that_is_not_enrolled_or_has_another_token_is_refused(
-    world: Any, store: MemoryStore, stream: Any, run: Any
+    world: Any, store: SqliteStore, stream: Any, run: Any
 ) -> None:
     world.enrol(store, 1)
     known = world.gateway()
@@ -145,7 +145,7 @@ def test_a_gateway_that_is_not_enrolled_or_has_another_token_is_refused(
 
 
 def test_members_of_other_gateways_are_refused_with_a_reason_and_the_others_go_on(
-    world: Any, store: MemoryStore, server: AggregatorServer, stream: Any, run: Any
+    world: Any, store: SqliteStore, server: AggregatorServer, stream: Any, run: Any
 ) -> None:
     world.enrol(store, 2)
     world.enrol_members(store, [2], 1)
@@ -170,7 +170,7 @@ def test_members_of_other_gateways_are_refused_with_a_reason_and_the_others_go_o
 
 
 def test_the_reason_of_an_absence_is_the_first_that_applies(
-    world: Any, store: MemoryStore, stream: Any, run: Any
+    world: Any, store: SqliteStore, stream: Any, run: Any
 ) -> None:
     world.enrol(store, 1)
     world.enrol_members(store, [1], 1)
@@ -185,7 +185,7 @@ def test_the_reason_of_an_absence_is_the_first_that_applies(
 
 
 def test_a_batch_is_checked_member_by_member_and_replays_count_once(
-    world: Any, store: MemoryStore, server: AggregatorServer, stream: Any, run: Any
+    world: Any, store: SqliteStore, server: AggregatorServer, stream: Any, run: Any
 ) -> None:
     """A token of another member, a report of another member's request, a batch sent three times."""
     world.enrol(store, MEMBERS)
@@ -254,7 +254,7 @@ BROKEN: dict[str, tuple[Any, grpc.StatusCode]] = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_batch_ends_its_stream_and_nothing_of_it_is_taken(
-    world: Any, store: MemoryStore, server: AggregatorServer, stream: Any, run: Any, name: str
+    world: Any, store: SqliteStore, server: AggregatorServer, stream: Any, run: Any, name: str
 ) -> None:
     """Beside what is broken, each batch has an honest report of member 0."""
     world.enrol(store, 2)
@@ -280,7 +280,7 @@ def test_a_broken_batch_ends_its_stream_and_nothing_of_it_is_taken(
 
 def test_the_newest_stream_has_a_member_whether_it_is_a_gateways_or_its_own(
     world: Any,
-    store: MemoryStore,
+    store: SqliteStore,
     server: AggregatorServer,
     stream: Any,
     participating: Any,
@@ -305,7 +305,7 @@ def test_the_newest_stream_has_a_member_whether_it_is_a_gateways_or_its_own(
 
 
 def test_a_member_beyond_the_limit_is_told_and_the_others_stay(
-    world: Any, store: MemoryStore, settings: Any, run: Any
+    world: Any, store: SqliteStore, settings: Any, run: Any
 ) -> None:
     world.enrol(store, 3)
 
@@ -394,7 +394,7 @@ def test_a_gateway_that_settles_nothing_is_sent_a_bounded_number_of_responses() 
 
 
 def test_a_slow_gateway_holds_up_no_other(
-    world: Any, store: MemoryStore, server: AggregatorServer, stream: Any, run: Any
+    world: Any, store: SqliteStore, server: AggregatorServer, stream: Any, run: Any
 ) -> None:
     world.enrol_members(store, [0, 1], 0)
     world.enrol_members(store, [2, 3], 1)

@@ -18,7 +18,7 @@ from askance_aggregator.server.devices.connections import next_message
 from askance_aggregator.server.devices.hub import Hub
 from askance_aggregator.server.devices.observer import Observer
 from askance_aggregator.server.devices.open_round import OpenRound
-from askance_aggregator.store import MemoryStore
+from askance_aggregator.store import SqliteStore
 from askance_client.codec import encode_report
 from askance_client.errors import StoreError
 from askance_client.messages import AckStatus, Report
@@ -76,7 +76,7 @@ class FailingOnce(Observer):
 
 @pytest.mark.parametrize("together", [False, True])
 def test_a_stored_report_whose_counting_failed_is_in_the_tally(
-    world: World, store: MemoryStore, run: Run, together: bool
+    world: World, store: SqliteStore, run: Run, together: bool
 ) -> None:
     """The report is not acknowledged, and its device may be away until the round has closed."""
 

@@ -13,7 +13,7 @@ from grpc import aio
 
 from askance_aggregator.server.devices import AggregatorServer
 from askance_aggregator.server.devices.gateways import GatewayConnection
-from askance_aggregator.store import MemoryStore
+from askance_aggregator.store import SqliteStore
 from askance_client.codec import digest_of
 from askance_client.messages import SignedStudy
 from askance_client.service import SERVICE, device_metadata, gateway_metadata, token_digest
@@ -37,7 +37,7 @@ async def relaying(world: Any, server: AggregatorServer, metadata: Any = None) -
 
 
 def test_a_member_that_is_refused_in_the_batch_in_which_it_joins_ends_no_study(
-    world: Any, store: MemoryStore, server: AggregatorServer, run: Any
+    world: Any, store: SqliteStore, server: AggregatorServer, run: Any
 ) -> None:
     """A device relays for itself, joins, and joins once more in the same batch with no token."""
     world.enrol(store, 2)
@@ -65,7 +65,7 @@ def test_a_member_that_is_refused_in_the_batch_in_which_it_joins_ends_no_study(
 
 
 def test_a_member_that_joins_again_while_a_newer_stream_takes_it_stays_on_the_newer(
-    world: Any, store: MemoryStore, server: AggregatorServer, run: Any
+    world: Any, store: SqliteStore, server: AggregatorServer, run: Any
 ) -> None:
     world.enrol(store, 1)
     round_ = world.broadcast(1)
@@ -124,7 +124,7 @@ def test_a_member_that_joins_again_and_again_is_queued_once() -> None:
 
 
 def test_a_device_that_relays_for_itself_has_one_number(
-    world: Any, store: MemoryStore, server: AggregatorServer, run: Any
+    world: Any, store: SqliteStore, server: AggregatorServer, run: Any
 ) -> None:
     """Numbers of members that are refused take memory as well."""
     world.enrol(store, 2)

@@ -5,7 +5,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance_aggregator.learners import mean
 from askance_aggregator.server.devices import AggregatorServer
-from askance_aggregator.store import MemoryStore
+from askance_aggregator.store import SqliteStore
 from askance_aggregator.studies import MemoryLog, Session
 from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidParameter
@@ -19,7 +19,7 @@ def test_a_study_with_no_users_is_refused_before_anything_is_recorded() -> None:
     signed = study.sign(Ed25519PrivateKey.generate(), nonce=bytes(16), expires_unix_s=2**40)
     log = MemoryLog()
     with (
-        AggregatorServer.start(MemoryStore()) as server,
+        AggregatorServer.start(SqliteStore.in_memory()) as server,
         pytest.raises(InvalidParameter, match="found 0"),
     ):
         Session(

@@ -23,7 +23,7 @@ from askance_aggregator.server.devices import (
 )
 from askance_aggregator.server.devices.servicer import DevicesServicer
 from askance_aggregator.server.devices.standings import Standings
-from askance_aggregator.store import MemoryStore, StoredReport
+from askance_aggregator.store import SqliteStore, StoredReport
 from askance_client.codec import encode_report
 from askance_client.messages import AckStatus, Report
 from askance_client.service import SERVICE, CheckIn, Metadata, decode_response, encode_check_in
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 Run = Callable[[Any], Any]
 
 
-class GatedStore(MemoryStore):
+class GatedStore(SqliteStore):
     """A store that commits, or looks a report up, when it is let to."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *opened: Any) -> None:
+        super().__init__(*opened)
         self.begun = threading.Event()
         self.commit = threading.Event()
         self.lookup = threading.Event()
@@ -61,7 +61,7 @@ def greeting(*reports: bytes) -> bytes:
 def test_a_service_that_stops_takes_no_new_call_while_it_commits_what_has_arrived(
     world: World, settings: Settings, run: Run
 ) -> None:
-    store = GatedStore()
+    store = GatedStore.in_memory()
     world.enrol(store, 2)
     store.lookup.set()
     round_ = world.broadcast(2)
@@ -101,7 +101,7 @@ def test_a_service_that_stops_takes_no_new_call_while_it_commits_what_has_arrive
 def test_who_leaves_before_the_acknowledgement_is_counted_all_the_same(
     world: World, settings: Settings, run: Run, method: str
 ) -> None:
-    store = GatedStore()
+    store = GatedStore.in_memory()
     store.lookup.set()
     world.enrol(store, 1)
     round_, device = world.broadcast(1), world.device(0)
@@ -136,7 +136,7 @@ def test_who_leaves_before_the_acknowledgement_is_counted_all_the_same(
 
 
 def test_a_lie_about_a_round_of_an_earlier_service_is_late_and_the_truth_is_known(
-    world: World, store: MemoryStore, settings: Settings, participating: Any, run: Run
+    world: World, store: SqliteStore, settings: Settings, participating: Any, run: Run
 ) -> None:
     """A restarted service has no memory of closed rounds but its store."""
     world.enrol(store, 1)
@@ -209,7 +209,7 @@ def test_a_peer_that_does_not_read_is_not_read_either(world: World, run: Run) ->
 
     One more message is read while the first acknowledgements are under way.
     """
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     world.enrol(store, 1)
     unknown = [encode_report(Report(bytes([n]) * 32, b"\x00", 0, 0)) for n in range(MAX_REPORTS)]
     later = encode_check_in(CheckIn(reports=tuple(unknown)))
@@ -246,7 +246,7 @@ def test_a_peer_that_does_not_read_is_not_read_either(world: World, run: Run) ->
 
 
 def test_one_check_in_too_many_is_told_to_come_back(world: World, run: Run) -> None:
-    store = GatedStore()
+    store = GatedStore.in_memory()
     world.enrol(store, 1)
 
     async def scenario(server: AggregatorServer) -> None:
@@ -272,7 +272,7 @@ def test_one_check_in_too_many_is_told_to_come_back(world: World, run: Run) -> N
 
 @pytest.mark.parametrize(("draw", "wait_ms"), [(0, 500), (1_000, 1_500)])
 def test_devices_are_told_when_to_come_back_give_or_take_a_half(
-    world: World, store: MemoryStore, run: Run, draw: int, wait_ms: int
+    world: World, store: SqliteStore, run: Run, draw: int, wait_ms: int
 ) -> None:
     world.enrol(store, 1)
     settings = Settings(check_in_every_ms=1_000, stop_grace_s=0.1)

@@ -22,7 +22,7 @@ from askance_aggregator.server.devices import (
 )
 from askance_aggregator.server.devices.credentials import retry_metadata
 from askance_aggregator.server.outer.addresses import address_of
-from askance_aggregator.store import EnrolledDevice, MemoryStore
+from askance_aggregator.store import EnrolledDevice, SqliteStore
 from askance_client.errors import InvalidParameter
 from askance_client.service import (
     SERVICE,
@@ -131,7 +131,7 @@ def test_a_service_of_ones_own_may_take_other_numbers_of_streams(streams: int) -
 
 
 def test_a_seventeenth_stream_of_one_connection_waits_until_one_ends(
-    world: World, store: MemoryStore, run: Run
+    world: World, store: SqliteStore, run: Run
 ) -> None:
     """1,000 streams of one connection, each with 12,000 fields, held 1.4 GB."""
     world.enrol(store, 17)
@@ -167,7 +167,7 @@ def test_every_limit_on_connections_reaches_grpc() -> None:
 
 
 def test_silent_streams_without_credentials_lock_out_no_device(
-    world: World, store: MemoryStore, run: Run
+    world: World, store: SqliteStore, run: Run
 ) -> None:
     """A stream counted before its caller was known."""
     world.enrol(store, 1)
@@ -197,11 +197,11 @@ def test_silent_streams_without_credentials_lock_out_no_device(
         run(scenario(server))
 
 
-class SlowLookup(MemoryStore):
+class SlowLookup(SqliteStore):
     """A store that looks devices up when it is let to."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *opened: Any) -> None:
+        super().__init__(*opened)
         self.looking = threading.Event()
         self.lookup = threading.Event()
 
@@ -214,7 +214,7 @@ class SlowLookup(MemoryStore):
 def test_unknown_callers_at_one_address_hold_up_no_device_that_is_known(
     world: World, run: Run
 ) -> None:
-    store = SlowLookup()
+    store = SlowLookup.in_memory()
     world.enrol(store, 1)
     settings = Settings(unproven=PeerLimits(9, 2), retry_ms=1_000)
 
@@ -243,7 +243,7 @@ def test_unknown_callers_at_one_address_hold_up_no_device_that_is_known(
         run(scenario(server))
 
 
-def test_a_device_has_few_streams_at_one_time(world: World, store: MemoryStore, run: Run) -> None:
+def test_a_device_has_few_streams_at_one_time(world: World, store: SqliteStore, run: Run) -> None:
     """Streams that have sent no message yet are replaced by no newer one."""
     world.enrol(store, 1)
 
@@ -259,7 +259,7 @@ def test_a_device_has_few_streams_at_one_time(world: World, store: MemoryStore, 
 
 
 def test_silent_check_ins_of_one_device_lock_out_no_other(
-    world: World, store: MemoryStore, run: Run
+    world: World, store: SqliteStore, run: Run
 ) -> None:
     """All check-ins that may be at work could be one device's, which sent no message."""
     world.enrol(store, 2)

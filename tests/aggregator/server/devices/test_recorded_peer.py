@@ -19,7 +19,7 @@ import pytest
 from grpc import aio
 
 from askance_aggregator.server.devices import AggregatorServer
-from askance_aggregator.store import MemoryStore
+from askance_aggregator.store import SqliteStore
 from askance_client.service import SERVICE, Metadata, Response, decode_response
 from askance_client.service.credentials import SOFTWARE, SOFTWARE_KEY
 
@@ -64,7 +64,7 @@ def meaning(data: bytes) -> Response:
 
 
 def test_devices_of_the_version_before_are_answered_as_before(
-    world: World, store: MemoryStore, server: AggregatorServer, run: Run
+    world: World, store: SqliteStore, server: AggregatorServer, run: Run
 ) -> None:
     """Count their reports; each answer says what the older aggregator's said."""
     world.enrol(store, 3)

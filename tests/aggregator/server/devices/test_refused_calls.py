@@ -13,7 +13,7 @@ import pytest
 from grpc import aio
 
 from askance_aggregator.server.devices import AggregatorServer, Settings, admission
-from askance_aggregator.store import MemoryStore
+from askance_aggregator.store import SqliteStore
 from askance_client.service import SERVICE, CheckIn, Metadata, channel_options, encode_check_in
 from askance_client.service.credentials import DEVICE_KEY, PROTOCOL_KEY, TOKEN_KEY, protocol_of
 from askance_client.service.exchange import (
@@ -94,7 +94,7 @@ BAD: dict[str, tuple[Metadata, bytes, Code]] = {
 
 
 @pytest.fixture
-def call(world: World, store: MemoryStore, server: AggregatorServer, run: Run) -> Failing:
+def call(world: World, store: SqliteStore, server: AggregatorServer, run: Run) -> Failing:
     """Make a call that must fail, on either method, and return its error."""
     world.enrol(store, 3)
 
@@ -121,7 +121,7 @@ def call(world: World, store: MemoryStore, server: AggregatorServer, run: Run) -
 @pytest.mark.parametrize("what", BAD)
 def test_a_bad_first_message(
     call: Failing,
-    store: MemoryStore,
+    store: SqliteStore,
     server: AggregatorServer,
     method: str,
     what: str,
@@ -161,7 +161,7 @@ def test_another_protocol_is_refused_with_both_versions_and_the_side_to_update(
 
 def test_an_aggregator_of_a_later_version_keeps_to_the_version_of_its_device(
     world: World,
-    store: MemoryStore,
+    store: SqliteStore,
     server: AggregatorServer,
     run: Run,
     monkeypatch: pytest.MonkeyPatch,
@@ -183,7 +183,7 @@ def test_an_aggregator_of_a_later_version_keeps_to_the_version_of_its_device(
     ]
 
 
-def test_a_stream_that_says_nothing_is_ended(world: World, store: MemoryStore, run: Run) -> None:
+def test_a_stream_that_says_nothing_is_ended(world: World, store: SqliteStore, run: Run) -> None:
     world.enrol(store, 1)
     settings = Settings(first_message_s=0.1, stop_grace_s=0.1)
 
@@ -199,7 +199,7 @@ def test_a_stream_that_says_nothing_is_ended(world: World, store: MemoryStore, r
 
 
 def test_one_stream_too_many_is_told_to_come_back(
-    world: World, store: MemoryStore, run: Run
+    world: World, store: SqliteStore, run: Run
 ) -> None:
     world.enrol(store, 3)
 
@@ -221,7 +221,7 @@ def test_one_stream_too_many_is_told_to_come_back(
 
 
 def test_a_newer_stream_of_a_device_replaces_the_older(
-    world: World, store: MemoryStore, server: AggregatorServer, run: Run
+    world: World, store: SqliteStore, server: AggregatorServer, run: Run
 ) -> None:
     world.enrol(store, 1)
 
@@ -251,7 +251,7 @@ def test_an_unknown_method(server: AggregatorServer, run: Run) -> None:
 
 
 def test_a_thousand_calls_at_once_are_all_taken_up(
-    world: World, store: MemoryStore, server: AggregatorServer, run: Run
+    world: World, store: SqliteStore, server: AggregatorServer, run: Run
 ) -> None:
     """GRPC by itself rejects what is pending beyond a thousand."""
     world.enrol(store, 500)

@@ -10,7 +10,7 @@ import pytest
 from grpc import aio
 
 from askance_aggregator.server.devices import AggregatorServer
-from askance_aggregator.store import MemoryStore
+from askance_aggregator.store import SqliteStore
 from askance_aggregator.studies import Tally
 from askance_client.errors import LocalProtocolError
 from askance_client.service import channel_options
@@ -33,7 +33,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 def test_a_round_over_the_network_is_a_round_in_process_to_the_bit(
-    world: World, store: MemoryStore, server: AggregatorServer, participating: Any, run: Run
+    world: World, store: SqliteStore, server: AggregatorServer, participating: Any, run: Run
 ) -> None:
     world.enrol(store, USERS)
     round_, devices = world.round(USERS), world.devices(USERS)
@@ -59,7 +59,7 @@ def test_a_round_over_the_network_is_a_round_in_process_to_the_bit(
 
 
 def test_devices_that_connect_after_the_round_opened_are_asked_too(
-    world: World, store: MemoryStore, server: AggregatorServer, participating: Any, run: Run
+    world: World, store: SqliteStore, server: AggregatorServer, participating: Any, run: Run
 ) -> None:
     world.enrol(store, USERS)
     round_ = world.round(USERS)
@@ -75,7 +75,7 @@ def test_devices_that_connect_after_the_round_opened_are_asked_too(
 
 
 def test_checking_in_gives_what_participating_gives(
-    world: World, store: MemoryStore, server: AggregatorServer, run: Run
+    world: World, store: SqliteStore, server: AggregatorServer, run: Run
 ) -> None:
     world.enrol(store, USERS)
     round_ = world.round(USERS)
@@ -97,7 +97,7 @@ def test_checking_in_gives_what_participating_gives(
 
 
 def test_rounds_follow_one_another_on_the_same_streams(
-    world: World, store: MemoryStore, server: AggregatorServer, participating: Any, run: Run
+    world: World, store: SqliteStore, server: AggregatorServer, participating: Any, run: Run
 ) -> None:
     world.enrol(store, USERS)
     first, second = world.round(USERS), world.broadcast(USERS, number=1)
@@ -111,7 +111,7 @@ def test_rounds_follow_one_another_on_the_same_streams(
 
 
 def test_a_device_may_leave_between_rounds_and_come_back(
-    world: World, store: MemoryStore, server: AggregatorServer, participating: Any, run: Run
+    world: World, store: SqliteStore, server: AggregatorServer, participating: Any, run: Run
 ) -> None:
     world.enrol(store, USERS)
     first, second = world.round(USERS), world.broadcast(USERS, number=1)
@@ -134,7 +134,7 @@ def test_a_device_may_leave_between_rounds_and_come_back(
 
 
 def test_two_studies_are_asked_at_the_same_time(
-    world: World, store: MemoryStore, server: AggregatorServer, participating: Any, run: Run
+    world: World, store: SqliteStore, server: AggregatorServer, participating: Any, run: Run
 ) -> None:
     world.enrol(store, USERS)
     rounds = [world.round(USERS, study=world.signed_study(bytes([n]) * 16)) for n in range(2)]
@@ -153,7 +153,7 @@ def test_two_studies_are_asked_at_the_same_time(
 
 
 def test_a_refusal_settles_a_member(
-    world: World, store: MemoryStore, server: AggregatorServer, participating: Any, run: Run
+    world: World, store: SqliteStore, server: AggregatorServer, participating: Any, run: Run
 ) -> None:
     world.enrol(store, 3)
     round_ = world.broadcast(3)
@@ -169,7 +169,7 @@ def test_a_refusal_settles_a_member(
 
 
 def test_only_members_are_asked(
-    world: World, store: MemoryStore, server: AggregatorServer, participating: Any, run: Run
+    world: World, store: SqliteStore, server: AggregatorServer, participating: Any, run: Run
 ) -> None:
     world.enrol(store, 6)
     whole = world.broadcast(6)
@@ -189,7 +189,7 @@ def test_only_members_are_asked(
 
 
 def test_a_study_has_one_round_open_at_a_time(
-    world: World, store: MemoryStore, server: AggregatorServer, run: Run
+    world: World, store: SqliteStore, server: AggregatorServer, run: Run
 ) -> None:
     world.enrol(store, 3)
 
@@ -213,7 +213,7 @@ async def _call(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def test_a_stopped_service_lets_go_of_who_asks(
-    world: World, store: MemoryStore, server: AggregatorServer, run: Run
+    world: World, store: SqliteStore, server: AggregatorServer, run: Run
 ) -> None:
     world.enrol(store, 3)
 
@@ -230,7 +230,7 @@ def test_a_stopped_service_lets_go_of_who_asks(
 
 
 def test_a_study_of_nobody_the_devices_trust_is_refused_request_by_request(
-    world: World, store: MemoryStore, server: AggregatorServer, participating: Any, run: Run
+    world: World, store: SqliteStore, server: AggregatorServer, participating: Any, run: Run
 ) -> None:
     world.enrol(store, 4)
     study = world.signed_study()
@@ -249,7 +249,7 @@ def test_a_study_of_nobody_the_devices_trust_is_refused_request_by_request(
 
 
 def test_a_closed_round_is_recalled_from_the_store_and_nobody_is_asked(
-    world: World, store: MemoryStore, server: AggregatorServer, participating: Any, run: Run
+    world: World, store: SqliteStore, server: AggregatorServer, participating: Any, run: Run
 ) -> None:
     world.enrol(store, USERS)
     round_, accounts, again = world.round(USERS), world.accounts(USERS), world.accounts(USERS)
@@ -264,7 +264,7 @@ def test_a_closed_round_is_recalled_from_the_store_and_nobody_is_asked(
 
 
 def test_what_is_outstanding_can_be_watched(
-    world: World, store: MemoryStore, server: AggregatorServer, run: Run
+    world: World, store: SqliteStore, server: AggregatorServer, run: Run
 ) -> None:
     world.enrol(store, 3)
     round_ = world.broadcast(3)

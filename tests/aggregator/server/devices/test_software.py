@@ -16,7 +16,7 @@ from askance_aggregator.server.devices.credentials import (
     read_credentials,
 )
 from askance_aggregator.server.devices.standings import Standings
-from askance_aggregator.store import MemoryStore
+from askance_aggregator.store import SqliteStore
 from askance_client.service import (
     SERVICE,
     CheckIn,
@@ -113,7 +113,7 @@ def test_a_call_is_noted_once_a_day_and_when_its_software_changes(
     monkeypatch.setattr(standings, "_LOOK_S", 0.001)
     monkeypatch.setattr(standings, "_SEEN_LOOKS", 1)
     register, now_s = NotedCalls(), [DAY_S * 7]
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     store.register = cast("Any", register)
     known = Standings(store, InPlace(), lambda: now_s[0])
     for ordinal in (5, 9, 5):
@@ -136,7 +136,7 @@ def test_a_device_that_invents_names_is_noted_a_few_hundred_times_a_day(
 ) -> None:
     monkeypatch.setattr(standings, "_LOOK_S", 0.0)
     monkeypatch.setattr(standings, "_SEEN_LOOKS", 1)
-    register, store = NotedCalls(), MemoryStore()
+    register, store = NotedCalls(), SqliteStore.in_memory()
     store.register = cast("Any", register)
     known = Standings(store, InPlace(), lambda: DAY_S)
     written = 0
@@ -154,7 +154,7 @@ def test_devices_and_members_of_a_gateway_are_shown_with_their_software(
 ) -> None:
     monkeypatch.setattr(standings, "_LOOK_S", 0.01)
     monkeypatch.setattr(standings, "_SEEN_LOOKS", 1)
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     store.enrol([(one.device_id, token_digest(one.token)) for one in DEVICES[:2]])
     store.enrol_with(
         [(one.device_id, token_digest(one.token)) for one in DEVICES[2:]],

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from askance_aggregator.server.devices import AggregatorServer, ServiceStopped, Settings
-from askance_aggregator.store import Deadline, MemoryStore, RoundNote
+from askance_aggregator.store import Deadline, RoundNote, SqliteStore
 
 if TYPE_CHECKING:
     from tests.aggregator.server.devices.conftest import World
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 USERS = 3
 
 
-class SlowStore(MemoryStore):
+class SlowStore(SqliteStore):
     """A disk that is still at work when the service stops."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *opened: Any) -> None:
+        super().__init__(*opened)
         self.reached = threading.Event()
         self.released = threading.Event()
 
@@ -43,7 +43,7 @@ class SlowStore(MemoryStore):
 def test_a_round_that_was_being_opened_is_stopped_and_not_failed(
     late_s: float, world: World
 ) -> None:
-    store = SlowStore()
+    store = SlowStore.in_memory()
     world.enrol(store, USERS)
     round_ = world.broadcast(USERS)
     store.add_study(round_.study_digest, world.study)

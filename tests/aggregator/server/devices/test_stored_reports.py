@@ -11,7 +11,7 @@ import pytest
 
 from askance_aggregator.server.devices.followed_rounds import StoredReports
 from askance_aggregator.server.devices.open_round import OpenRound
-from askance_aggregator.store import MemoryStore, SoleReplica
+from askance_aggregator.store import SoleReplica, SqliteStore
 from askance_aggregator.store.replicas import EqualReports
 from askance_client.codec import encode_report
 from askance_client.messages import Report
@@ -46,7 +46,7 @@ class Scene:
         self.opened = OpenRound(round_, world.accounts(USERS), self.note_answered)
         self.data = encode_report(Report(round_.groups[0].digest, b"\x01", 1, 1))
         self.replicas = Shared()
-        store = MemoryStore()
+        store = SqliteStore.in_memory()
         store.replicas = self.replicas
         self.let = asyncio.Event()
         self.let.set()

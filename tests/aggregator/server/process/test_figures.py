@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 from askance_aggregator.server.devices import RoundProgress
 from askance_aggregator.server.process.figures import COST_BOUNDS, FleetReader, cost_bins
 from askance_aggregator.server.process.metrics import PrometheusObserver
-from askance_aggregator.store import MemoryStore
+from askance_aggregator.store import SqliteStore
 from askance_client.messages import AckStatus, Reason
 from askance_protos.v1 import operator_pb2 as pb
 
@@ -27,7 +27,7 @@ def test_figures_are_those_of_the_metrics() -> None:
     observer.connected(7)
     observer.commit_failed()
     observer.refused(Reason.OVER_STUDY_BUDGET)
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     store.enrol([(b"device", bytes(32))])
     reader = FleetReader(observer.registry, store, 9 * NAT, lambda: 50)
     found = reader.read()
@@ -47,14 +47,14 @@ def test_figures_are_those_of_the_metrics() -> None:
 
 
 def test_the_size_of_a_store_is_read_again_after_two_seconds() -> None:
-    class Growing(MemoryStore):
+    class Growing(SqliteStore):
         def size_bytes(self) -> int:
             sizes.append(0)
             return len(sizes)
 
     sizes: list[int] = []
     now_s = [50]
-    reader = FleetReader(CollectorRegistry(), Growing(), None, lambda: now_s[0])
+    reader = FleetReader(CollectorRegistry(), Growing.in_memory(), None, lambda: now_s[0])
     found = []
     for now_s[0] in (50, 51, 52, 53, 54, 40):  # the last one: the clock was set back
         found.append(reader.read().store_bytes)
@@ -63,7 +63,7 @@ def test_the_size_of_a_store_is_read_again_after_two_seconds() -> None:
 
 def test_figures_that_a_store_cannot_give_yet_are_zero() -> None:
     observer = PrometheusObserver(CollectorRegistry())
-    found = FleetReader(observer.registry, MemoryStore(), None, lambda: 50).read()
+    found = FleetReader(observer.registry, SqliteStore.in_memory(), None, lambda: 50).read()
     assert (found.store_bytes, found.certificate_ends_unix_s, list(found.rounds)) == (0, 0, [])
     assert (found.asked_nano_nats, found.user_nano_nats, list(found.failures)) == (0, 0, [])
 

@@ -24,7 +24,7 @@ from askance_aggregator.server.studies import (
 )
 from askance_aggregator.server.studies.runs import Run
 from askance_aggregator.server.studies.submissions import understand
-from askance_aggregator.store import MemoryStore, SqliteStore, StudyQuery, StudyState
+from askance_aggregator.store import SqliteStore, StudyQuery, StudyState
 from askance_aggregator.studies import local
 from askance_client.codec import digest_of
 from askance_client.errors import InvalidAnswer, NondeterminismError, StoreError
@@ -353,7 +353,7 @@ class TestFailingDisks:
             tries += 1
             raise StoreError("transcript: expected line 1, found another")
 
-        store, fleet = MemoryStore(), cast(Any, Fleet())
+        store, fleet = SqliteStore.in_memory(), cast(Any, Fleet())
         monkeypatch.setattr(store, "conclusion", conclusion)
         submission = understand(PEOPLE.signed(0), frozenset({PUBLIC}))
         run = Run(submission, store, fleet, SILENT, lambda _: None, now_s=lambda: 0)

@@ -16,7 +16,8 @@ Invariants:
      most four times `unproven_bytes`.
   3. The address of a connection that is ended by 1 or 2 is banned for `ban_s`, twice as long each
      time, up to an hour; its other connections without a proven caller are ended, and those with
-     one go on. Trusted proxies are never banned.
+     one go on. Trusted proxies are never banned. The holder of a certificate that is proven on such
+     a connection has none for `ban_s`, from any address.
   4. A holder of a certificate has at most `holder_connections`, an address
      `address_connections`, of which `unproven_connections` have no proven caller; later ones are
      ended.
@@ -170,6 +171,7 @@ class ConnectionGuard:
         self._looked_s = clock()
         self._bans: dict[Network, float] = {}
         self._lengths_s: dict[Network, float] = {}  # of the latest bans
+        self._banned_holders: dict[Hashable, float] = {}  # until when
         self._gone: set[Peer] = set()  # credited, and no connection at the last look
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -247,8 +249,10 @@ class ConnectionGuard:
         over = self._over(found)
         ended = {one.inode: "flood" for one in over}
         flooding = {group_of(one.address, self._limits.trusted) for one in over} - {""}
+        self._ban_holders({self._holders.get(_peer(one)) for one in over} - {None}, now_s)
         for one in found:
-            if _peer(one) in self._barred:
+            holder = self._holders.get(_peer(one))
+            if _peer(one) in self._barred or holder in self._banned_holders:
                 ended.setdefault(one.inode, "barred")
             unproven = _peer(one) not in self._holders
             if unproven and group_of(one.address, self._limits.trusted) in flooding:
@@ -304,6 +308,17 @@ class ConnectionGuard:
                     ended[one.inode] = "connections"
                     break
                 counts[kind, of] += 1
+
+    def _ban_holders(self, holders: Iterable[Hashable], now_s: float) -> None:
+        """Ban these holders of certificates, and end the bans whose time is up."""
+        banned = self._banned_holders
+        for holder in holders:
+            if holder not in banned:
+                _LOGGER.warning(
+                    "a flood of frames by %s: no connection for %.0f s", holder, self._limits.ban_s
+                )
+                banned[holder] = now_s + self._limits.ban_s
+        self._banned_holders = {holder: end for holder, end in banned.items() if end > now_s}
 
     def _ban(self, sockets: Connections, groups: Iterable[str], now_s: float) -> None:
         """Ban these groups, and end the bans whose time is up."""

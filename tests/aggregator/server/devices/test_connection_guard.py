@@ -149,6 +149,24 @@ def test_connections_of_one_holder_share_what_a_proven_caller_may_send(watched: 
     assert watched.kernel.banned == {ip_network("198.51.100.7"), ip_network("198.51.100.8")}
 
 
+def test_a_holder_whose_connection_was_a_flood_has_none_from_another_address(
+    watched: Watched,
+) -> None:
+    """Each address brought what a proven caller may send, 1.25 MiB of header lists, once more."""
+    watched.kernel.has(1, 1_100_000)
+    watched.kernel.has(2, 500, "198.51.100.8")
+    for inode, address in ((1, "198.51.100.7"), (2, "198.51.100.8")):
+        watched.guard.prove(peer(inode, address), 5)
+    assert watched.look(0) == [1, 2]
+    watched.kernel.has(3, 500, "198.51.100.9")
+    watched.guard.prove(peer(3, "198.51.100.9"), 5)
+    assert watched.look(59) == [3]
+    watched.kernel.has(4, 500, "198.51.100.9")
+    watched.guard.prove(peer(4, "198.51.100.9"), 5)
+    assert watched.look(61) == []
+    assert watched.reasons == ["flood", "barred", "barred"]
+
+
 def test_connections_of_one_address_share_what_unproven_callers_may_send() -> None:
     limits = ConnectionLimits(unproven_bytes=20_000, bytes_per_s=1)
     kernel = Kernel()

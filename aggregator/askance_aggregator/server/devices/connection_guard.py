@@ -20,7 +20,8 @@ Invariants:
      a connection has none for `ban_s`, from any address.
   4. A holder of a certificate has at most `holder_connections`, an address
      `address_connections`, of which `unproven_connections` have no proven caller; later ones are
-     ended.
+     ended. While an address has as many, the first packet of its next connection is dropped, and
+     its system sends it again later.
   5. A call with more than 64 fields of metadata is such a flood.
   6. The guard takes at most a twentieth of a processor, but for looks that find a flood.
 """
@@ -171,6 +172,7 @@ class ConnectionGuard:
         self._looked_s = clock()
         self._bans: dict[Network, float] = {}
         self._lengths_s: dict[Network, float] = {}  # of the latest bans
+        self._dropped: set[Network] = set()  # that the kernel knows of
         self._banned_holders: dict[Hashable, float] = {}  # until when
         self._gone: set[Peer] = set()  # credited, and no connection at the last look
         self._stopping = threading.Event()
@@ -258,8 +260,12 @@ class ConnectionGuard:
             if unproven and group_of(one.address, self._limits.trusted) in flooding:
                 ended.setdefault(one.inode, "flood")
         ordered = sorted(found, key=lambda one: debts[_peer(one), one.inode].since_s)
-        self._end_later(ordered, ended)
-        self._ban(sockets, flooding, now_s)  # first, or they are back before it
+        full = self._end_later(ordered, ended)
+        self._ban(flooding, now_s)
+        dropped = set([*full, *self._bans][-_MOST_BANS:])
+        if dropped != self._dropped:  # first, or they are back before it
+            self._dropped = dropped
+            sockets.ban(dropped)
         if ended:
             floods = {inode for inode, reason in ended.items() if reason == "flood"}
             sockets.reset(floods)
@@ -289,8 +295,15 @@ class ConnectionGuard:
                 over += [one for _, one in owing]
         return over
 
-    def _end_later(self, ordered: Sequence[KernelConnection], ended: dict[int, str]) -> None:
-        """End the newest connections of a holder or an address that has too many."""
+    def _end_later(
+        self, ordered: Sequence[KernelConnection], ended: dict[int, str]
+    ) -> list[Network]:
+        """End the newest connections of a holder or an address that has too many.
+
+        Returns:
+          The addresses that have as many as they may.
+        """
+        full: dict[str, None] = {}
         counts: defaultdict[Hashable, int] = defaultdict(int)
         for one in ordered:
             if one.inode in ended:
@@ -308,6 +321,9 @@ class ConnectionGuard:
                     ended[one.inode] = "connections"
                     break
                 counts[kind, of] += 1
+                if counts[kind, of] == most and kind != "holder":
+                    full[group] = None
+        return [ip_network(group) for group in full]
 
     def _ban_holders(self, holders: Iterable[Hashable], now_s: float) -> None:
         """Ban these holders of certificates, and end the bans whose time is up."""
@@ -320,9 +336,8 @@ class ConnectionGuard:
                 banned[holder] = now_s + self._limits.ban_s
         self._banned_holders = {holder: end for holder, end in banned.items() if end > now_s}
 
-    def _ban(self, sockets: Connections, groups: Iterable[str], now_s: float) -> None:
+    def _ban(self, groups: Iterable[str], now_s: float) -> None:
         """Ban these groups, and end the bans whose time is up."""
-        before = set(self._bans)
         for network in map(ip_network, groups):
             if network in self._bans:
                 continue
@@ -337,8 +352,6 @@ class ConnectionGuard:
         self._bans = {network: end for network, end in self._bans.items() if end > now_s}
         for network in list(self._bans)[:-_MOST_BANS]:
             del self._bans[network]
-        if set(self._bans) != before:
-            sockets.ban(self._bans)
 
     def _forget(self, live: set[Peer]) -> None:
         """Forget connections that were there and are gone."""

@@ -33,6 +33,11 @@ from askance_aggregator.server.outer.settings import OuterSettings
 
 _HTTP2 = "h2"
 _CHUNK = 64 * 1024
+_PREFACE_BYTES = 24  # of HTTP/2, and of the head of a frame: RFC 9113, sections 3.4, 4.1 and 6.5
+_FRAME_HEAD_BYTES = 9
+_FRAME_BYTES = 16_384
+_SETTINGS, _ACK = 4, 1
+_HELD_BYTES = 96 * 1024  # a first window of a message, and its call
 _LINGER_S = 1.0  # in which the rest of a refused request is read, so that its answer arrives
 _ADDRESS_S = 60.0
 _RETRY_KEY = "askance-retry-after-ms"
@@ -206,7 +211,7 @@ class OuterListener:
         back: asyncio.StreamWriter,
     ) -> None:
         copies = [
-            asyncio.ensure_future(_copy(reader, back)),
+            asyncio.ensure_future(_copy_settled(reader, back, self._settings.handshake_s)),
             asyncio.ensure_future(_copy(there, writer)),
         ]
         try:
@@ -236,6 +241,37 @@ class OuterListener:
             raise
         finally:
             bound.unlink(missing_ok=True)
+
+
+async def _copy_settled(
+    source: asyncio.StreamReader, target: asyncio.StreamWriter, within_s: float
+) -> None:
+    """Pass on a caller's bytes; until it has acknowledged gRPC's settings, its settings alone.
+
+    gRPC's limit on header lists binds a caller that has acknowledged it. From any other it takes
+    16 MiB per list, and keeps 115 bytes per byte that was sent.
+    """
+    held = b""
+    with suppress(OSError, EOFError, TimeoutError):
+        async with asyncio.timeout(within_s):
+            target.write(await source.readexactly(_PREFACE_BYTES))
+            while len(held) <= _HELD_BYTES:
+                head = await source.readexactly(_FRAME_HEAD_BYTES)
+                size, kind, flags = int.from_bytes(head[:3]), head[3], head[4]
+                if size > _FRAME_BYTES:
+                    return
+                frame = head + await source.readexactly(size)
+                if kind != _SETTINGS:
+                    held += frame
+                    continue
+                target.write(frame)
+                if flags & _ACK:
+                    break
+            else:
+                return
+        target.write(held)
+        await target.drain()
+        await _copy(source, target)
 
 
 async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:

@@ -191,6 +191,9 @@ def test_connections_of_one_address_without_a_proven_caller_are_few() -> None:
     kernel.has(300, 0, "198.51.100.8")
     guard.look(kernel)
     assert kernel.ended == list(range(266, 300))
+    assert kernel.banned == {ip_network("198.51.100.7")}
+    kernel.end({0, 100})
+    guard.look(kernel)
     assert not kernel.banned
 
 

@@ -23,7 +23,14 @@ from askance_aggregator.server.outer.settings import OuterSettings
 from askance_aggregator.server.outer.supervisor import listen_at
 from askance_aggregator.server.process.certificates import Certified, self_made
 from askance_client.addresses import Address
-from tests.aggregator.server.outer.conftest import LARGE_BYTES, PATIENCE_S, Outer, running, until
+from tests.aggregator.server.outer.conftest import (
+    LARGE_BYTES,
+    PATIENCE_S,
+    Outer,
+    everything,
+    running,
+    until,
+)
 
 SUBMIT, WATCH = "/askance.v1.Analysts/Submit", "/askance.v1.Analysts/Watch"
 LARGE = "/askance.v1.Analysts/Export"
@@ -224,6 +231,47 @@ def test_plain_text_is_no_handshake(outer: Outer) -> None:
         data = connection.recv(1 << 16)
     assert b"HTTP" not in data
     assert not outer.inner.calls
+
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
+ACKNOWLEDGED = b"\0\0\0\4\1\0\0\0\0"
+
+
+def a_call(fields: int) -> bytes:
+    """A call of an analyst as frames of HTTP/2, with so many one-byte fields (accept-encoding)."""
+    named = {
+        ":method": "POST", ":scheme": "http", ":path": SUBMIT, ":authority": "localhost",
+        "content-type": "application/grpc", "te": "trailers",
+    }  # fmt: skip
+    block = b"".join(
+        b"\0%c%b%c%b" % (len(name), name.encode(), len(value), value.encode())
+        for name, value in named.items()
+    )
+    block += b"\x90" * fields
+    head = len(block).to_bytes(3, "big") + b"\1\4\0\0\0\1"
+    return head + block + b"\0\0\5\0\1\0\0\0\1" + bytes(5)
+
+
+def test_no_call_passes_until_its_caller_has_acknowledged_settings(impatient: Outer) -> None:
+    """Before, gRPC keeps no limit on header lists: callers without credentials filled memory."""
+    with impatient.connected("h2") as connection:
+        connection.sendall(PREFACE + a_call(12_000))
+        everything(connection)  # ends by itself, after two seconds
+    assert not impatient.inner.calls
+
+
+@pytest.mark.parametrize(("fields", "passes"), [(0, True), (12_000, False)])
+def test_a_call_that_came_before_the_acknowledgement_passes_after_it(
+    outer: Outer, fields: int, passes: bool
+) -> None:
+    with outer.connected("h2") as connection:
+        connection.sendall(PREFACE + a_call(fields))
+        assert connection.recv(9)[3] == 4  # gRPC's settings
+        connection.sendall(ACKNOWLEDGED)
+        found = b""
+        while b"grpc-status" not in found:
+            found += connection.recv(1 << 16)
+    assert bool(outer.inner.calls) == passes
 
 
 def test_a_killed_process_is_replaced_and_no_connection_is_refused(outer: Outer) -> None:

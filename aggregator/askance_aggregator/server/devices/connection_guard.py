@@ -20,8 +20,8 @@ Invariants:
      a connection has none for `ban_s`, from any address.
   4. A holder of a certificate has at most `holder_connections`, an address
      `address_connections`, of which `unproven_connections` have no proven caller; later ones are
-     ended. While an address has as many, the first packet of its next connection is dropped, and
-     its system sends it again later.
+     ended. While an address has half as many, the first packet of its next connection is dropped,
+     and its system sends it again later.
   5. A call with more than 64 fields of metadata is such a flood.
   6. The guard takes at most a twentieth of a processor, but for looks that find a flood.
 """
@@ -85,7 +85,7 @@ class ConnectionLimits:
     ban_s: float = 60.0
     holder_connections: int = 64
     address_connections: int = 1_024
-    unproven_connections: int = 256
+    unproven_connections: int = 128
     trusted: frozenset[Network] = field(default_factory=frozenset)
 
     def __post_init__(self) -> None:
@@ -183,6 +183,7 @@ class ConnectionGuard:
         try:
             sockets = KernelSockets(port)
             sockets.connections()
+            sockets.ban(())  # finds the listener while there are few descriptors
         except OSError as error:
             _LOGGER.warning("connections are not guarded: %s", error)
             return
@@ -301,7 +302,7 @@ class ConnectionGuard:
         """End the newest connections of a holder or an address that has too many.
 
         Returns:
-          The addresses that have as many as they may.
+          The addresses that have half as many as they may.
         """
         full: dict[str, None] = {}
         counts: defaultdict[Hashable, int] = defaultdict(int)
@@ -321,7 +322,7 @@ class ConnectionGuard:
                     ended[one.inode] = "connections"
                     break
                 counts[kind, of] += 1
-                if counts[kind, of] == most and kind != "holder":
+                if 2 * counts[kind, of] >= most and kind != "holder":
                     full[group] = None
         return [ip_network(group) for group in full]
 

@@ -19,6 +19,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.server.outer import __main__ as program
+from askance_aggregator.server.outer import supervisor
 from askance_aggregator.server.outer.settings import OuterSettings
 from askance_aggregator.server.outer.supervisor import listen_at
 from askance_aggregator.server.process.certificates import Certified, self_made
@@ -405,6 +406,31 @@ def test_it_ends_with_the_process_that_started_it(certified: tuple[Certified, Ce
     assert not Path(f"/proc/{pid}").exists()
 
 
+class Pipe(program.Lines):
+    """Settings that do not change, from an aggregator that ends when a test says so."""
+
+    def follow(self, change: Callable[[bytes], object], end: Callable[[], object]) -> None:
+        self.end = end
+
+
+def serve_here(
+    certified: tuple[Certified, Certified], listening: socket.socket, pipe: Pipe
+) -> None:
+    """Run the program's service in this process, before an aggregator that is away."""
+    server = certified[1]
+    settings = OuterSettings(
+        server.certificate.decode(),
+        server.key.decode(),
+        memory_bytes=1 << 50,  # this process is large
+    )
+
+    async def whole() -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            await program.serve(listening, "/nonexistent/aggregator", settings, pipe)
+
+    asyncio.run(whole())
+
+
 def test_it_ends_at_once_with_an_aggregator_that_is_killed_at_its_start(
     certified: tuple[Certified, Certified],
     monkeypatch: pytest.MonkeyPatch,
@@ -413,20 +439,43 @@ def test_it_ends_at_once_with_an_aggregator_that_is_killed_at_its_start(
     """It waits for the aggregator's health then; the next aggregator needs the address."""
     monkeypatch.setattr(program, "_HEALTH_S", 3_600)
 
-    class Ended(program.Lines):
+    class Ended(Pipe):
         def follow(self, change: Callable[[bytes], object], end: Callable[[], object]) -> None:
             end()
 
-    server, memory = certified[1], 1 << 50  # this process is large
-    settings = OuterSettings(server.certificate.decode(), server.key.decode(), memory_bytes=memory)
-
-    async def whole() -> None:
-        async with asyncio.timeout(PATIENCE_S):
-            await program.serve(listening, "/nonexistent/aggregator", settings, Ended())
-
     with listen_at(Address("127.0.0.1", 0)) as listening:
-        asyncio.run(whole())
+        serve_here(certified, listening, Ended())
     assert capsys.readouterr().out == ""
+
+
+def test_it_ends_with_any_of_its_tasks(
+    certified: tuple[Certified, Certified], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here the one that accepts: a process without it would answer no caller, and stay."""
+    pipe, ended = Pipe(), list[None]()
+
+    def end() -> None:
+        ended.append(None)
+        pipe.end()
+
+    monkeypatch.setattr(program, "end_without_memory", end)
+    listening = listen_at(Address("127.0.0.1", 0))
+    listening.close()
+    serve_here(certified, listening, pipe)
+    assert len(ended) == 1
+
+
+def test_a_start_that_fails_is_tried_again(
+    outer: Outer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = outer.process.pid
+    with monkeypatch.context() as broken:
+        broken.setattr(supervisor, "_PROGRAM", "no_such_program")
+        os.kill(before, signal.SIGKILL)
+        until(lambda: "the outer process was not started" in caplog.text)
+    with outer.channel() as channel:
+        assert submitted(channel, b"again") == b"answer to again"
+    assert outer.process.pid != before
 
 
 def test_the_aggregators_socket_is_closed_to_other_users(outer: Outer) -> None:

@@ -25,6 +25,7 @@ from tests.ports import free_address
 LONG_DOCUMENTS = {
     "README.md", "CONTRIBUTING.md", "docs/simulation.md", "docs/faults.md", "docs/curator.md",
     "docs/operating.md", "docs/learners.md", "docs/explanations/models.md",
+    "docs/deployment.md", "docs/papers.md",
     "docs/tutorials/first_result.md", "docs/tutorials/plan_a_study.md",
     "docs/tutorials/repeated_study.md",
 }  # fmt: skip

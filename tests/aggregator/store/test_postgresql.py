@@ -112,6 +112,7 @@ def test_what_was_accepted_survives_a_kill_of_the_server(
     delivering = threading.Thread(target=deliver)
     delivering.start()
     while len(acknowledged) < 25:
+        delivering.join(0.001)
         assert delivering.is_alive()
     with postgresql.killed():
         delivering.join(30)

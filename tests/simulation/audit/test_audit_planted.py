@@ -224,7 +224,9 @@ class StuckCoins:
         return tuple((word | self.ones) & ~self.zeros for word in self.coins.words(request, count))
 
 
-@pytest.mark.parametrize("bits", [(1 << 64) - 1, 1 << 63, 1 << 62])
+@pytest.mark.parametrize(
+    "bits", [pytest.param((1 << 64) - 1, marks=pytest.mark.slow), 1 << 63, 1 << 62]
+)
 def test_a_stuck_coin_is_found(bits: int) -> None:
     """At n = 1000: all bits of a coin, or one of the first two."""
     for ones, zeros in ((bits, 0), (0, bits)):
@@ -303,7 +305,14 @@ class NearestOnly(RecordWork):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("make", [AlwaysNear, RanksBackwards, NearestOnly])
+@pytest.mark.parametrize(
+    "make",
+    [
+        AlwaysNear,
+        pytest.param(RanksBackwards, marks=pytest.mark.slow),
+        pytest.param(NearestOnly, marks=pytest.mark.slow),
+    ],
+)
 def test_a_codebook_that_is_drawn_from_otherwise_is_found(make: Maker, seed: int) -> None:
     """At n = 400: no seed is seen twice, so that ranks are compared with what is stated."""
     subject = of_signs("directions", random_codebook(20, 4, NAT))

@@ -70,7 +70,8 @@ def test_all_of_it_on_every_fleet(learner: str, fleet: str) -> None:
     assert_same(learner, fleet, "all of it", 1)
 
 
-@pytest.mark.parametrize("fleet", SLOW_GRPC)
+@pytest.mark.slow
+@pytest.mark.parametrize("fleet", FLEETS)
 def test_all_of_it_on_every_fleet_for_vectors(fleet: str) -> None:
     assert_same("k-means", fleet, "all of it", 1)
 

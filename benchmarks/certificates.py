@@ -3,6 +3,7 @@
 The load and its parts are those of `service.py`: round trips over shared streams, each seven
 requests out and seven reports in and durable; check-ins that deliver seven reports; and devices
 with a connection each, whose handshakes show. In one run on one machine, in turn, several times.
+Round trips are also counted per second of the server's processor: other programs disturb that less.
 
     python benchmarks/certificates.py [--quick]
 """
@@ -14,6 +15,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from service import Part
 from service_load import CERTIFICATE
@@ -36,17 +38,25 @@ def serving(kind: str, devices: int, questions: int) -> Iterator[tuple[Part, str
         server.close()
 
 
-def rounds(kind: str, streams: int, count: int) -> float:
-    """Return round trips per second; the best of some."""
+def processor_s(process: int) -> float:
+    """Return the processor time that a process has taken, in seconds."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def rounds(kind: str, streams: int, count: int) -> tuple[float, float]:
+    """Return round trips per second, the best of some, and per second of the server's processor."""
     with serving(kind, streams, 7) as (server, address):
         load = Part("service_load.py", "streams", address, 0, streams)
         server.tell(f"connected {streams}")
         server.tell("rounds 2")
+        before = processor_s(server.pid)
         seconds = min(server.tell(f"rounds {count}")["seconds"] for _ in range(TURNS))
+        taken_s = processor_s(server.pid) - before
         server.close()
         load.read()
         load.close()
-    return float(streams * count / seconds)
+    return streams * count / seconds, TURNS * streams * count / taken_s
 
 
 def connected(kind: str, devices: int) -> float:
@@ -76,7 +86,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     print("| in turn | plain text | certificates | ratio |")
     print("|---|---:|---:|---:|")
     for _ in range(turns):
-        show("round trips per second", *(rounds(kind, streams, count) for kind in KINDS))
+        plain, certified = (rounds(kind, streams, count) for kind in KINDS)
+        show("round trips per second", plain[0], certified[0])
+        show("per second of the server's processor", plain[1], certified[1])
     for _ in range(turns):
         show("connections per second", *(connected(kind, devices) for kind in KINDS))
     return 0

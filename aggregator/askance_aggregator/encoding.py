@@ -6,11 +6,12 @@ from the bytes that it received.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import groupby
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from askance_client.codec import MAX_MESSAGE_BYTES, decode_query, parse
+from askance_client.codec import MAX_MESSAGE_BYTES, decode_query, decode_study, parse
 from askance_client.codec.studies import STUDY_CONTEXT
 from askance_client.errors import LocalProtocolError
 from askance_client.messages import (
@@ -36,7 +37,18 @@ from askance_client.randomizers import (
 from askance_client.randomizers.channel import Table
 from askance_protos.v1 import exchange_pb2, query_pb2, randomizer_pb2, schema_pb2, study_pb2
 
+_STUDIES = 128  # whose terms are kept decoded; a study has at most 256 KiB, mostly a few kB
 _ROW_BY_ROW = 64 * 64  # entries: at most 40 kB as they are
+
+
+@lru_cache(maxsize=_STUDIES)
+def read_terms(study: bytes) -> StudyTerms:
+    """Decode a study's terms once per process.
+
+    Raises:
+      RemoteProtocolError, InvalidParameter: as of `decode_study`.
+    """
+    return decode_study(study)
 
 
 def encode_request(request: Request) -> bytes:

@@ -229,6 +229,10 @@ class Store(Protocol):
         """The device of that id, if it is enrolled."""
         ...
 
+    def find_devices(self, device_ids: Sequence[bytes]) -> list[EnrolledDevice | None]:
+        """Return the device of each id, None where it is not enrolled."""
+        ...
+
     def gateway(self, gateway_id: bytes) -> EnrolledGateway | None:
         """The gateway of that id, if it is enrolled."""
         ...
@@ -361,6 +365,10 @@ class Store(Protocol):
 
     def acknowledged_sequence(self, ordinal: int) -> int:
         """Return the highest sequence number in the accepted reports of a user; 0 for none."""
+        ...
+
+    def acknowledged_sequences(self, ordinals: Sequence[int]) -> list[int]:
+        """Return the highest sequence number of each user (see `acknowledged_sequence`)."""
         ...
 
     def reports(self, request_digest: bytes) -> Iterator[tuple[int, bytes]]:

@@ -83,7 +83,9 @@ class Dialect(Transactions, Protocol):
         """Condition of the reports to a request, with a parameter per column of `request_key`."""
         ...
 
-    def one_of(self, column: str, values: Sequence[bytes]) -> tuple[str, Sequence[object]]:
+    def one_of(
+        self, column: str, values: Sequence[bytes] | Sequence[int]
+    ) -> tuple[str, Sequence[object]]:
         """Return the condition that a column has one of some values, and its parameters."""
         ...
 

@@ -127,11 +127,15 @@ class SqlStore(ABC):
         return self._dialect.write(step)
 
     def device(self, device_id: bytes) -> EnrolledDevice | None:
-        row = self._row(
-            "SELECT ordinal, token_digest, coalesce(gateway, 0) FROM devices WHERE device_id = ?",
-            device_id,
+        return self.find_devices((device_id,))[0]
+
+    def find_devices(self, device_ids: Sequence[bytes]) -> list[EnrolledDevice | None]:
+        columns = "device_id, ordinal, token_digest, coalesce(gateway, 0)"
+        rows = self._dialect.read(
+            lambda execute: self._device_rows(execute, columns, "device_id", device_ids)
         )
-        return None if row is None else EnrolledDevice(*row)
+        known = {bytes(device_id): EnrolledDevice(*rest) for device_id, *rest in rows}
+        return [known.get(device_id) for device_id in device_ids]
 
     def gateway(self, gateway_id: bytes) -> EnrolledGateway | None:
         row = self._row(
@@ -300,8 +304,15 @@ class SqlStore(ABC):
         """Store arrivals that are in range (see `Store.accept`)."""
 
     def acknowledged_sequence(self, ordinal: int) -> int:
-        row = self._row("SELECT acknowledged_sequence FROM devices WHERE ordinal = ?", ordinal)
-        return 0 if row is None else int(row[0])
+        return self.acknowledged_sequences((ordinal,))[0]
+
+    def acknowledged_sequences(self, ordinals: Sequence[int]) -> list[int]:
+        columns = "ordinal, acknowledged_sequence"
+        rows = self._dialect.read(
+            lambda execute: self._device_rows(execute, columns, "ordinal", ordinals)
+        )
+        known: dict[int, int] = dict(rows)
+        return [known.get(ordinal, 0) for ordinal in ordinals]
 
     def reports(self, request_digest: bytes) -> Iterator[tuple[int, bytes]]:
         key, last = self._request_key(request_digest), -1
@@ -377,14 +388,22 @@ class SqlStore(ABC):
     def _population(self, execute: Execute, end: str = "") -> int:
         return int(execute(f"{self._dialect.population}{end}", ()).fetchall()[0][0])
 
+    def _device_rows(
+        self, execute: Execute, columns: str, key: str, values: Sequence[bytes] | Sequence[int]
+    ) -> list[Any]:
+        """Return columns of the devices whose key is one of some values."""
+        rows: list[Any] = []
+        for start in range(0, len(values), _DEVICES_AT_ONCE):
+            where, parameters = self._dialect.one_of(key, values[start : start + _DEVICES_AT_ONCE])
+            rows += execute(f"SELECT {columns} FROM devices WHERE {where}", parameters).fetchall()
+        return rows
+
     def _known(self, execute: Execute, listed: list[tuple[bytes, bytes]]) -> dict[int, bytes]:
         """Return the token digests of the devices that are enrolled, by their place in the list."""
-        known: dict[bytes, bytes] = {}
-        for start in range(0, len(listed), _DEVICES_AT_ONCE):
-            ids = [device_id for device_id, _ in listed[start : start + _DEVICES_AT_ONCE]]
-            where, parameters = self._dialect.one_of("device_id", ids)
-            statement = f"SELECT device_id, token_digest FROM devices WHERE {where}"
-            known.update(execute(statement, parameters).fetchall())
+        ids = [device_id for device_id, _ in listed]
+        known: dict[bytes, bytes] = dict(
+            self._device_rows(execute, "device_id, token_digest", "device_id", ids)
+        )
         if not known:
             return {}
         places = enumerate(device_id for device_id, _ in listed)

@@ -77,7 +77,9 @@ class SqliteDialect:
         self._watch.store_written()
         return result
 
-    def one_of(self, column: str, values: Sequence[bytes]) -> tuple[str, Sequence[object]]:
+    def one_of(
+        self, column: str, values: Sequence[bytes] | Sequence[int]
+    ) -> tuple[str, Sequence[object]]:
         return f"{column} IN ({marks(values)})", values
 
     def take_turn(self, execute: Execute, lock: int) -> None:

@@ -15,7 +15,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.encoding import encode_request, query_from_bytes, query_to_bytes
+from askance_aggregator.encoding import encode_request, query_from_bytes, query_to_bytes, read_terms
 from askance_aggregator.learners import Answers, Batch, Question
 from askance_aggregator.planning import Design, RoundPlan, RoundRules, StudyPlan, plan_batch
 from askance_aggregator.queries import within_a_step
@@ -36,7 +36,7 @@ from askance_aggregator.studies.transcript import (
 )
 from askance_aggregator.studies.waves import Waves
 from askance_client.accounting import NANO_NATS_PER_NAT
-from askance_client.codec import decode_request, decode_study
+from askance_client.codec import decode_request
 from askance_client.errors import (
     InvalidParameter,
     NondeterminismError,
@@ -94,7 +94,7 @@ class LocalOracle:
         self._digest = header.study_digest
         self._epoch = header.epoch
         self._header = header
-        self._terms = decode_study(study.study)
+        self._terms = read_terms(study.study)
         self._plan = study_plan
         self._fleet = fleet
         self._transcript = transcript

@@ -50,9 +50,10 @@ def losses(store: Store) -> RestorationLosses:
                 for ordinal, data in store.reports(request):
                     if decode_report(data).sequence > before.get(ordinal, 0):
                         found[ordinal] += 1
+    highest = store.acknowledged_sequences(list(found))
     lost = {
-        ordinal: store.acknowledged_sequence(ordinal) - before.get(ordinal, 0) - count
-        for ordinal, count in found.items()
+        ordinal: now - before.get(ordinal, 0) - found[ordinal]
+        for ordinal, now in zip(found, highest, strict=True)
     }
     return RestorationLosses(
         restores[-1].backup_unix_s, sum(one > 0 for one in lost.values()), sum(lost.values())

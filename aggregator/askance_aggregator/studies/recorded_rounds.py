@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.encoding import read_terms
 from askance_aggregator.studies.cohorts import Cohort, Permutation, permutation_of
 from askance_aggregator.studies.rounds import Group, Round
 from askance_aggregator.studies.transcript import Asked, Header, MemoryLog, Transcript
-from askance_client.codec import decode_request, decode_study, digest_of
+from askance_client.codec import decode_request, digest_of
 from askance_client.messages import SignedStudy
 
 
@@ -25,7 +26,7 @@ def recorded_round(
       asked: the record of the round.
       permutation: of the header's users by its seed.
     """
-    schema = decode_study(study.study).schema
+    schema = read_terms(study.study).schema
     ranges = {(group.start, group.stop) for group in asked.groups}
     cohorts = {range_: Cohort(permutation, *range_) for range_ in ranges}
     groups = []

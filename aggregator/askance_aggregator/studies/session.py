@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.encoding import read_terms
 from askance_aggregator.families import best_for
 from askance_aggregator.learners import Learner
 from askance_aggregator.oracles import learn
@@ -25,7 +26,7 @@ from askance_aggregator.studies.transcript import (
     Transcript,
     TranscriptLog,
 )
-from askance_client.codec import decode_study, digest_of
+from askance_client.codec import digest_of
 from askance_client.errors import InvalidParameter, NondeterminismError, PlanRefused
 from askance_client.messages import SignedStudy
 
@@ -92,7 +93,7 @@ class Session(Generic[T]):
         users: NDArray[np.int64] | None = None,
     ) -> None:
         self._study = study
-        self._terms = decode_study(study.study)
+        self._terms = read_terms(study.study)
         repeat = self._terms.repeat
         if epoch not in ((0,) if repeat is None else repeat.indices):
             raise InvalidParameter(f"epoch: expected one that the study signs, got {epoch}")

@@ -84,6 +84,17 @@ class TestDevices:
     def test_an_unknown_device_is_none(self, store: Store) -> None:
         assert store.device(b"device 1") is None
 
+    def test_many_are_found_in_the_order_asked(self, store: Store) -> None:
+        store.enrol(devices(5, 3))
+        found = store.find_devices([b"device 3", b"device 1", b"device 5", b"device 3"])
+        assert found == [
+            EnrolledDevice(1, secret(3)), None, EnrolledDevice(0, secret(5)),
+            EnrolledDevice(1, secret(3)),
+        ]  # fmt: skip
+        assert store.find_devices([]) == []
+        assert store.acknowledged_sequences([]) == []
+        assert store.acknowledged_sequences([1, 7, 0]) == [0, 0, 0]
+
     def test_nobody_is_no_error(self, store: Store) -> None:
         assert len(store.enrol([])) == 0
 
@@ -534,6 +545,7 @@ class TestSequenceNumbers:
         assert store.acknowledged_sequence(0) == 0
         store.accept([StoredReport(FIRST, 0, b"a", 3), StoredReport(FIRST, 1, b"a", 9)])
         store.accept([StoredReport(SECOND, 0, b"b", 2), StoredReport(SECOND, 1, b"b", 0)])
+        assert store.acknowledged_sequences([1, 5, 0]) == [9, 0, 3]
         assert (store.acknowledged_sequence(0), store.acknowledged_sequence(1)) == (3, 9)
         store.accept([StoredReport(bytes(32), 0, b"c", (1 << 63) - 1)])
         assert store.acknowledged_sequence(0) == (1 << 63) - 1

@@ -13,6 +13,7 @@ from typing import Protocol
 from askance_aggregator.exchange import (
     LEAST_PROTOCOL,
 )
+from askance_aggregator.server.devices.commits import GroupedReads
 from askance_aggregator.server.devices.credentials import (
     Credentials,
 )
@@ -94,14 +95,10 @@ class RelayCaller:
         return device.ordinal == self.ordinal
 
 
-Lookups = dict[bytes, "asyncio.Future[EnrolledDevice | None]"]
-
-
 class Admission:
     """Proves devices' identities against the store and remembers the latest of them.
 
-    Devices that are not remembered are looked up together: those that call during one look-up are
-    the next.
+    Devices that are not remembered are looked up together (see `GroupedReads`).
 
     Args:
       store: knows the devices.
@@ -118,8 +115,7 @@ class Admission:
         self._executor = executor
         self._peers = peers
         self._known: OrderedDict[bytes, EnrolledDevice] = OrderedDict()
-        self._waiting: Lookups = {}
-        self._lookup: asyncio.Task[None] | None = None
+        self._devices = GroupedReads(store.find_devices, executor)
 
     async def ordinal(self, credentials: Credentials, peer: str) -> int:
         """Return the ordinal of the device that these credentials prove.
@@ -178,9 +174,9 @@ class Admission:
         """
 
         def find() -> list[EnrolledDevice | None]:
-            found = (self._store.device(join.device_id) or _NOBODY for join in joins)
+            found = self._store.find_devices([join.device_id for join in joins])
             return [
-                device if _has_token(device, join.token) else None
+                device if _has_token(device or _NOBODY, join.token) else None
                 for join, device in zip(joins, found, strict=True)
             ]
 
@@ -216,13 +212,7 @@ class Admission:
         if not device_id:
             return _NOBODY
         with self._peers.unproven(peer):
-            future = self._waiting.get(device_id)
-            if future is None:
-                future = asyncio.get_running_loop().create_future()
-                self._waiting[device_id] = future
-            if self._lookup is None:
-                self._lookup = asyncio.ensure_future(self._look_up())
-            found = await asyncio.shield(future)  # which others may wait for
+            found = await self._devices.get(device_id)
         if found is None:
             return _NOBODY
         if not self.standings.bars(found.ordinal):  # it may have been forgotten meanwhile
@@ -230,30 +220,6 @@ class Admission:
         if len(self._known) > _REMEMBERED:
             self._known.popitem(last=False)
         return found
-
-    async def _look_up(self) -> None:
-        """Look up devices until none is waited for."""
-        loop = asyncio.get_running_loop()
-        try:
-            while self._waiting:
-                batch, self._waiting = self._waiting, {}
-                await self._answer(loop, batch)
-        finally:
-            self._lookup = None
-
-    async def _answer(self, loop: asyncio.AbstractEventLoop, batch: Lookups) -> None:
-        def find() -> list[EnrolledDevice | None]:
-            return [self._store.device(device_id) for device_id in batch]
-
-        try:
-            found = await loop.run_in_executor(self._executor, find)
-        except Exception as error:
-            for future in batch.values():
-                future.set_exception(error)
-                future.exception()  # seen: every caller may have left meanwhile
-            return
-        for future, device in zip(batch.values(), found, strict=True):
-            future.set_result(device)
 
 
 def _has_token(known: EnrolledDevice | EnrolledGateway, token: bytes) -> bool:

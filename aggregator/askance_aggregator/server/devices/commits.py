@@ -1,4 +1,4 @@
-"""Group commit without a timer: whatever arrived during one commit is the next."""
+"""Groups without a timer: whatever arrived during one commit, or one read, is the next."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from typing import Generic, TypeVar
 
 from askance_aggregator.server.devices.observer import SILENT, Observer
 from askance_aggregator.store import Store, StoredReport
 from askance_client.errors import StoreError
 from askance_client.messages import AckStatus
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 _LOGGER = logging.getLogger(__name__)
 _MAX_BATCH = 8192  # bounds how long one commit holds the store
@@ -25,6 +29,57 @@ Waiting = tuple[Sequence[StoredReport], Entered, "asyncio.Future[Statuses]"]
 
 def _ignore(_: Statuses | None) -> None:
     """Enter nothing."""
+
+
+class GroupedReads(Generic[K, V]):
+    """Values of keys, read from a store together: keys asked for during one read are the next.
+
+    To be used in one event loop.
+
+    Args:
+      read: returns the value of each key; may wait for the store.
+      executor: the thread that waits.
+    """
+
+    def __init__(self, read: Callable[[Sequence[K]], Sequence[V]], executor: Executor) -> None:
+        self._read = read
+        self._executor = executor
+        self._waiting: dict[K, asyncio.Future[V]] = {}
+        self._reader: asyncio.Task[None] | None = None
+
+    async def get(self, key: K) -> V:
+        """Return the value of a key.
+
+        Raises:
+          StoreError: the store cannot be read.
+        """
+        future = self._waiting.get(key)
+        if future is None:
+            future = asyncio.get_running_loop().create_future()
+            self._waiting[key] = future
+        if self._reader is None:
+            self._reader = asyncio.ensure_future(self._read_all())
+        return await asyncio.shield(future)  # which others may wait for
+
+    async def _read_all(self) -> None:
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting, {}
+                await self._answer(batch)
+        finally:
+            self._reader = None
+
+    async def _answer(self, batch: dict[K, asyncio.Future[V]]) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            found = await loop.run_in_executor(self._executor, self._read, tuple(batch))
+        except Exception as error:
+            for future in batch.values():
+                future.set_exception(error)
+                future.exception()  # seen: every caller may have left meanwhile
+            return
+        for future, value in zip(batch.values(), found, strict=True):
+            future.set_result(value)
 
 
 class ReportGroupCommit:

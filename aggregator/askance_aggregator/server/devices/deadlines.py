@@ -9,10 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from askance_aggregator.clock import SteadyClock
+from askance_aggregator.encoding import read_terms
 from askance_aggregator.server.devices.open_round import OpenRound
 from askance_aggregator.store import Deadline, RoundNote, Store
 from askance_aggregator.studies.rounds import Round
-from askance_client.codec import decode_study
 from askance_client.errors import StoreError
 from askance_client.service.observable import Sleep
 
@@ -81,7 +81,7 @@ class RoundDeadlines:
         Raises:
           StoreError: it could not be made durable.
         """
-        lasts_ms = 1000 * decode_study(round_.study.study).conduct.round_deadline_s
+        lasts_ms = 1000 * read_terms(round_.study.study).conduct.round_deadline_s
         fresh = self._deadline(lasts_ms) if lasts_ms else None
 
         def note() -> RoundNote:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from itertools import compress, islice, repeat
 from typing import NamedTuple, ParamSpec, TypeVar
 
-from askance_aggregator.server.devices.commits import ReportGroupCommit, Statuses
+from askance_aggregator.server.devices.commits import GroupedReads, ReportGroupCommit, Statuses
 from askance_aggregator.server.devices.observer import Observer
 from askance_aggregator.server.devices.open_round import OpenRound
 from askance_aggregator.server.devices.states import StudyPhase, StudyPhases
@@ -95,6 +95,7 @@ class Deliveries:
         self._phases = phases
         self._commits = ReportGroupCommit(store, executor, observer)
         self._sequences: OrderedDict[int, int] = OrderedDict()
+        self._sequence_reads = GroupedReads(store.acknowledged_sequences, executor)
 
     def checked(self, ordinal: int, data: tuple[bytes, ...]) -> Delivery | None:
         """Check the reports of a user's message by one look-up, as is usual.
@@ -214,23 +215,16 @@ class Deliveries:
         """
         known = self._sequences.get(ordinal)
         if known is None:
-            loop = asyncio.get_running_loop()
-            known = await loop.run_in_executor(
-                self._executor, self._store.acknowledged_sequence, ordinal
-            )
+            known = await self._sequence_reads.get(ordinal)
             # A commit that ended meanwhile has not raised it: too low is harmless.
             self._sequences[ordinal] = known
             if len(self._sequences) > _SEQUENCES:
                 self._sequences.popitem(last=False)
         return known
 
-    async def acknowledged_sequences(self, ordinals: Iterable[int]) -> list[int]:
-        """Return the same for many users; nothing of it is remembered."""
-
-        def read() -> list[int]:
-            return [self._store.acknowledged_sequence(ordinal) for ordinal in ordinals]
-
-        return await asyncio.get_running_loop().run_in_executor(self._executor, read)
+    async def acknowledged_sequences(self, ordinals: Sequence[int]) -> list[int]:
+        """Return the highest sequence numbers of many users; nothing of it is remembered."""
+        return await self._run(self._store.acknowledged_sequences, ordinals)
 
     async def close(self) -> None:
         """Commit the reports that have arrived and accept no more."""

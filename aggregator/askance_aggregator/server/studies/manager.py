@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from askance_aggregator.clock import system_now_s
+from askance_aggregator.encoding import read_terms
 from askance_aggregator.planning import StudyPlan
 from askance_aggregator.server.devices.fleet import ServiceFleet
 from askance_aggregator.server.devices.observer import SILENT, Observer
@@ -43,7 +44,6 @@ from askance_aggregator.studies import Transcript
 from askance_aggregator.studies.results import CANCELLED, End, date_of, unrun
 from askance_aggregator.studies.series import series_json
 from askance_aggregator.studies.submitted import SubmissionRefused
-from askance_client.codec import decode_study
 from askance_client.errors import AskanceError, StoreError
 from askance_client.ledger import SECONDS_PER_DAY
 from askance_client.messages import SignedStudy
@@ -241,7 +241,7 @@ class StudyManager:
         Raises:
             UnknownStudy: no study has this digest and key.
         """
-        terms = decode_study(self._signed(digest, public_key).study)
+        terms = read_terms(self._signed(digest, public_key).study)
         if terms.repeat is None:
             return ""
         still = End(StudyState.OPEN, "", "")
@@ -453,7 +453,7 @@ class StudyManager:
     def _end_unrun(self, digest: bytes, signed: SignedStudy) -> None:
         """Cancel a study that cannot go on or has not begun, and that no thread runs."""
         if self._store.conclusion(digest) is None:
-            terms = decode_study(signed.study)
+            terms = read_terms(signed.study)
             population = self._store.register.population(digest)
             if terms.repeat is None:
                 transcript = Transcript(self._store.log(digest))
@@ -477,7 +477,7 @@ class StudyManager:
         if signed is None or signed.public_key != public_key:
             raise _unknown()
         if epoch:
-            repeat = decode_study(signed.study).repeat
+            repeat = read_terms(signed.study).repeat
             if repeat is None or epoch not in repeat.indices:
                 raise UnknownEpoch(f"epoch: expected one that the study signs, got index {epoch}")
         return signed

@@ -6,12 +6,12 @@ import logging
 import threading
 from collections.abc import Callable
 
+from askance_aggregator.encoding import read_terms
 from askance_aggregator.server.devices.fleet import ServiceFleet
 from askance_aggregator.server.studies.runs import Run
 from askance_aggregator.store import SharedStudy, Store
 from askance_aggregator.studies import Accounts, Round
 from askance_aggregator.studies.recorded_rounds import last_round
-from askance_client.codec import decode_study
 from askance_client.errors import AskanceError, StoreError
 
 _LOGGER = logging.getLogger(__name__)
@@ -126,4 +126,4 @@ class Replication:
         if found is None or found[1].number != study.round.number:
             return None  # it has closed meanwhile
         header, round_ = found
-        return round_, Accounts(header.population, decode_study(signed.study).budget_nano_nats)
+        return round_, Accounts(header.population, read_terms(signed.study).budget_nano_nats)

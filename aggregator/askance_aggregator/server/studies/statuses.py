@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from askance_aggregator.encoding import read_terms
 from askance_aggregator.server.devices.fleet import ServiceFleet
 from askance_aggregator.server.studies.epochs import EpochClock
 from askance_aggregator.store import Store, StudyEntry, StudyList, StudyQuery, StudyState
 from askance_aggregator.store.register import Register
 from askance_aggregator.studies.schedule import start_of, time_text
 from askance_aggregator.studies.series import EpochStatus
-from askance_client.codec import decode_study
 from askance_client.messages import StudyTerms
 
 PAUSED = "paused"
@@ -65,7 +65,7 @@ class StudyStatuses:
         """
         is_open = summary.state is StudyState.OPEN
         asked, answered = self._fleet.progress(summary.digest) if is_open else (0, 0)
-        terms = decode_study(summary.signed.study)
+        terms = read_terms(summary.signed.study)
         epochs = self._epochs(summary, terms)
         begun = not is_open or epochs is None or epochs.open
         notice = ("", "")

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from askance_aggregator.encoding import read_terms
 from askance_aggregator.learners import Learner
 from askance_aggregator.planning import RoundRules, StudyPlan, fields_needed, plan
 from askance_aggregator.server.studies.collector import KEEP_ALL, KeepLimits
@@ -20,7 +21,7 @@ from askance_aggregator.studies.submitted import (
     surplus_of_answers,
 )
 from askance_client.accounting import format_nats
-from askance_client.codec import decode_study, digest_of, verify_study
+from askance_client.codec import digest_of, verify_study
 from askance_client.errors import AskanceError, InvalidParameter
 from askance_client.ledger import SECONDS_PER_DAY
 from askance_client.messages import SignedStudy, StudyTerms
@@ -109,7 +110,7 @@ def understand_unsigned(
     if signed.public_key not in analysts:
         raise SubmissionRefused("untrusted-key", "study: expected a known analyst's key")
     try:
-        terms = decode_study(signed.study)
+        terms = read_terms(signed.study)
         check_population(terms, population)
     except AskanceError as error:
         raise SubmissionRefused("malformed", str(error)) from None
@@ -263,7 +264,7 @@ def check_affordable(
 
 
 def _budgets(studies: Iterable[SignedStudy]) -> int:
-    return sum(_budget(decode_study(signed.study)) for signed in studies)
+    return sum(_budget(read_terms(signed.study)) for signed in studies)
 
 
 def _budget(terms: StudyTerms) -> int:

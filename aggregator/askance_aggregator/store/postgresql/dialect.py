@@ -55,8 +55,13 @@ class PostgresqlDialect:
     def write(self, step: Callable[[Execute], T]) -> T:
         return self.database.write(lambda connection: step(executing(connection)))
 
-    def one_of(self, column: str, values: Sequence[bytes]) -> tuple[str, Sequence[object]]:
-        return f"{column} = ANY(?::bytea[])", (Byteas(values),)
+    def one_of(
+        self, column: str, values: Sequence[bytes] | Sequence[int]
+    ) -> tuple[str, Sequence[object]]:
+        ids = [value for value in values if isinstance(value, bytes)]
+        if ids:
+            return f"{column} = ANY(?::bytea[])", (Byteas(ids),)
+        return f"{column} = ANY(?::bigint[])", (list(values),)
 
     def take_turn(self, execute: Execute, lock: int) -> None:
         execute("SELECT pg_advisory_xact_lock(?::bigint)", (lock,))

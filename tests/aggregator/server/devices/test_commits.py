@@ -10,13 +10,33 @@ from typing import Any
 
 import pytest
 
-from askance_aggregator.server.devices import ReportGroupCommit
-from askance_aggregator.store import SqliteStore, StoredReport
+from askance_aggregator.clock import system_now_s
+from askance_aggregator.server.devices import Hub, Peers, ReportGroupCommit, Settings
+from askance_aggregator.server.devices.admission import Admission
+from askance_aggregator.server.devices.commits import GroupedReads
+from askance_aggregator.server.devices.standings import Standings
+from askance_aggregator.store import EnrolledDevice, SqliteStore, StoredReport
 from askance_client.errors import StoreError
 from askance_client.messages import AckStatus
+from askance_client.service import token_digest
+from askance_client.service.gateway_exchange import Join
 
 Run = Callable[[Any], Any]
 REQUEST = bytes(32)
+
+
+class CountingStore(SqliteStore):
+    """Counts the transactions that read devices."""
+
+    reads = 0
+
+    def find_devices(self, device_ids: Sequence[bytes]) -> list[EnrolledDevice | None]:
+        self.reads += 1
+        return super().find_devices(device_ids)
+
+    def acknowledged_sequences(self, ordinals: Sequence[int]) -> list[int]:
+        self.reads += 1
+        return super().acknowledged_sequences(ordinals)
 
 
 class SlowStore(SqliteStore):
@@ -188,5 +208,49 @@ def test_a_message_is_committed_whole_and_answered_in_order(run: Run, executor: 
         assert await both == [AckStatus.ACCEPTED] * 2
         assert await again == [AckStatus.DUPLICATE, AckStatus.ACCEPTED, AckStatus.DUPLICATE]
         assert store.batches == [5]
+
+    run(scenario())
+
+
+def test_the_members_of_a_batch_are_read_together(run: Run, executor: Executor) -> None:
+    """A read per member took most of the time in which a gateway of many users connects."""
+    store = CountingStore.in_memory()
+    store.enrol([(b"device %d" % number, token_digest(b"token")) for number in range(60)])
+    joins = [Join(number, b"device %d" % number, b"token") for number in range(60)]
+
+    async def scenario() -> None:
+        standings = Standings(store, executor, system_now_s)
+        admission = Admission(store, executor, Peers(Settings().unproven), standings)
+        found = await admission.members(joins, "")
+        assert [device and device.ordinal for device in found] == list(range(60))
+        hub = Hub(store, executor)
+        assert await hub.acknowledged_sequences(range(60)) == [0] * 60
+        assert store.reads == 2
+
+    run(scenario())
+
+
+def test_what_is_asked_during_one_read_is_the_next(run: Run, executor: Executor) -> None:
+    let, read = threading.Semaphore(0), list[tuple[int, ...]]()
+
+    def values(keys: Sequence[int]) -> list[int]:
+        read.append(tuple(keys))
+        assert let.acquire(timeout=10)
+        if 0 in keys:
+            raise StoreError("disk full")
+        return [10 * key for key in keys]
+
+    async def scenario() -> None:
+        reads = GroupedReads(values, executor)
+        first = asyncio.ensure_future(reads.get(0))
+        while not read:
+            await asyncio.sleep(0.001)
+        others = [asyncio.ensure_future(reads.get(key)) for key in (1, 2, 1)]
+        await asyncio.sleep(0)
+        let.release(2)
+        with pytest.raises(StoreError, match="disk full"):
+            await first
+        assert await asyncio.gather(*others) == [10, 20, 10]
+        assert read == [(0,), (1, 2)]
 
     run(scenario())

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from askance_aggregator.server.devices import commits
 from askance_aggregator.server.devices.standings import Standings
 from askance_aggregator.store import SqliteStore, retention
-from askance_aggregator.store.postgresql import report_rows
+from askance_aggregator.store.postgresql import store as postgresql_store
 from askance_aggregator.store.postgresql.replicas import PostgresqlReplicas
 from askance_client.errors import AskanceError
 from askance_client.messages import AckStatus
@@ -135,9 +135,9 @@ def store_a_report_twice(_: pytest.MonkeyPatch, shared: Database) -> None:
 
 
 def take_reports_of_a_closed_round(patch: pytest.MonkeyPatch, _: Database) -> None:
-    careless = report_rows._ADD_NEW.replace("WHERE NOT closed AND NOT ended", "")
-    assert careless != report_rows._ADD_NEW
-    patch.setattr(report_rows, "_ADD_NEW", careless)
+    careless = postgresql_store._ADD_NEW.replace("WHERE NOT closed AND NOT ended", "")
+    assert careless != postgresql_store._ADD_NEW
+    patch.setattr(postgresql_store, "_ADD_NEW", careless)
 
 
 def count_own_reports_alone(patch: pytest.MonkeyPatch, _: Database) -> None:

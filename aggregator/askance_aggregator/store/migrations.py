@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from askance_aggregator.store.register_schema import SQLITE_REGISTER
+from askance_aggregator.store import schema_steps as steps
+from askance_aggregator.store.schema_steps import SchemaWords
 from askance_client.sqlite_file import FileKind
 
 _FIRST = """
@@ -143,82 +144,32 @@ CREATE TABLE gateways (
 ALTER TABLE devices ADD COLUMN gateway INTEGER REFERENCES gateways (number);
 """
 
-# A row per ended study: its end, and what of it was deleted.
-_RETENTION = """
-CREATE TABLE retention (
-  study INTEGER PRIMARY KEY REFERENCES studies (number),
-  ended_unix_s INTEGER NOT NULL,
-  reports_deleted_unix_s INTEGER,
-  results_deleted_unix_s INTEGER,
-  rows_left INTEGER NOT NULL DEFAULT 0 CHECK (rows_left IN (0, 1))
+_WORDS = SchemaWords(
+    integer="INTEGER",
+    small="INTEGER",
+    blob="BLOB",
+    text="TEXT",
+    ordered="TEXT",
+    bytes_of="length",
+    flag="INTEGER NOT NULL DEFAULT 0 CHECK (rows_left IN (0, 1))",
+    end=" STRICT",
+    keyed=" STRICT, WITHOUT ROWID",
+)
+
+_REGISTER = """
+CREATE TABLE register (
+  single INTEGER PRIMARY KEY CHECK (single = 1),
+  standing INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX requests_by_study ON requests (study);
+INSERT INTO register VALUES (1, 0);
 """
 
-# Entries are only appended (see `audit`); a trigger refuses what an operator's tool might try.
 _AUDIT = """
-CREATE TABLE audit (
-  number INTEGER PRIMARY KEY CHECK (number >= 1),
-  line TEXT NOT NULL,
-  digest BLOB NOT NULL CHECK (length(digest) = 32),
-  nonce BLOB UNIQUE CHECK (length(nonce) = 16)
-) STRICT;
 CREATE TRIGGER audit_is_not_changed BEFORE UPDATE ON audit
   BEGIN SELECT RAISE(ABORT, 'the audit log is only appended to'); END;
 CREATE TRIGGER audit_is_not_cut BEFORE DELETE ON audit
   BEGIN SELECT RAISE(ABORT, 'the audit log is only appended to'); END;
 """
-
-_MANAGEMENT = """
-CREATE TABLE paused_studies (study INTEGER PRIMARY KEY REFERENCES studies (number)) STRICT;
-CREATE TABLE submissions (
-  study INTEGER PRIMARY KEY REFERENCES studies (number),
-  at_unix_s INTEGER NOT NULL
-) STRICT;
-"""
-
-# A row per restoration of a backup into this store.
-_RESTORES = """
-CREATE TABLE restores (
-  restored_unix_s INTEGER NOT NULL,
-  backup_unix_s INTEGER NOT NULL
-) STRICT;
-"""
-
-# The highest sequence number of each user in the backup that was restored last; absent: 0.
-_LOSSES = """
-CREATE TABLE restored_sequences (
-  ordinal INTEGER PRIMARY KEY CHECK (ordinal >= 0),
-  sequence INTEGER NOT NULL CHECK (sequence > 0)
-) STRICT;
-"""
-
-# A certificate is a device's or a gateway's; both kinds are found by fingerprint, and by holder.
-_CERTIFICATES = """
-CREATE TABLE certificates (
-  fingerprint BLOB PRIMARY KEY CHECK (length(fingerprint) = 32),
-  gateway INTEGER NOT NULL,
-  ordinal INTEGER NOT NULL,
-  ends_unix_s INTEGER NOT NULL,
-  CHECK ((gateway = 0) <> (ordinal = -1))
-) STRICT, WITHOUT ROWID;
-CREATE INDEX certificates_by_holder ON certificates (gateway, ordinal);
-"""
-
-# The users of a study that asks tagged devices only: its tags, as its signed commitment hides them.
-_TAGGED_POPULATIONS = """
-CREATE TABLE tagged_populations (
-  study BLOB PRIMARY KEY CHECK (length(study) = 32),
-  salt BLOB NOT NULL CHECK (length(salt) = 32),
-  tags TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
-"""
-
-# Lists of ended studies by state, newest first; and their costs, without the results beside them.
-_LISTS = "CREATE INDEX ended_studies ON conclusions (state, study, max_asked) WHERE epoch = 0;"
-
-# Name and version of a device's program, as it stated them at its last noted call.
-_SOFTWARE = "ALTER TABLE devices ADD COLUMN software TEXT CHECK (length(software) <= 48);"
 
 KIND = FileKind(
     name="store",
@@ -230,16 +181,16 @@ KIND = FileKind(
         _STEADY_ROUNDS,
         _EPOCHS,
         _GATEWAYS,
-        _RETENTION,
-        _AUDIT,
-        SQLITE_REGISTER,
-        _MANAGEMENT,
-        _RESTORES,
-        _LOSSES,
-        _CERTIFICATES,
-        _TAGGED_POPULATIONS,
-        _LISTS,
-        _SOFTWARE,
+        _WORDS.step(steps.RETENTION),
+        _WORDS.step(steps.AUDIT) + _AUDIT,
+        _WORDS.step(steps.REGISTER) + _REGISTER,
+        _WORDS.step(steps.MANAGEMENT),
+        _WORDS.step(steps.RESTORES),
+        _WORDS.step(steps.LOSSES),
+        _WORDS.step(steps.CERTIFICATES),
+        _WORDS.step(steps.TAGGED_POPULATIONS),
+        _WORDS.step(steps.LISTS),
+        _WORDS.step(steps.SOFTWARE),
     ),
     undone="nothing was stored",
     make="make one with `aggregator init`",

@@ -1,9 +1,24 @@
 """Interface of the processes that share a store: leases on studies, and news of each other.
 
 A replica is a process that serves from a store. Each open study is driven by the replica that holds
-the study's lease: it alone asks rounds, writes the transcript and concludes. A lease has a token
-that rises with each holder; every write of a driver is checked against the token in the store, in
-the same transaction, so that a replica which lost its lease without knowing it writes nothing.
+the study's lease: it alone asks rounds, writes the transcript and concludes.
+
+Theory of operation. A lease is free, or held by one replica until a time on the database's clock:
+
+    free --acquire--> held              the token rises by one
+    held --renewals--> held             every `RENEW_S`, to `LEASE_S` from now
+    held --release--> free
+    held --time passes--> free          its replica died, or hangs
+    held --register--> free             a process takes the name of the one that held it
+
+Only the token proves that a lease is held. Every write of a driver compares its own with the one in
+the store (`check`), locked until the write's transaction ends: the write is durable before the next
+holder's token, or is not made. A replica that lost its lease without knowing it writes nothing.
+
+Every replica takes reports, also of studies that another drives. A report is refused once its round
+is closed in the store, whichever process took it. The driver reads what others have stored by a
+position (`stored_since`): what its snapshot did not show yet is stored after it. Hints make looks
+sooner and may be lost; each replica looks every `LOOK_S` without them.
 """
 
 from __future__ import annotations

@@ -10,23 +10,18 @@ from typing import Any
 from askance_aggregator.store.audit import AuditLog
 from askance_aggregator.store.backups import Manifest, RestoreNote
 from askance_aggregator.store.certificates import CertificateStore
-from askance_aggregator.store.checks import (
-    checked_arrivals,
-    checked_devices,
-    checked_enrolment,
-    concluded_otherwise,
-    refuse_more_devices,
-    refuse_other_gateway,
-    refuse_other_token,
-    refuse_revoked_token,
-)
 from askance_aggregator.store.contract import (
+    DEVICE_ID_BYTES,
+    DIGEST_BYTES,
+    MAX_SEQUENCE,
+    TOKEN_ID_BYTES,
     AskedRequest,
     Conclusion,
     Deadline,
     Enrolled,
     EnrolledDevice,
     EnrolledGateway,
+    EnrolmentRefused,
     EpochEntry,
     RoundNote,
     StoredReport,
@@ -34,6 +29,7 @@ from askance_aggregator.store.contract import (
 from askance_aggregator.store.dialect import (
     Dialect,
     Execute,
+    Transactions,
     first_row,
     list_rows,
     study_number,
@@ -43,15 +39,18 @@ from askance_aggregator.store.management import Management
 from askance_aggregator.store.register import Register
 from askance_aggregator.store.replicas import Replicas
 from askance_aggregator.store.retention import Retention
-from askance_aggregator.store.transcript_rows import read_transcript
 from askance_client.errors import StoreError
 from askance_client.messages import AckStatus, SignedStudy
 
 _REPORTS_AT_ONCE = 4096  # so that a reader of millions holds neither them nor the database
 _DEVICES_AT_ONCE = 10_000  # that one statement looks for
+_LINES_AT_ONCE = 256
+_CHARACTERS_AT_ONCE = 256 * 1024  # of a transcript; a longer line is read by itself
 _SIGNED = "SELECT digest, study, public_key, signature FROM studies"
 _ROUND = "WHERE study = ? AND epoch = ? AND number = ?"
 _OF_DIGEST = "request = (SELECT number FROM requests WHERE digest = ?)"
+_OF_TRANSCRIPT = "FROM transcript_lines WHERE study = ? AND epoch = ?"
+_BETWEEN = f"{_OF_TRANSCRIPT} AND number >= ? AND number < ? ORDER BY number"
 _CONCLUSION = (
     "SELECT digest, state, reason, message, result_json, max_asked FROM conclusions"
     " JOIN studies ON studies.number = conclusions.study"
@@ -467,3 +466,129 @@ def _columns(deadline: Deadline) -> tuple[str, int, int]:
 def _conclusion(row: Any) -> Conclusion:
     _, state, *rest = row
     return Conclusion(StudyState(state), *rest)
+
+
+def read_transcript(transactions: Transactions, study: int, epoch: int) -> Iterator[str]:
+    """Return the lines of a transcript as they are now, oldest first.
+
+    They are read in pages as they are taken, so that a long transcript is never whole in memory.
+    Lines that are deleted meanwhile are left out.
+
+    Args:
+      transactions: of the database.
+      study: the study's number in it.
+      epoch: of the transcript.
+
+    Raises:
+      StoreError: the database cannot be read; later pages raise it from the iterator.
+    """
+    statement = f"SELECT coalesce(max(number) + 1, 0) {_OF_TRANSCRIPT}"
+    ((count,),) = list_rows(transactions, statement, (study, epoch))
+    return _pages(transactions, (study, epoch), count)
+
+
+def _pages(transactions: Transactions, of: tuple[int, int], count: int) -> Iterator[str]:
+    start = 0
+    while start < count:
+        page = _page(transactions, of, start, min(start + _LINES_AT_ONCE, count))
+        if not page:
+            return
+        yield from page
+        start += len(page)
+
+
+def _page(transactions: Transactions, of: tuple[int, int], start: int, stop: int) -> list[str]:
+    """Return lines from a number on: one at least, and no more than a page holds."""
+    sizes = list_rows(transactions, f"SELECT length(line) {_BETWEEN}", (*of, start, stop))
+    fitting = held = 0
+    for (size,) in sizes:
+        held += size
+        if fitting and held > _CHARACTERS_AT_ONCE:
+            break
+        fitting += 1
+    rows = list_rows(transactions, f"SELECT line {_BETWEEN}", (*of, start, start + fitting))
+    return [str(line) for (line,) in rows]
+
+
+def checked_devices(devices: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """The devices as a list, each of which could be enrolled in an empty store."""
+    listed = list(devices)
+    seen: set[bytes] = set()
+    for place, (device_id, token_digest) in enumerate(listed):
+        if not 1 <= len(device_id) <= DEVICE_ID_BYTES:
+            raise StoreError(
+                f"enrolment: expected ids of 1 to {DEVICE_ID_BYTES} bytes,"
+                f" found {len(device_id)} at device {place}"
+            )
+        if len(token_digest) != DIGEST_BYTES:
+            raise StoreError(
+                f"enrolment: expected token digests of {DIGEST_BYTES} bytes,"
+                f" found {len(token_digest)} at device {place}"
+            )
+        if device_id in seen:
+            raise StoreError(f"enrolment: expected distinct ids, found device {place} again")
+        seen.add(device_id)
+    return listed
+
+
+def checked_arrivals(arrivals: Sequence[StoredReport]) -> Sequence[StoredReport]:
+    """The arrivals, each of a form that a store keeps."""
+    for arrival in arrivals:
+        if len(arrival.request_digest) != DIGEST_BYTES or arrival.ordinal < 0:
+            raise StoreError(
+                f"reports: expected a digest of {DIGEST_BYTES} bytes and an ordinal of 0 or more,"
+                f" found {len(arrival.request_digest)} bytes and {arrival.ordinal}"
+            )
+        if not 0 <= arrival.sequence <= MAX_SEQUENCE:
+            raise StoreError(
+                f"reports: expected a sequence number of 0 to 2^63 - 1, got {arrival.sequence}"
+            )
+    return arrivals
+
+
+def checked_enrolment(
+    devices: Iterable[tuple[bytes, bytes]],
+    token_id: bytes,
+    gateway: tuple[bytes, bytes] | None = None,
+) -> list[tuple[bytes, bytes]]:
+    """The devices of an enrolment by token, as `checked_devices` has them."""
+    if len(token_id) != TOKEN_ID_BYTES:
+        raise StoreError(
+            f"enrolment: expected a token id of {TOKEN_ID_BYTES} bytes, found {len(token_id)}"
+        )
+    if gateway is not None:
+        checked_devices([gateway])
+    return checked_devices(devices)
+
+
+def refuse_other_gateway() -> EnrolmentRefused:
+    """The refusal of a gateway that is known with another token of its own."""
+    return EnrolmentRefused(
+        "enrolment: expected a gateway with its own token, found it enrolled with another"
+    )
+
+
+def refuse_other_token(place: int) -> EnrolmentRefused:
+    """The refusal of a device that is known with another token of its own."""
+    return EnrolmentRefused(
+        f"enrolment: expected new devices or their own tokens, found device {place} enrolled with"
+        " another"
+    )
+
+
+def refuse_revoked_token() -> EnrolmentRefused:
+    """The refusal of an enrolment token that the operator has revoked."""
+    return EnrolmentRefused("enrolment: expected an enrolment token in force, got a revoked one")
+
+
+def refuse_more_devices(limit: int, used: int) -> EnrolmentRefused:
+    """The refusal of more devices than an enrolment token is for."""
+    return EnrolmentRefused(
+        f"enrolment: expected at most {limit} devices by this enrolment token, got {used}"
+        " (a token is used up by its last device; the operator makes another)"
+    )
+
+
+def concluded_otherwise(digest: bytes) -> StoreError:
+    """The complaint about a second end of a study."""
+    return StoreError(f"study {digest.hex()[:16]}: expected no other conclusion, found one stored")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from askance_aggregator.store import SqliteStore
-from askance_aggregator.store.transcript_rows import read_transcript
+from askance_aggregator.store.sql_store import read_transcript
 from askance_client.messages import SignedStudy
 
 DIGEST = b"d" * 32

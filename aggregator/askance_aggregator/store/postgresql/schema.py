@@ -5,7 +5,8 @@ from __future__ import annotations
 import psycopg
 from psycopg import sql
 
-from askance_aggregator.store.register_schema import POSTGRESQL_REGISTER
+from askance_aggregator.store import schema_steps as steps
+from askance_aggregator.store.schema_steps import SchemaWords
 from askance_client.errors import StoreError, UnsupportedStore
 
 SCHEMA = "askance"
@@ -130,26 +131,19 @@ ALTER TABLE reports ALTER COLUMN arrived SET DEFAULT pg_current_xact_id();
 CREATE INDEX reports_by_arrival ON reports (request, arrived);
 """
 
-# A row per ended study: its end, and what of it was deleted.
-_RETENTION = """
-CREATE TABLE retention (
-  study bigint PRIMARY KEY REFERENCES studies (number),
-  ended_unix_s bigint NOT NULL,
-  reports_deleted_unix_s bigint,
-  results_deleted_unix_s bigint,
-  rows_left boolean NOT NULL DEFAULT false
-);
-CREATE INDEX requests_by_study ON requests (study);
-"""
+_WORDS = SchemaWords(
+    integer="bigint",
+    small="integer",
+    blob="bytea",
+    text="text",
+    ordered='text COLLATE "C"',
+    bytes_of="octet_length",
+    flag="boolean NOT NULL DEFAULT false",
+    end="",
+    keyed="",
+)
 
-# Entries are only appended (see `store.audit`); a trigger refuses what a tool might try.
 _AUDIT = """
-CREATE TABLE audit (
-  number bigint PRIMARY KEY CHECK (number >= 1),
-  line text NOT NULL,
-  digest bytea NOT NULL CHECK (octet_length(digest) = 32),
-  nonce bytea UNIQUE CHECK (octet_length(nonce) = 16)
-);
 CREATE FUNCTION audit_refuses() RETURNS trigger LANGUAGE plpgsql AS $refuses$
 BEGIN
   RAISE EXCEPTION 'the audit log is only appended to';
@@ -159,74 +153,33 @@ CREATE TRIGGER audit_is_not_changed BEFORE UPDATE OR DELETE OR TRUNCATE ON audit
   FOR EACH STATEMENT EXECUTE FUNCTION audit_refuses();
 """
 
-_MANAGEMENT = """
-CREATE TABLE paused_studies (study bigint PRIMARY KEY REFERENCES studies (number));
-CREATE TABLE submissions (
-  study bigint PRIMARY KEY REFERENCES studies (number),
-  at_unix_s bigint NOT NULL
+_REGISTER = """
+CREATE TABLE register (
+  single boolean PRIMARY KEY DEFAULT true CHECK (single),
+  standing bigint NOT NULL
 );
+INSERT INTO register (standing) VALUES (0);
 """
 
-# A row per restoration of a backup into this store.
-_RESTORES = """
-CREATE TABLE restores (restored_unix_s bigint NOT NULL, backup_unix_s bigint NOT NULL);
-"""
-
-# The highest sequence number of each user in the backup that was restored last; absent: 0.
-_LOSSES = """
-CREATE TABLE restored_sequences (
-  ordinal bigint PRIMARY KEY CHECK (ordinal >= 0),
-  sequence bigint NOT NULL CHECK (sequence > 0)
-);
-"""
-
-# A certificate is a device's or a gateway's; both kinds are found by fingerprint, and by holder.
-_CERTIFICATES = """
-CREATE TABLE certificates (
-  fingerprint bytea PRIMARY KEY CHECK (octet_length(fingerprint) = 32),
-  gateway bigint NOT NULL,
-  ordinal bigint NOT NULL,
-  ends_unix_s bigint NOT NULL,
-  CHECK ((gateway = 0) <> (ordinal = -1))
-);
-CREATE INDEX certificates_by_holder ON certificates (gateway, ordinal);
-"""
-
-# The users of a study that asks tagged devices only: its tags, as its signed commitment hides them.
-_TAGGED_POPULATIONS = """
-CREATE TABLE tagged_populations (
-  study bytea PRIMARY KEY CHECK (octet_length(study) = 32),
-  salt bytea NOT NULL CHECK (octet_length(salt) = 32),
-  tags text NOT NULL
-);
-"""
-
-# Lists of an analyst's studies, and of ended ones by state, newest first; and the costs of these,
-# without the results beside them.
+# Lists of an analyst's studies, newest first.
 _LISTS = """
 DROP INDEX studies_by_key;
 CREATE INDEX studies_by_key ON studies (public_key, number);
-CREATE INDEX ended_studies ON conclusions (state, study, max_asked) WHERE epoch = 0;
-"""
-
-# Name and version of a device's program, as it stated them at its last noted call.
-_SOFTWARE = """
-ALTER TABLE devices ADD COLUMN software text CHECK (octet_length(software) <= 48);
 """
 
 STEPS = (
     _FIRST,
     _REPLICAS,
-    _RETENTION,
-    _AUDIT,
-    POSTGRESQL_REGISTER,
-    _MANAGEMENT,
-    _RESTORES,
-    _LOSSES,
-    _CERTIFICATES,
-    _TAGGED_POPULATIONS,
-    _LISTS,
-    _SOFTWARE,
+    _WORDS.step(steps.RETENTION),
+    _WORDS.step(steps.AUDIT) + _AUDIT,
+    _WORDS.step(steps.REGISTER) + _REGISTER,
+    _WORDS.step(steps.MANAGEMENT),
+    _WORDS.step(steps.RESTORES),
+    _WORDS.step(steps.LOSSES),
+    _WORDS.step(steps.CERTIFICATES),
+    _WORDS.step(steps.TAGGED_POPULATIONS),
+    _LISTS + _WORDS.step(steps.LISTS),
+    _WORDS.step(steps.SOFTWARE),
 )
 VERSION = len(STEPS)
 

@@ -1,0 +1,152 @@
+"""Steps of the schema that SQLite and PostgreSQL share, written once.
+
+Each database has its own list of numbered steps (`migrations`, `postgresql.schema`), which is only
+ever appended to; the text of a step that a release has applied is never changed. A step of both
+databases stands here, with the names of types and the ends of tables left open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaWords:
+    """Words of a database in a shared step.
+
+    Args:
+      integer: type of a number of 64 bits.
+      small: type of a number of 32 bits.
+      blob: type of bytes.
+      text: type of a text.
+      ordered: type of a text that is compared by its bytes.
+      bytes_of: function that counts the bytes of a value.
+      flag: type of a truth value that is false at first, for the column before it.
+      end: end of a table.
+      keyed: end of a table whose rows stand in the order of its key.
+    """
+
+    integer: str
+    small: str
+    blob: str
+    text: str
+    ordered: str
+    bytes_of: str
+    flag: str
+    end: str
+    keyed: str
+
+    def step(self, shared: str) -> str:
+        """Return a shared step in the database's own SQL."""
+        return shared.format_map(asdict(self))
+
+
+# A change of a device's state has a number, `changed`: the standing that it led to. Processes that
+# serve poll the standing. A forgotten device's row goes; its ordinal stays, as an empty place. Tags
+# are compared by their bytes, whatever a database's collation.
+REGISTER = """
+ALTER TABLE devices ADD COLUMN state {small} NOT NULL DEFAULT 0 CHECK (state IN (0, 1));
+ALTER TABLE devices ADD COLUMN changed {integer} NOT NULL DEFAULT 0;
+ALTER TABLE devices ADD COLUMN enrolled_day {integer};
+ALTER TABLE devices ADD COLUMN seen_day {integer};
+CREATE INDEX devices_changed ON devices (changed) WHERE changed > 0;
+CREATE INDEX devices_revoked ON devices (ordinal) WHERE state = 1;
+ALTER TABLE gateways ADD COLUMN state {small} NOT NULL DEFAULT 0 CHECK (state IN (0, 1));
+ALTER TABLE gateways ADD COLUMN changed {integer} NOT NULL DEFAULT 0;
+ALTER TABLE enrolment_tokens ADD COLUMN most {integer};
+ALTER TABLE enrolment_tokens ADD COLUMN ends_unix_s {integer};
+ALTER TABLE enrolment_tokens ADD COLUMN revoked {small} NOT NULL DEFAULT 0;
+CREATE INDEX devices_by_gateway ON devices (gateway) WHERE gateway IS NOT NULL;
+CREATE TABLE empty_places (
+  ordinal {integer} PRIMARY KEY CHECK (ordinal >= 0),
+  changed {integer} NOT NULL
+){end};
+CREATE INDEX empty_places_changed ON empty_places (changed);
+CREATE TABLE device_tags (
+  tag {ordered} NOT NULL,
+  ordinal {integer} NOT NULL REFERENCES devices (ordinal),
+  PRIMARY KEY (tag, ordinal)
+){keyed};
+CREATE INDEX device_tags_by_ordinal ON device_tags (ordinal);
+CREATE TABLE study_users (
+  study {blob} NOT NULL,
+  epoch {integer} NOT NULL CHECK (epoch >= 0),
+  users {blob} NOT NULL,
+  PRIMARY KEY (study, epoch)
+){end};
+"""
+
+# A row per ended study: its end, and what of it was deleted.
+RETENTION = """
+CREATE TABLE retention (
+  study {integer} PRIMARY KEY REFERENCES studies (number),
+  ended_unix_s {integer} NOT NULL,
+  reports_deleted_unix_s {integer},
+  results_deleted_unix_s {integer},
+  rows_left {flag}
+){end};
+CREATE INDEX requests_by_study ON requests (study);
+"""
+
+# Entries are only appended (see `audit`); a trigger of each database refuses what a tool might try.
+AUDIT = """
+CREATE TABLE audit (
+  number {integer} PRIMARY KEY CHECK (number >= 1),
+  line {text} NOT NULL,
+  digest {blob} NOT NULL CHECK ({bytes_of}(digest) = 32),
+  nonce {blob} UNIQUE CHECK ({bytes_of}(nonce) = 16)
+){end};
+"""
+
+MANAGEMENT = """
+CREATE TABLE paused_studies (study {integer} PRIMARY KEY REFERENCES studies (number)){end};
+CREATE TABLE submissions (
+  study {integer} PRIMARY KEY REFERENCES studies (number),
+  at_unix_s {integer} NOT NULL
+){end};
+"""
+
+# A row per restoration of a backup into this store.
+RESTORES = """
+CREATE TABLE restores (
+  restored_unix_s {integer} NOT NULL,
+  backup_unix_s {integer} NOT NULL
+){end};
+"""
+
+# The highest sequence number of each user in the backup that was restored last; absent: 0.
+LOSSES = """
+CREATE TABLE restored_sequences (
+  ordinal {integer} PRIMARY KEY CHECK (ordinal >= 0),
+  sequence {integer} NOT NULL CHECK (sequence > 0)
+){end};
+"""
+
+# A certificate is a device's or a gateway's; both kinds are found by fingerprint, and by holder.
+CERTIFICATES = """
+CREATE TABLE certificates (
+  fingerprint {blob} PRIMARY KEY CHECK ({bytes_of}(fingerprint) = 32),
+  gateway {integer} NOT NULL,
+  ordinal {integer} NOT NULL,
+  ends_unix_s {integer} NOT NULL,
+  CHECK ((gateway = 0) <> (ordinal = -1))
+){keyed};
+CREATE INDEX certificates_by_holder ON certificates (gateway, ordinal);
+"""
+
+# The users of a study that asks tagged devices only: its tags, as its signed commitment hides them.
+TAGGED_POPULATIONS = """
+CREATE TABLE tagged_populations (
+  study {blob} PRIMARY KEY CHECK ({bytes_of}(study) = 32),
+  salt {blob} NOT NULL CHECK ({bytes_of}(salt) = 32),
+  tags {text} NOT NULL
+){keyed};
+"""
+
+# Lists of ended studies by state, newest first; and their costs, without the results beside them.
+LISTS = "CREATE INDEX ended_studies ON conclusions (state, study, max_asked) WHERE epoch = 0;"
+
+# Name and version of a device's program, as it stated them at its last noted call.
+SOFTWARE = """
+ALTER TABLE devices ADD COLUMN software {text} CHECK ({bytes_of}(software) <= 48);
+"""

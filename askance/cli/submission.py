@@ -6,7 +6,7 @@ The options are the keys of the file. Both are read by the same reader.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +15,21 @@ from askance.cli.output import Failure, print_json
 from askance.cli.parameters import add_options, first_positional
 from askance.cli.report import print_report
 from askance_aggregator.reports.plans import plan_report
+from askance_aggregator.study_options import OPTIONS, OptionKind, table_of_options
 from askance_client.printable import printable
 
 if TYPE_CHECKING:
     from askance_aggregator.analyst import StudyDefinition
     from askance_aggregator.studies.study import Study
+
+_FORMS: Mapping[OptionKind, dict[str, Any]] = {
+    OptionKind.FILE: {"type": Path},
+    OptionKind.POSITIVE: {"type": count},
+    OptionKind.NATURAL: {"type": seed},
+    OptionKind.NAMES: {"type": lambda text: text.split(",")},
+    OptionKind.WORDS: {"action": "append"},
+}
+"""Arguments of `add_argument` by the form of an option's value; others are texts."""
 
 
 def add_study(parser: argparse.ArgumentParser) -> None:
@@ -35,54 +45,14 @@ def add_study(parser: argparse.ArgumentParser) -> None:
         "--plan-only", action="store_true", help="print users and cost; sign and store nothing"
     )
     options = parser.add_argument_group("the study of a learner", "defaults as in a file")
-    options.add_argument(
-        "--schema", type=Path, metavar="FILE.toml", help="the schema of the users' records"
-    )
-    options.add_argument("--epsilon", metavar="E", help="each user's whole budget, in nats")
-    options.add_argument("--beta", metavar="B", help="failure chance (default 0.01)")
-    options.add_argument(
-        "--confidence", metavar="C", help="of the intervals, jointly (default 0.95)"
-    )
-    options.add_argument("--purpose", metavar="TEXT", help="what devices' owners read about it")
-    options.add_argument(
-        "--days", type=count, metavar="N", help="devices refuse the study after these (default 7)"
-    )
-    options.add_argument(
-        "--fields",
-        type=lambda text: text.split(","),
-        metavar="A,B",
-        help="that may be asked about (default: those that the learner needs)",
-    )
-    options.add_argument(
-        "--most-answers",
-        type=count,
-        metavar="N",
-        help="of a user, all rounds and epochs together; devices refuse more (default 4096)",
-    )
-    options.add_argument(
-        "--deadline-s",
-        type=seed,
-        metavar="S",
-        help="a round closes so many seconds after it opened; 0: when all have answered (default"
-        " 86400)",
-    )
-    options.add_argument(
-        "--least-answers",
-        type=seed,
-        metavar="N",
-        help="in every group of a round; fewer end the study (default 1)",
-    )
-    options.add_argument(
-        "--waves", type=count, metavar="W", help="parts in which a round is asked (default 1)"
-    )
-    options.add_argument(
-        "--tag",
-        action="append",
-        dest="tags",
-        metavar="TAG",
-        help="ask only devices that have this tag; may be repeated (default: all devices)",
-    )
-    _add_times(options)
+    for one in OPTIONS:
+        options.add_argument(
+            one.option,
+            dest=one.name,
+            metavar=one.metavar,
+            help=one.help,
+            **_FORMS.get(one.kind, {}),
+        )
     options.add_argument(
         "--set",
         action="append",
@@ -90,31 +60,6 @@ def add_study(parser: argparse.ArgumentParser) -> None:
         type=setting,
         metavar="NAME=VALUE",
         help="a parameter by its name; may be repeated, the last one holds",
-    )
-
-
-def _add_times(options: argparse._ArgumentGroup) -> None:
-    """Add when a study collects, and how long it is kept."""
-    options.add_argument(
-        "--every", metavar="DAYS", help='collect again: days of an epoch, as "7d"; with --epochs'
-    )
-    options.add_argument("--epochs", type=count, metavar="N", help="number of epochs; with --every")
-    options.add_argument(
-        "--start",
-        metavar="TIME",
-        help="begin no earlier, in UTC (2026-12-01T08:00Z)",
-    )
-    options.add_argument(
-        "--reports-days",
-        type=seed,
-        metavar="N",
-        help="keep single reports so many days after the study's end (default: the operator's)",
-    )
-    options.add_argument(
-        "--results-days",
-        type=seed,
-        metavar="N",
-        help="keep results, counts and transcripts so many days (default: the operator's)",
     )
 
 
@@ -141,16 +86,16 @@ def definition_of(arguments: argparse.Namespace) -> StudyDefinition:
     """
     import askance as ask
     from askance_aggregator.analyst import definition_of_table
-    from askance_aggregator.analyst.study_options import OPTIONS, table_of_options
 
-    given = {key: value for key in OPTIONS if (value := _value(arguments, key)) is not None}
+    names = (option.name for option in OPTIONS)
+    given = {name: value for name in names if (value := _value(arguments, name)) is not None}
     if _is_file(arguments.learner):
         if given or arguments.set:
-            name = {"tags": "tag"}.get(first := next(iter(given), "set"), first).replace("_", "-")
+            named = next((option.option for option in OPTIONS if option.name in given), "--set")
             raise Failure(
                 2,
                 "usage",
-                f"--{name}: expected a learner's name with it, got the file {arguments.learner},"
+                f"{named}: expected a learner's name with it, got the file {arguments.learner},"
                 " in which it belongs",
             )
         return ask.study_from_toml(arguments.learner)

@@ -49,7 +49,6 @@ from askance_aggregator.analyst.results import (
     no_epochs,
 )
 from askance_aggregator.analyst.submission import (
-    DEFAULT_DAYS,
     Every,
     sign_submission,
     tagged_population,
@@ -67,6 +66,7 @@ from askance_aggregator.store import (
 from askance_aggregator.studies.keep import UNLIMITED, Keep
 from askance_aggregator.studies.series import StudySeries
 from askance_aggregator.studies.study import Study
+from askance_aggregator.study_options import DEFAULT_DAYS
 from askance_client.addresses import Address
 from askance_client.codec import digest_of, parse
 from askance_client.errors import InvalidParameter, RemoteProtocolError

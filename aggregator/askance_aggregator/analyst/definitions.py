@@ -43,7 +43,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
-from askance_aggregator.analyst.submission import DEFAULT_DAYS, Every, terms_of_submission
+from askance_aggregator.analyst.submission import Every, terms_of_submission
 from askance_aggregator.learners import Learner, find
 from askance_aggregator.numbers import at_least_one
 from askance_aggregator.store import TaggedPopulation
@@ -51,8 +51,9 @@ from askance_aggregator.store.tagged_population import checked_tags
 from askance_aggregator.studies.keep import UNLIMITED, Keep
 from askance_aggregator.studies.schedule import parse_start
 from askance_aggregator.studies.study import Epsilon, Study
+from askance_aggregator.study_options import OPTIONS, OptionKind
 from askance_client.errors import AskanceError, InvalidParameter
-from askance_client.messages import DEFAULT_ANSWERS, StudyTerms
+from askance_client.messages import StudyTerms
 from askance_client.printable import value_text
 from askance_client.queries import Schema
 from askance_client.records import schema_from_table, schema_from_toml
@@ -125,10 +126,6 @@ def _kind_of_other(path: Path) -> str | None:
     return "JSON"
 
 
-_BETA: Epsilon = "0.01"
-_CONFIDENCE: Epsilon = "0.95"
-_DEADLINE_S = 86_400  # a study of users' own devices must not wait for one that is lost
-_LEAST_ANSWERS = 1
 T = TypeVar("T")
 
 
@@ -189,45 +186,81 @@ def definition_of_table(content: Mapping[str, Any]) -> StudyDefinition:
 def _definition(table: TomlTable, path: Path) -> StudyDefinition:
     schema = table.need("schema", lambda value: _schema(value, path))
     learner = _learner(table, schema)
-    epsilon = table.need("epsilon", _number)
-    beta = _first(table.get("beta", _number), _BETA)
-    confidence = _first(table.get("confidence", _number), _CONFIDENCE)
-    purpose = table.get("purpose", a_text) or ""
-    days = table.get("days", at_least_one)
-    fields = table.get("fields", _names)
-    most_answers = _first(table.get("most_answers", at_least_one), DEFAULT_ANSWERS)
-    deadline_s, least_answers, waves = _DEADLINE_S, _LEAST_ANSWERS, 1
-    if (rounds := table.table("rounds")) is not None:
-        deadline_s = _first(rounds.get("deadline_s", _not_negative), deadline_s)
-        least_answers = _first(rounds.get("least_answers", _not_negative), least_answers)
-        waves = _first(rounds.get("waves", at_least_one), waves)
-    every = None
-    if (repeat := table.table("repeat")) is not None:
-        every = Every(repeat.need("every", a_number_of_days), repeat.need("epochs", at_least_one))
-    kept = table.table("keep")
-    keep = UNLIMITED if kept is None else _keep(kept, path)
-    schedule = table.table("schedule")
-    start_s = 0 if schedule is None else schedule.need("start", parse_start)
-    named = table.table("population")
-    tags = () if named is None else named.need("tags", _tags)
+    given = _read_options(table)
+    try:
+        keep = Keep(given["reports_days"], given["results_days"])
+    except InvalidParameter as error:
+        raise InvalidParameter(f"{path}: keep: {error}") from None
+    every = None if given["every"] is None else Every(given["every"], given["epochs"])
     table.finish()
     try:
         study = Study(
             learner,
             schema,
-            epsilon=epsilon,
-            beta=beta,
-            confidence=confidence,
-            purpose=purpose,
-            round_deadline_s=deadline_s,
-            least_answers=least_answers,
-            waves=waves,
-            fields=fields,
-            most_answers=most_answers,
+            **{option.argument: given[option.name] for option in OPTIONS if option.argument},
         )
     except AskanceError as error:
         raise InvalidParameter(f"{path}: {error}") from None
-    return StudyDefinition(study, _first(days, DEFAULT_DAYS), every, keep, start_s, tags)
+    return StudyDefinition(study, given["days"], every, keep, given["start"], given["tags"])
+
+
+def _number(value: object) -> Epsilon:
+    """Return a number, given as text or as TOML has it; .1 is a tenth."""
+    if isinstance(value, float):
+        return Decimal(repr(value))
+    if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
+        return value
+    raise InvalidParameter(f"expected a number or its text, got {value_text(value)}")
+
+
+def _not_negative(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InvalidParameter(f"expected a whole number of 0 or more, got {value_text(value)}")
+    return value
+
+
+def _names(value: object) -> list[str]:
+    """Return the names in a list of texts."""
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise InvalidParameter(f"expected a list of fields' names, got {value_text(value)}")
+    return value
+
+
+def _tags(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value or not all(isinstance(tag, str) for tag in value):
+        raise InvalidParameter(f"expected a list of one tag or more, got {value_text(value)}")
+    return checked_tags(value)
+
+
+_READERS: Mapping[OptionKind, Callable[[object], Any]] = {
+    OptionKind.TEXT: a_text,
+    OptionKind.NUMBER: _number,
+    OptionKind.POSITIVE: at_least_one,
+    OptionKind.NATURAL: _not_negative,
+    OptionKind.NAMES: _names,
+    OptionKind.WORDS: _tags,
+    OptionKind.DAYS: a_number_of_days,
+    OptionKind.TIME: parse_start,
+}
+
+
+def _read_options(table: TomlTable) -> dict[str, Any]:
+    """Read the options of a file by their names, all but the schema; defaults are filled in.
+
+    Raises:
+      InvalidParameter: a value is not of its form, or one is absent that is needed.
+    """
+    tables: dict[str, TomlTable | None] = {"": table}
+    found: dict[str, Any] = {}
+    for option in OPTIONS[1:]:
+        if option.table not in tables:
+            tables[option.table] = table.table(option.table)
+        part, value = tables[option.table], None
+        if part is not None:
+            read = part.need if option.needed else part.get
+            value = read(option.name, _READERS[option.kind])
+        found[option.name] = option.default if value is None else value
+    return found
 
 
 def _learner(table: TomlTable, schema: Schema) -> Learner[Any]:
@@ -237,14 +270,6 @@ def _learner(table: TomlTable, schema: Schema) -> Learner[Any]:
         return entry.build(schema, parameters)
     except AskanceError as error:
         raise InvalidParameter(f"{table.place('parameters')}: {error}") from None
-
-
-def _keep(table: TomlTable, path: Path) -> Keep:
-    days = table.get("reports_days", _not_negative), table.get("results_days", _not_negative)
-    try:
-        return Keep(*days)
-    except InvalidParameter as error:
-        raise InvalidParameter(f"{path}: keep: {error}") from None
 
 
 def _schema(value: object, path: Path) -> Schema:
@@ -261,19 +286,6 @@ def _parameters(value: object) -> Mapping[str, str]:
     return {name: _text(name, item) for name, item in value.items()}
 
 
-def _names(value: object) -> list[str]:
-    """Return the names in a list of texts."""
-    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        raise InvalidParameter(f"expected a list of fields' names, got {value_text(value)}")
-    return value
-
-
-def _tags(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or not value or not all(isinstance(tag, str) for tag in value):
-        raise InvalidParameter(f"expected a list of one tag or more, got {value_text(value)}")
-    return checked_tags(value)
-
-
 def _text(name: str, value: object) -> str:
     if isinstance(value, str):
         return value
@@ -285,22 +297,3 @@ def _placed(name: str, read: Callable[[object], T], value: object) -> T:
         return read(value)
     except InvalidParameter as error:
         raise InvalidParameter(f"{name}: {error}") from None
-
-
-def _number(value: object) -> Epsilon:
-    """A number, as text or as TOML has it; .1 is a tenth."""
-    if isinstance(value, float):
-        return Decimal(repr(value))
-    if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
-        return value
-    raise InvalidParameter(f"expected a number or its text, got {value_text(value)}")
-
-
-def _not_negative(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InvalidParameter(f"expected a whole number of 0 or more, got {value_text(value)}")
-    return value
-
-
-def _first(found: T | None, default: T) -> T:
-    return default if found is None else found

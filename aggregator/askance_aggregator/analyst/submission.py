@@ -18,12 +18,12 @@ from askance_aggregator.studies.keep import UNLIMITED, Keep
 from askance_aggregator.studies.population import signed_parameters
 from askance_aggregator.studies.schedule import START
 from askance_aggregator.studies.study import Study
+from askance_aggregator.study_options import DEFAULT_DAYS
 from askance_client.errors import InvalidParameter
 from askance_client.messages import Repeat, SignedStudy, StudyTerms
 
 _NONCE_BYTES = 16
 _DAY_S = 86_400
-DEFAULT_DAYS = 7
 
 
 @dataclass(frozen=True, slots=True)

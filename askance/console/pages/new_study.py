@@ -1,7 +1,7 @@
 """New study: a form for its definition, the plan of it, and its signature and submission.
 
 The definition, the plan and the signature are those of `askance study submit`: the form's fields
-are the same options (`askance_aggregator.analyst.study_options`), and this process has the key.
+are the same options (`askance_aggregator.study_options`), and this process has the key.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from starlette.responses import Response
 
 from askance.console.routes import ConsoleForm, ConsoleRoute, Visit
 from askance_aggregator.analyst import CallRefused, StudyDefinition, definition_of_table
-from askance_aggregator.analyst.study_options import (
+from askance_aggregator.analyst.templates import find_template
+from askance_aggregator.learners import LearnerEntry, find, learners
+from askance_aggregator.study_options import (
     OPTIONS,
+    OptionKind,
+    StudyOption,
     definition_text,
     table_of_options,
 )
-from askance_aggregator.analyst.templates import find_template
-from askance_aggregator.learners import LearnerEntry, find, learners
 from askance_client.errors import AskanceError, InvalidParameter, PlanRefused
 from askance_client.printable import value_text
 
 _CALLS = ("Analysts/Plan", "Analysts/Submit")
 _LEARNER = "frequency"
-_WHOLE = (
-    *("days", "most_answers", "deadline_s", "least_answers", "waves", "epochs"),
-    *("reports_days", "results_days"),
-)
+_WITH_THE_QUESTION = ("schema", "fields", "purpose")
+"""Options that the form shows with the question; all others stand with the budget."""
 _DIGITS = 9
 _PARAMETER = "set."  # before a learner's parameter in a field's name
 _REFUSED = ("not-permitted", "no-role", "no-key", "untrusted-key", "bad-token", "bad-signature")
@@ -124,15 +124,11 @@ def table_of_form(form: ConsoleForm) -> dict[str, Any]:
     Raises:
       InvalidParameter: a field has no value of its form; it is named.
     """
-    given: dict[str, Any] = {name: form.text(name) for name in OPTIONS if form.text(name)}
-    for name in _WHOLE:
-        if name in given:
-            given[name] = _whole(name, given[name])
-    given["schema"] = _schema(form.text("schema"))
-    if "tags" in given:
-        given["tags"] = given["tags"].split()
-    if "fields" in given:
-        given["fields"] = [name.strip() for name in given["fields"].split(",")]
+    given: dict[str, Any] = {
+        option.name: _given(option, text)
+        for option in OPTIONS
+        if (text := form.text(option.name)) or option.kind is OptionKind.FILE
+    }
     parameters = {
         name.removeprefix(_PARAMETER): value.strip()
         for name, value in form.fields
@@ -175,6 +171,20 @@ def _schema_text() -> str:
     return text.replace("[schema.fields]", "[fields]")
 
 
+def _given(option: StudyOption, text: str) -> Any:
+    """Return the value of a field as a file has it."""
+    match option.kind:
+        case OptionKind.FILE:
+            return _schema(text)
+        case OptionKind.POSITIVE | OptionKind.NATURAL:
+            return _whole(option.name, text)
+        case OptionKind.WORDS:
+            return text.split()
+        case OptionKind.NAMES:
+            return [name.strip() for name in text.split(",")]
+    return text
+
+
 def _whole(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
         raise InvalidParameter(f"{name}: expected a whole number, got {value_text(text[:40])}")
@@ -188,6 +198,8 @@ async def _page(visit: Visit, draft: DraftStudy) -> Response:
         learners=[entry.name for entry in learners()],
         prefix=_PARAMETER,
         once=secrets.token_hex(_ONCE_BYTES),
+        question=[option for option in OPTIONS if option.name in _WITH_THE_QUESTION[1:]],
+        budget=[option for option in OPTIONS if option.name not in _WITH_THE_QUESTION],
     )
 
 

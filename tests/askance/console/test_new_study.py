@@ -12,10 +12,10 @@ from askance.cli.submission import add_study, definition_of
 from askance.console.pages.new_study import definition_of_form, table_of_form
 from askance.console.routes import ConsoleForm
 from askance_aggregator.analyst import Aggregator, connect, read_definition
-from askance_aggregator.analyst.study_options import definition_text
 from askance_aggregator.encoding import encode_study
 from askance_aggregator.server.callers import Role
 from askance_aggregator.store import SqliteStore
+from askance_aggregator.study_options import definition_text
 from askance_client.codec import decode_study, verify_study
 from askance_client.errors import AskanceError
 from tests.aggregator.server.callers.role_server import KEYS, NOW_S, public

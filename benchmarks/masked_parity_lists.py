@@ -35,7 +35,7 @@ from askance_aggregator.planning import RoundPlan, StudyPlan, plan
 from askance_aggregator.studies.study import Study
 from askance_client.accounting import parse_epsilon
 from askance_client.randomizers import HadamardSign, HypercubeResponse, SignedSubsetSelection
-from askance_papers.reproduce.klnrs08.masked_lists import scaled, second_values
+from askance_papers.reproduce.klnrs08.masked_parity import scaled, second_values
 from askance_simulation.counts import sample_levels, sample_signed_sets, sample_tally
 from askance_simulation.randomness.seeds import Seed
 

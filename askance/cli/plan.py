@@ -4,15 +4,128 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from askance.cli.arguments import add_learner, add_text, chosen, required
-from askance.cli.course import add_course, course_of
-from askance.cli.deployment import print_deployment
+from askance.cli.arguments import add_learner, add_text, chosen, count, days_of, required
 from askance.cli.output import Failure, fail, print_json
 from askance.cli.parameters import add_learner_parameters
 from askance.cli.progress import working
 from askance.cli.report import print_report
 from askance_aggregator.reports.plans import plan_report
+
+if TYPE_CHECKING:
+    from askance_aggregator.planning import StudyPlan
+    from askance_aggregator.studies import Course
+
+_FEWEST_CORES = 0.1  # that are shown as a number
+_SEED = 0  # of the arrivals that are drawn: the same command prints the same figures
+
+
+def print_deployment(text: str, *, as_json: bool) -> int:
+    """Size a deployment, simulate it and print both.
+
+    Raises:
+        InvalidParameter: not a load.
+    """
+    import numpy as np
+
+    from askance_aggregator.reports.figures import bytes_text, rate_text
+    from askance_simulation.deployments import parse_load, report_of
+
+    report = report_of(parse_load(text), np.random.default_rng(_SEED))
+    content = report.to_json()
+    if as_json:
+        print_json(content)
+        return 0
+    hour, day = content["busiest_hour"], content["day"]
+    rows = [
+        (
+            "check-ins",
+            f"{rate_text(content['check_ins'])},"
+            f" {rate_text(content['busiest_check_ins'])} in the busiest hour",
+        ),
+        (
+            "replicas",
+            f"{content['replicas']:,} ({_cores_text(content['busy_cores'])} cores busy in the"
+            " busiest hour; one may be down)",
+        ),
+        ("database", bytes_text(content["database_bytes"])),
+        ("write-ahead log", rate_text(content["wal_bytes"], bytes_text)),
+        ("bandwidth", rate_text(content["wire_bytes"], bytes_text)),
+        ("cost", f"{content['cost_per_month']:,.0f} per month"),
+        (
+            "busiest hour",
+            f"waits of {1000 * hour['mean_wait_s']:.2f} ms, p99 {1000 * hour['p99_wait_s']:.2f} ms",
+        ),
+        (
+            "day with a burst",
+            f"queue of at most {day['longest_queue']:,.0f},"
+            f" p99 of waits {day['p99_wait_s']:.1f} s, {day['turned_away']:,.0f} calls tried again",
+        ),
+    ]
+    for name, value in rows:
+        print(f"{name:<17} {value}")
+    return 0
+
+
+def _cores_text(number: float) -> str:
+    return f"{number:.1f}" if number >= _FEWEST_CORES else f"less than {_FEWEST_CORES}"
+
+
+def add_course(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a study that collects again."""
+    group = parser.add_argument_group("repeated study")
+    group.add_argument("--epochs", type=count, metavar="N", help="plan N collections of the study")
+    group.add_argument(
+        "--every", metavar="DAYS", help='with --epochs: days of an epoch, as "7d" (default)'
+    )
+    group.add_argument(
+        "--delta", metavar="D", help="composition of all epochs at this delta, beside their sum"
+    )
+    for name, what in (
+        ("life", "all studies"),
+        ("study", "one study, all its epochs"),
+        ("window", "the last --window-days days"),
+    ):
+        group.add_argument(
+            f"--{name}-epsilon", metavar="E", help=f"an owner's budget for {what}, in nats"
+        )
+    group.add_argument(
+        "--window-days", type=count, default=30, metavar="W", help="days of a window (default: 30)"
+    )
+
+
+def course_of(arguments: argparse.Namespace, plan: StudyPlan) -> Course | None:
+    """Return the course that the options ask for, if they do.
+
+    Raises:
+        InvalidParameter: a budget, a delta or a number of days that is none; days without epochs.
+    """
+    from askance_aggregator.numbers import rational
+    from askance_aggregator.studies import Course, OwnerBudgets
+    from askance_client.accounting import parse_epsilon
+    from askance_client.errors import InvalidParameter
+
+    if arguments.epochs is None:
+        if arguments.every is not None:
+            raise InvalidParameter("--every: expected --epochs with it, got none")
+        return None
+    life, study, window = (
+        None if text is None else parse_epsilon(text, f"--{name}-epsilon")
+        for name, text in (
+            ("life", arguments.life_epsilon),
+            ("study", arguments.study_epsilon),
+            ("window", arguments.window_epsilon),
+        )
+    )
+    return Course(
+        plan,
+        days_of(arguments.every),
+        arguments.epochs,
+        OwnerBudgets(life, study, window, arguments.window_days),
+        None if arguments.delta is None else rational(arguments.delta, "delta"),
+    )
+
 
 NAME = "plan"
 SUMMARY = "compute the users that a learner needs per round, before any is asked"

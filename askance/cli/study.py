@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from askance.cli.arguments import add_out, add_text, check_new, count
+from askance.cli.arguments import add_out, add_text, check_new, count, setting
 from askance.cli.epochs import (
     add_csv,
     check_series_options,
@@ -23,7 +23,6 @@ from askance.cli.parameters import first_positional
 from askance.cli.progress import progress
 from askance.cli.report import print_report
 from askance.cli.study_connection import add_aggregator, connected
-from askance.cli.study_templates import add_templates
 from askance.cli.submission import (
     add_study,
     add_study_parameters,
@@ -41,6 +40,55 @@ if TYPE_CHECKING:
     from askance_aggregator.store import StudyState
     from askance_aggregator.studies.series import EpochStatus
     from askance_simulation.plots import Picture
+
+Adding = Callable[[str, str, Callable[[argparse.Namespace], int]], argparse.ArgumentParser]
+
+
+def add_templates(add: Adding) -> None:
+    """Add both commands.
+
+    Args:
+        add: adds a command by its name, summary and function.
+    """
+    add("templates", "list the studies that new writes", _templates)
+    new = add("new", "print a study's definition, to change and submit", _new)
+    new.add_argument("template", metavar="TEMPLATE", help="a name that templates lists")
+    new.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        type=setting,
+        metavar="NAME=VALUE",
+        help="a value by its key in the file, schema=FILE.toml, or tags=TAG,TAG; may be repeated",
+    )
+
+
+def _templates(arguments: argparse.Namespace) -> int:
+    from askance_aggregator.analyst.templates import list_templates
+
+    found = list_templates()
+    if arguments.json:
+        rows = [
+            {"template": one.name, "summary": one.summary, "settings": list(one.settings)}
+            for one in found
+        ]
+        print_json({"templates": rows})
+        return 0
+    for one in found:
+        print(f"{one.name:<17} {one.summary}")
+    return 0
+
+
+def _new(arguments: argparse.Namespace) -> int:
+    from askance_aggregator.analyst.templates import find_template
+
+    text = find_template(arguments.template).filled(dict(arguments.set))
+    if arguments.json:
+        print_json({"template": arguments.template, "definition": text})
+    else:
+        sys.stdout.write(text)
+    return 0
+
 
 NAME = "study"
 SUMMARY = "studies on a served aggregator: submit, watch, result, pause, cancel, verify"

@@ -30,7 +30,7 @@ from askance_client.codec import (
     verify_study,
 )
 from askance_client.codec.exchange import study_of
-from askance_client.codec.schemas import decode_schema
+from askance_client.codec.studies import decode_schema
 from askance_client.device import Device, Examiner, Policy
 from askance_client.errors import InvalidParameter, InvalidQuery, RemoteProtocolError
 from askance_client.exact_laws import valid

@@ -186,10 +186,8 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
         "client/askance_client/codec/randomizers.py": {
             "randomizer: expected a family, found none",
         },
-        "client/askance_client/codec/schemas.py": {
-            "schema: expected a type for field {}, found none",
-        },
         "client/askance_client/codec/studies.py": {
+            "schema: expected a type for field {}, found none",
             "study: expected a distribution as name==version, found none",
             "study: expected an expiry, found none",
             "study: expected fields of its schema, got another name",
@@ -211,7 +209,7 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
         "aggregator/askance_aggregator/studies/waves.py": {
             "wave {}: expected the requests of the wave before, found others",
         },
-        "client/askance_client/cli/ledger_audit.py": {
+        "client/askance_client/cli/report.py": {
             "expected a symbol of the request's randomizer, found none",
             "expected the digest of the question in this request, found another",
             "expected the hash of this row and those before it, found another",

@@ -25,7 +25,7 @@ from askance_aggregator.families import randomized_response
 from askance_aggregator.queries import predicate
 from askance_client.accounting import parse_epsilon
 from askance_client.cli.counters import OwnCounter, a_counter
-from askance_client.cli.ledger_repairs import accept_loss
+from askance_client.cli.repairing import accept_loss
 from askance_client.codec import decode_report, digest_of
 from askance_client.device import Device, Examiner, Policy
 from askance_client.ledger import LedgerBehind, LedgerFile

@@ -73,8 +73,7 @@ from askance_client.service.credentials import (
 )
 from askance_client.service.exchange import Enrol, Response, encode_enrol
 from askance_client.service.identity import Identity
-from askance_client.service.outbox import Outbox
-from askance_client.service.runtime import DeviceRunner
+from askance_client.service.runtime import DeviceRunner, Outbox
 from askance_protos.v1 import exchange_pb2, query_pb2, study_pb2
 
 CLIENT = Path(codec.__file__).parents[1]
@@ -246,7 +245,7 @@ LIMITS: dict[str, Limit] = {
     "service/exchange.py MAX_ENROLMENT_TOKEN_BYTES": Limit(
         1024, lambda n: known(read_enrolment(enrolment_metadata(bytes(n))) or None)
     ),
-    "service/outbox.py MAX_UNACKNOWLEDGED": Limit(1024, unacknowledged),
+    "service/runtime.py MAX_UNACKNOWLEDGED": Limit(1024, unacknowledged),
     "service/identity.py MAX_ID_BYTES": Limit(64, lambda n: Identity(bytes(n), bytes(16))),
     "service/identity.py MIN_TOKEN_BYTES": Limit(16, lambda n: Identity(b"d", bytes(n)), -1),
     "service/identity.py MAX_TOKEN_BYTES": Limit(64, lambda n: Identity(b"d", bytes(n))),
@@ -263,7 +262,7 @@ ELSEWHERE: dict[str, tuple[int, str]] = {
     "console/server.py MAX_FIELDS": (16, PAGE),
     "console/server.py MAX_FORM_BYTES": (4096, PAGE),
     "console/server.py MAX_TARGET": (2048, PAGE),
-    "console/site.py _MAX_PAGE": (10_000, PAGE),
+    "console/command.py _MAX_PAGE": (10_000, PAGE),
     "device/core.py _MAX_STUDIES": (256, BOUNDS),
     "device/examination.py _MAX_BYTES": (2 << 20, BOUNDS),
     "device/examination.py _MIN_KNOWN_BYTES": (512, BOUNDS),

@@ -3,19 +3,203 @@
 from __future__ import annotations
 
 import argparse
+import sqlite3
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from askance_client.accounting import format_nats
 from askance_client.cli.configuration import read_configuration
+from askance_client.cli.counters import OwnCounter, replace_mark
 from askance_client.cli.home import DeviceHome
-from askance_client.cli.ledger_repairs import accept_loss, repair_clock
 from askance_client.cli.members import identities_of, read_people
-from askance_client.errors import InvalidParameter
+from askance_client.errors import InvalidParameter, StoreError
+from askance_client.ledger.contract import Charge
+from askance_client.ledger.mark import High, mark_path
+from askance_client.ledger.marked import (
+    ACCEPTED,
+    GAPS,
+    ID,
+    LedgerBehind,
+    MarkedFile,
+    fresh_id,
+    read_fact,
+    read_tip,
+    write_fact,
+)
+from askance_client.ledger.postings import (
+    KIND,
+    LOSS_STEP,
+    PostingKind,
+    append,
+    fill_hashes,
+    last_of_chain,
+)
 from askance_client.printable import value_text
 from askance_client.service import system_now_s
 from askance_client.service.clock import utc_text
+from askance_client.sqlite_file import SqliteFile
+
+Member = tuple[str, bytes]
+"""A member's name and enrolment."""
+
+
+def accept_loss(
+    path: Path,
+    members: Iterable[Member],
+    life_nano_nats: int,
+    now_s: int,
+    *,
+    everyone: bool,
+    counter: OwnCounter | None = None,
+) -> int:
+    """Charge what is left of the life budget, since rows of the ledger may be lost.
+
+    Sequence numbers skip `LOSS_STEP`, so that no honest aggregator has acknowledged a higher one. A
+    mark or a counter that was missing, or ahead of the file, is made anew or passed.
+
+    Args:
+        path: the ledger file.
+        members: the members that are concerned.
+        life_nano_nats: the life budget of each.
+        now_s: the time, in Unix seconds.
+        everyone: True if the members that the file knows are concerned as well; they are whenever
+            the file is older than its mark or counter.
+        counter: the counter outside the folder; None: there is none.
+
+    Returns:
+        The number of members charged.
+
+    Raises:
+        StoreError: no file, damaged, in use, or the disk or the counter refuses; or the file is
+            older than its mark or counter and not everyone is to be charged. Nothing was charged
+            then.
+    """
+    if everyone and mark_path(path).exists() and not path.exists():
+        SqliteFile.create(path, KIND).close()  # all of it was lost, and only the mark is left
+    try:
+        marked = MarkedFile.open(path, counter)
+    except LedgerBehind:
+        if not everyone:
+            raise StoreError(
+                f"ledger {path}: expected all members to be charged, since the file is older than"
+                " its mark, got one member"
+            ) from None
+        return _accept_behind(path, members, life_nano_nats, now_s, counter)
+    try:
+        with marked.transaction() as connection:
+            return _charge_whole(connection, members, life_nano_nats, now_s, everyone=everyone)
+    finally:
+        marked.close()
+
+
+def repair_clock(path: Path, now_s: int, counter: OwnCounter | None = None) -> int:
+    """Believe the clock again, for all members whose last charge is later than now.
+
+    Args:
+        path: the ledger file.
+        now_s: the time, in Unix seconds.
+        counter: the counter outside the folder; None: there is none.
+
+    Returns:
+        The number of members concerned.
+
+    Raises:
+        StoreError: the file cannot be used; nothing was changed.
+    """
+    marked = MarkedFile.open(path, counter)
+    try:
+        with marked.transaction() as connection:
+            late = connection.execute(
+                "SELECT member FROM postings AS charged WHERE at_s > ? AND place >= coalesce("
+                " (SELECT max(place) FROM postings WHERE member = charged.member"
+                "  AND kind = 'clock'), 0) GROUP BY member ORDER BY member",
+                (now_s,),
+            ).fetchall()
+            for (name,) in late:
+                member = (name, _enrolment(connection, name))
+                repaired = Charge(b"", b"", b"", now_s, 0, b"")
+                _append(connection, member, PostingKind.CLOCK, repaired)
+            return len(late)
+    finally:
+        marked.close()
+
+
+def _accept_behind(
+    path: Path,
+    members: Iterable[Member],
+    life_nano_nats: int,
+    now_s: int,
+    counter: OwnCounter | None,
+) -> int:
+    """Accept the loss of a file that its mark or counter does not fit, and make both anew.
+
+    A crash in between leaves a file with a new id beside an old mark or counter, which is refused
+    as before: accepting the loss once more charges nothing more.
+    """
+    counted = 0 if counter is None else counter.read()
+    file = SqliteFile.open(path, KIND)
+    try:
+        fresh = fresh_id()
+        with file.transaction() as connection:
+            if read_fact(connection, ID) is None:  # a copy from before the marks
+                fill_hashes(connection)
+            charged = _charge_whole(
+                connection, members, life_nano_nats, now_s, everyone=True, after=counted
+            )
+            place, chained = read_tip(connection)
+            (count,) = connection.execute("SELECT count(*) FROM postings").fetchone()
+            write_fact(connection, ID, fresh)
+            write_fact(connection, GAPS, (place - count).to_bytes(8, "big"))
+            write_fact(connection, ACCEPTED, place.to_bytes(8, "big"))
+        replace_mark(mark_path(path), High(fresh, place, chained))
+        if counter is not None:
+            counter.replace(High(fresh, place, chained))
+    finally:
+        file.close()
+    return charged
+
+
+def _charge_whole(
+    connection: sqlite3.Connection,
+    members: Iterable[Member],
+    life_nano_nats: int,
+    now_s: int,
+    *,
+    everyone: bool,
+    after: int = 0,
+) -> int:
+    concerned = dict(members)
+    if everyone:
+        for (name,) in connection.execute("SELECT DISTINCT member FROM postings").fetchall():
+            concerned.setdefault(name, _enrolment(connection, name))
+    for name, enrolment in sorted(concerned.items()):
+        (spent,) = connection.execute(
+            "SELECT coalesce(sum(nano_nats), 0) FROM postings WHERE member = ?", (name,)
+        ).fetchone()
+        left = max(0, life_nano_nats - spent)
+        loss = Charge(b"", b"", b"", now_s, left, b"")
+        _append(connection, (name, enrolment), PostingKind.LOSS, loss, after)
+    return len(concerned)
+
+
+def _append(
+    connection: sqlite3.Connection, member: Member, kind: PostingKind, event: Charge, after: int = 0
+) -> None:
+    name, enrolment = member
+    last, before = last_of_chain(connection, name, enrolment)
+    step = LOSS_STEP if kind is PostingKind.LOSS else 1
+    append(connection, name, enrolment, last + step, before, kind, event, b"", after)
+
+
+def _enrolment(connection: sqlite3.Connection, member: str) -> bytes:
+    """Return the enrolment of a member's last row."""
+    (enrolment,) = connection.execute(
+        "SELECT enrolment FROM postings WHERE member = ? ORDER BY place DESC LIMIT 1", (member,)
+    ).fetchone()
+    return bytes(enrolment)
+
 
 _LOSS = """\
 Charges may have been forgotten: the ledger is older than it was. If a newer copy of this folder

@@ -1,4 +1,27 @@
-"""The device's core: requests in, reports out, and never a byte that was not paid for."""
+"""Core of a device: requests in, reports out, and no byte that was not charged.
+
+Theory of operation. A device is a state machine without I/O of its own; the ledger is its only
+durable state. The requests of one message pass three steps, in a `Turn`, under one lock per device:
+
+    settled      `begin`: requests, ledger, policy and clock decide on each request: a refusal, the
+                 stored report, a repetition within the message (charged once), or an answer that
+                 is due. Neither the record nor coins are reachable from here (`settling`).
+    worked       `Turn.work`: of what is due the record is read and evaluated, and symbols are
+                 drawn, within times that follow from the requests (`record_work`).
+    committed    `Turn.finish`: the owner's consent is asked again, each charge is committed
+                 together with its report, and only then are reports returned.
+
+From each step a turn may be closed: the device is as before it, and the same requests decide the
+same again. The lock is held from `begin` to `finish` or `close`, so that what was decided stays
+true until it is committed; the ledger checks its limits once more, and its answer is final.
+
+A process may die anywhere. Before the commit nothing is charged and nothing left. After it the
+report is in the ledger: the request comes again, is known by its digest, and gets the stored bytes.
+
+Besides the ledger a device keeps what may be lost: accepted studies, the count of refusals, studies
+for which the file has no room, and the class of weights of which a draw was missed this hour.
+Losing them costs a repeated check; none of them follows from a record.
+"""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ that two threads or two studies cannot both spend the last nano-nat. A ledger th
 damaged, in use or of a newer version refuses to open: `create` is the owner's decision.
 
 A gateway's members each have a ledger of their own, all in one `LedgerFile`: budgets, frozen
-answers and totals are a member's, the disk is waited for together (`group_commit`). A file is
+answers and totals are a member's, the disk is waited for together (`sqlite.GroupCommit`). A file is
 bound to facts about its members' names, once (`LedgerFile.bind`).
 """
 

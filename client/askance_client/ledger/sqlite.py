@@ -1,13 +1,36 @@
-"""The ledgers of real devices: one SQLite file, every commit synced to the disk."""
+"""Ledgers of real devices: one SQLite file, every commit synced to the disk.
+
+Theory of operation. A `LedgerFile` holds the ledgers of one or many members; a `SqliteLedger` is
+one member's view. Only rows are ever added: totals, frozen answers and sequence numbers are read
+from them. An answer goes through these states, and none is skipped or left backwards:
+
+    checked      limits and totals are read in the transaction that will charge
+    committed    the posting (charge, report, hash of the row before it in the member's chain) is
+                 on the disk
+    marked       the mark beside the file, then a counter if there is one, has reached the row
+    visible      the step returns, and the report may leave
+
+A process that dies before `committed` has charged nothing. One that dies before `marked` has
+charged and shown nothing: the next reader or step writes the mark first (`marked`). A file behind
+its mark is older than it was, and is refused.
+
+Threads that come while the disk is synced form the next commit (`GroupCommit`). A failed commit
+fails each of its steps, with nothing charged.
+
+The file is bound to how its members are named by rows of the table `facts`. A member's ledger is
+found by the member's name; members that were named in another way would have ledgers without a
+charge. Therefore a file is bound once, and its users compare (`LedgerFile.bind`).
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
-from askance_client.errors import InvalidParameter
-from askance_client.ledger.binding import read_binding, write_binding
+from askance_client.errors import InvalidParameter, StoreError
 from askance_client.ledger.contract import (
     SECONDS_PER_DAY,
     Charge,
@@ -20,7 +43,6 @@ from askance_client.ledger.contract import (
     check_charge,
     overrun,
 )
-from askance_client.ledger.group_commit import GroupCommit
 from askance_client.ledger.mark import CounterPlace
 from askance_client.ledger.marked import ACCEPTED, MarkedFile, read_number
 from askance_client.ledger.postings import (
@@ -31,6 +53,139 @@ from askance_client.ledger.postings import (
     last_of_chain,
     read_page,
 )
+from askance_client.sqlite_file import ProcessLock
+
+T = TypeVar("T")
+
+
+class GroupCommit:
+    """Commit together the steps that arrive during the commit before; there is no timer.
+
+    The first thread that comes leads: it runs the steps of all that wait, its own among them, in
+    one transaction, and wakes them when the disk has it and the mark has reached it. A step that
+    came meanwhile is the next commit, led by the first of them. A lone thread commits at once.
+
+    No effect of a step is visible before it is durable: the file is held from the first
+    step's first statement until the commit has returned.
+    """
+
+    def __init__(self, file: MarkedFile) -> None:
+        self._file = file
+        self._guard = ProcessLock()  # of the two below
+        self._waiting: list[_Step[Any]] = []
+        self._led = False
+
+    def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run a step and return what it returned, durably.
+
+        Args:
+          work: reads, and then writes, as the last thing it does and by statements only; so one
+            that raises anything but the disk's error has written nothing, and the others' steps
+            stand.
+
+        Raises:
+          StoreError: nothing of the whole transaction was made durable.
+        """
+        step: _Step[T] = _Step(work)
+        with self._guard:
+            self._waiting.append(step)
+            leads = not self._led
+            self._led = True
+        if not leads:
+            step.woken.wait()
+        if not step.settled:
+            self._lead()
+        if step.failure is not None:
+            raise step.failure
+        return step.results[0]
+
+    def _lead(self) -> None:
+        with self._guard:
+            batch, self._waiting = self._waiting, []
+        try:
+            with self._file.transaction() as connection:
+                for step in batch:
+                    step.take(connection)
+        except BaseException as failure:
+            # All that wait must get the error; the leader gets it by this very raise.
+            for step in batch:
+                step.failure = StoreError(str(failure) or "ledger: nothing was spent")
+            raise
+        finally:
+            self._hand_over(batch)
+
+    def _hand_over(self, batch: list[_Step[Any]]) -> None:
+        with self._guard:
+            if self._waiting:
+                self._waiting[0].woken.set()  # leads the next
+            else:
+                self._led = False
+        for step in batch:
+            step.settled = True
+            step.woken.set()
+
+
+class _Step(Generic[T]):
+    """Thread's part of a commit."""
+
+    __slots__ = ("failure", "results", "settled", "woken", "work")
+
+    def __init__(self, work: Callable[[sqlite3.Connection], T]) -> None:
+        self.work = work
+        self.woken = threading.Event()
+        self.settled = False
+        self.results: list[T] = []
+        self.failure: BaseException | None = None
+
+    def take(self, connection: sqlite3.Connection) -> None:
+        """Run the step; a failure of the disk fails all steps, any other this step alone."""
+        try:
+            self.results.append(self.work(connection))
+        except sqlite3.Error:
+            raise
+        except Exception as failure:
+            self.failure = failure
+
+
+_PREFIX = "bound."  # other rows of the table are no part of the binding
+
+
+def read_binding(connection: sqlite3.Connection) -> dict[str, str]:
+    """Return the texts that a file is bound to, by name; empty if it is not bound."""
+    rows = connection.execute("SELECT name, value FROM facts ORDER BY name")
+    return {
+        name.removeprefix(_PREFIX): value.decode("utf-8")
+        for name, value in rows
+        if name.startswith(_PREFIX)
+    }
+
+
+def write_binding(
+    connection: sqlite3.Connection, texts: Mapping[str, str], *, charged: bool
+) -> dict[str, str]:
+    """Bind a file to texts unless it is bound, and return what it is bound to.
+
+    Args:
+        connection: in a transaction.
+        texts: one or more, by name.
+        charged: whether the file has any charge.
+
+    Raises:
+        StoreError: there are charges and no binding; nothing was changed.
+    """
+    bound = read_binding(connection)
+    if bound:
+        return bound
+    if charged:
+        raise StoreError(
+            "ledger: expected a binding to how its members are named, got charges without it"
+        )
+    connection.executemany(
+        "INSERT INTO facts (name, value) VALUES (?, ?)",
+        [(_PREFIX + name, text.encode("utf-8")) for name, text in texts.items()],
+    )
+    return read_binding(connection)
+
 
 _NEVER = (1 << 63) - 1  # no charge is so late
 MAX_MEMBER_BYTES = 256

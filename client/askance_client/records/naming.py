@@ -2,7 +2,7 @@
 
 A member's ledger and identity follow from its name, so that a user who gets another name gets a
 second budget, and a name that passes to another user passes that user's budget on. Therefore a
-folder is bound to one naming (`binding`), and a row whose name cannot be read is left out.
+folder is bound to one naming (`LedgerFile.bind`), and a row whose name cannot be read is left out.
 """
 
 from __future__ import annotations

@@ -6,11 +6,11 @@ again later. A report leaves only after the device's core has made it durable; i
 again, the same bytes, until the aggregator acknowledges it, and never computed anew. Waiting is
 exponential with full jitter, so that a fleet does not come back as one.
 
-`exchange` is what passes in one exchange, as values and as bytes; `outbox` keeps what is not
-acknowledged; `observable` decides order, timing, batches and retries, in one table; `runtime` puts
-them around a `Device`, once (`check_in_once`) or held open (`participate`); `streams` opens a
-stream again after a failure; `answering` lets devices answer, in threads so that they wait for the
-disk together; `gateway_exchange` and `multiplexer` are the exchange of many members over one
+`exchange` is what passes in one exchange, as values and as bytes; `observable` decides order,
+timing, batches and retries, in one table; `runtime` puts them around a `Device`, once
+(`check_in_once`) or held open (`participate`), and keeps what is not acknowledged; `streams` opens
+a stream again after a failure; `answering` lets devices answer, in threads so that they wait for
+the disk together; `gateway_exchange` and `multiplexer` are the exchange of many members over one
 stream, and `gateway` runs them; `enrolment` makes devices known, by calls of `open_side`, and
 `credentials` proves a caller in the metadata of its calls; `certificates` keeps the certificate
 that proves it to TLS as well.

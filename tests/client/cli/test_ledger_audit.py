@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from askance_client.cli.ledger_audit import LedgerAudit
+from askance_client.cli.report import LedgerAudit
 from askance_client.codec import encode_report
 from askance_client.device import Policy
 from askance_client.ledger import NO_HASH, Charge, Posting, PostingKind

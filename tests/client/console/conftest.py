@@ -18,10 +18,10 @@ import pytest
 
 from askance_client.cli.folder import ask
 from askance_client.cli.report import csv_history
+from askance_client.console.command import OwnerSite, refusal
 from askance_client.console.parts import OwnersView
 from askance_client.console.server import OwnerServer
 from askance_client.console.session import OwnerSession
-from askance_client.console.site import OwnerSite, refusal
 from tests.client.cli.test_deciding import Folder
 
 SECRET = "secret{}-of-more-than-thirty-two-characters"

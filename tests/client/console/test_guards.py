@@ -16,6 +16,7 @@ import pytest
 from askance_aggregator.encoding import sign_study
 from askance_client.cli.device import main
 from askance_client.codec import decode_study
+from askance_client.console.command import _MAX_PAGE
 from askance_client.console.server import (
     HEADERS,
     MAX_AT_ONCE,
@@ -24,7 +25,6 @@ from askance_client.console.server import (
     MAX_TARGET,
 )
 from askance_client.console.session import LIFE_S, LINK_S
-from askance_client.console.site import _MAX_PAGE
 from tests.client.cli.test_deciding import Folder
 from tests.client.console.conftest import Served
 from tests.client.device.conftest import KEY

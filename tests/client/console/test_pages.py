@@ -13,8 +13,8 @@ from urllib.parse import urlencode
 import pytest
 
 from askance_client.cli.folder import ask
+from askance_client.console.command import ROWS
 from askance_client.console.parts import OwnersView, time_of
-from askance_client.console.site import ROWS
 from askance_client.errors import InvalidParameter
 from askance_client.ledger import Charge, Limits
 from tests.client.cli.test_deciding import CONFIGURATION, Folder

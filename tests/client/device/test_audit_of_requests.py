@@ -12,8 +12,8 @@ import pytest
 from askance_aggregator.families import randomized_response
 from askance_aggregator.queries import predicate
 from askance_client.accounting import parse_epsilon
-from askance_client.cli import ledger_audit
-from askance_client.cli.ledger_audit import LedgerAudit
+from askance_client.cli import report
+from askance_client.cli.report import LedgerAudit
 from askance_client.codec import digest_of, encode_report
 from askance_client.device import Policy
 from askance_client.ledger import LOSS_STEP, NO_HASH, Charge, LedgerFile, Posting, PostingKind
@@ -173,9 +173,9 @@ def test_a_budget_may_be_spent_to_the_last_nano_nat(rows: list[Posting]) -> None
 def test_most_answers_of_a_member_are_counted(
     rows: list[Posting], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger_audit, "MAX_ANSWERS", 3)
+    monkeypatch.setattr(report, "MAX_ANSWERS", 3)
     assert violations(rows) == []
-    monkeypatch.setattr(ledger_audit, "MAX_ANSWERS", 2)
+    monkeypatch.setattr(report, "MAX_ANSWERS", 2)
     assert violations(rows) == ["expected at most 2 answers in all"]
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from askance_client.cli import counters
 from askance_client.cli.counters import CounterCommand, CounterFile, OwnCounter, a_counter
-from askance_client.cli.ledger_repairs import accept_loss, repair_clock
+from askance_client.cli.repairing import accept_loss, repair_clock
 from askance_client.errors import InvalidParameter, StoreError, StoreFailed
 from askance_client.ledger import (
     SECONDS_PER_DAY,

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from askance_client.cli import ledger_repairs
-from askance_client.cli.ledger_repairs import accept_loss, repair_clock
+from askance_client.cli import repairing
+from askance_client.cli.repairing import accept_loss, repair_clock
 from askance_client.errors import StoreError
 from askance_client.ledger import (
     LOSS_STEP,
@@ -384,7 +384,7 @@ class TestAcceptLoss:
             raise Stopped
 
         with monkeypatch.context() as crashing:
-            crashing.setattr(ledger_repairs, "replace_mark", ends)
+            crashing.setattr(repairing, "replace_mark", ends)
             with pytest.raises(Stopped):
                 accept_loss(behind, [("a", b"id of a")], LIFE, NOW, everyone=True)
         refused(behind, "expected its own mark, found another ledger's")

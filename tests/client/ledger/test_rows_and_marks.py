@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from askance_client.cli.counters import replace_mark
-from askance_client.cli.ledger_repairs import accept_loss, repair_clock
+from askance_client.cli.repairing import accept_loss, repair_clock
 from askance_client.errors import InvalidParameter, StoreError
 from askance_client.ledger import (
     LOSS_STEP,

@@ -17,7 +17,7 @@ from askance_papers.curator.logistic import (
     minimise,
 )
 from askance_papers.reproduce import Effort, Setting, find
-from askance_papers.reproduce.cm08 import densities, losses, sensitivity, utility
+from askance_papers.reproduce.cm08 import losses, sensitivity, utility
 from askance_simulation.randomness.seeds import Seed
 
 QUICK = Setting(Effort.QUICK, Seed.of(1))
@@ -36,11 +36,11 @@ def test_it_holds() -> None:
 class TestLaws:
     def test_a_density_of_one_row_integrates_to_a_constant(self) -> None:
         """In one dimension, for any row: densities of neighbours have the same integral."""
-        law = densities.TiltedLaw(LOGISTIC, 0.5, 2.0, laplace=False)
+        law = losses.TiltedLaw(LOGISTIC, 0.5, 2.0, laplace=False)
         axis = np.linspace(-60, 60, 240_001)[:, None]
         masses = [
             np.exp(law.log_densities(data, axis)).sum() * 0.0005
-            for pair in densities.neighbours(1, 2)
+            for pair in losses.neighbours(1, 2)
             for data in pair
         ]
         assert masses == pytest.approx([masses[0]] * len(masses), rel=1e-4)
@@ -48,7 +48,7 @@ class TestLaws:
     def test_tilts_are_of_the_minimiser(self) -> None:
         data = sensitivity.pulled(1.2, 0.5)
         point = minimise(data, 0.01, np.array([3.0, -2.0]), LOGISTIC)
-        law = densities.TiltedLaw(LOGISTIC, 0.01, 1.0, laplace=False)
+        law = losses.TiltedLaw(LOGISTIC, 0.01, 1.0, laplace=False)
         assert law.tilts(data, point[None])[0] == pytest.approx([3, -2], abs=1e-5)
 
     def test_half_the_scale_passes_epsilon(self) -> None:
@@ -56,7 +56,7 @@ class TestLaws:
         for loss, kind in losses.CASES:
             mechanism = ObjectivePerturbation(losses.EPSILONS[1], losses.REGULARISATION, kind, loss)
             strength = float(losses.REGULARISATION) + mechanism.calibrated(4).added
-            halved = densities.TiltedLaw(loss, strength, mechanism.scale(4) / 2, laplace=False)
+            halved = losses.TiltedLaw(loss, strength, mechanism.scale(4) / 2, laplace=False)
             assert halved.worst_loss(2, 3) > float(losses.EPSILONS[1])
 
 

@@ -19,12 +19,14 @@ from askance_aggregator.studies.study import Study
 from askance_client.accounting import parse_epsilon
 from askance_papers.reproduce.checks import rate_exceeded
 from askance_papers.reproduce.counting import generator
-from askance_papers.reproduce.klnrs08.masked_lists import (
+from askance_papers.reproduce.klnrs08.masked_parity import (
+    BETA,
     as_answer,
     failed_trials,
+    failures,
+    plan_first,
     second_values,
 )
-from askance_papers.reproduce.klnrs08.masked_parity import BETA, failures, plan_first
 from askance_simulation.experiments import run_trial
 from askance_simulation.populations.population import build
 from askance_simulation.randomness.seeds import Seed

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from math import expm1, log1p
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,19 +22,79 @@ from askance_papers.curator.logistic import (
 )
 from askance_papers.reproduce.checks import NoiseCheck, gamma_noise
 from askance_papers.reproduce.cm08.data import Split
-from askance_papers.reproduce.cm08.noise import (
-    ClaimedNoise,
-    jmlr_noise,
-    joint_noise,
-    output_length,
-    output_noise,
-    printed_objective_noise,
-    rank_one_noise,
-    tilt_length,
-)
 from askance_papers.reproduce.cm08.printed import PrintedObjective, PrintedOutput
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
+
+_CURVATURE = 0.25  # of log(1 + e^-m), at most
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedNoise:
+    """Law of a noise vector's length, and the loss that it stands in.
+
+    Args:
+      shape: of the length's Gamma law: d where the algorithm is private, 1 as printed.
+      scale: of the length's Gamma law, in the unit of what is perturbed.
+      strength: regularisation of the loss that is minimised.
+    """
+
+    shape: float
+    scale: float
+    strength: float
+
+
+def output_noise(epsilon: float, count: int, regularisation: float, dimension: int) -> ClaimedNoise:
+    """Return the noise of Algorithm 1: scale 2 / (n lambda epsilon), the sensitivity over epsilon.
+
+    Args:
+      epsilon: nats.
+      count: n.
+      regularisation: lambda.
+      dimension: Gamma shape of the length: d, or 1 as printed.
+    """
+    return ClaimedNoise(dimension, 2 / (count * regularisation * epsilon), regularisation)
+
+
+def printed_objective_noise(epsilon: float, regularisation: float) -> ClaimedNoise:
+    """Return the tilt of Algorithm 2 as printed: an exponential length of scale 2/epsilon."""
+    return ClaimedNoise(1, 2 / epsilon, regularisation)
+
+
+def rank_one_noise(
+    epsilon: float, count: int, regularisation: float, dimension: int
+) -> ClaimedNoise:
+    """Return the tilt where one factor 1 + 1/(4 n strength) is paid for, by epsilon/2 at most."""
+    least = _CURVATURE / (count * expm1(epsilon / 2))
+    strength = max(regularisation, least)
+    left = epsilon - log1p(_CURVATURE / (count * strength))
+    return ClaimedNoise(dimension, 2 / left, strength)
+
+
+def jmlr_noise(epsilon: float, count: int, regularisation: float, dimension: int) -> ClaimedNoise:
+    """Return the tilt of Chaudhuri, Monteleoni, Sarwate (JMLR 2011), Algorithm 2."""
+    left = epsilon - 2 * log1p(_CURVATURE / (count * regularisation))
+    if left > 0:
+        return ClaimedNoise(dimension, 2 / left, regularisation)
+    strength = _CURVATURE / (count * expm1(epsilon / 4))
+    return ClaimedNoise(dimension, 4 / epsilon, strength)
+
+
+def joint_noise(epsilon: float, count: int, regularisation: float, dimension: int) -> ClaimedNoise:
+    """Return the tilt of scale 2/epsilon, beside a regularisation of 2/(n epsilon) or more."""
+    return ClaimedNoise(dimension, 2 / epsilon, max(regularisation, 2 / (count * epsilon)))
+
+
+def output_length(released: NDArray[np.float64], examples: Examples, strength: float) -> float:
+    """Return the distance of a release from the minimiser."""
+    return float(np.linalg.norm(released - minimise(examples, strength)))
+
+
+def tilt_length(released: NDArray[np.float64], examples: Examples, strength: float) -> float:
+    """Return the length of the only tilt whose minimiser is the release."""
+    missing = np.exp(-np.logaddexp(0.0, examples.signed @ released))
+    tilt = examples.signed.T @ missing - examples.count * strength * released
+    return float(np.linalg.norm(tilt))
 
 
 class Version(StrEnum):

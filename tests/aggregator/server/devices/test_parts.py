@@ -36,7 +36,7 @@ from askance_client.service import (
 )
 from askance_client.service.exchange import MAX_ENTRIES, ExchangeTooLarge
 from askance_client.service.observable import Backoff, system_jitter
-from askance_client.service.outbox import Outbox
+from askance_client.service.runtime import Outbox
 from askance_protos.v1 import exchange_pb2, randomizer_pb2
 
 DIGESTS = st.binary(min_size=32, max_size=32)

@@ -175,6 +175,7 @@ def test_a_request_of_more_than_a_mebibyte_is_refused(outer: Outer) -> None:
             submitted(channel, bytes((1 << 20) + 1))
     error: Any = refused.value
     assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert "Received message larger than max" in error.details()  # and not "Sent"
     assert len(outer.inner.calls) == 1
 
 

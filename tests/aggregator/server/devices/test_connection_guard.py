@@ -152,7 +152,7 @@ def test_connections_of_one_holder_share_what_a_proven_caller_may_send(watched: 
 def test_a_holder_whose_connection_was_a_flood_has_none_from_another_address(
     watched: Watched,
 ) -> None:
-    """Each address brought what a proven caller may send, 1.25 MiB of header lists, once more."""
+    """A proven caller sent 1.25 MiB of header lists from one address after the other."""
     watched.kernel.has(1, 1_100_000)
     watched.kernel.has(2, 500, "198.51.100.8")
     for inode, address in ((1, "198.51.100.7"), (2, "198.51.100.8")):

@@ -168,7 +168,7 @@ def test_an_aggregator_that_has_gone_is_not_in_health(outer: Outer) -> None:
 
 
 def test_a_request_of_more_than_a_mebibyte_is_refused(outer: Outer) -> None:
-    """As by the aggregator itself: this process would hold it first."""
+    """The aggregator refuses it too: this process would hold it first."""
     with outer.channel() as channel:
         assert submitted(channel, bytes(1 << 20)) == b"answer to " + bytes(1 << 20)
         with pytest.raises(grpc.RpcError) as refused:
@@ -437,7 +437,7 @@ def test_it_ends_at_once_with_an_aggregator_that_is_killed_at_its_start(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """It waits for the aggregator's health then; the next aggregator needs the address."""
+    """A process that starts waits for the aggregator's health then; the next aggregator needs the address."""
     monkeypatch.setattr(program, "_HEALTH_S", 3_600)
 
     class Ended(Pipe):

@@ -437,7 +437,7 @@ def test_it_ends_at_once_with_an_aggregator_that_is_killed_at_its_start(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A process that starts waits for the aggregator's health then; the next aggregator needs the address."""
+    """A process at its start waits for its health; the next aggregator needs the address."""
     monkeypatch.setattr(program, "_HEALTH_S", 3_600)
 
     class Ended(Pipe):

@@ -53,7 +53,10 @@ class CohortAccount:
         if not len(self._spent):
             self._confirmed, self._spent = (np.zeros(self.size, np.int64) for _ in range(2))
         self._confirmed[where] += charged
-        self._spent[where] = np.maximum(self._spent[where], spent)
+        if not isinstance(where, int):
+            self._spent[where] = np.maximum(self._spent[where], spent)
+        elif spent > self._spent[where]:  # numpy's maximum of two numbers takes ten times as long
+            self._spent[where] = spent
 
     def confirm_alike(self, users: int, charged: int, spent: int) -> None:
         """Enter equal reports of many devices, each for the first time.

@@ -36,7 +36,8 @@ from askance_client.queries.limits import (
 )
 
 FIELD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
-MISSING_TEXTS = frozenset(("", "?"))  # how data files write "nothing here"
+NEVER_LABELS = frozenset(("", "?"))  # how data files write "nothing here", whatever the column
+MISSING_TEXTS = NEVER_LABELS | {"NA", "NaN", "nan", "inf", "-inf"}  # unless they are labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,8 +354,8 @@ def _encode_labels(labels: Sequence[str]) -> list[bytes]:
     except UnicodeEncodeError as error:
         position = labels.index(error.object)
         raise InvalidParameter(f"label {position} is not valid Unicode text") from None
-    if not MISSING_TEXTS.isdisjoint(map(str.strip, labels)):
-        position = [label.strip() in MISSING_TEXTS for label in labels].index(True)
+    if not NEVER_LABELS.isdisjoint(map(str.strip, labels)):
+        position = [label.strip() in NEVER_LABELS for label in labels].index(True)
         raise InvalidParameter(
             f'label {position} is "{labels[position]}", which stands for a missing value'
         )

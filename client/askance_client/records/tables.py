@@ -15,9 +15,9 @@ from typing import Any
 from askance_client.errors import InvalidRecord
 from askance_client.queries import Category, EncodedRecord, Field, Schema
 from askance_client.queries.exact import exact_ratio
+from askance_client.queries.fields import MISSING_TEXTS
 
 NOTHING = "(missing)"  # the label of those who have none, where a schema has such a label
-_MISSING = frozenset(("", "?", "NA", "NaN", "nan"))
 _MAX_NAME = 64
 _SHOWN = 20  # column names in an error
 MAX_CELL_CHARACTERS = 1 << 17  # of one cell or JSON text, as Python's csv module has it
@@ -343,9 +343,11 @@ def is_utf_8(text: str) -> bool:
     return True
 
 
-def is_missing(cell: object) -> bool:
-    """Return whether a cell stands for no value: empty, "?", "NA", "NaN" or "nan"."""
-    return cell is None or (isinstance(cell, str) and cell.strip() in _MISSING)
+def is_missing(cell: object, kind: Field | None = None) -> bool:
+    """Return whether a cell stands for no value: a missing text that is no label of its field."""
+    if isinstance(cell, str) and cell.strip() in MISSING_TEXTS:
+        return not isinstance(kind, Category) or cell not in kind.indices
+    return cell is None
 
 
 def field_name(name: str) -> str:
@@ -371,7 +373,7 @@ def _table(
 
 def _value(cell: object, kind: Field) -> object:
     """Return the value that a field encodes; a missing value may be a label of its own."""
-    if not is_missing(cell):
+    if not is_missing(cell, kind):
         return cell
     return NOTHING if isinstance(kind, Category) and NOTHING in kind.labels else None
 

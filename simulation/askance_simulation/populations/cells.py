@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_client.queries.exact import exact_ratio
+from askance_client.queries.fields import NEVER_LABELS
 from askance_client.records import is_missing
 
 Cell = str | bool | None
@@ -131,6 +132,15 @@ class TextCells:
     @property
     def some_missing(self) -> bool:
         return any(is_missing(cell) for cell in self._cells)
+
+    @property
+    def missing_texts(self) -> Mapping[str, int]:
+        """Count the cells with a text that stands for no value where it is no label."""
+        return {
+            cell: count
+            for cell, count in self._cells.items()
+            if isinstance(cell, str) and cell.strip() not in NEVER_LABELS and is_missing(cell)
+        }
 
     @property
     def distinct(self) -> int:

@@ -47,12 +47,14 @@ class InferredSchema:
       schema: the schema.
       left_out: by column, why it is no field of the schema.
       doubts: by column, why it is read as texts though nearly all of its values look like numbers.
+      missing: by column of texts, the number of rows by text that was read as no value.
       column_types: by column of the table, what it is, or why it is left out.
     """
 
     schema: Schema
     left_out: Mapping[str, str]
     doubts: Mapping[str, str]
+    missing: Mapping[str, Mapping[str, int]]
     column_types: Mapping[str, str]
 
 
@@ -93,7 +95,8 @@ def infer(people: Summarized, label: str | None, keep: Collection[str]) -> Infer
     doubts: dict[str, str] = {}
     types: dict[str, str] = {}
     identifiers: dict[str, Field | None] = {}
-    for column, cells in people.cells(label).items():
+    columns = people.cells(label)
+    for column, cells in columns.items():
         kind = _infer_column(cells, is_label=column == label)
         doubt = _not_numbers(cells) if kind is None or isinstance(kind, Category) else None
         if column != label and column not in keep and _identifies(cells):
@@ -124,9 +127,14 @@ def infer(people: Summarized, label: str | None, keep: Collection[str]) -> Infer
             f"{people.path}: expected a column of numbers, or of 2 to {_MAX_LABELS:,} different"
             f" texts, got none: {'; '.join(shown)}{more}"
         )
+    missing = {
+        column: cells.missing_texts
+        for column, cells in columns.items()
+        if isinstance(fields.get(column), Category) and isinstance(cells, TextCells)
+    }
     in_order = {column: fields[column] for column in header if column in fields}
     column_types = {column: left_out.get(column) or types[column] for column in header}
-    return InferredSchema(Schema.of(name, 1, in_order), left_out, doubts, column_types)
+    return InferredSchema(Schema.of(name, 1, in_order), left_out, doubts, missing, column_types)
 
 
 def _infer_column(cells: ColumnCells, *, is_label: bool) -> Field | None:

@@ -52,7 +52,7 @@ class RecordsOfTable:
         for name, kind in schema.fields.items():
             place = self._table.column_index(name)
             cells = Counter(row[place] for row in self._table.rows)
-            given = {cell: count for cell, count in cells.items() if not is_missing(cell)}
+            given = {cell: count for cell, count in cells.items() if not is_missing(cell, kind)}
             found[name] = Outside.of(kind, given)
         return found
 
@@ -245,12 +245,14 @@ def records_of(
     column that looks like an identifier: texts, or whole numbers that lie evenly, nearly all of
     which differ (of 50 or more). It is kept if `keep` names it, or if no other column is left. The
     result notes each. What a field's name cannot hold is "_" in it, whatever the schema:
-    "hours-per-week" is hours_per_week, and the result notes it. A missing value ("" or "?") of a
-    category is the label "(missing)", which an inferred category has where it needs one, the label
-    to be predicted excepted. Other missing values and labels that a given schema does not know are
-    answered by a query's public default, and the result of a study counts them. More than 1 % of
-    values that a given schema does not know, or whose bounds they exceed, are a warning, and more
-    than `most_outside` an error.
+    "hours-per-week" is hours_per_week, and the result notes it. The texts "", "?", "NA", "NaN",
+    "nan", "inf" and "-inf" are missing values, unless a given schema lists such a label. A missing
+    value of a category is the label "(missing)", which an inferred category has where it needs
+    one, the label to be predicted excepted; the result counts the texts that were read so. Other
+    missing values and labels that a given schema does not know are answered by a query's public
+    default, and the result of a study counts them. More than 1 % of values that a given schema
+    does not know, or whose bounds they exceed, are a warning, and more than `most_outside` an
+    error.
 
     Args:
       people: columns, one row per user: a table in memory, or `arrow_records.ArrowRecords`.
@@ -340,6 +342,12 @@ def _inferred(people: Records, label: str | None, keep: Collection[str]) -> Tabl
     notes = ["bounds and labels were inferred from the data file"]
     notes += [f"the column {name} is left out: {why}" for name, why in found.left_out.items()]
     notes += [f"the column {name} is of texts: {why}" for name, why in found.doubts.items()]
+    notes += [
+        f"{count:,} values {text} of {name} were read as missing; a schema that lists the label"
+        " counts them"
+        for name, texts in found.missing.items()
+        for text, count in texts.items()
+    ]
     table = people.encoded(found.schema)
     name = Path(people.path).stem
     return TableRecords(name, found.schema, table, notes, column_types=found.column_types)

@@ -88,7 +88,7 @@ class TestInference:
         people = Population.from_csv(written(tmp_path, "same,text,number\n" + lines))
         assert list(people.schema.fields) == ["number"]
 
-    @pytest.mark.parametrize("text", ["1_000", "1e", "0x10", "1/0", "inf", "two"])
+    @pytest.mark.parametrize("text", ["1_000", "1e", "0x10", "1/0", "infinity", "two"])
     def test_what_is_encoded_as_no_number_is_inferred_as_none(
         self, tmp_path: Path, text: str
     ) -> None:
@@ -215,6 +215,28 @@ class TestMissingValues:
     def test_all_their_spellings(self, tmp_path: Path, missing: str) -> None:
         people = Population.from_csv(written(tmp_path, f"a,b\n1,1\n{missing},2\n3,1\n"))
         assert [row["a"] for row in rows(people)] == [1, None, 3]
+        assert people.schema.fields["a"] == Integer(1, 3)
+
+    @pytest.mark.parametrize("label", ["NA", "NaN", "nan"])
+    def test_a_label_of_the_schema_is_never_missing(self, tmp_path: Path, label: str) -> None:
+        schema = Schema("known", 1, region=Category(("AS", "EU", label, "(missing)")))
+        text = "region\nAS\n" + f"{label}\nEU\n?\n"
+        people = Population.from_csv(written(tmp_path, text), schema)
+        assert [row["region"] for row in rows(people)] == [0, 2, 1, 3]
+        assert people.warnings == {}
+
+    def test_the_result_says_which_texts_were_read_as_missing(self, tmp_path: Path) -> None:
+        text = "region,age\nAS,1\nNA,2\nEU,NA\nNA,3\n?,3\n"
+        people = Population.from_csv(written(tmp_path, text))
+        assert [note for note in people.notes if "missing" in note] == [
+            "2 values NA of region were read as missing; a schema that lists the label counts them"
+        ]
+
+    def test_what_is_infinite_is_missing_in_a_csv_file_as_in_a_parquet_file(
+        self, tmp_path: Path
+    ) -> None:
+        people = Population.from_csv(written(tmp_path, "a,b\n1,1\ninf,2\n-inf,3\n3,1\n"))
+        assert [row["a"] for row in rows(people)] == [1, None, None, 3]
         assert people.schema.fields["a"] == Integer(1, 3)
 
     def test_a_category_that_the_schema_does_not_list_is_missing(self, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def without_sequence(data: bytes) -> tuple[bytes, int]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CheckedReports:
-    """One report or more, to different requests, that passed the checks for any of their cohort.
+    """Reports to different requests, one or more, that passed the checks for any of their cohort.
 
     Args:
       cohort: number of the cohort that is asked the requests.

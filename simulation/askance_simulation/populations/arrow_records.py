@@ -303,8 +303,8 @@ class ArrowRecords:
             given = numbers if known is None else numbers[known]
             return Outside(len(given), 0, outside(field, given))
         counts = text_block(self.path, self.written[place], column).counts
-        given = {cell: n for cell, n in counts.items() if not is_missing(cell, field)}
-        return Outside.of(field, given)
+        cells = {cell: n for cell, n in counts.items() if not is_missing(cell, field)}
+        return Outside.of(field, cells)
 
 
 class StreamedRows:

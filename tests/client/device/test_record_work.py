@@ -75,7 +75,7 @@ class TestCoins:
     def test_a_draw_in_time_is_the_one_that_is_made_in_place(
         self, setup: DeviceSetup, seed: int
     ) -> None:
-        """So a simulation gives the answers that timed devices give by the same coins."""
+        """By the same coins a simulation gives the answers that timed devices give."""
         coins = SeededCoins(Seed.of(seed)).at(0)
         in_place, _ = worked(setup, coins)
         in_place.answer()
@@ -101,7 +101,7 @@ class TestCoins:
     def test_a_turn_that_is_closed_is_forgotten(
         self, setup: DeviceSetup, chosen_coins: type[ChosenCoins]
     ) -> None:
-        """Its coins would tell the value of the report that a later turn sends by equal ones."""
+        """A later turn that draws by equal coins would tell the value of its report."""
         study = setup.study()
         query = predicate(setup.schema.smoker == 1, default=0)
         turn = setup.device(studies=[study]).begin([setup.payload(study, query, WARNER)])

@@ -54,7 +54,7 @@ class Answering:
 
 @pytest.mark.parametrize("version", [PROTOCOL, PROTOCOL + 1])
 def test_a_stream_that_breaks_the_protocol_is_not_ended_within_a_window(version: int) -> None:
-    """Its end would leave as soon as a thread at work lets the loop run: a clock of the record."""
+    """A stream would end as soon as a thread at work lets the loop run: a clock of the record."""
 
     async def scenario() -> tuple[int, int]:
         stream: Any = Stream(version)

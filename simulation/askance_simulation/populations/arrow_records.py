@@ -303,7 +303,8 @@ class ArrowRecords:
             given = numbers if known is None else numbers[known]
             return Outside(len(given), 0, outside(field, given))
         counts = text_block(self.path, self.written[place], column).counts
-        cells = {cell: n for cell, n in counts.items() if not is_missing(cell, field)}
+        texts = counts.items()
+        cells: dict[object, int] = {cell: n for cell, n in texts if not is_missing(cell, field)}
         return Outside.of(field, cells)
 
 

@@ -33,11 +33,7 @@ def annotated(maker: Callable[..., object]) -> Iterator[tuple[Argument, Any, Any
 
 
 def budget_value(value: object, _: Path) -> int:
-    """Return the nano-nats of nats that are a text or a whole number, exactly.
-
-    Raises:
-        InvalidParameter: neither, or not a budget.
-    """
+    """Return the nano-nats of nats that are a text or a whole number, exactly."""
     if isinstance(value, int) and not isinstance(value, bool):
         return parse_epsilon(value, field="")
     return parse_epsilon(a_text(value), field="")

@@ -43,11 +43,7 @@ _ROW_BY_ROW = 64 * 64  # entries: at most 40 kB as they are
 
 @lru_cache(maxsize=_STUDIES)
 def read_terms(study: bytes) -> StudyTerms:
-    """Decode a study's terms once per process.
-
-    Raises:
-      RemoteProtocolError, InvalidParameter: as of `decode_study`.
-    """
+    """Decode a study's terms once per process."""
     return decode_study(study)
 
 
@@ -85,11 +81,7 @@ def query_to_bytes(query: Query) -> bytes:
 
 
 def query_from_bytes(data: bytes, schema: Schema) -> Query:
-    """Decode the query in `data` (see `decode_query`).
-
-    Raises:
-      RemoteProtocolError: not a query's bytes.
-    """
+    """Decode the query in `data` (see `decode_query`)."""
     return decode_query(parse(query_pb2.Query, data), schema)
 
 

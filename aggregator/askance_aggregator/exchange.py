@@ -37,11 +37,7 @@ LEAST_PROTOCOL = 1
 
 
 def decode_check_in(data: bytes) -> CheckIn:
-    """Decode a device's message.
-
-    Raises:
-      ExchangeTooLarge: more than an exchange may have. RemoteProtocolError: not a check-in.
-    """
+    """Decode a device's message."""
     check_size("CheckInRequest", data, MAX_REQUEST_MESSAGE_BYTES)
     message = parse(pb.CheckInRequest, data, limit=MAX_REQUEST_MESSAGE_BYTES)
     check_count("reports", len(message.reports), MAX_REPORTS)

@@ -253,9 +253,6 @@ def definition_text(table: Mapping[str, Any]) -> str:
 
     Args:
       table: texts, whole numbers, lists and tables of them; as `table_of_options` returns it.
-
-    Raises:
-      InvalidParameter: a value of another form, as a date.
     """
     lines = [f"{key} = {_value(one)}" for key, one in table.items() if not isinstance(one, dict)]
     for name, one in table.items():

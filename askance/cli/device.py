@@ -46,10 +46,6 @@ def explain_definition(path: Path) -> dict[str, Any]:
     The questions are those of a plan for the users that it needs; each kind is shown once. A
     learner whose rounds depend on answers may ask others, about the same fields and within the
     same budget.
-
-    Raises:
-        InvalidParameter, InvalidRecord: not a study (`read_definition`).
-        PlanRefused: no plan can be made for it.
     """
     from askance_aggregator.analyst.definitions import read_definition
     from askance_aggregator.analyst.submission import terms_of_submission

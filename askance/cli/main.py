@@ -82,9 +82,6 @@ def parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
         words: the command line. Arguments are added for its command only, which saves a third of
             the time of `askance --help`, and with the parameters of the learner that it names.
             None: arguments of all commands, without parameters of learners.
-
-    Raises:
-        InvalidParameter: the command line names a learner that there is none of.
     """
     chosen = None if words is None else next((w for w in words if not w.startswith("-")), "")
     top = _Parser(

@@ -68,9 +68,6 @@ def add_learner_parameters(
         names_in: reader of the learners' names, of which a sweep has several.
         into: see `add_options`.
         read: see `add_options`.
-
-    Raises:
-        InvalidParameter: there is no learner or population of that name.
     """
     named = first_positional(parser, words)
     if named is None:

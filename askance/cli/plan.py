@@ -22,11 +22,7 @@ _SEED = 0  # of the arrivals that are drawn: the same command prints the same fi
 
 
 def print_deployment(text: str, *, as_json: bool) -> int:
-    """Size a deployment, simulate it and print both.
-
-    Raises:
-        InvalidParameter: not a load.
-    """
+    """Size a deployment, simulate it and print both."""
     import numpy as np
 
     from askance_aggregator.reports.figures import bytes_text, rate_text

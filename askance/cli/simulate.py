@@ -85,11 +85,7 @@ def behaviour_of(arguments: argparse.Namespace) -> Misbehaviour | None:
 
 
 def faults_of(arguments: argparse.Namespace) -> Faults | None:
-    """Build the faults from the options; None if there are none.
-
-    Raises:
-      InvalidParameter: a name or chance that is none.
-    """
+    """Build the faults from the options; None if there are none."""
     if arguments.faults is None:
         return None
     from askance_simulation.disturbances import Faults

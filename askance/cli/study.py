@@ -493,11 +493,7 @@ def _report(content: dict[str, Any], *, every: bool, verbose: bool) -> CommandRe
 
 
 def _picture(content: dict[str, Any]) -> Picture:
-    """Draw a result.
-
-    Raises:
-        InvalidParameter: its picture would say nothing.
-    """
+    """Draw a result."""
     from askance_simulation.plots import result_picture
 
     with _of_another_program():

@@ -64,11 +64,7 @@ def add_study(parser: argparse.ArgumentParser) -> None:
 
 
 def add_study_parameters(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
-    """Add the parameters of the learner that the words after `submit` name.
-
-    Raises:
-        InvalidParameter: there is no learner of that name.
-    """
+    """Add the parameters of the learner that the words after `submit` name."""
     named = first_positional(parser, words)
     if named is not None and not _is_file(named):
         from askance_aggregator.learners import find

@@ -47,11 +47,7 @@ class FleetHistory:
         self._rates: deque[FleetRate] = deque(maxlen=SPAN_S // STEP_S + 1)
 
     async def read(self) -> FleetResponse:
-        """Return the present figures.
-
-        Raises:
-          CallRefused: the caller may not read them, or the aggregator is away.
-        """
+        """Return the present figures."""
         return await self._recent.get(self._reading())
 
     def rates(self) -> list[FleetRate]:

@@ -35,20 +35,12 @@ class AggregatorLink:
         self._identity: RecentValue[CallerResponse | None] = RecentValue(_ROLE_S, clock_s)
 
     async def call(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do what waits for the aggregator in a thread, and return its result.
-
-        Raises:
-          CallRefused: of the call, as any other error of `work`.
-        """
+        """Do what waits for the aggregator in a thread, and return its result."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._executor, lambda: work(*args, **kwargs))
 
     async def identity(self) -> CallerResponse | None:
-        """Return the caller's name and role; None of an aggregator that does not say them.
-
-        Raises:
-          CallRefused: the caller is unknown, or the aggregator is away.
-        """
+        """Return the caller's name and role; None of an aggregator that does not say them."""
         return await self._identity.get(lambda: self.call(self._identify))
 
     def close(self) -> None:

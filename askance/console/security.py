@@ -103,11 +103,7 @@ class _Exchange:
         return message
 
     async def send(self, message: Message) -> None:
-        """Send a part of the answer.
-
-        Raises:
-          TimeoutError: the browser does not take it; the connection is closed.
-        """
+        """Send a part of the answer."""
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():

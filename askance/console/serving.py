@@ -27,9 +27,6 @@ def serve_console(
       settings: where to serve.
       ready: called once with the address, as http://HOST:PORT, when it is served.
       announce: called after that with each login link.
-
-    Raises:
-      InvalidParameter: the address cannot be listened on.
     """
     server = ConsoleServer(settings)
     link = AggregatorLink(aggregator, time.monotonic)

@@ -100,11 +100,7 @@ class Console:
         return self.sessions.find(request.cookies.get(self.cookie, ""))
 
     async def first_page(self) -> str:
-        """Return the path of the first page that the caller's role may see.
-
-        Raises:
-          CallRefused: the caller is unknown, or the aggregator is away.
-        """
+        """Return the path of the first page that the caller's role may see."""
         identity = await self.link.identity()
         role = None if identity is None else identity.role
         return next((entry.path for entry in self._listed(role)), "/")

@@ -89,11 +89,7 @@ class StudyRecord:
     deletion: tuple[str, ...]
 
     def plan(self) -> StudyPlan:
-        """Plan the study again for the users that it began with; it may take seconds.
-
-        Raises:
-          SubmissionRefused: its learner is not installed here.
-        """
+        """Plan the study again for the users that it began with; it may take seconds."""
         terms = self.terms
         return plan(
             learner_of(terms),

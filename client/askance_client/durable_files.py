@@ -27,11 +27,7 @@ def write_new(path: Path, data: bytes, *, mode: int = 0o644) -> None:
 
 
 def sync(path: Path) -> None:
-    """Make a file's bytes, or the names in a folder, durable.
-
-    Raises:
-      OSError: the disk says no.
-    """
+    """Make a file's bytes, or the names in a folder, durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         flush(descriptor)
@@ -40,11 +36,7 @@ def sync(path: Path) -> None:
 
 
 def flush(descriptor: int) -> None:
-    """Make an open file's bytes durable.
-
-    Raises:
-        OSError: the disk refuses.
-    """
+    """Make an open file's bytes durable."""
     full = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync alone ends at the drive's cache
     if full is None:
         os.fsync(descriptor)

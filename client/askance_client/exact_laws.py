@@ -69,9 +69,6 @@ def probability(randomizer: Randomizer, level: int, report: bytes) -> Fraction:
 
     Exact for the families with an even draw; for sets, hashes and sign patterns it is that of even
     draws, from which a device's differs by a factor within the bias that its loss accounts for.
-
-    Raises:
-        InvalidParameter: the level is out of range.
     """
     randomizer.check_level(level)
     return _chance(randomizer, level, report) if valid(randomizer, report) else Fraction()

@@ -75,10 +75,6 @@ def sample_tally(
 
     Returns:
         Shape (trials, k), k the length of the randomizer's tally.
-
-    Raises:
-        InvalidParameter: the counts are of another shape, negative, or of a billion users or more;
-            or the family is another one.
     """
     return draw_tally(randomizer, _checked(level_counts, randomizer.levels, trials), rng)
 

@@ -27,11 +27,7 @@ def flat(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def to_arrow(rows: Sequence[Mapping[str, Any]]) -> Any:
-    """Return a `pyarrow.Table`, one column per name; a column of several kinds becomes text.
-
-    Raises:
-      InvalidParameter: pyarrow is not installed.
-    """
+    """Return a `pyarrow.Table`, one column per name; a column of several kinds becomes text."""
     _installed("pyarrow", "to_arrow")
     import pyarrow
 
@@ -41,11 +37,7 @@ def to_arrow(rows: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def to_pandas(rows: Sequence[Mapping[str, Any]]) -> Any:
-    """Return a `pandas.DataFrame`, one column per name.
-
-    Raises:
-      InvalidParameter: pandas or pyarrow is not installed.
-    """
+    """Return a `pandas.DataFrame`, one column per name."""
     _installed("pandas", "to_pandas")
     return to_arrow(rows).to_pandas()
 

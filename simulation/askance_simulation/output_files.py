@@ -10,12 +10,7 @@ from pathlib import Path
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file of these bytes; one that is there is replaced.
-
-    Raises:
-      OSError: it cannot be written, as on a full disk; nothing is left, and a file that was
-        there is as it was.
-    """
+    """Write a file of these bytes; one that is there is replaced."""
     with replaced(path) as partial:
         partial.write_bytes(data)
 

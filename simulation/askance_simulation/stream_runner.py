@@ -72,11 +72,7 @@ class StreamRunner(DeviceRunner):
             await self._sleep(wait_ms)
 
     async def participate(self) -> None:
-        """Hold a stream open for ever; after a failure, wait and open the next one.
-
-        Raises:
-          StoreError: the device's ledger cannot be used; nothing was spent, nothing was sent.
-        """
+        """Hold a stream open for ever; after a failure, wait and open the next one."""
         await self._stream.hold()
 
     async def _exchange_on(self, call: Call) -> None:

@@ -199,20 +199,12 @@ def read_token(metadata: Received) -> str | None:
 
 
 def read_call(metadata: Received) -> SignedCall:
-    """Read the signed call in a call's metadata; `check_call` checks it.
-
-    Raises:
-      RemoteProtocolError: there is none.
-    """
+    """Read the signed call in a call's metadata; `check_call` checks it."""
     return _sized(_decoded(metadata), _SUBJECT_BYTES, _SIGNATURE_BYTES)
 
 
 def read_unsigned_call(metadata: Received) -> SignedCall:
-    """Read the call in the metadata of a call with a bearer token.
-
-    Raises:
-      RemoteProtocolError: there is none, or it is signed.
-    """
+    """Read the call in the metadata of a call with a bearer token."""
     return _sized(_decoded(metadata), 0, 0)
 
 

@@ -245,11 +245,7 @@ _READERS: Mapping[OptionKind, Callable[[object], Any]] = {
 
 
 def _read_options(table: TomlTable) -> dict[str, Any]:
-    """Read the options of a file by their names, all but the schema; defaults are filled in.
-
-    Raises:
-      InvalidParameter: a value is not of its form, or one is absent that is needed.
-    """
+    """Read the options of a file by their names, all but the schema; defaults are filled in."""
     tables: dict[str, TomlTable | None] = {"": table}
     found: dict[str, Any] = {}
     for option in OPTIONS[1:]:

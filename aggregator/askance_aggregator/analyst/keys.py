@@ -106,11 +106,7 @@ class CallProof:
         return self.key.public_key().public_bytes_raw()
 
     def metadata(self, call: Call, subject: bytes, now_s: int, epoch: int, body: bytes) -> Metadata:
-        """Return the metadata that proves a call; the arguments are those of `sign_call`.
-
-        Raises:
-          InvalidParameter: the token cannot be read.
-        """
+        """Return the metadata that proves a call; the arguments are those of `sign_call`."""
         nonce = self.random_bytes(NONCE_BYTES)
         if self.token is not None:
             bare = unsigned_call(subject, now_s, epoch, body=body, nonce=nonce)

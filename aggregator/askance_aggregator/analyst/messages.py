@@ -216,22 +216,14 @@ def check_digest(found: bytes) -> bytes:
 
 
 def check_event(event: pb.StudyEvent) -> pb.StudyEvent:
-    """Check a status of a study.
-
-    Raises:
-      RemoteProtocolError: an unknown state, or epochs that no study signs.
-    """
+    """Check a status of a study."""
     state_of(event)
     epochs_of(event)
     return event
 
 
 def check_studies(answer: pb.ListStudiesResponse) -> pb.ListStudiesResponse:
-    """Check a list of studies.
-
-    Raises:
-      RemoteProtocolError: a digest, a state or epochs of no study.
-    """
+    """Check a list of studies."""
     for study in answer.studies:
         check_digest(study.study_digest)
         state_of(study)
@@ -240,11 +232,7 @@ def check_studies(answer: pb.ListStudiesResponse) -> pb.ListStudiesResponse:
 
 
 def check_progress(answer: operator_pb2.AllStudiesResponse) -> operator_pb2.AllStudiesResponse:
-    """Check the progress of studies.
-
-    Raises:
-      RemoteProtocolError: a study has no state that is known.
-    """
+    """Check the progress of studies."""
     for study in answer.studies:
         state_of(study)
     return answer

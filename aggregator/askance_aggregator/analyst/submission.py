@@ -91,11 +91,7 @@ def sign_submission(
 def tagged_population(
     tags: Iterable[str], random_bytes: Callable[[int], bytes] = secrets.token_bytes
 ) -> TaggedPopulation | None:
-    """Return the devices of some tags, with a new salt; None, all devices, without a tag.
-
-    Raises:
-      InvalidParameter: a malformed tag, or too many.
-    """
+    """Return the devices of some tags, with a new salt; None, all devices, without a tag."""
     wanted = tuple(tags)
     return TaggedPopulation.of(wanted, random_bytes(SALT_BYTES)) if wanted else None
 

@@ -90,9 +90,6 @@ def present_answer(
     (for `SampleMean`, whatever the users who answered). If the reports do not show that any user
     has the number, the interval is the whole range and the value its middle. The value lies in the
     range.
-
-    Raises:
-        InvalidParameter: the counts are no tally of n reports.
     """
     symbols = table.randomizer.symbols
     plain = check_counts(counts, n, symbols, n)
@@ -125,11 +122,7 @@ def present_answer(
 def share_seen(
     table: TableFamily, decode: PresentDecode, counts: Sequence[int] | NDArray[np.int64], n: int
 ) -> Fraction:
-    """Estimate the share of users who have the number; unbiased.
-
-    Raises:
-        InvalidParameter: the counts are no tally of n reports.
-    """
+    """Estimate the share of users who have the number; unbiased."""
     symbols = table.randomizer.symbols
     plain = check_counts(counts, n, symbols, n)
     return sum((b * c for b, c in zip(decode[symbols:], plain, strict=True)), Fraction()) / n

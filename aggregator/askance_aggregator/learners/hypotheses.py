@@ -240,11 +240,7 @@ def written(value: Any, keys: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def parts_in(kind: type, document: Document, keys: Sequence[str] = ()) -> dict[str, Any]:
-    """Read the fields of an object by its keys, or by these; see `JsonObject`.
-
-    Raises:
-        InvalidParameter: the document is not of that form.
-    """
+    """Read the fields of an object by its keys, or by these; see `JsonObject`."""
     hints, known = _hints(kind), _field_names(kind)
     found: dict[str, Any] = {}
     inside: dict[str, list[_Key]] = {}

@@ -122,11 +122,7 @@ class Declared:
     read: Read | None
 
     def value(self, learner: str, schema: Schema, text: str | None) -> dict[str, Any]:
-        """Return the argument by name, as the text says; empty: its default holds.
-
-        Raises:
-            InvalidParameter: the text is not of this kind, or no field suits.
-        """
+        """Return the argument by name, as the text says; empty: its default holds."""
         if self.read is not None:
             return {self.argument: self.read(learner, schema, text)}
         return {} if text is None else {self.argument: self._of_kind(text)}

@@ -436,9 +436,6 @@ class Hierarchy:
             lows: one array a level, of `sizes`.
             highs: likewise.
             total: the value of the root.
-
-        Raises:
-            InvalidParameter: arrays of other sizes.
         """
         given = self._checked(lows), self._checked(highs)
         low, high = list(given[0]), list(given[1])

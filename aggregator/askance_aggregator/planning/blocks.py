@@ -66,9 +66,6 @@ def codebook_for(question: Question, nano_nats: int) -> RandomCodebook | None:
 
     Both are compared by n times the second moment of a component (`precision.n_variance`). A vector
     of which no length is promised has no codebook.
-
-    Raises:
-        InvalidParameter: no codebook or no pattern spends such a budget.
     """
     if question.length is None:
         return None

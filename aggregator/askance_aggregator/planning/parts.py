@@ -61,12 +61,7 @@ def need(question: Question, choice: Choice, beta: float) -> int:
 
 
 def part_of(question: Question, nano_nats: int, beta: float, design: Design) -> Part:
-    """Choose the randomizer that takes the fewest users; the first of equals.
-
-    Raises:
-        InvalidParameter: no randomizer spends such a budget.
-        PlanRefused: none of them has a loss that devices answer (`LEAST_LOSS`).
-    """
+    """Choose the randomizer that takes the fewest users; the first of equals."""
     _check_loss(nano_nats)
     offered = choices(question, nano_nats, design)
     _check_loss(max(choice.randomizer.loss.nano_nats for choice in offered))
@@ -104,12 +99,7 @@ class Sizer:
         self.profiles = tuple(profile(question) for question in questions)
 
     def part(self, index: int, nano_nats: int) -> Part:
-        """Return the part of a whole question that spends so much.
-
-        Raises:
-            InvalidParameter: no randomizer spends such a budget.
-            PlanRefused: it is less than devices answer.
-        """
+        """Return the part of a whole question that spends so much."""
         return self.of(self._questions[index], nano_nats, self.profiles[index])
 
     def of(self, question: Question, nano_nats: int, like: Hashable | None = None) -> Part:

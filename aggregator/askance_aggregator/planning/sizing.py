@@ -609,10 +609,6 @@ def balanced(members: Sequence[int], sized: Sized, nano_nats: int) -> tuple[Part
         members: indexes of the questions.
         sized: the part of a question at a budget.
         nano_nats: each user's budget.
-
-    Raises:
-        InvalidParameter: no randomizer spends such a part.
-        PlanRefused: an equal part is less than devices answer.
     """
     even = tuple(sized(index, nano_nats // len(members)) for index in members)
     if len(members) > MOST_TOGETHER or len({part.need for part in even}) == 1:

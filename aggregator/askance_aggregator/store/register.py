@@ -296,11 +296,6 @@ class Register:
 
         Returns:
           How many devices were selected.
-
-        Raises:
-          InvalidParameter: a malformed tag, one that is both added and removed, none, or a device
-            would have more than `MAX_TAGS`.
-          UnknownDevice: an id of no device.
         """
         added, removed = checked_tagging(add, remove)
 
@@ -330,11 +325,7 @@ class Register:
         return self._transactions.write(step)
 
     def revoke(self, selection: DeviceSelection) -> Affected:
-        """Exclude devices and gateways; those that were already do not count.
-
-        Raises:
-          UnknownDevice: an id of no device and no gateway.
-        """
+        """Exclude devices and gateways; those that were already do not count."""
         return self._change(selection, DeviceState.REVOKED)
 
     def restore(self, selection: DeviceSelection) -> Affected:
@@ -346,9 +337,6 @@ class Register:
 
         Their ordinals stay empty. Reports that were accepted stay, under the ordinal alone. A
         forgotten id may enrol again, as a new user.
-
-        Raises:
-          UnknownDevice: an id of no device.
         """
 
         def step(execute: Execute) -> Affected:

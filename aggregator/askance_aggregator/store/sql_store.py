@@ -478,9 +478,6 @@ def read_transcript(transactions: Transactions, study: int, epoch: int) -> Itera
       transactions: of the database.
       study: the study's number in it.
       epoch: of the transcript.
-
-    Raises:
-      StoreError: the database cannot be read; later pages raise it from the iterator.
     """
     statement = f"SELECT coalesce(max(number) + 1, 0) {_OF_TRANSCRIPT}"
     ((count,),) = list_rows(transactions, statement, (study, epoch))

@@ -375,12 +375,7 @@ def _empty_image() -> bytes:
 
 
 def _open_shared(path: Path) -> SqliteFile:
-    """Open a store's file that other processes may have open, and bring it up to date.
-
-    Raises:
-      StoreError: no file, no store, damaged, or held by a process that shares it with none.
-      UnsupportedStore: written by a newer version.
-    """
+    """Open a store's file that other processes may have open, and bring it up to date."""
     return SqliteFile.open(path, KIND, _connect_shared)
 
 

@@ -29,11 +29,7 @@ _YIELD_S = 0.0005  # a lock is not handed over: a thread that waits for it has t
 
 
 def _copy(file: SqliteFile, path: Path) -> None:
-    """Copy an open file to a new one, as it is at the end; transactions pass in between.
-
-    Raises:
-        StoreError: it cannot be copied.
-    """
+    """Copy an open file to a new one, as it is at the end; transactions pass in between."""
 
     def others(*_: int) -> None:
         file.lock.release()

@@ -33,11 +33,7 @@ _decoded = lru_cache(maxsize=1 << 14)(decode_report)
 
 
 def decoded(data: bytes) -> Report:
-    """Decode a report; equal short ones are decoded once.
-
-    Raises:
-      RemoteProtocolError: it is no report.
-    """
+    """Decode a report; equal short ones are decoded once."""
     return _decoded(data) if len(data) <= _SHORT else decode_report(data)
 
 

@@ -82,11 +82,7 @@ UNLIMITED = Keep()
 
 
 def keep_of(terms: StudyTerms) -> Keep:
-    """Read the days that a study signs.
-
-    Raises:
-      InvalidParameter: they are no whole numbers, or out of range.
-    """
+    """Read the days that a study signs."""
     given = dict(terms.parameters)
     return Keep(_days(given, _REPORTS), _days(given, _RESULTS))
 

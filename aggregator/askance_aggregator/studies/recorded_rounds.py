@@ -54,10 +54,6 @@ def last_round(
       study: the signed study.
       lines: the first line of the transcript and its last.
       users: ordinals of the study's users, sorted; None: all devices that were enrolled.
-
-    Raises:
-      StoreError: the lines are of no transcript of this format.
-      InvalidParameter: the transcript has another number of users.
     """
     log = MemoryLog()
     for line in lines:

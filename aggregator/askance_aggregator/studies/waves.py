@@ -147,11 +147,7 @@ class Waves:
         return tuple(self._questions[index].question for index in self._open)
 
     def next(self) -> RoundPlan:
-        """Return the next wave as a round of its own; its questions are `asking`.
-
-        Raises:
-            LocalProtocolError: all waves are done.
-        """
+        """Return the next wave as a round of its own; its questions are `asking`."""
         self._on(WaveEvent.NEXT)
         places = {index: place for place, index in enumerate(self._open)}
         groups = []
@@ -184,10 +180,6 @@ class Waves:
             requests: what each was sent.
             tallies: what came of it.
             decodes: what each is decoded by; None: all by their randomizers' own way.
-
-        Raises:
-            NondeterminismError: a wave asked something else than the wave before.
-            LocalProtocolError: all waves are done.
         """
         self._on(WaveEvent.ENTER)
         asked = [self._questions[index] for index in self._open]

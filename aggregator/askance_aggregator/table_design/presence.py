@@ -370,9 +370,6 @@ def refined(terms: PresenceTerms, ratio: float) -> tuple[Reals, Reals]:
 
     Returns:
         The table, shape (levels, symbols), and the scores (a, b), shape (symbols, 2).
-
-    Raises:
-        InvalidParameter: the solver finds no table.
     """
     reach = _REACH * (ratio + 1) / (ratio - 1)
     grid = np.array(list(product(*(np.linspace(-reach, reach, count) for count in _STARTS))))

@@ -122,9 +122,6 @@ def recorded_at(location: StoreLocation, action: str, subject: str) -> Iterator[
       location: of the store, which the command itself may open alone.
       action: the command.
       subject: what it is about.
-
-    Raises:
-      StoreError: it cannot be recorded, and is not carried out.
     """
     with _recorded(lambda outcome: note_command(location, action, subject, outcome)):
         yield
@@ -138,9 +135,6 @@ def note_command(location: StoreLocation, action: str, subject: str, outcome: st
       action: the command.
       subject: what it is about.
       outcome: "begun", "done" or "failed: WORD".
-
-    Raises:
-      StoreError: nothing was recorded.
     """
     with closing(location.open_beside()) as store:
         _note(store, action, subject, outcome)
@@ -154,9 +148,6 @@ def recorded(store: Store, action: str, subject: str) -> Iterator[None]:
       store: what the command changes.
       action: the command, as "aggregator device revoke".
       subject: what it is about, without a user's name or value.
-
-    Raises:
-      StoreError: it cannot be recorded, and is not carried out.
     """
     with _recorded(lambda outcome: _note(store, action, subject, outcome)):
         yield

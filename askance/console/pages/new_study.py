@@ -119,11 +119,7 @@ async def _submit(visit: Visit) -> Response:
 
 
 def table_of_form(form: ConsoleForm) -> dict[str, Any]:
-    """Return the table of the study's definition in a form.
-
-    Raises:
-      InvalidParameter: a field has no value of its form; it is named.
-    """
+    """Return the table of the study's definition in a form."""
     given: dict[str, Any] = {
         option.name: _given(option, text)
         for option in OPTIONS
@@ -138,11 +134,7 @@ def table_of_form(form: ConsoleForm) -> dict[str, Any]:
 
 
 def definition_of_form(form: ConsoleForm) -> StudyDefinition:
-    """Return the study that a form defines.
-
-    Raises:
-      InvalidParameter, InvalidRecord: not a study; the field is named.
-    """
+    """Return the study that a form defines."""
     return definition_of_table(table_of_form(form))
 
 

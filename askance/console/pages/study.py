@@ -75,11 +75,7 @@ class ShownPart:
 
     @classmethod
     def of(cls, visit: Visit) -> ShownPart:
-        """Return the part that a request's address names.
-
-        Raises:
-          InvalidParameter: no number.
-        """
+        """Return the part that a request's address names."""
         epoch = visit.number("epoch", 0, 0, _MAX_NUMBER) or None
         return cls(epoch, visit.number("from", 0, 0, _MAX_NUMBER))
 

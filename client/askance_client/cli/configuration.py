@@ -80,11 +80,7 @@ def read_configuration(path: Path) -> DeviceConfiguration:
 
 
 def configuration_in(given: TomlTable, path: Path) -> DeviceConfiguration:
-    """The configuration in a table that stands, or is to stand, in a file.
-
-    Raises:
-      InvalidParameter: something in it does not belong there.
-    """
+    """The configuration in a table that stands, or is to stand, in a file."""
     folder = path.parent
     address = given.need("aggregator", an_address)
     ca = given.get("ca", a_text)
@@ -162,11 +158,7 @@ def a_budget(value: object) -> int:
 
 
 def a_refresh(value: object) -> int | None:
-    """The shortest epoch of studies that collect again, as "30d"; "never": none may.
-
-    Raises:
-      InvalidParameter: neither.
-    """
+    """The shortest epoch of studies that collect again, as "30d"; "never": none may."""
     text = a_text(value)
     return None if text == "never" else a_number_of_days(text)
 

@@ -33,9 +33,6 @@ def start_log(file: Path | None = None) -> None:
     Args:
       file: readable by its owner only. Past `MAX_LOG_BYTES` it is renamed to FILE.1, and older ones
         to FILE.2 and so on; `_OLDER_LOGS` of them are kept.
-
-    Raises:
-      OSError: the file cannot be opened.
     """
     handler = logging.StreamHandler(sys.stderr) if file is None else _rotating(file)
     formatter = logging.Formatter("%(asctime)sZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S")

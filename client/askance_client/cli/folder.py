@@ -227,12 +227,7 @@ def _key(arguments: Mapping[str, Any]) -> bytes | None:
 def ask(
     home: DeviceHome, path: Path, name: str, arguments: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Let the running device of a folder do an operation, or do it on the folder if none runs.
-
-    Raises:
-      StoreError: the folder cannot be used, or the running device does not answer.
-      InvalidParameter: bad arguments; nothing was changed.
-    """
+    """Let the running device of a folder do an operation, or do it on the folder if none runs."""
     found = ask_running(home.control_path, name, arguments)
     if found is not None:
         return found

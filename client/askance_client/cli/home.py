@@ -100,9 +100,6 @@ class DeviceHome:
 
         Args:
           counter: the counter outside the folder; None: there is none, or nothing is charged.
-
-        Raises:
-          StoreError: missing, damaged, newer or in use (see `LedgerFile.open`).
         """
         return LedgerFile.open(self.ledger_path, counter)
 

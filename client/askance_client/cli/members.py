@@ -131,14 +131,7 @@ def gateway_identity(secret: Secret, names: Sequence[str]) -> Identity | None:
 
 
 def read_people(configuration: DeviceConfiguration) -> MemberRoster:
-    """Name the members of the source that a configuration names.
-
-    Raises:
-      InvalidRecord: a bad source, a row that is not there, a name that two rows have, no name, or
-        no column of a field.
-      InvalidParameter: the policy or the field map names a field that the schema does not have.
-      SourceFailed: the source failed, or was late.
-    """
+    """Name the members of the source that a configuration names."""
     settings = configuration.records
     schema = read_schema(configuration)
     source = open_records(configuration)

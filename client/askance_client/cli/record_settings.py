@@ -66,11 +66,7 @@ class RecordSettings:
 
 
 def record_settings(table: TomlTable, folder: Path) -> RecordSettings:
-    """Read the table `[records]`.
-
-    Raises:
-      InvalidParameter: something in it does not belong there.
-    """
+    """Read the table `[records]`."""
     schema = folder.joinpath(table.need("schema", a_text))
     origin = _origin(table)
     naming = _naming(table, origin)

@@ -104,9 +104,6 @@ def repair_clock(path: Path, now_s: int, counter: OwnCounter | None = None) -> i
 
     Returns:
         The number of members concerned.
-
-    Raises:
-        StoreError: the file cannot be used; nothing was changed.
     """
     marked = MarkedFile.open(path, counter)
     try:

@@ -113,9 +113,6 @@ class Settling:
         Returns:
           The digest of its study, None where it names no accepted one; and the decision, None where
           it is left for the next turn.
-
-        Raises:
-          StoreError: the ledger cannot be read.
         """
         digest, named, asked = known
         study = None if isinstance(named, Refusal) else self._studies.get(named)

@@ -73,11 +73,7 @@ def truths(randomizer: Randomizer) -> tuple[int, ...]:
 
 
 def classes(randomizer: Randomizer, level: int) -> tuple[AnswerClass, ...]:
-    """Return the classes of answers at a level; they are disjoint and cover the alphabet.
-
-    Raises:
-      KeyError: a family without classes.
-    """
+    """Return the classes of answers at a level; they are disjoint and cover the alphabet."""
     return _CLASSES[randomizer.name](randomizer, level)
 
 

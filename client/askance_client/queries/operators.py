@@ -196,11 +196,7 @@ def on_grid(values: list[object], frac_bits: int | None = None) -> tuple[tuple[i
 
 
 def operand(value: object, beside: Expression | None = None) -> Expression:
-    """An expression as it is; anything else as a constant, or a label of the category beside it.
-
-    Raises:
-        InvalidQuery: neither a finite number nor one of the labels.
-    """
+    """An expression as it is; anything else as a constant, or a label of the category beside it."""
     if isinstance(value, Expression):
         return value
     if beside is not None and beside.labels is not None:

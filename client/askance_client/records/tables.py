@@ -195,19 +195,12 @@ def read_json(path: Path) -> Table:
     An item is malformed if it is not an object, has a text of more than `MAX_CELL_CHARACTERS`, or
     a number that is not read: a whole number of more than `MAX_DIGITS` digits, or another of more
     than 128 characters. A syntax error is an error of the whole file.
-
-    Raises:
-      InvalidRecord: no file, not JSON, no record, or two keys that are one field.
     """
     return json_table(path, _bytes(path))
 
 
 def json_table(path: Path | str, data: bytes) -> Table:
-    """Read the bytes of a JSON text as `read_json` does.
-
-    Raises:
-      InvalidRecord: as of `read_json`.
-    """
+    """Read the bytes of a JSON text as `read_json` does."""
     content = _json(path, data)
     return table_of_items(path, content if isinstance(content, list) else [content])
 
@@ -216,9 +209,6 @@ def read_json_lines(path: Path) -> Table:
     """Read a file of one JSON object per line; an empty line is none.
 
     A line that is no JSON is a malformed row, as an item is in `read_json`.
-
-    Raises:
-      InvalidRecord: no file, no record, or two keys that are one field.
     """
     items: list[object] = []
     for line in _bytes(path).splitlines():

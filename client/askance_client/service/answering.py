@@ -54,9 +54,6 @@ class DeviceAnswers:
 
         Returns:
           The reports that may be sent, by their requests' digests.
-
-        Raises:
-          StoreError: the ledger cannot be used; nothing may be sent.
         """
         reports: dict[bytes, bytes] = {}
         while requests:

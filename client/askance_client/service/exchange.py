@@ -106,11 +106,7 @@ def encode_enrol(message: Enrol) -> bytes:
 
 
 def decode_enrolled(data: bytes) -> tuple[int, int]:
-    """Decode the numbers of new devices and of devices that were enrolled already.
-
-    Raises:
-      RemoteProtocolError: not an answer to an enrolment.
-    """
+    """Decode the numbers of new devices and of devices that were enrolled already."""
     message = parse(pb.EnrolResponse, data)
     return message.enrolled, message.known
 

@@ -137,10 +137,6 @@ def decode_gateway_response(data: bytes, members: int) -> GatewayResponse:
     Args:
       data: the message.
       members: how many members the gateway has; a number that is not below is no member's.
-
-    Raises:
-      ExchangeTooLarge: more than an exchange may have.
-      RemoteProtocolError: not a response, or one that names a member that is none, or one twice.
     """
     check_size("GatewayResponse", data, MAX_RESPONSE_BYTES)
     message = parse(pb.GatewayResponse, data, limit=MAX_RESPONSE_BYTES)

@@ -148,11 +148,6 @@ class DeviceRunner:
 
         Returns:
           When the aggregator would like the next check-in, in milliseconds.
-
-        Raises:
-          aio.AioRpcError: the network or the aggregator failed; nothing is lost.
-          RemoteProtocolError: what came back breaks the protocol; nothing is lost.
-          StoreError: the device's ledger cannot be used; nothing was spent, nothing was sent.
         """
         response = await self._exchange(self._first_batch())
         for _ in range(MAX_EXCHANGES):
@@ -183,12 +178,7 @@ class DeviceRunner:
         return encode_check_in(CheckIn(reports=reports, known_studies=known))
 
     async def _take(self, response: Response) -> tuple[bytes, ...]:
-        """Do what a response says and return the reports it led to, which are kept as well.
-
-        Raises:
-            LedgerOlder: the aggregator has acknowledged more than the ledger holds; no request was
-                answered.
-        """
+        """Do what a response says and return the reports it led to, which are kept as well."""
         if not response.requests:
             await self._settle(response)
             self._meet(response)

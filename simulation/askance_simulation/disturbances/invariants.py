@@ -41,9 +41,6 @@ def check_store(
       store: the aggregator's.
       ledger: of a user, by ordinal.
       accepted: the number of acceptances that each device received, by request.
-
-    Raises:
-      BrokenInvariant: the first thing that does not hold.
     """
     check_accepted_once(accepted)
     budgets: dict[bytes, int] = {}

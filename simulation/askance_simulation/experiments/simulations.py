@@ -398,11 +398,7 @@ def _trial_rows(simulation: Simulation) -> list[dict[str, Any]]:
 
 
 def _estimate_rows(simulation: Simulation) -> list[dict[str, Any]]:
-    """Return a row per estimate and trial, or per row of the hypothesis's own table.
-
-    Raises:
-      InvalidParameter: the hypothesis has no table.
-    """
+    """Return a row per estimate and trial, or per row of the hypothesis's own table."""
     return [
         {"trial": number, **row}
         for number, trial in enumerate(simulation.trials)

@@ -89,11 +89,7 @@ def check_disturbed(fleet: str | FleetMaker, faults: MakeFates | None) -> None:
 def disturbed(
     fleet: str | FleetMaker, faults: MakeFates | None, seed: Seed, recorder: FaultRecorder
 ) -> FleetMaker:
-    """Return the fleet, with what goes wrong in it.
-
-    Raises:
-      InvalidParameter: see `check_disturbed`.
-    """
+    """Return the fleet, with what goes wrong in it."""
     check_disturbed(fleet, faults)
     if faults is not None:
         from askance_simulation.fleets.grpc import grpc_fleet  # gRPC is imported when it is used

@@ -34,9 +34,6 @@ def round_by_division(
 
     Returns:
         Levels of the same shape, by the same formula in digits that fit int64.
-
-    Raises:
-        InvalidParameter: an argument is not of that form.
     """
     round_to_levels(low, low, high, levels, 0)  # checks the range and the levels
     _check_columns(values, low, high, coins)

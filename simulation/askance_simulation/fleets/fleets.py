@@ -61,9 +61,6 @@ def ray_by(workers: int | None, expected: int = 0) -> FleetMaker:
     """Make the columns fleet with that many concurrent tasks of Ray; None: one per core.
 
     `expected` is as of `columns_by`; each worker meets its part of these users.
-
-    Raises:
-      InvalidParameter: less than one.
     """
     check_workers(workers)
 

@@ -207,9 +207,6 @@ def grpc_fleet(
       fates: what goes wrong on the way, of each device on a stream of its own; it changes no
         transcript either. None: nothing does.
       recorder: records what went wrong.
-
-    Raises:
-      BrokenInvariant: after faults, something does not hold that must (see `faults.invariants`).
     """
     recorder = recorder or FaultRecorder()
     attendance = Attendance()

@@ -95,11 +95,7 @@ class Shards:
         return where
 
     def _result(self, task: Remote, shard: range) -> tuple[ShardResult, float]:
-        """Return a task's result.
-
-        Raises:
-          LostResults, AskanceError, MemoryError: as of `raising_known_errors`.
-        """
+        """Return a task's result."""
         with raising_known_errors(f"chunks {shard.start} to {shard.stop - 1}"):
             found: tuple[ShardResult, float] = self._ray.get(task)
         return found
@@ -117,9 +113,6 @@ def compute(sent: list[Remote], shard: range, version: str) -> tuple[ShardResult
       sent: where the population and the rest of the round's work are.
       shard: the numbers of its chunks.
       version: of the caller.
-
-    Raises:
-      InvalidParameter: the worker has another version, whose results might be others.
     """
     check_version(version)
     work = _work(*sent)

@@ -93,9 +93,6 @@ def fitted_figure(height: float) -> Any:
     """Make an empty figure of fixed width, in which all text is inside; height in inches.
 
     At 600 pixels its smallest text is 11 pixels high.
-
-    Raises:
-      InvalidParameter: matplotlib is not installed.
     """
     figure = new_figure(_WIDTH, height)
     figure.set_layout_engine("constrained", w_pad=0.08, h_pad=0.08)

@@ -239,11 +239,7 @@ def result_picture(content: Mapping[str, Any]) -> Picture:
 def hypothesis_picture(
     study: Study, people: Population, hypothesis: object, assessment: Assessment
 ) -> Picture:
-    """Draw the hypothesis of a trial: its shape, or its error where it has none.
-
-    Raises:
-        InvalidParameter: its picture would say nothing.
-    """
+    """Draw the hypothesis of a trial: its shape, or its error where it has none."""
     presentation, shape = presentation_of(hypothesis), None
     content = _content(
         presentation,

@@ -122,22 +122,14 @@ class ParquetBlocks:
         return _reopened, (self.path, self._stamp)
 
     def column(self, block: int, place: int) -> pyarrow.ChunkedArray:
-        """Read one column of a row group; texts come as a dictionary.
-
-        Raises:
-          InvalidRecord: the file cannot be read, or is another one since it was opened.
-        """
+        """Read one column of a row group; texts come as a dictionary."""
         with self._opened() as file:
             name = self.schema.field(place).name
             return file.read_row_group(block, columns=[name], use_threads=False).column(0)
 
     @contextmanager
     def _opened(self) -> Iterator[parquet.ParquetFile]:
-        """Lend an open file to one thread at a time.
-
-        Raises:
-          InvalidRecord: it cannot be read, or is another one than at first.
-        """
+        """Lend an open file to one thread at a time."""
         with self._lock:
             opened = self._free.pop() if self._free else None
         with _problems(self.path):
@@ -432,21 +424,12 @@ class _Reading:
 
 
 def parquet_records(path: Path) -> ArrowRecords:
-    """Return the records of a Parquet file (see `ArrowRecords`).
-
-    Raises:
-      InvalidParameter: pyarrow is not installed.
-      InvalidRecord: no file, none of that form, or see `ArrowRecords`.
-    """
+    """Return the records of a Parquet file (see `ArrowRecords`)."""
     return ArrowRecords(ParquetBlocks(path))
 
 
 def frame_records(table: pyarrow.Table, path: Path) -> ArrowRecords:
-    """Return the records of an Arrow table (see `ArrowRecords`); `path` names it in messages.
-
-    Raises:
-      InvalidRecord: see `ArrowRecords`.
-    """
+    """Return the records of an Arrow table (see `ArrowRecords`); `path` names it in messages."""
     return ArrowRecords(FrameBlocks(table, path))
 
 

@@ -261,10 +261,6 @@ def records_of(
       keep: names of columns that are not left out as identifiers.
       most_outside: share of a field's values outside `schema` that is accepted, 0 .. 1; the error
         names the field.
-
-    Raises:
-      InvalidRecord: a column that is not there, nothing to ask about, or too many values outside
-        the schema.
     """
     records = RecordsOfTable(people) if isinstance(people, Table) else people
     if schema is None:

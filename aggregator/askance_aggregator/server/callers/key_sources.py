@@ -76,11 +76,7 @@ def key_source(text: str, folder: Path) -> KeySource:
 
 
 def source_text(value: object, folder: Path) -> str:
-    """Return the text of a source in a configuration, the path of a file whole.
-
-    Raises:
-      InvalidParameter: no text, or a URL of no source.
-    """
+    """Return the text of a source in a configuration, the path of a file whole."""
     source = key_source(a_text(value), folder)
     return str(source.path) if isinstance(source, KeyFile) else a_text(value)
 

@@ -140,9 +140,6 @@ class CallsAtWork:
 
         Yields:
           The context by which the call is to be answered.
-
-        Raises:
-          CallRefused: a limit is reached; the call is not counted.
         """
         who = caller.key or caller.name
         kinds = dict.fromkeys((CallKind.CALL, kind))

@@ -178,11 +178,6 @@ class Certification:
           context: the call.
           ordinal: the device's.
           device_id: the device's.
-
-        Raises:
-          Unauthenticated: a certificate that was not issued here, has ended, or is not the
-            device's nor its gateway's.
-          StoreError: the store cannot say.
         """
         fingerprint = self._fingerprint(context)
         if fingerprint is None:
@@ -197,11 +192,7 @@ class Certification:
         return self._proof(fingerprint, covered=covered)
 
     async def prove_holder(self, context: Context, holder: CertificateHolder) -> Proof:
-        """Check the certificate of a call that a gateway or a device makes for itself.
-
-        Raises:
-          As of `prove_device`.
-        """
+        """Check the certificate of a call that a gateway or a device makes for itself."""
         fingerprint = self._fingerprint(context)
         if fingerprint is None:
             return _unchanged

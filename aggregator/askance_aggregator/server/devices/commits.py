@@ -48,11 +48,7 @@ class GroupedReads(Generic[K, V]):
         self._reader: asyncio.Task[None] | None = None
 
     async def get(self, key: K) -> V:
-        """Return the value of a key.
-
-        Raises:
-          StoreError: the store cannot be read.
-        """
+        """Return the value of a key."""
         future = self._waiting.get(key)
         if future is None:
             future = asyncio.get_running_loop().create_future()

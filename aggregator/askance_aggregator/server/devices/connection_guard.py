@@ -234,9 +234,6 @@ class ConnectionGuard:
 
         Returns:
           Whether one of them was a flood.
-
-        Raises:
-          OSError: the system does not report connections.
         """
         # Credits first: each is of bytes that the kernel has counted.
         credited = self._credits.copy()

@@ -76,11 +76,7 @@ class RoundDeadlines:
     async def note(
         self, opened: OpenRound, round_: Round, epoch_left_ms: Callable[[], int] | None
     ) -> NotedRound:
-        """Make durable that a round is about to be asked; it keeps the deadline it had first.
-
-        Raises:
-          StoreError: it could not be made durable.
-        """
+        """Make durable that a round is about to be asked; it keeps the deadline it had first."""
         lasts_ms = 1000 * read_terms(round_.study.study).conduct.round_deadline_s
         fresh = self._deadline(lasts_ms) if lasts_ms else None
 

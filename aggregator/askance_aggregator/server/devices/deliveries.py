@@ -119,11 +119,7 @@ class Deliveries:
         return None if place is None else Delivery(opened, reports, ordinal, place, data, sequences)
 
     async def deliver_checked(self, delivery: Delivery) -> Sequence[Ack]:
-        """Make checked reports durable; return the acknowledgements.
-
-        Raises:
-          StoreError: nothing may be acknowledged.
-        """
+        """Make checked reports durable; return the acknowledgements."""
         return (await self._deliver_all((delivery,)))[0]
 
     async def deliver_messages(
@@ -133,10 +129,6 @@ class Deliveries:
 
         Returns:
           The outcomes of each message's reports.
-
-        Raises:
-          RemoteProtocolError: one has what is not a report; nothing was taken.
-          StoreError: nothing may be acknowledged.
         """
         tried = [self.checked(ordinal, data) for ordinal, data in messages]
         one_by_one = [
@@ -176,12 +168,7 @@ class Deliveries:
         return list(zip(reports.digests, statuses, strict=True))
 
     async def deliver(self, reports: Sequence[tuple[int, bytes]]) -> list[Outcome]:
-        """Accept reports one by one, each with its user's ordinal; return when they are durable.
-
-        Raises:
-          RemoteProtocolError: one is not a report; none was taken.
-          StoreError: nothing may be acknowledged.
-        """
+        """Accept reports one by one, each with its user's ordinal; return when they are durable."""
         found = [decoded(data) for _, data in reports]
         outcomes: list[Outcome | None] = [None] * len(reports)
         durable: dict[int, Delivery] = {}  # by place among the reports
@@ -208,11 +195,7 @@ class Deliveries:
         ]
 
     async def acknowledged_sequence(self, ordinal: int) -> int:
-        """Return the highest sequence number in this user's durable reports; 0 for none.
-
-        Raises:
-          StoreError: the store cannot be read.
-        """
+        """Return the highest sequence number in this user's durable reports; 0 for none."""
         known = self._sequences.get(ordinal)
         if known is None:
             known = await self._sequence_reads.get(ordinal)

@@ -122,9 +122,6 @@ class GatewayConnection:
 
         Returns:
           The user that it stood for, if one was present.
-
-        Raises:
-          RemoteProtocolError: another number was expected.
         """
         self._reserve(member)
         ordinal = self._ordinals[member]

@@ -87,11 +87,7 @@ class KernelSockets:
             one.close()
 
     def connections(self) -> list[KernelConnection]:
-        """Return all established connections.
-
-        Raises:
-          OSError: the system does not report them.
-        """
+        """Return all established connections."""
         return [
             KernelConnection(address, port, inode, received)
             for address, port, inode, received in self._dump(_ESTABLISHED)

@@ -154,11 +154,7 @@ class OpenRound:
             self._idle.set()
 
     def begin(self) -> None:
-        """Ask from now on: the reports that were stored before have been entered.
-
-        Raises:
-          LocalProtocolError: it has begun before.
-        """
+        """Ask from now on: the reports that were stored before have been entered."""
         self._on(RoundEvent.BEGIN)
 
     @property
@@ -197,11 +193,7 @@ class OpenRound:
         self._on(RoundEvent.ABANDON, error)
 
     async def closed(self) -> None:
-        """Wait until all users have answered or refused, or no more users are waited for.
-
-        Raises:
-          AskanceError: it was abandoned.
-        """
+        """Wait until all users have answered or refused, or no more users are waited for."""
         await self._closing
         await self._idle.wait()
 

@@ -66,12 +66,6 @@ class Relay:
           caller: whose identity is proven.
           context: the call.
           prove: proves it again, per message.
-
-        Raises:
-          Revoked: the gateway may not take part any more.
-          Unauthenticated: it is no longer proven; nothing of that batch was taken.
-          RemoteProtocolError: the gateway broke the protocol; nothing of that batch was taken.
-          StoreError: nothing of the last batch may be acknowledged.
         """
         software = read_credentials(context.invocation_metadata()).software
         batch = decode_batch(await read_message(context, self._settings.first_message_s))

@@ -98,11 +98,7 @@ class Standings:
             self._calling[ordinal] = software
 
     async def load(self) -> None:
-        """Read the register as it is.
-
-        Raises:
-          StoreError: it cannot be read.
-        """
+        """Read the register as it is."""
         await self._refresh()
 
     async def watch(self, on_change: Callable[[StandingChanges], None]) -> None:

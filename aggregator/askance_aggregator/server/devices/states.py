@@ -157,11 +157,7 @@ class StudyPhases:
         return self._phases.get(study_digest, StudyPhase.IDLE)
 
     def on(self, study_digest: bytes, event: PhaseEvent) -> None:
-        """Change a study's phase.
-
-        Raises:
-          LocalProtocolError: the event is illegal in its phase, which stays.
-        """
+        """Change a study's phase."""
         phase = next_state("study", STUDY, self.of(study_digest), event)
         if phase is StudyPhase.IDLE:
             self._phases.pop(study_digest, None)

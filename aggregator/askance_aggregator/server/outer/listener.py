@@ -67,11 +67,7 @@ class OuterListener:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def change(self, settings: OuterSettings) -> None:
-        """Show another certificate and keep other limits, for connections from now on.
-
-        Raises:
-          ssl.SSLError, ValueError: certificate and key cannot be used; nothing has changed.
-        """
+        """Show another certificate and keep other limits, for connections from now on."""
         self._tls = tls_context(settings)
         self._settings = settings
 
@@ -282,11 +278,7 @@ async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> N
 
 
 def tls_context(settings: OuterSettings) -> ssl.SSLContext:
-    """Return the server's half of TLS.
-
-    Raises:
-      ssl.SSLError, ValueError: certificate and key cannot be used.
-    """
+    """Return the server's half of TLS."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION

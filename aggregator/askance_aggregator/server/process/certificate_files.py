@@ -69,11 +69,7 @@ class CertificateFacts:
 
 
 def list_certificates(tls: TlsFiles) -> list[CertificateFacts]:
-    """Read the certificates of a configuration.
-
-    Raises:
-      NotOperable: a file cannot be read, or has none.
-    """
+    """Read the certificates of a configuration."""
     server = _read(tls.certificate, "certificate")[0]
     found = [_facts(SERVER, tls.certificate, server)]
     if tls.authority is not None:

@@ -44,9 +44,6 @@ def self_made(hosts: Sequence[str], now_s: int) -> tuple[Certified, Certified]:
 
     Returns:
       The authority, the server.
-
-    Raises:
-      InvalidParameter: a host that no certificate can name.
     """
     names = [_general_name(host) for host in dict.fromkeys([*hosts, *_LOCAL])]
     begin = datetime.fromtimestamp(now_s, UTC) - _SKEW

@@ -55,11 +55,7 @@ class DeviceAuthority:
         self._now_s = now_s
 
     def issue(self, signing_request: bytes, holder: CertificateHolder) -> IssuedCertificate:
-        """Sign a certificate that names the holder's number and nothing else of it.
-
-        Raises:
-          BadSigningRequest: not a request that its own key has signed, or not a key on P-256.
-        """
+        """Sign a certificate that names the holder's number and nothing else of it."""
         public, now_s = _requested_key(signing_request), self._now_s()
         now = datetime.fromtimestamp(now_s, UTC)
         end = min(now + timedelta(seconds=self._life_s), self._certificate.not_valid_after_utc)

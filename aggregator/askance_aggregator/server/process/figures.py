@@ -81,11 +81,7 @@ class FleetReader:
         self._of_store: _StoreFigures | None = None
 
     def read(self) -> pb.FleetResponse:
-        """Return the present figures.
-
-        Raises:
-          StoreError: the store cannot be read.
-        """
+        """Return the present figures."""
         found, of_store = _Samples(self._registry), self._read_store()
         return pb.FleetResponse(
             enrolled=self._store.population(),

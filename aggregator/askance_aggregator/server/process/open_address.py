@@ -51,11 +51,7 @@ class OpenAddress:
         )
 
     def start(self) -> None:
-        """Start the process.
-
-        Raises:
-          StoreError: it does not start.
-        """
+        """Start the process."""
         settings = self._settings(self._configuration)
         process = OuterProcess(self._listening, self._inner, settings)
         self._process = self._held.enter_context(process)

@@ -38,9 +38,6 @@ def pages_server(
       address: where it listens; port 0 takes a free one.
       registry: the metrics.
       is_serving: whether the health service says SERVING; called from the server's threads.
-
-    Raises:
-      OSError: the address cannot be listened on.
     """
     ((family, *_), *_) = socket.getaddrinfo(
         address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

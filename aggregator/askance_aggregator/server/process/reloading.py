@@ -44,11 +44,7 @@ class CurrentEnrolment:
 
     @classmethod
     def of(cls, key: SecretSource | None, now_s: Callable[[], int]) -> CurrentEnrolment:
-        """Read the key; None: there is none.
-
-        Raises:
-          NotOperable: it cannot be read, or is none.
-        """
+        """Read the key; None: there is none."""
         return cls(None if key is None else read_tokens(key, now_s))
 
     def verify(self, token: bytes) -> tuple[bytes, int]:
@@ -76,11 +72,7 @@ class TlsParts:
 
     @classmethod
     def of(cls, tls: TlsFiles, now_s: Callable[[], int]) -> TlsParts:
-        """Read everything.
-
-        Raises:
-          NotOperable: a file cannot be read, or is not what it should be.
-        """
+        """Read everything."""
         callers = read_needed(tls.devices.authority, "devices' authority")
         issuer = read_device_authority(tls.devices, now_s)
         return cls(ListenerTls(read_pair(tls), callers), CurrentIssuer(issuer))

@@ -199,11 +199,7 @@ class AnalystsServicer(Servicer):
         return pb.DeleteStudyResponse()
 
     async def _owner(self, admitted: Admitted) -> bytes:
-        """Return the key of the analyst whose study a call is about.
-
-        Raises:
-          UnknownStudy: there is no such study; another analyst's is found later, by its key.
-        """
+        """Return the key of the analyst whose study a call is about."""
         if admitted.scope is Scope.OWN:
             return admitted.own_key()
         return await self._run(self._manager.owner, admitted.subject)

@@ -95,11 +95,7 @@ class OperatorsServicer(Servicer):
         return _affected(await self._run(self._manager.register.restore, _selection(request)))
 
     def subject(self, request: pb.TagDevicesRequest | pb.ChangeDevicesRequest) -> str:
-        """Describe the devices without an id.
-
-        Raises:
-          InvalidParameter: no selection.
-        """
+        """Describe the devices without an id."""
         selected = _selection(request)
         if selected.tags:
             return f"devices with tags {' '.join(selected.tags)}"

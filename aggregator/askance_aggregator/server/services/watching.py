@@ -39,9 +39,6 @@ class StudyWatches:
         Args:
           digest: of the study.
           read: reads its status; every watcher of a study gives one that returns the same.
-
-        Raises:
-          Exception: as `read`.
         """
         with self._joined(digest, read) as source:
             await source.look()

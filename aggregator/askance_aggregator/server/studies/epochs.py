@@ -144,11 +144,7 @@ def cancel_epochs(
     repeat: Repeat,
     population: TaggedPopulation | None,
 ) -> Conclusion:
-    """Cancel the epoch that has begun and not ended, durably; return the end of its study.
-
-    Raises:
-      StoreError: the store cannot be read or written.
-    """
+    """Cancel the epoch that has begun and not ended, durably; return the end of its study."""
     ended = {one.epoch for one in store.epochs(study_digest)}
     for epoch in repeat.indices:
         transcript = Transcript(store.log(study_digest, epoch))
@@ -159,10 +155,6 @@ def cancel_epochs(
 
 
 def epoch_results(store: Store, study_digest: bytes) -> list[dict[str, Any]]:
-    """Return the results of a study's epochs that have ended, in order of time.
-
-    Raises:
-      StoreError: the store cannot be read.
-    """
+    """Return the results of a study's epochs that have ended, in order of time."""
     kept = (store.conclusion(study_digest, one.epoch) for one in store.epochs(study_digest))
     return [json.loads(ended.result_json) for ended in kept if ended is not None]

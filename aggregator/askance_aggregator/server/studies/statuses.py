@@ -90,11 +90,7 @@ class StudyStatuses:
         )
 
     def page(self, query: StudyQuery, owner: bytes | None) -> StudyList[StudyStatus]:
-        """Return the statuses of a part of the list of an analyst's studies, or of all (None).
-
-        Raises:
-          InvalidParameter: the cursor is no study of the list.
-        """
+        """Return the statuses of a part of the list of an analyst's studies, or of all (None)."""
         found, paused = self._store.listing.page(query, owner), self._store.management.paused()
         return StudyList(tuple(self.of(one, paused) for one in found.studies), found.extent)
 

@@ -124,9 +124,6 @@ def count_users(submission: Submission, store: Store, enrolled: int) -> int:
       submission: the study.
       store: has the devices' tags.
       enrolled: number of all devices.
-
-    Raises:
-      StoreError: the store cannot be read.
     """
     if submission.population is None:
         return enrolled

@@ -67,9 +67,6 @@ def back_up_postgresql(database: PostgresqlDatabase, path: Path, now_s: int) -> 
       database: may be written to meanwhile.
       path: of the backup: a new file.
       now_s: the time, in Unix seconds.
-
-    Raises:
-      StoreError: the database cannot be read, or the backup not be written; nothing is left.
     """
 
     def step(connection: Connection) -> Manifest:
@@ -101,10 +98,6 @@ def restore_postgresql(
       parameters: libpq's connection parameters.
       backup: of a PostgreSQL store; it is read twice.
       now_s: the time, in Unix seconds.
-
-    Raises:
-      StoreError: the database holds devices or studies, a process holds it, or the backup is
-        damaged or of another kind or a newer version; nothing was stored.
     """
     backup.check(POSTGRESQL, schema.VERSION)
     backup.verify()

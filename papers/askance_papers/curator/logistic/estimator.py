@@ -89,10 +89,6 @@ class PrivateLogisticRegression(PrivateClassifier):
         Args:
           X: shape (n, d).
           y: shape (n,), of `classes`.
-
-        Raises:
-          InvalidParameter, InvalidRecord: an argument or a row that is not as stated above; both
-            are ValueErrors. Nothing is drawn or spent.
         """
         chosen = self._chosen()
         longer = _one_of(LongRows, self.longer, "longer")

@@ -128,9 +128,6 @@ def release(
       step: the granularity.
       rounded: how many entries one record may change that lie off the grid.
       words: source of random words.
-
-    Raises:
-      InvalidParameter, InvalidRecord: see `vector`. Nothing has been drawn.
     """
     whole = vector(answers, step, rounded)
     return add(mechanism, whole, step, step / 2 if rounded else Fraction(0), words)

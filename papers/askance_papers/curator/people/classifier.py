@@ -70,10 +70,6 @@ class PrivateBoostingClassifier(PrivateClassifier):
         Args:
           X: shape (n, d).
           y: shape (n,), of `classes`.
-
-        Raises:
-          InvalidParameter, InvalidRecord: an argument or a row that is not as stated above; both
-            are ValueErrors. Nothing is drawn or spent.
         """
         chosen = Boosting.of(self.epsilon, rounds=self.rounds, edge=self.edge, cap=self.cap)
         stumps = Stumps([even_cuts(low, high, self.cuts) for low, high in self.bounds])

@@ -49,11 +49,7 @@ class SweepPopulation:
         schema: Path | None,
         label: str | None,
     ) -> SweepPopulation:
-        """Make the value, with the digest of its files.
-
-        Raises:
-          InvalidRecord: a file that is not there.
-        """
+        """Make the value, with the digest of its files."""
         source = None if data is None else DataSource.of(data)
         files = [source, None if schema is None else DataSource(schema)]
         if files == [None, None]:

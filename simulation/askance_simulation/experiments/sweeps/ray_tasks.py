@@ -44,10 +44,6 @@ def in_tasks(jobs: Sequence[Job], tasks: int) -> Iterator[tuple[Job, Row]]:
     Args:
       jobs: trials of the fleet "ray".
       tasks: how many tasks may be out at a time.
-
-    Raises:
-      InvalidParameter: studies that cannot be pickled.
-      LostResults, AskanceError, MemoryError: as of `raising_known_errors`.
     """
     ray = import_ray()
     task = ray.remote(num_cpus=1, max_retries=RETRIES)(run_as_task)
@@ -91,9 +87,6 @@ def run_as_task(job: Job, version: str) -> Row:
     Args:
       job: trial.
       version: of the caller.
-
-    Raises:
-      InvalidParameter: the worker has another version, whose results might be others.
     """
     check_version(version)
     return run_job(replace(job, fleet="columns", workers=1)) | {"fleet": job.fleet}

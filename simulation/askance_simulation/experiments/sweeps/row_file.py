@@ -50,11 +50,7 @@ class RowFile:
 
 @contextmanager
 def opened(path: Path) -> Iterator[RowFile]:
-    """Open the file, made if there is none.
-
-    Raises:
-      InvalidParameter: a file of something else, or one that another process is writing.
-    """
+    """Open the file, made if there is none."""
     descriptor = _locked(path)
     try:
         yield RowFile(path, descriptor)

@@ -32,12 +32,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class IssuerKeys:
-    """Keys of an issuer, by their ids; for any thread.
-
-    Args:
-      source: where the set is.
-      now_s: the time, in whole seconds since 1970, UTC.
-    """
+    """Keys of an issuer, by their ids; for any thread."""
 
     def __init__(self, source: KeySource, now_s: Callable[[], int]) -> None:
         self._source = source
@@ -89,11 +84,7 @@ class IssuerKeys:
 
 
 def _parsed(content: bytes) -> tuple[Key, ...]:
-    """Return the asymmetric keys of a set.
-
-    Raises:
-      ValueError: too long, or no set.
-    """
+    """Return the asymmetric keys of a set; raise ValueError if it is too long, or no set."""
     if len(content) > MAX_SET_BYTES:
         raise ValueError(f"expected at most {MAX_SET_BYTES} bytes, got more")
     found = KeySet.import_key_set(json.loads(content))
@@ -108,23 +99,13 @@ warnings.filterwarnings("ignore", message="EdDSA is deprecated", category=Securi
 
 
 class BearerCallers:
-    """Identities by bearer tokens.
-
-    Args:
-      settings: tokens that are accepted.
-      keys: the issuer's public keys; also tells the time.
-    """
+    """Identities by bearer tokens."""
 
     def __init__(self, settings: OidcSettings, keys: IssuerKeys) -> None:
         self._settings = settings
         self._keys = keys
 
     def by_token(self, token: str) -> Caller:
-        """Return the caller of a token; may fetch the issuer's keys, and waits for them.
-
-        Raises:
-          CallRefused: the token is not valid now, or gives its caller no role.
-        """
         claims = self._claims(token)
         name = claims.get(self._settings.name_claim)
         if not isinstance(name, str) or not 1 <= len(name) <= _MAX_NAME or not name.isprintable():

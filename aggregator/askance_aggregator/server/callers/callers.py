@@ -24,7 +24,6 @@ class Caller:
 
     Args:
       name: of the caller, in the audit log; no secret.
-      role: what the caller may do.
       key: the Ed25519 public key that signs the caller's studies, 32 bytes; empty: it has none.
     """
 

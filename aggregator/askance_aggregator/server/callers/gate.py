@@ -40,8 +40,6 @@ class Admitted:
     """A call that may be made.
 
     Args:
-      call: the call.
-      caller: who makes it.
       scope: the studies that it may be about; never NONE.
       signed: the call as it arrived.
       trace: the trace context that the caller's program sent; None without one.
@@ -64,19 +62,11 @@ class Admitted:
         return self.signed.epoch
 
     def check_body(self, data: bytes) -> None:
-        """Check that a message is the one that the caller has signed.
-
-        Raises:
-          CallRefused: it is another one.
-        """
+        """Raise CallRefused if a message is not the one that the caller has signed."""
         check_body(self.call, self.signed, data)
 
     def own_key(self) -> bytes:
-        """Return the key that signs the caller's studies.
-
-        Raises:
-          CallRefused: the caller has none.
-        """
+        """Return the key that signs the caller's studies; raise CallRefused if there is none."""
         if not self.caller.key:
             raise CallRefused(
                 "no-key",
@@ -94,13 +84,9 @@ class Gate:
     """Admit calls, and record those that change something and those that are refused.
 
     Args:
-      callers: identities that are known.
-      recorder: appends to the audit log.
       executor: where it waits for the disk.
       reason_of: returns the word for programs of an error that a call ends with.
       now_s: the time, in whole seconds since 1970, UTC.
-      rules: the table of what each role may call.
-      limits: of each caller, and of all.
     """
 
     def __init__(
@@ -126,12 +112,7 @@ class Gate:
         self._calls.change(limits)
 
     def guarded(self, call: Call, do: Do) -> Method:
-        """Return a method that admits its caller before it does something about a study.
-
-        Args:
-          call: the call.
-          do: does it.
-        """
+        """Return a method that admits its caller before it does something about a study."""
 
         async def prepare(_: Context, admitted: Admitted) -> tuple[str, Do]:
             return _study(admitted), do
@@ -141,9 +122,8 @@ class Gate:
     def prepared(self, call: Call, prepare: Prepare) -> Method:
         """Return a method that admits its caller, reads the message, and then does something.
 
-        Args:
-          call: the call.
-          prepare: reads the message; returns what it is about, for the audit log, and what does it.
+        `prepare` reads the message; it returns what it is about, for the audit log, and what does
+        it.
         """
 
         async def guarded(context: Context) -> None:

@@ -78,9 +78,6 @@ class CallsAtWork:
     """Counter of the calls at work; used in one event loop.
 
     It keeps nothing about a caller that has no call at work.
-
-    Args:
-      limits: of each caller, and of all.
     """
 
     def __init__(self, limits: CallerLimits) -> None:
@@ -132,11 +129,6 @@ class CallsAtWork:
     @contextmanager
     def counted(self, caller: Caller, kind: CallKind, context: Context) -> Iterator[Context]:
         """Count a call for the length of a block.
-
-        Args:
-          caller: makes the call.
-          kind: of the call.
-          context: gRPC's own, of the call.
 
         Yields:
           The context by which the call is to be answered.

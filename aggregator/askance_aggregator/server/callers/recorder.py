@@ -25,12 +25,7 @@ class _Window:
 
 
 class AuditRecorder:
-    """Append what callers do to an audit log; blocks, for any thread.
-
-    Args:
-      log: the store's.
-      now_s: the time, in whole seconds since 1970, UTC.
-    """
+    """Append what callers do to an audit log; blocks, for any thread."""
 
     def __init__(self, log: AuditLog, now_s: Callable[[], int]) -> None:
         self._log = log

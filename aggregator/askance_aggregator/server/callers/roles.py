@@ -38,11 +38,6 @@ class CallRule:
     """Row of the table: a call, and how far each role reaches with it.
 
     Args:
-      viewer: reach of a viewer.
-      analyst: reach of an analyst.
-      operator: reach of an operator.
-      admin: reach of an administrator.
-      changes: whether the call changes something.
       once: whether a second arrival of the same signed call would do something new. Such a call
         needs a nonce, and is refused when the nonce comes again.
       kind: of its limits.

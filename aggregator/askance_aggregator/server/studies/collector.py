@@ -60,9 +60,6 @@ class Collector:
     """Deletes what is due; for one thread, but for `wake`.
 
     Args:
-      store: what is deleted from.
-      limits: the operator's days.
-      now_s: the time, in whole seconds since 1970, UTC.
       pause: waits for a number of seconds between two steps; returns True to stop.
     """
 

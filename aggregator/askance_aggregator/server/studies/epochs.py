@@ -36,10 +36,7 @@ class EpochClock:
     """The days of one epoch, by the aggregator's clock.
 
     Args:
-      repeat: the epochs that are signed.
-      epoch: index of one of them.
       expires_unix_s: devices refuse the study from then on.
-      now_s: the time, in whole seconds since 1970, UTC.
     """
 
     repeat: Repeat
@@ -59,9 +56,7 @@ class EpochClock:
     def missed(self, transcript: Transcript, *, paused: bool) -> End | None:
         """Return the end of an epoch that is over and of which nothing was asked; None: it is not.
 
-        Args:
-          transcript: of the epoch.
-          paused: whether the study was paused when the epoch ended.
+        `paused` says whether the study was paused when the epoch ended.
         """
         if has_begun(transcript) or self.left_ms() > 0:
             return None
@@ -85,13 +80,7 @@ class EpochClock:
 
 
 class EpochFleet:
-    """The service's devices during one epoch (see `session.Fleet`).
-
-    Args:
-      fleet: the devices.
-      clock: the days of the epoch.
-      paused: returns whether its study is paused.
-    """
+    """The service's devices during one epoch (see `session.Fleet`)."""
 
     def __init__(self, fleet: ServiceFleet, clock: EpochClock, paused: Callable[[], bool]) -> None:
         self._fleet = fleet

@@ -67,13 +67,13 @@ class UnknownEpoch(AskanceError):
 class StudyManager:
     """Accept studies, run each in a thread of its own, and conclude it; for any thread.
 
+    Methods with a study's digest and a public key raise UnknownStudy if there is no such study, or
+    if it is another analyst's.
+
     Args:
-      store: where they are kept.
-      fleet: the devices that are asked.
       analysts: the Ed25519 public keys whose studies are accepted.
       limits: how many, and what they may cost a user together.
       now_s: the time, in whole seconds since 1970, UTC.
-      observer: is called when a study's state changes.
       look_s: seconds between two looks at `now_s` by a study that waits for its next epoch.
       deleted: is called when an analyst has deleted something, so that its rows are removed soon.
     """
@@ -179,9 +179,7 @@ class StudyManager:
     def plan(self, signed: SignedStudy, population: TaggedPopulation | None = None) -> StudyPlan:
         """Plan a study as `submit` would, for the users there are; nothing is stored.
 
-        Args:
-          signed: the study; its signature is not looked at, and may be empty.
-          population: as of `submit`.
+        The signature is not looked at, and may be empty.
 
         Raises:
           SubmissionRefused: `submit` would refuse it.
@@ -199,11 +197,7 @@ class StudyManager:
         return check_workable(submission, users)
 
     def owner(self, digest: bytes) -> bytes:
-        """Return the key of the analyst who signed a study.
-
-        Raises:
-          UnknownStudy: there is none of that digest.
-        """
+        """Return the key of the analyst who signed a study; raise UnknownStudy if there is none."""
         signed = self._store.study(digest)
         if signed is None:
             raise _unknown()
@@ -214,11 +208,7 @@ class StudyManager:
         return self._statuses.page(query, owner)
 
     def status(self, digest: bytes, public_key: bytes) -> StudyStatus:
-        """Return the status of a study.
-
-        Raises:
-          UnknownStudy: there is none of that digest, or it is another analyst's.
-        """
+        """Return the status of a study."""
         summary = self._store.summary(digest)
         if summary is None or summary.signed.public_key != public_key:
             raise _unknown()
@@ -228,19 +218,15 @@ class StudyManager:
         """Return the conclusion of a study, or of one of its epochs; None while it is open.
 
         Raises:
-            UnknownStudy: no study has this digest and key. UnknownEpoch: it signs no such epoch.
-            ResultsDeleted: there is nothing left to return.
+          UnknownEpoch: the study signs no such epoch.
+          ResultsDeleted: there is nothing left to return.
         """
         self._signed(digest, public_key, epoch)
         self._check_kept(digest)
         return self._store.conclusion(digest, epoch)
 
     def result_so_far(self, digest: bytes, public_key: bytes) -> str:
-        """Return the JSON of an open study's ended epochs; "" for a study that collects once.
-
-        Raises:
-            UnknownStudy: no study has this digest and key.
-        """
+        """Return the JSON of an open study's ended epochs; "" for a study that collects once."""
         terms = read_terms(self._signed(digest, public_key).study)
         if terms.repeat is None:
             return ""
@@ -253,16 +239,12 @@ class StudyManager:
     ) -> tuple[SignedStudy, Iterator[str], str, int]:
         """Return a study, a transcript so far, its result, and when its reports were deleted.
 
-        The result is "" while the study is open, the time in Unix seconds 0 while reports are kept.
-        Lines are read as they are taken; reading them raises as this does.
-
-        Args:
-          digest: of the study.
-          public_key: of its analyst.
-          epoch: whose transcript and result; 0: the study's own (see `Store`).
+        Transcript and result are of an epoch; 0: the study's own (see `Store`). The result is ""
+        while the study is open, the time in Unix seconds 0 while reports are kept. Lines are read
+        as they are taken; reading them raises as this does.
 
         Raises:
-          UnknownStudy: see `status`. UnknownEpoch: the study signs no such epoch.
+          UnknownEpoch: the study signs no such epoch.
           ResultsDeleted: there is nothing left to return.
         """
         signed = self._signed(digest, public_key, epoch)
@@ -280,7 +262,7 @@ class StudyManager:
         """Delete an ended study's reports; counts and results stay, and its export is verified yet.
 
         Raises:
-          UnknownStudy: see `status`. StudyNotEnded: it is open; nothing was changed.
+          StudyNotEnded: it is open; nothing was changed.
         """
         self._signed(digest, public_key)
         self._store.retention.delete_reports(digest, self._now_s())
@@ -301,9 +283,6 @@ class StudyManager:
         Returns:
           Its state: CANCELLED, durably; OPEN while it is ending, here or in the replica that
           drives it, which `status` follows; or how it had ended before.
-
-        Raises:
-          UnknownStudy: see `status`.
         """
         signed = self._signed(digest, public_key)
         with self._lock:  # a study that is being accepted is run before it can be cancelled
@@ -329,9 +308,6 @@ class StudyManager:
 
         Returns:
           Its state; one that has ended stays as it is.
-
-        Raises:
-          UnknownStudy: see `status`.
         """
         self._signed(digest, public_key)
         ended = self._store.conclusion(digest)
@@ -345,14 +321,7 @@ class StudyManager:
         return StudyState.OPEN
 
     def unpause(self, digest: bytes, public_key: bytes) -> StudyState:
-        """Let a paused study go on; of one that is not paused nothing changes.
-
-        Returns:
-          Its state.
-
-        Raises:
-          UnknownStudy: see `status`.
-        """
+        """Let a paused study go on; of one that is not paused nothing changes. Return its state."""
         self._signed(digest, public_key)
         with self._lock:
             if digest in self._store.management.paused():
@@ -483,11 +452,7 @@ class StudyManager:
         return signed
 
     def _known(self, submission: Submission) -> bool:
-        """Return whether a study was submitted before.
-
-        Raises:
-          SubmissionRefused: another analyst submitted it first.
-        """
+        """Return whether a study is stored; raise SubmissionRefused if it is another analyst's."""
         known = self._store.study(submission.digest)
         if known is not None and known.public_key != submission.signed.public_key:
             raise SubmissionRefused(

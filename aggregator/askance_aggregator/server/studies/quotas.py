@@ -57,12 +57,7 @@ _UNLIMITED = Quota(None, None)
 
 @dataclass(frozen=True, slots=True)
 class Quotas:
-    """Quotas of all analysts.
-
-    Args:
-      default: of an analyst who has none of its own.
-      own: by public key.
-    """
+    """Quotas of all analysts: those of their own, by public key, and the default of all others."""
 
     default: Quota = _UNLIMITED
     own: Mapping[bytes, Quota] = field(default_factory=dict)
@@ -79,15 +74,7 @@ DEFAULT_QUOTAS = Quotas(Quota())
 def check_quota(
     key: bytes, terms: StudyTerms, quota: Quota, users: int, store: Store, now_s: int
 ) -> None:
-    """Check a study against its analyst's quota.
-
-    Args:
-      key: the analyst's public key.
-      terms: of the study.
-      quota: of the analyst.
-      users: that its plan needs.
-      store: has the analyst's other studies.
-      now_s: the time, in whole seconds since 1970, UTC.
+    """Check a study, whose plan needs this many users, against its analyst's quota.
 
     Raises:
       SubmissionRefused: it passes the quota; the message says by how much, and when that ends.

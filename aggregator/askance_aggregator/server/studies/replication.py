@@ -22,8 +22,6 @@ class Replication:
     """Look at what other replicas do, in threads of its own; in a store of one process, nothing.
 
     Args:
-      store: shared with the other replicas.
-      fleet: the devices that are connected to this one.
       lock: held while a study is paused or begun here.
       run_of: returns the run of a study in this process; None: it has none.
       take_over: begins a study whose lease is free.

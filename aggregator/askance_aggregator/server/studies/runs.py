@@ -61,9 +61,6 @@ class Run:
     """Runs a study until it has ended or is let go of. What it needs to go on is in the store.
 
     Args:
-      submission: the study.
-      store: keeps its transcripts and its ends.
-      fleet: the devices that are asked.
       observer: is called when it ends.
       on_over: is called when the run goes no further.
       now_s: the time, in whole seconds since 1970, UTC; by it epochs begin and end.
@@ -215,11 +212,7 @@ class Run:
         return self._collect(self._service)
 
     def _await_start(self) -> None:
-        """Wait until the study begins, or is cancelled.
-
-        Raises:
-          ServiceStopped: the run was stopped.
-        """
+        """Wait until the study begins or is cancelled; raise ServiceStopped if the run stops."""
         start_s = start_of(self.submission.terms)
         while (left_s := start_s - self._now_s()) > 0 and not self._cancelled.is_set():
             if self._stopping.is_set():

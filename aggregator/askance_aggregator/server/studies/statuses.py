@@ -43,13 +43,7 @@ class StudyStatus:
 
 
 class StudyStatuses:
-    """Statuses of stored studies.
-
-    Args:
-      store: where they are kept.
-      fleet: the devices that are asked.
-      now_s: the time, in whole seconds since 1970, UTC.
-    """
+    """Statuses of stored studies."""
 
     def __init__(self, store: Store, fleet: ServiceFleet, now_s: Callable[[], int]) -> None:
         self._store = store
@@ -59,9 +53,8 @@ class StudyStatuses:
     def of(self, summary: StudyEntry, paused: frozenset[bytes] | None = None) -> StudyStatus:
         """Return the status of a stored study.
 
-        Args:
-          summary: the study.
-          paused: digests of all paused studies, read once for a listing; None: they are read.
+        `paused` has the digests of all paused studies, read once for a listing; None: they are
+        read.
         """
         is_open = summary.state is StudyState.OPEN
         asked, answered = self._fleet.progress(summary.digest) if is_open else (0, 0)

@@ -104,8 +104,7 @@ def understand_unsigned(
 ) -> Submission:
     """The study in what an analyst wants planned; its signature is not looked at.
 
-    Raises:
-      SubmissionRefused: see `understand`.
+    All else is as of `understand`.
     """
     if signed.public_key not in analysts:
         raise SubmissionRefused("untrusted-key", "study: expected a known analyst's key")
@@ -118,13 +117,7 @@ def understand_unsigned(
 
 
 def count_users(submission: Submission, store: Store, enrolled: int) -> int:
-    """Return the number of devices that a study would ask now.
-
-    Args:
-      submission: the study.
-      store: has the devices' tags.
-      enrolled: number of all devices.
-    """
+    """Return the number of devices that a study would ask now."""
     if submission.population is None:
         return enrolled
     return store.register.count_tagged(submission.population.tags)
@@ -166,11 +159,7 @@ def check_keep(submission: Submission, limits: SubmissionLimits) -> None:
 
 
 def check_workable(submission: Submission, population: int) -> StudyPlan:
-    """Return the plan of a study for this many users.
-
-    Raises:
-      SubmissionRefused: it cannot work.
-    """
+    """Return the plan of a study for this many users; raise SubmissionRefused if it cannot work."""
     tagged = submission.population
     if population < 1:
         whom = "enrolled devices" if tagged is None else str(tagged)
@@ -207,14 +196,7 @@ def check_workable(submission: Submission, population: int) -> StudyPlan:
 def check_room(
     submission: Submission, limits: SubmissionLimits, users: int, store: Store, now_s: int
 ) -> None:
-    """Check a study against all that the store holds.
-
-    Args:
-      submission: the study.
-      limits: for all analysts, and for each one.
-      users: that the study's plan needs.
-      store: has the other studies.
-      now_s: the time, in whole seconds since 1970, UTC.
+    """Check a study, whose plan needs this many users, against all that the store holds.
 
     Raises:
       SubmissionRefused: there are too many studies, or they cost a user too much.
@@ -239,14 +221,8 @@ def check_affordable(
     """Raise SubmissionRefused if all studies together could cost a user too much.
 
     An open study counts with its whole budget, of all its epochs; one that has ended with the most
-    that any user was asked for. Every user is taken to be in all of them, so no user is ever over
-    the limit.
-
-    Args:
-      submission: the study that is checked.
-      limits: the limit per user.
-      running: the open studies.
-      ended_nano_nats: the sum over ended studies (see `Store.nano_nats_asked`).
+    that any user was asked for (the sum is `Store.nano_nats_asked`). Every user is taken to be in
+    all of them, so no user is ever over the limit.
     """
     if limits.user_nano_nats is None:
         return

@@ -101,10 +101,7 @@ class Admission:
     Devices that are not remembered are looked up together (see `GroupedReads`).
 
     Args:
-      store: knows the devices.
-      executor: a thread that may wait for the store.
       peers: limits the calls whose device is being looked up.
-      standings: devices and gateways that may not take part.
     """
 
     def __init__(
@@ -140,11 +137,7 @@ class Admission:
         return device.ordinal
 
     async def relay_caller(self, credentials: Credentials, peer: str) -> RelayCaller:
-        """Return the gateway, or the device, that these credentials prove.
-
-        Raises:
-          As of `ordinal`.
-        """
+        """Return the gateway, or the device, that these credentials prove; raises as `ordinal`."""
         if not credentials.gateway_id:
             return RelayCaller(0, await self.ordinal(credentials, peer))
         check_protocol(credentials.protocol)
@@ -161,10 +154,6 @@ class Admission:
 
     async def members(self, joins: Sequence[Join], software: str) -> list[EnrolledDevice | None]:
         """Look up the devices that a gateway proves by their tokens; they are not remembered.
-
-        Args:
-          joins: the devices.
-          software: that the gateway stated.
 
         Returns:
           Per join the device; None if no device has that id and token, or it may not take part.

@@ -78,7 +78,6 @@ class CallStatus:
     """Status with which a failed call ends.
 
     Args:
-      code: gRPC's status code.
       details: one line of text.
       metadata: what programs read, in the trailing metadata.
     """
@@ -105,9 +104,7 @@ def served(
 def serving(method: Method, status_for: Callable[[Exception], CallStatus]) -> Handler:
     """Return a method as gRPC calls it.
 
-    Args:
-      method: reads and writes messages by itself.
-      status_for: the status to end a call with that failed; may log the error.
+    `status_for` returns the status to end a call with that failed; it may log the error.
     """
 
     async def serve(_: object, context: Context) -> None:
@@ -147,11 +144,7 @@ def caller_of(context: Context) -> str:
 
 
 async def read_message(context: Context, within_s: float) -> bytes:
-    """Read a call's first message.
-
-    Args:
-      context: gRPC's context of the call.
-      within_s: how long it may take to arrive, in seconds.
+    """Read a call's first message, which may take `within_s` seconds to arrive.
 
     Raises:
       TimeoutError: it has not arrived.

@@ -87,11 +87,7 @@ class TokensAlone:
     """Proofs of an aggregator without certificates: tokens are enough."""
 
     async def issue(self, data: bytes, holder: CertificateHolder, port: int) -> bytes:
-        """Refuse.
-
-        Raises:
-          Unauthenticated: always.
-        """
+        """Raise Unauthenticated."""
         raise Unauthenticated("expected an aggregator with [tls.devices], got one that issues none")
 
     async def prove_device(self, context: Context, ordinal: int, device_id: bytes) -> Proof:
@@ -110,10 +106,6 @@ class Certification:
     """Issues certificates, and checks those that callers show.
 
     Args:
-      store: keeps fingerprints.
-      executor: a thread that may wait for the store.
-      issuer: signs.
-      now_s: the time, in whole seconds since 1970, UTC.
       check_gateway: raises Revoked for the number of a gateway that may not take part.
     """
 
@@ -173,11 +165,6 @@ class Certification:
         """Check the certificate of a call that a device's token has proven, and return its proof.
 
         A gateway's certificate covers the devices that it enrolled.
-
-        Args:
-          context: the call.
-          ordinal: the device's.
-          device_id: the device's.
         """
         fingerprint = self._fingerprint(context)
         if fingerprint is None:

@@ -38,7 +38,6 @@ class GroupedReads(Generic[K, V]):
 
     Args:
       read: returns the value of each key; may wait for the store.
-      executor: the thread that waits.
     """
 
     def __init__(self, read: Callable[[Sequence[K]], Sequence[V]], executor: Executor) -> None:
@@ -83,11 +82,6 @@ class ReportGroupCommit:
 
     An idle store commits a lone message's reports at once; a busy one takes larger batches by
     itself. To be used in one event loop.
-
-    Args:
-      store: where they go.
-      executor: the thread that waits for the disk.
-      observer: is called at every commit.
     """
 
     def __init__(self, store: Store, executor: Executor, observer: Observer = SILENT) -> None:

@@ -103,13 +103,9 @@ class ConnectionLimits:
 
 @dataclass(frozen=True, slots=True)
 class _Debt:
-    """Bytes of one connection that no call accounts for.
+    """Bytes of a connection that no call accounts for, as of the last look.
 
-    Args:
-      since_s: when it was first seen.
-      received: bytes by the last look.
-      credited: likewise.
-      owed: likewise.
+    The connection was first seen at `since_s`.
     """
 
     since_s: float
@@ -149,7 +145,6 @@ class ConnectionGuard:
     `credit`, `prove` and `bar` are for the service's event loop.
 
     Args:
-      limits: that connections keep.
       on_end: is called for every connection that is ended, with a word for the reason.
       clock: monotonic time in seconds.
     """
@@ -228,9 +223,6 @@ class ConnectionGuard:
 
     def look(self, sockets: Connections) -> bool:
         """End the connections that are past a limit, and let bans begin and end.
-
-        Args:
-          sockets: the listener's.
 
         Returns:
           Whether one of them was a flood.
@@ -379,9 +371,7 @@ class ConnectionGuard:
 def guarded(method: Method, guard: ConnectionGuard) -> Method:
     """Return a method whose messages are credited, and whose revoked callers are barred.
 
-    Args:
-      method: reads no message before its caller is proven.
-      guard: of the listener.
+    The method reads no message before its caller is proven.
     """
 
     async def serve(context: Context) -> None:
@@ -400,12 +390,7 @@ def guarded(method: Method, guard: ConnectionGuard) -> Method:
 
 
 class FieldLimit(grpc.GenericRpcHandler):
-    """Handler of calls with few fields of metadata; the connection of any other is a flood.
-
-    Args:
-      handler: of all methods.
-      guard: of the listener.
-    """
+    """Handler of calls with few fields of metadata; the connection of any other is a flood."""
 
     def __init__(self, handler: grpc.GenericRpcHandler, guard: ConnectionGuard) -> None:
         self._handler = handler

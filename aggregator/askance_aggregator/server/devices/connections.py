@@ -58,8 +58,6 @@ class Writer:
 
     Args:
       compose: makes the next message; None when there is nothing to send now.
-      write: sends one message.
-      abort: ends the stream.
       forget: drops what is queued.
     """
 
@@ -126,10 +124,7 @@ class Connection:
     leave when the hub says so.
 
     Args:
-      ordinal: whose it is.
       known_studies: what need not be sent along.
-      write: sends one message.
-      abort: ends the stream.
     """
 
     __slots__ = ("_acks", "_parts", "_unsent", "_writer", "known_studies", "ordinal")

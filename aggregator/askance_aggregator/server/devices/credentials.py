@@ -57,11 +57,7 @@ def read_enrolment(metadata: Received) -> bytes:
 
 
 def accepted_metadata(version: int = PROTOCOL) -> Metadata:
-    """Return the initial metadata of a stream whose caller is accepted.
-
-    Args:
-      version: of the exchange that follows: the caller's.
-    """
+    """Return the initial metadata of a stream whose caller, of this version, is accepted."""
     return ((PROTOCOL_KEY, str(version)),)
 
 

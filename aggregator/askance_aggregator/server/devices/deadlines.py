@@ -26,10 +26,8 @@ class NotedRound:
     """A round that is durable, and what ends it.
 
     Args:
-      round: the round.
       closed: whether it has closed before.
       deadline: on this process's clock; None: it has none.
-      clock: of the deadline.
       epoch_left_ms: returns the milliseconds until the end of its epoch; None: no such end.
     """
 
@@ -61,10 +59,7 @@ class RoundDeadlines:
     """Note the deadlines of rounds and close these at their ends; in the hub's event loop.
 
     Args:
-      store: keeps the deadlines.
-      executor: a thread that may wait for the disk.
       clock: by which rounds close; it is never set.
-      sleep: how to wait.
     """
 
     def __init__(self, store: Store, executor: Executor, clock: SteadyClock, sleep: Sleep) -> None:
@@ -144,11 +139,6 @@ class RoundTimer:
     """Timer of one open round; its deadline stands still while the round is held.
 
     The end of an epoch does not wait: a round that is held then closes with what has come.
-
-    Args:
-      deadlines: notes and waits.
-      opened: the round.
-      noted: what ends it.
     """
 
     def __init__(self, deadlines: RoundDeadlines, opened: OpenRound, noted: NotedRound) -> None:

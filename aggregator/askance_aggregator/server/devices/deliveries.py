@@ -40,9 +40,6 @@ class Delivery(NamedTuple):
     """Reports of a user that passed the checks together.
 
     Args:
-      opened: the round that they are reports of.
-      reports: the reports.
-      ordinal: the user's.
       place: of the user in the reports' cohort.
       data: the reports as they arrived.
       sequences: their sequence numbers.
@@ -73,11 +70,7 @@ class Deliveries:
     """Reports on their way into open rounds; for use in one event loop.
 
     Args:
-      store: what is durable.
-      executor: a thread that may wait for the disk.
-      observer: is called at every event.
       requests: the open rounds, by the digests of their requests.
-      phases: of the studies.
     """
 
     def __init__(
@@ -125,11 +118,7 @@ class Deliveries:
     async def deliver_messages(
         self, messages: Sequence[tuple[int, tuple[bytes, ...]]]
     ) -> list[Sequence[Outcome]]:
-        """Accept messages, each with its user's ordinal, together; return when they are durable.
-
-        Returns:
-          The outcomes of each message's reports.
-        """
+        """Accept messages, each with its user's ordinal, together; return when they are durable."""
         tried = [self.checked(ordinal, data) for ordinal, data in messages]
         one_by_one = [
             (ordinal, report)
@@ -216,9 +205,7 @@ class Deliveries:
     def _enter(self, deliveries: Sequence[Delivery], statuses: Statuses | None) -> None:
         """Count reports whose commit has ended; what cannot be counted keeps no other back.
 
-        Args:
-          deliveries: the reports.
-          statuses: of each report; None: the commit failed.
+        Without statuses the commit has failed.
         """
         failures: list[Exception] = []
         found = iter(statuses or ())

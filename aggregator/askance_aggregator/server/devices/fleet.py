@@ -22,11 +22,6 @@ class ServiceFleet:
     """The devices enrolled in a store, reached through a hub (see `session.Fleet`).
 
     To be used from any thread but the hub's.
-
-    Args:
-      hub: asks them.
-      store: knows how many there are.
-      loop: the hub's event loop.
     """
 
     def __init__(self, hub: Hub, store: Store, loop: asyncio.AbstractEventLoop) -> None:

@@ -47,7 +47,6 @@ class FollowedRounds:
 
     Args:
       ask: opens a round in this process and asks it until it is closed.
-      is_open: returns whether a study has a round open in this process.
     """
 
     def __init__(
@@ -69,12 +68,8 @@ class FollowedRounds:
     ) -> None:
         """Ask a round until it is left, in place of an earlier one of its study.
 
-        A round that is followed already is left as it is.
-
-        Args:
-          round_: its requests and their members.
-          accounts: of its study.
-          on_answered: is called when the users that this process asked have all answered.
+        A round that is followed already is left as it is. `on_answered` is called when the users
+        that this process asked have all answered.
         """
         study, number = round_.study_digest, (round_.epoch, round_.number)
         before = self._rounds.get(study)
@@ -132,7 +127,6 @@ class StoredReports:
     """Reports of open rounds that are in the store; for use in one event loop.
 
     Args:
-      store: maybe shared with other replicas.
       run: calls a function of the store in a thread that may wait for it.
     """
 

@@ -63,8 +63,6 @@ class GatewayConnection:
 
     Args:
       known_studies: digests of the studies that the gateway holds.
-      write: sends one message.
-      abort: ends the stream.
       most: members that may have a number, 1 to `MAX_MEMBERS`.
     """
 

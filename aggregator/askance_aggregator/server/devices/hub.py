@@ -63,11 +63,7 @@ class Hub:
     """Aggregator's side of a fleet; for use in one event loop.
 
     Args:
-      store: what is durable.
-      executor: a thread that may wait for the disk.
-      observer: is called at every event.
       clock: by which rounds close; it is never set.
-      sleep: how to wait.
     """
 
     def __init__(
@@ -157,9 +153,7 @@ class Hub:
     def bar(self, ordinals: Iterable[int], details: str) -> None:
         """End the streams of users who may not take part any more; a gateway's goes on without.
 
-        Args:
-          ordinals: the users'.
-          details: text of the status with which a device's own stream ends.
+        `details` is the text of the status with which a device's own stream ends.
         """
         for ordinal in ordinals:
             connection = self._connections.pop(ordinal, None)
@@ -182,11 +176,7 @@ class Hub:
         return await self._deliveries.acknowledged_sequence(ordinal)
 
     async def acknowledged_sequences(self, ordinals: Sequence[int]) -> list[int]:
-        """Return the same for many users.
-
-        Raises:
-            StoreError: the store cannot be read.
-        """
+        """Return the `acknowledged_sequence` of each of many users."""
         return await self._deliveries.acknowledged_sequences(ordinals)
 
     async def open(
@@ -199,11 +189,8 @@ class Hub:
         What the store already holds of it is counted, and its members are not asked again. A round
         that is opened again keeps the deadline that it had first.
 
-        Args:
-          round_: its requests and their members.
-          accounts: of its study.
-          left_ms: returns the milliseconds until the end of the round's epoch, at which it closes
-            with what has come; at 0 or less no member is asked. None: no such end.
+        `left_ms` returns the milliseconds until the end of the round's epoch, at which it closes
+        with what has come; at 0 or less no member is asked. None: no such end.
 
         Raises:
           ServiceStopped: the hub was stopped. StudyCancelled: the study was cancelled.

@@ -52,9 +52,7 @@ class KernelConnection:
 
     Args:
       address: of the other end; an IPv4-mapped one as IPv4.
-      port: of the other end.
       inode: of the socket; 0: accepted by no process yet.
-      received: bytes.
     """
 
     address: IpAddress
@@ -65,9 +63,6 @@ class KernelConnection:
 
 class KernelSockets:
     """Connections of the listener at a port of this machine.
-
-    Args:
-      port: the listener's.
 
     Raises:
       OSError: the system does not report connections.
@@ -171,11 +166,7 @@ def _connection(data: bytes, port: int) -> tuple[IpAddress, int, int, int] | Non
 
 
 def _checked(result: int) -> int:
-    """Return the result of a system call.
-
-    Raises:
-      OSError: it has failed.
-    """
+    """Return the result of a system call; raise OSError if it has failed."""
     if result < 0:
         raise OSError(ctypes.get_errno(), "connections: the kernel does not report them")
     return result

@@ -47,11 +47,8 @@ class OpenRound:
     ) -> None:
         """Make a round that has not begun.
 
-        Args:
-          round_: its requests and their members.
-          accounts: of its study.
-          on_answered: is called when the users that this process asked have all answered; None if
-            no other process asks any.
+        `on_answered` is called when the users that this process asked have all answered; None if no
+        other process asks any.
         """
         self.study_digest = round_.study_digest
         self.position = 0  # in the store: later reports of other replicas are not entered yet
@@ -185,11 +182,7 @@ class OpenRound:
         self._on(RoundEvent.GO_ON)
 
     def abandon(self, error: AskanceError) -> None:
-        """End it without a tally; a round that is over stays as it is.
-
-        Args:
-          error: raised by `closed`.
-        """
+        """End it without a tally: `closed` raises the error. A round that is over stays so."""
         self._on(RoundEvent.ABANDON, error)
 
     async def closed(self) -> None:
@@ -214,11 +207,7 @@ class OpenRound:
         return parts
 
     def owed_requests(self, ordinal: int, first: int = 0) -> list[tuple[int, bytes]]:
-        """Return the requests that this user still owes an answer.
-
-        Args:
-          ordinal: the user's.
-          first: the number of the first group that is of interest.
+        """Return the requests that this user still owes an answer, from group `first` on.
 
         Returns:
           Numbers of groups, ascending, and payloads; none unless the round is being asked.

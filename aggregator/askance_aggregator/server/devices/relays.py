@@ -29,11 +29,6 @@ class Relay:
 
     A member is present on the stream that it joined last, whether that is a gateway's or its own.
     What is wrong with one member is answered for that member: the others of its batch go on.
-
-    Args:
-      hub: asks the members.
-      admission: proves them.
-      settings: limits.
     """
 
     def __init__(self, hub: Hub, admission: Admission, settings: Settings) -> None:
@@ -44,11 +39,7 @@ class Relay:
         self._streams: dict[GatewayConnection, int] = {}  # with the number of the gateway; 0: none
 
     def end_gateways(self, states: Mapping[int, DeviceState]) -> None:
-        """End the streams of revoked gateways.
-
-        Args:
-          states: by the gateways' numbers.
-        """
+        """End the streams of revoked gateways; their states are by number."""
         for connection, number in tuple(self._streams.items()):
             state = states.get(number, DeviceState.ACTIVE)
             if state is not DeviceState.ACTIVE:
@@ -60,13 +51,7 @@ class Relay:
         self._settings = settings
 
     async def serve(self, caller: RelayCaller, context: Context, prove: Proof) -> None:
-        """Serve one stream until it ends.
-
-        Args:
-          caller: whose identity is proven.
-          context: the call.
-          prove: proves it again, per message.
-        """
+        """Serve one stream of a proven caller until it ends; each message is proven again."""
         software = read_credentials(context.invocation_metadata()).software
         batch = decode_batch(await read_message(context, self._settings.first_message_s))
         connection = GatewayConnection(

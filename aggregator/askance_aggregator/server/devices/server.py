@@ -74,11 +74,9 @@ class ServerParts:
       certified: devices show certificates, and all others call over a Unix socket; None: all call
         at one address, in plain text.
       enrolment: verifies enrolment tokens; None: no enrolment over the network.
-      observer: is called at every event.
       services: other services, for all callers but devices with certificates.
       jitter: where the randomness of waiting comes from.
       clock: by which rounds close.
-      sleep: how to wait.
       now_s: the time in Unix seconds, for the day on which a device called.
     """
 
@@ -293,11 +291,7 @@ class AggregatorServer:
 
 
 def _bind(server: aio.Server, address: str, credentials: grpc.ServerCredentials | None) -> int:
-    """Listen at an address and return its port.
-
-    Raises:
-      StoreError: it is in use, or not this machine's.
-    """
+    """Listen at an address and return its port; raise StoreError if that is not possible."""
     try:
         if credentials is None:
             return int(server.add_insecure_port(address))

@@ -68,7 +68,6 @@ class DevicesServicer:
 
     Args:
       jitter: from a bound, a whole number drawn uniformly from 0 to it; spreads check-ins.
-      observer: is called at every event.
       enrolment: verifies enrolment tokens; None: no enrolment over the network.
       proofs: of callers, beside their tokens.
       guard: of the listener of devices with certificates; None: none.

@@ -15,9 +15,7 @@ class SpanRecorder:
     def submission_span(self, study: bytes, trace: str | None) -> AbstractContextManager[None]:
         """Enclose the acceptance of a study.
 
-        Args:
-          study: its digest.
-          trace: the analyst's trace context, in the form of W3C's header `traceparent`; None: none.
+        `trace` is the analyst's trace context, as W3C's header `traceparent`; None: there is none.
         """
         return nullcontext()
 

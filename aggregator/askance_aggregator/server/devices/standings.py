@@ -38,8 +38,6 @@ class Standings:
     """Devices and gateways that are out; for use in one event loop.
 
     Args:
-      store: has the register.
-      executor: a thread that may wait for the store.
       now_s: the time in Unix seconds, for the day on which a device called.
     """
 
@@ -60,30 +58,20 @@ class Standings:
         return ordinal in self._devices
 
     def check_device(self, ordinal: int) -> None:
-        """Refuse a device that is revoked or forgotten.
-
-        Raises:
-          Revoked: it is.
-        """
+        """Raise Revoked if a device is revoked or forgotten."""
         if ordinal in self._devices:
             raise Revoked(f"device: {LAST_WORDS[self._devices[ordinal]]}")
 
     def check_gateway(self, number: int) -> None:
-        """Refuse a gateway that is revoked.
-
-        Raises:
-          Revoked: it is.
-        """
+        """Raise Revoked if a gateway is revoked."""
         if number in self._gateways:
             raise Revoked(f"gateway: {LAST_WORDS[self._gateways[number]]}")
 
     def saw(self, ordinal: int, software: str) -> None:
         """Remember that a device called, to be noted once a day, and when its software changes.
 
-        Args:
-          ordinal: of the device.
-          software: that it stated; empty: none. A caller may state a new one at each call, so the
-            first 254 of a day have numbers, and all others of that day count as one.
+        Software is what it stated; empty: none. A caller may state a new one at each call, so the
+        first 254 of a day have numbers, and all others of that day count as one.
         """
         day = self._now_s() // _DAY_S
         if day != self._day:

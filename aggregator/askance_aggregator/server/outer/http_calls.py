@@ -65,8 +65,6 @@ class HttpCall:
     """A call.
 
     Args:
-      path: of the request.
-      metadata: of the call.
       forwarded: values of x-forwarded-for.
       body: the message.
     """

@@ -48,7 +48,6 @@ class OuterListener:
     """Accepts connections until cancelled.
 
     Args:
-      listening: the socket.
       grpc_socket: path of the Unix socket of this process's gRPC server.
       settings: limits and the certificate.
     """

@@ -81,7 +81,6 @@ class OuterProcess:
     Args:
       listening: the socket at the public address.
       inner: path of the aggregator's Unix socket.
-      settings: of the process.
       started_again: called after each restart, from a thread.
       clock: monotonic time in seconds.
     """
@@ -146,11 +145,7 @@ class OuterProcess:
         self.stop()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        """Start a process and wait until it accepts connections.
-
-        Raises:
-          StoreError: it does not.
-        """
+        """Start a process and wait until it accepts connections, or raise StoreError."""
         descriptor = self._listening.fileno()
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", _PROGRAM, str(descriptor), str(self._inner)],

@@ -42,8 +42,6 @@ class CertificateFacts:
 
     Args:
       role: what it is for: `SERVER`, `SERVERS_AUTHORITY`, `SIGNING` or `ACCEPTED`.
-      file: where it is.
-      subject: its name.
       hosts: that it is for; none for an authority's.
       ends_unix_s: its end, in Unix seconds.
       fingerprint: SHA-256 of the certificate (DER), in hexadecimal.
@@ -90,9 +88,6 @@ def renew_server(tls: TlsFiles, authority: Path, key: Path, now_s: int) -> Certi
       key: the authority's (PEM).
       now_s: the time, in Unix seconds.
 
-    Returns:
-      The new certificate.
-
     Raises:
       NotOperable: a file cannot be read or written, or the authority did not sign the present
         certificate; nothing was changed.
@@ -124,13 +119,6 @@ def rotate_devices(devices: DeviceTls, now_s: int) -> CertificateFacts:
     """Make a new devices' authority, which signs from now on; the present ones stay accepted.
 
     Called again after it broke off between the two files, it completes the first call.
-
-    Args:
-      devices: the configured files.
-      now_s: the time, in Unix seconds.
-
-    Returns:
-      The new authority.
 
     Raises:
       NotOperable: the key is in no file, a file cannot be read or written, the authority is not its
@@ -180,10 +168,6 @@ def retire_devices(devices: DeviceTls, now_s: int) -> list[CertificateFacts]:
 
     The overlap lasts for the life of a certificate, and a tenth of it in which every replica has to
     be reloaded after the rotation.
-
-    Args:
-      devices: the configured files.
-      now_s: the time, in Unix seconds.
 
     Returns:
       Those that were dropped.

@@ -219,9 +219,6 @@ class CallerSettings:
     def tokens(self, now_s: Callable[[], int]) -> TokenCallers | None:
         """Return the callers by tokens; None if no tokens are accepted.
 
-        Args:
-          now_s: the time, in whole seconds since 1970, UTC.
-
         Raises:
           NotOperable: the extra oidc is not installed.
         """
@@ -236,14 +233,7 @@ class CallerSettings:
         return BearerCallers(self.oidc, IssuerKeys(key_source(self.oidc.jwks, Path()), now_s))
 
     def check_analysts(self, analysts: Collection[bytes]) -> None:
-        """Check that no analyst's key has a role that submits no studies.
-
-        Args:
-          analysts: the keys of `[analysts]`.
-
-        Raises:
-          InvalidParameter: one has.
-        """
+        """Raise InvalidParameter if an analyst's key has a role that submits no studies."""
         for caller in self.named:
             if caller.key in analysts and caller.role not in _SIGNING:
                 raise InvalidParameter(

@@ -27,13 +27,7 @@ _BEGIN, _STATE = "backup", "backup-state"
 
 
 class BackupOperations:
-    """Operations of the socket: at most one backup at a time.
-
-    Args:
-      store: what is backed up.
-      executor: where it waits for the disk.
-      now_s: the time, in Unix seconds.
-    """
+    """Operations of the socket: at most one backup at a time."""
 
     def __init__(
         self, store: Store, executor: ThreadPoolExecutor, now_s: Callable[[], int]
@@ -117,11 +111,7 @@ def back_up(
 ) -> dict[str, Any]:
     """Write a backup of a store, by the process that holds it or directly; return its manifest.
 
-    Args:
-      location: of the store.
-      path: of the backup: a new file.
-      now_s: the time, in Unix seconds, if no other process holds the store.
-      sleep_s: waits for a number of seconds.
+    The path is a new file. `now_s` is used if no other process holds the store.
 
     Raises:
       StoreError: the store cannot be read, or the backup not be written; nothing is left.

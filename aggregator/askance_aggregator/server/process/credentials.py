@@ -26,7 +26,6 @@ class ListenerTls:
     """TLS of the devices' listener: what a handshake that begins now shows and trusts.
 
     Args:
-      pair: of the server.
       callers: PEM: what a caller's certificate must be signed by.
     """
 

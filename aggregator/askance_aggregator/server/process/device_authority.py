@@ -33,9 +33,7 @@ class DeviceAuthority:
     Args:
       certificates: PEM; the first is of the key. Those after it that are not their own issuers are
         sent along as the chain.
-      key: of the first certificate.
       life_s: of a certificate, in seconds.
-      now_s: the time in Unix seconds.
     """
 
     def __init__(
@@ -88,10 +86,6 @@ class DeviceAuthority:
 
 def read_device_authority(settings: DeviceTls, now_s: Callable[[], int]) -> DeviceAuthority:
     """Read the devices' authority from the operator's files.
-
-    Args:
-      settings: where it is.
-      now_s: the time in Unix seconds.
 
     Raises:
       NotOperable: a file cannot be read, or is not what it should be; the two do not fit.

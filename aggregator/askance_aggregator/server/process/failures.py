@@ -54,9 +54,7 @@ class Failures:
     """Failures in a row per kind; a store's observer (see `store.StoreWatch`). For any thread.
 
     Args:
-      counters: metrics.
       on_change: called with whether the aggregator is to be taken out of service.
-      monotonic_s: a clock that is never set.
     """
 
     def __init__(

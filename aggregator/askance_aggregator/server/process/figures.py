@@ -60,7 +60,6 @@ class FleetReader:
     """Reader of a fleet's state.
 
     Args:
-      registry: where the process's metrics are collected.
       store: the process's; reading may wait for the disk.
       user_nano_nats: the operator's bound of what a user is asked for; None: there is none.
       now_s: the time, in whole seconds since 1970, UTC; first read at the start of the process.
@@ -164,11 +163,7 @@ class _Samples:
 
 
 def cost_bins(costs: Sequence[int]) -> tuple[pb.CostBin, ...]:
-    """Return studies by their cost.
-
-    Args:
-      costs: of each study, in nano-nats.
-    """
+    """Return studies by their cost, in nano-nats."""
     counts = Counter(bisect_right(COST_BOUNDS, cost) for cost in costs)
     return tuple(
         pb.CostBin(below_nano_nats=bound, studies=counts[n])

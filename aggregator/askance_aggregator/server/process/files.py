@@ -31,11 +31,7 @@ class SecretVariable:
         return f"${self.name}"
 
     def read_bytes(self) -> bytes:
-        """Return the variable's text.
-
-        Raises:
-          OSError: it is not set, or empty.
-        """
+        """Return the variable's text; raise OSError if it is not set, or empty."""
         text = os.environ.get(self.name)
         if not text:
             raise OSError(0, "it is not set")
@@ -43,11 +39,7 @@ class SecretVariable:
 
 
 def read_needed(source: SecretSource, what: str) -> bytes:
-    """The bytes of a file, or of a variable, that the aggregator cannot do without.
-
-    Raises:
-      NotOperable: it cannot be read.
-    """
+    """Read a file, or a variable, that is needed; raise NotOperable if it cannot be read."""
     try:
         return source.read_bytes()
     except OSError as error:

@@ -37,12 +37,7 @@ def logger(name: str) -> BoundLogger:
 
 @contextmanager
 def logs_to(stream: TextIO, level: str) -> Iterator[None]:
-    """Send every log record of this process to a stream, meanwhile.
-
-    Args:
-      stream: where the records are written.
-      level: the least that is logged: "info".
-    """
+    """Send every log record of this process of a level ("info") or above to a stream, meanwhile."""
     handler = logging.StreamHandler(stream)
     handler.addFilter(_tame)
     handler.setFormatter(_formatter(_renderer(stream)))

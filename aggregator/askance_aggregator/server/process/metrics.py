@@ -270,16 +270,7 @@ class MetricsPage:
     def start(
         cls, address: Address, registry: CollectorRegistry, is_serving: Callable[[], bool]
     ) -> MetricsPage:
-        """Start to serve; port 0 takes a free one.
-
-        Args:
-          address: where to listen.
-          registry: the metrics.
-          is_serving: the answer to `/ready`; see `pages_server`.
-
-        Raises:
-          NotOperable: the address cannot be listened on.
-        """
+        """Start to serve (see `pages_server`); raise NotOperable if it cannot listen there."""
         try:
             server = pages_server(address, registry, is_serving)
         except OSError as error:

@@ -16,9 +16,7 @@ class OpenAddress:
     """The outer process at the public address, and the socket by which it is passed on.
 
     Args:
-      configuration: with TLS.
       tls: its parts; another certificate is read from them at a reload.
-      held: ends what was started.
 
     Raises:
       StoreError: the address is in use, or not this machine's.

@@ -73,7 +73,6 @@ class Listening:
     Args:
       address: where analysts call, and devices to be enrolled, as HOST:PORT.
       metrics: where the page of metrics is, likewise; None: there is none.
-      studies_resumed: open studies that it resumes.
       certificates_port: where devices with certificates call; None: all devices call `address`.
     """
 
@@ -109,14 +108,8 @@ def serve(
 ) -> None:
     """Serve until `stopping` is set, then drain: end calls, and commit what has arrived.
 
-    Open studies stay open in the store; the next process resumes them.
-
-    Args:
-      configuration: settings of the operator.
-      stopping: set by the caller to end the service.
-      ready: called once, when every service answers.
-      rereading: when and from where the configuration is read again.
-      now_s: the time in Unix seconds.
+    Open studies stay open in the store; the next process resumes them. `ready` is called once, when
+    every service answers; `rereading` says when and from where the configuration is read again.
 
     Raises:
       NotOperable: a file, an address or a key that is needed is missing or in use.
@@ -409,10 +402,6 @@ def _recording(log: AuditLog, now_s: Callable[[], int]) -> Iterator[AuditRecorde
 
     The number and the digest of the last entry are logged at the start and at the end: `audit
     verify --expect` then finds a log that was cut off.
-
-    Args:
-      log: the store's.
-      now_s: the time, in whole seconds since 1970, UTC.
     """
     recorder = AuditRecorder(log, now_s)
     _log_head(log)

@@ -48,11 +48,7 @@ class CurrentEnrolment:
         return cls(None if key is None else read_tokens(key, now_s))
 
     def verify(self, token: bytes) -> tuple[bytes, int]:
-        """Verify by the present key.
-
-        Raises:
-          EnrolmentRefused: no key, or not a token of it.
-        """
+        """Verify by the present key, if there is one."""
         if self.current is None:
             raise EnrolmentRefused("enrolment: expected devices that are enrolled already")
         return self.current.verify(token)
@@ -60,12 +56,7 @@ class CurrentEnrolment:
 
 @dataclass(slots=True)
 class TlsParts:
-    """TLS of a running aggregator.
-
-    Args:
-      certified: of the devices' listener, and the server's certificate.
-      issuer: of devices' certificates.
-    """
+    """TLS of a running aggregator."""
 
     certified: ListenerTls
     issuer: CurrentIssuer
@@ -89,7 +80,6 @@ class Rereading:
 
     Args:
       asked: set by the caller, cleared when it is done.
-      read: reads it.
     """
 
     asked: threading.Event
@@ -103,11 +93,8 @@ class Reloader:
 
     Args:
       configuration: as it was at the start.
-      rereading: when it is read again, and from where.
       tls: None: plain text.
-      enrolment: the key of enrolment tokens.
       change: given the new configuration, for limits and analysts' keys.
-      now_s: the time in Unix seconds.
     """
 
     def __init__(

@@ -31,7 +31,6 @@ class Status:
 
     Args:
       serving: whether it answers, and is not about to end.
-      address: where it was asked.
       devices: how many are enrolled; None where a running one has no page of metrics.
       connected: how many are connected, those of gateways included; None likewise.
       open_rounds: rounds that are being asked; None likewise.

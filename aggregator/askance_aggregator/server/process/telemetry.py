@@ -55,11 +55,8 @@ class TracingObserver(PrometheusObserver):
     with probability 1 / `commits_per_span`.
 
     Args:
-      registry: as of `PrometheusObserver`.
-      tracer: records every span that is begun.
       commits_per_span: number of commits, on average, of which one has a span; 1: all.
       draw: gives a number in range(n) for n; a span is no secret, so any source will do.
-      now_ns: the time in nanoseconds since 1970.
     """
 
     def __init__(
@@ -217,10 +214,7 @@ class Telemetry:
     """An aggregator's spans and metrics on their way to a collector.
 
     Args:
-      settings: where they go.
-      registry: whose metrics are sent.
       instance: names the process among replicas.
-      now_ns: the time in nanoseconds since 1970.
     """
 
     def __init__(

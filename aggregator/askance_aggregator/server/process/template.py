@@ -28,13 +28,7 @@ _HEAD = f"""\
 
 
 def configuration_text(listen: Address, metrics: Address, analyst: bytes) -> str:
-    """A whole configuration for the files that lie beside it.
-
-    Args:
-      listen: address of the service.
-      metrics: address of the page of metrics.
-      analyst: the public key of the first analyst.
-    """
+    """A whole configuration for the files that lie beside it."""
     port = metrics.port and metrics.port + 1
     given = {
         "listen": str(listen),

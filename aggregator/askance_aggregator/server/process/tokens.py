@@ -53,12 +53,10 @@ class EnrolmentToken:
 
 
 class EnrolmentTokens:
-    """Make enrolment tokens and verify them (see `service.EnrolmentVerifier`).
+    """Make enrolment tokens and verify them (see `devices.EnrolmentVerifier`).
 
     Args:
       key: 32 secret bytes.
-      now_s: the time in Unix seconds.
-      random_bytes: returns a given number of random bytes.
     """
 
     def __init__(
@@ -87,11 +85,7 @@ class EnrolmentTokens:
         return EnrolmentToken(text, token_id, devices, ends)
 
     def verify(self, token: bytes) -> tuple[bytes, int]:
-        """The id of a token, as ASCII text, and how many devices may be enrolled with it in all.
-
-        Raises:
-          EnrolmentRefused: not a token of this aggregator, or one whose time is over.
-        """
+        """Verify a token, as ASCII text, of this aggregator (see `devices.EnrolmentVerifier`)."""
         data = _decoded(token)
         body = data[: _BODY.size]
         if not hmac.compare_digest(self._mac(body), data[_BODY.size :]):

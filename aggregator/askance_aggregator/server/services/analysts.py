@@ -49,10 +49,8 @@ class AnalystsServicer(Servicer):
 
     Args:
       manager: holds the studies; its calls may wait for the disk.
-      executor: where it waits, so that the event loop does not.
       planner: where studies are planned, which takes seconds of a processor: other calls do not
         wait for it. None: in `executor`.
-      now_s: the time, in whole seconds since 1970, UTC.
       gate: admits, counts and records calls. None: one that knows the manager's analysts.
       observer: encloses submissions in spans.
     """

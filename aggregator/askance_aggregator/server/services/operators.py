@@ -23,9 +23,7 @@ class OperatorsServicer(Servicer):
 
     Args:
       manager: holds the studies; its calls may wait for the disk.
-      gate: admits and records calls.
       figures: returns the state of the fleet.
-      executor: where calls wait, so that the event loop does not.
     """
 
     SERVICE = pb.DESCRIPTOR.services_by_name["Operators"]

@@ -19,9 +19,6 @@ class StudyWatches:
     """Statuses of the studies that are watched; used in one event loop.
 
     A watcher sleeps until the study changes: further watchers of a study cost no look at it.
-
-    Args:
-      sleep: waits for a number of seconds between two looks at a study.
     """
 
     def __init__(self, sleep: Sleep = asyncio.sleep) -> None:
@@ -36,9 +33,7 @@ class StudyWatches:
     async def statuses(self, digest: bytes, read: Read) -> AsyncGenerator[StudyStatus, None]:
         """Yield a study's status now, then each that differs, until the study has ended.
 
-        Args:
-          digest: of the study.
-          read: reads its status; every watcher of a study gives one that returns the same.
+        `read` reads its status; every watcher of a study gives one that returns the same.
         """
         with self._joined(digest, read) as source:
             await source.look()

@@ -28,7 +28,6 @@ class CheckResult:
     """Result of one check.
 
     Args:
-      check: its name.
       state: FAIL if the aggregator would not serve, or would serve wrongly.
       text: what was found, in a line.
       help: what to do, in a line; empty if the state is OK.
@@ -54,8 +53,6 @@ class Surroundings:
     """Inputs of the checks.
 
     Args:
-      configuration: settings of the operator.
-      path: the configuration's file.
       now_s: this machine's clock, in seconds since 1970.
       descriptors: most files that the process may open; None: no limit.
       monotonic_s: a clock that is never set, for durations.

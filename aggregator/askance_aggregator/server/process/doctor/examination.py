@@ -35,14 +35,9 @@ def examine(
     descriptors: int | None,
     monotonic_s: Callable[[], float] = time.monotonic,
 ) -> list[CheckResult]:
-    """Run all checks.
+    """Run all checks in their surroundings (see `Surroundings`).
 
-    Args:
-      path: the configuration's file.
-      read: reads it, with the options of the command line in place.
-      now_s: this machine's clock, in seconds since 1970.
-      descriptors: most files that the process may open; None: no limit.
-      monotonic_s: a clock that is never set.
+    `read` reads the configuration, with the options of the command line in place.
 
     Returns:
       A result per check. A check that has nothing to look at has none: of a certificate without

@@ -65,10 +65,7 @@ def add_learner_name(
 ) -> None:
     """Add the positional argument of the learner's name.
 
-    Args:
-        parser: of the command.
-        names: the learners by name, called when a shell completes the argument.
-        settings: as `add_argument` takes them.
+    `names` are the learners by name; it is called when a shell completes the argument.
     """
     action = parser.add_argument("learner", **settings)
     action.completer = (  # type: ignore[attr-defined]  # argcomplete's

@@ -40,10 +40,7 @@ def print_series(
 ) -> int:
     """Print a series as text, JSON or CSV, and draw it; return the exit code.
 
-    Args:
-        series: the epochs that have ended.
-        arguments: of the command: json, csv, plot, all, verbose.
-        extra: further parts of its JSON.
+    `extra` has further parts of its JSON.
     """
     from askance_aggregator.studies.series_report import series_report
     from askance_simulation.plots.epochs import series_picture
@@ -69,10 +66,6 @@ def check_series_options(arguments: argparse.Namespace) -> None:
 
 def simulated_series(arguments: argparse.Namespace, named: Named) -> EpochSeries:
     """Run the epochs that the options of `simulate` ask for.
-
-    Args:
-        arguments: of the command.
-        named: study and population (see `ask.named`).
 
     Raises:
         Failure: an option that a series does not take was given.

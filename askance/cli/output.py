@@ -67,11 +67,8 @@ def fail(failure: Failure, *, as_json: bool) -> int:
 def plotted(path: Path | None, draw: Callable[[], Picture]) -> Failure | None:
     """Write a picture; return the reason where it is not written, so that the result is printed.
 
-    It is not where it would say nothing, or where its file cannot be written.
-
-    Args:
-        path: the file; None: no picture is wanted.
-        draw: maker of the picture.
+    It is not where it would say nothing, or where its file cannot be written. Without a path no
+    picture is wanted.
     """
     from askance_client.errors import InvalidParameter
 
@@ -85,12 +82,7 @@ def plotted(path: Path | None, draw: Callable[[], Picture]) -> Failure | None:
 
 
 def written(path: Path | None, write: Callable[[Path], object]) -> Failure | None:
-    """Write the file of --out and say so; return the reason where it cannot be written.
-
-    Args:
-        path: the file; None: no file is wanted.
-        write: writer of the file.
-    """
+    """Write the file of --out, if one is wanted, and say so; return why it cannot be written."""
     if path is None:
         return None
     try:

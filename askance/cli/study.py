@@ -45,11 +45,7 @@ Adding = Callable[[str, str, Callable[[argparse.Namespace], int]], argparse.Argu
 
 
 def add_templates(add: Adding) -> None:
-    """Add both commands.
-
-    Args:
-        add: adds a command by its name, summary and function.
-    """
+    """Add both commands."""
     add("templates", "list the studies that new writes", _templates)
     new = add("new", "print a study's definition, to change and submit", _new)
     new.add_argument("template", metavar="TEMPLATE", help="a name that templates lists")
@@ -456,13 +452,7 @@ def _followed(handle: StudyHandle, epoch: int | None = None) -> StudyResult:
 
 
 def _ended(result: StudyResult, arguments: argparse.Namespace, plot: Path | None = None) -> int:
-    """Print a result; a failure is also reported on stderr and by the exit code.
-
-    Args:
-        result: of a study that has ended.
-        arguments: of the command.
-        plot: file of a picture; None: none is wanted.
-    """
+    """Print a result; a failure is also reported on stderr and by the exit code."""
     content, failure = result.to_json(), None
     if "epochs_signed" in content:  # a repeated study that ended before its first epoch did
         message = f"the study {_ENDED[result.state.name]}: {result.message or result.reason}"

@@ -32,12 +32,7 @@ class FleetRate:
 
 
 class FleetHistory:
-    """The newest figures, and the rates of the last minutes while a page asked for them.
-
-    Args:
-      link: connection to the aggregator.
-      clock_s: the time in seconds, on a clock that is never set.
-    """
+    """The newest figures, and the rates of the last minutes while a page asked for them."""
 
     def __init__(self, link: AggregatorLink, clock_s: Callable[[], float]) -> None:
         self._link = link

@@ -69,7 +69,6 @@ class RecentValue(Generic[T]):
 
     Args:
       life_s: seconds for which a value is recent.
-      clock_s: the time in seconds, on a clock that is never set.
     """
 
     def __init__(self, life_s: float, clock_s: Callable[[], float]) -> None:

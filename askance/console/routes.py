@@ -62,8 +62,6 @@ class Visit:
 
     Args:
       request: the request; its body is in `form`.
-      console: the application's parts.
-      route: the route.
       session: of the browser.
       form: fields of a POST; empty for a GET.
     """
@@ -136,7 +134,6 @@ class ConsoleRoute:
 
     Args:
       path: with parameters in braces, as Starlette has them.
-      endpoint: what answers.
       calls: of the aggregator that it needs, as "Operators/Fleet"; a caller whose role may not make
         them all is refused before the endpoint runs, and the aggregator refuses it too.
       title: of the page, and in the navigation.
@@ -176,11 +173,7 @@ class ConsoleRoute:
     async def _form(
         self, request: Request, console: Console, session: ConsoleSession
     ) -> ConsoleForm:
-        """Read and check a form.
-
-        Raises:
-          HTTPException: it is not from a page of this session.
-        """
+        """Read and check a form; raise HTTPException if it is not from a page of this session."""
         if self.method != "POST":
             return ConsoleForm()
         origin = request.headers.get("origin")
@@ -194,11 +187,7 @@ class ConsoleRoute:
         return form
 
     async def _permit(self, console: Console) -> None:
-        """Refuse a caller whose role may not see the page.
-
-        Raises:
-          CallRefused: the role lacks one of the calls.
-        """
+        """Raise CallRefused if the caller's role lacks one of the calls."""
         identity = await console.link.identity() if self.calls else None
         if identity is not None and not permitted(identity.role, self.calls):
             raise CallRefused(

@@ -47,7 +47,6 @@ class GuardedApplication:
     """Application that takes bounded requests for its own hosts only.
 
     Args:
-      application: what answers.
       hosts: values that the header Host may have, lower case.
     """
 

@@ -70,9 +70,6 @@ class ConsoleSettings:
 class ConsoleServer:
     """A socket that listens, and the server behind it.
 
-    Args:
-      settings: its address.
-
     Raises:
       InvalidParameter: the address cannot be listened on, or the certificate cannot be used.
     """
@@ -97,12 +94,7 @@ class ConsoleServer:
         return self._settings.hosts(self.port)
 
     def run(self, application: ASGIApp, ready: Callable[[], None]) -> None:
-        """Serve until SIGINT or SIGTERM, or until `stop` is called.
-
-        Args:
-          application: what answers.
-          ready: called once, when it is served.
-        """
+        """Serve until SIGINT, SIGTERM or `stop`; `ready` is called once, when it is served."""
         settings = self._settings
         configuration = uvicorn.Config(
             application,

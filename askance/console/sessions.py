@@ -51,12 +51,7 @@ class ConsoleSession:
 
 
 class LoginLinks:
-    """Tokens of login links; each is kept as its digest and redeemed once.
-
-    Args:
-      secrets: source of randomness.
-      now_s: the time in seconds, on a clock that is never set.
-    """
+    """Tokens of login links; each is kept as its digest and redeemed once."""
 
     def __init__(self, secrets: Secrets, now_s: Callable[[], float]) -> None:
         self._secrets = secrets
@@ -80,12 +75,7 @@ class LoginLinks:
 
 
 class ConsoleSessions:
-    """Sessions by the digests of their cookies.
-
-    Args:
-      secrets: source of randomness.
-      now_s: the time in seconds, on a clock that is never set.
-    """
+    """Sessions by the digests of their cookies."""
 
     def __init__(self, secrets: Secrets, now_s: Callable[[], float]) -> None:
         self._secrets = secrets

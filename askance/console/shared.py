@@ -50,12 +50,9 @@ class Console:
     """Parts that the routes of one console share.
 
     Args:
-      link: connection to the aggregator.
       hosts: values that the header Host may have, lower case; the first one is in login links.
       secure: True if the console is served over TLS.
       announce: called with each login link; it prints the link where only the caller reads it.
-      secrets: source of randomness.
-      clock_s: the time in seconds, on a clock that is never set.
     """
 
     def __init__(

@@ -73,10 +73,8 @@ class StudyRecord:
     """Terms and rounds of a study, or of one of its epochs.
 
     Args:
-      terms: as they were signed.
       public_key: of the analyst who signed them.
       users: enrolled when it began; 0: it has not begun.
-      rounds: in order.
       transcript: digest of the rounds so far.
       deletion: what the aggregator states about deleted reports.
     """

@@ -118,10 +118,7 @@ def address_of(text: str) -> Address:
 def recorded_at(location: StoreLocation, action: str, subject: str) -> Iterator[None]:
     """Record a command as `recorded` does, with the store open for the two entries only.
 
-    Args:
-      location: of the store, which the command itself may open alone.
-      action: the command.
-      subject: what it is about.
+    The command itself may open the store alone.
     """
     with _recorded(lambda outcome: note_command(location, action, subject, outcome)):
         yield
@@ -130,11 +127,7 @@ def recorded_at(location: StoreLocation, action: str, subject: str) -> Iterator[
 def note_command(location: StoreLocation, action: str, subject: str, outcome: str) -> None:
     """Append a command's entry to the audit log of a store that is opened for it.
 
-    Args:
-      location: of the store.
-      action: the command.
-      subject: what it is about.
-      outcome: "begun", "done" or "failed: WORD".
+    `outcome` is "begun", "done" or "failed: WORD" (see `record_command`).
     """
     with closing(location.open_beside()) as store:
         _note(store, action, subject, outcome)

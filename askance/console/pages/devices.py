@@ -80,11 +80,7 @@ def _affected(affected: Affected) -> str:
 
 
 def _selection(visit: Visit) -> DeviceSelection:
-    """Return the devices that a form has selected.
-
-    Raises:
-      InvalidParameter: none, or an id that is not in hexadecimal.
-    """
+    """Return the devices that a form has selected; raise InvalidParameter if there is none."""
     texts = visit.form.all("id")
     if not texts:
         raise InvalidParameter("devices: expected one or more selected, got none")
@@ -92,11 +88,7 @@ def _selection(visit: Visit) -> DeviceSelection:
 
 
 def _ids(texts: Sequence[str]) -> tuple[bytes, ...]:
-    """Return ids of devices.
-
-    Raises:
-      InvalidParameter: one is not in hexadecimal.
-    """
+    """Return ids of devices; raise InvalidParameter if one is not in hexadecimal."""
     try:
         return tuple(map(bytes.fromhex, texts))
     except ValueError:

@@ -53,7 +53,6 @@ class DraftStudy:
     """A form that was filled in, and what came of it.
 
     Args:
-      learner: of the form.
       values: text by the names of the fields.
       text: TOML of the definition; empty: it is not one yet.
       plan: as `askance plan --json` has it; None: there is none.
@@ -143,11 +142,7 @@ def _planned(visit: Visit, table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _schema(text: str) -> dict[str, Any]:
-    """Return the schema of a form, which is TOML.
-
-    Raises:
-      InvalidParameter: it is no TOML, or has no name.
-    """
+    """Return the schema of a form; raise InvalidParameter if it is no TOML, or has no name."""
     try:
         found = tomllib.loads(text)
     except (ValueError, RecursionError) as error:

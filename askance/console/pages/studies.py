@@ -56,11 +56,7 @@ def state_word(summary: StudySummary) -> str:
 
 
 def _state(text: str) -> ListedState | None:
-    """Return the state that a filter names; None: any.
-
-    Raises:
-      InvalidParameter: no such state.
-    """
+    """Return the state that a filter names, None: any; raise InvalidParameter for another text."""
     if text and text not in STATES:
         raise InvalidParameter(
             f"state: expected one of {', '.join(STATES)}, got {value_text(text)}"
@@ -69,11 +65,7 @@ def _state(text: str) -> ListedState | None:
 
 
 def _cursor(text: str) -> bytes:
-    """Return the digest beside which a page begins.
-
-    Raises:
-      InvalidParameter: not in hexadecimal.
-    """
+    """Return the digest beside which a page begins; raise InvalidParameter for another text."""
     try:
         return bytes.fromhex(text)
     except ValueError:

@@ -91,7 +91,6 @@ class StudyView:
       record: terms and rounds; None: the caller's role may not see them.
       content: result; None: it has none yet, or the caller's role may not see it.
       is_deleted: whether its result was deleted.
-      shown: what the address names.
     """
 
     id: str

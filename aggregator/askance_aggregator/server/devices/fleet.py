@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class ServiceFleet:
-    """The devices enrolled in a store, reached through a hub (see `session.Fleet`).
+    """The devices enrolled in a store, reached through a hub (see `studies.Fleet`).
 
     To be used from any thread but the hub's.
     """

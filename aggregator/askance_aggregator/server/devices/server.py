@@ -96,7 +96,7 @@ class AggregatorServer:
     It does not own the store: its owner closes it, after `stop`.
 
         with AggregatorServer.start(store) as server:
-            session.run(server.fleet)
+            StudyManager(store, server.fleet, analysts=keys).resume()
     """
 
     def __init__(

@@ -80,7 +80,7 @@ class EpochClock:
 
 
 class EpochFleet:
-    """The service's devices during one epoch (see `session.Fleet`)."""
+    """The service's devices during one epoch (see `studies.Fleet`)."""
 
     def __init__(self, fleet: ServiceFleet, clock: EpochClock, paused: Callable[[], bool]) -> None:
         self._fleet = fleet

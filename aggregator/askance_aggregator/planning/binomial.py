@@ -22,11 +22,9 @@ _UPWARD = 1 + 1e-9  # more than the relative error of an incomplete beta functio
 
 @dataclass(frozen=True, slots=True)
 class Binomial(Tail):
-    """A term is 1 with probability p, `low` <= p <= `high`, else 0.
+    """A term is 1 with probability p, `low` <= p <= `high` by the promise, else 0.
 
     Args:
-        low: the least p of a population that keeps the promise.
-        high: the greatest.
         gap: the change of p that a change of the value by 1 makes.
     """
 
@@ -35,10 +33,7 @@ class Binomial(Tail):
     gap: float
 
     def exponent(self, tau: float) -> float:
-        """Return min over p of KL(p +- tau gap || p), which is convex in p.
-
-        At least Pinsker's 2 x^2.
-        """
+        """Return min over p of KL(p +- tau gap || p), convex in p; at least Pinsker's 2 x^2."""
         shift = tau * self.gap
         return max(min(self._exponents(shift, shift)), 2 * shift * shift)
 

@@ -62,10 +62,9 @@ def blocks_of(question: Question, nano_nats: int) -> tuple[Question, ...]:
 
 
 def codebook_for(question: Question, nano_nats: int) -> RandomCodebook | None:
-    """Return the codebook for a vector; None if sign patterns in blocks have less variance.
+    """Return the codebook for a vector of a promised length; None if sign patterns vary less.
 
-    Both are compared by n times the second moment of a component (`precision.n_variance`). A vector
-    of which no length is promised has no codebook.
+    Both are compared by n times the second moment of a component (`precision.n_variance`).
     """
     if question.length is None:
         return None
@@ -80,10 +79,7 @@ def codebook_for(question: Question, nano_nats: int) -> RandomCodebook | None:
 
 @lru_cache(maxsize=1024)
 def block_size(components: int, nano_nats: int) -> int:
-    """Choose the number of components of the largest block.
-
-    It is the least that costs at most 1 % more than the best.
-    """
+    """Choose the size of the largest block: the least that costs at most 1 % more than the best."""
     sizes = {min(size, components) for size in range(1, ALL_SIZES + 1)}
     sizes |= {1 << power for power in range(MAX_COMPONENTS.bit_length()) if 1 << power < components}
     sizes.add(components)

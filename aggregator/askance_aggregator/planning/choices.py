@@ -17,7 +17,6 @@ class Choice(NamedTuple):
     """A randomizer with its decode values.
 
     Args:
-        randomizer: what a device is asked to use.
         decode: what was designed with a table; None: the randomizer's own way.
         limit: n x variance that no randomizer of this epsilon is below, in the unit of
             `n_variance`; None where none was proved.

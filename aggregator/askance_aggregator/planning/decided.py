@@ -63,10 +63,6 @@ class Decided(Tail):
 
     Its `beta` is that of a value among `decision.values`: the decision fails with a chance of at
     most as many times beta.
-
-    Args:
-        of_value: tail of one value of the answer.
-        decision: the conclusion that is drawn.
     """
 
     of_value: Tail
@@ -77,7 +73,6 @@ class Decided(Tail):
         return self.of_value.exponent(tau)
 
     def failure(self, tau: float) -> Failure:
-        """Return the failure of the value's tail."""
         return self.of_value.failure(tau)
 
     def least_variance(self) -> float:
@@ -89,7 +84,6 @@ class Decided(Tail):
         return self.of_value.fails(users, tau, miss_chance(self.decision, beta))
 
     def users(self, tau: float, beta: float) -> int:
-        """Return a number of users that is enough for the decision."""
         return self.of_value.users(tau, miss_chance(self.decision, beta))
 
     def tolerance(self, users: int, beta: float) -> float:
@@ -102,34 +96,20 @@ class Decided(Tail):
 
 
 def miss_of(question: Question, beta: float) -> float:
-    """Return the chance with which each value of an answer may miss its tolerance.
-
-    Args:
-        question: what is asked.
-        beta: chance of failure per value; without a decision it is returned.
-    """
+    """Return the chance with which each value of an answer may miss; `beta` without a decision."""
     return beta if question.decision is None else miss_chance(question.decision, beta)
 
 
 def miss_chance(decision: Decision, beta: float) -> float:
-    """Return the chance with which a value may miss its tolerance; never less than beta.
-
-    Args:
-        decision: the conclusion that is drawn from the values.
-        beta: chance of failure per value; the decision has their sum.
-    """
+    """Return the chance with which a value may miss its tolerance; never less than beta."""
     return max(beta, chance_per_value(decision, beta * decision.values))
 
 
 @singledispatch
 def chance_per_value(decision: Decision, beta: float) -> float:
-    """Return the chance with which a value may miss its tolerance if the decision may fail.
+    """Return the chance with which a value may miss if the decision may fail with chance beta.
 
     A decision without a registered method is planned like a tolerance.
-
-    Args:
-        decision: the conclusion that is drawn from the values.
-        beta: chance that the decision fails, over all values.
     """
     return beta / decision.values
 
@@ -153,13 +133,7 @@ def _(decision: AssociationFound, beta: float) -> float:
 
 @lru_cache(maxsize=256)
 def noncentrality(degrees: int, level: float, beta: float) -> float:
-    """Return the noncentrality that a chi-square test of this level misses with a chance of beta.
-
-    Args:
-        degrees: of freedom.
-        level: the chance that the test rejects where the noncentrality is 0.
-        beta: the chance that it does not reject.
-    """
+    """Return the noncentrality that a chi-square test of this level misses with chance beta."""
     from askance_aggregator.special_functions import chdtri, chndtr
 
     threshold = float(chdtri(degrees, level))
@@ -180,11 +154,6 @@ def list_theta(values: int, length: int, beta: float) -> float | None:
     of values and at the next smaller length. Between two betas theta^2 is interpolated linearly in
     ln beta; it is convex in ln beta, as for every normal tail, so the result is not too small.
 
-    Args:
-        values: number of signs.
-        length: number of patterns on the list.
-        beta: chance that the true pattern is not listed.
-
     Returns:
         None where the table has no entry: more than 1,024 values, a list of length 1, or a beta
         below 1/2000.
@@ -203,11 +172,7 @@ def list_theta(values: int, length: int, beta: float) -> float | None:
 
 @lru_cache(maxsize=4096)
 def standing_out(values: int, beta: float) -> float:
-    """Return how many deviations from zero make one value stand out, except with chance beta.
-
-    Raises:
-        InvalidParameter: beta is below about 1e-15, which floats do not resolve.
-    """
+    """Return how many deviations from zero make one value stand out, except with chance beta."""
     low, high = 0.0, 2.0
     while stands_back(values, high) > beta:
         high *= 2
@@ -222,9 +187,7 @@ def standing_out(values: int, beta: float) -> float:
 def stands_back(values: int, mean: float) -> float:
     """Compute the chance that one value does not stand out with its own sign.
 
-    Args:
-        values: number of values, the one included; independent normal, of deviation 1.
-        mean: of the one; all others have the mean 0.
+    Its mean is given, that of the others 0; all are independent and normal, of deviation 1.
     """
     from askance_aggregator.special_functions import ndtr
 

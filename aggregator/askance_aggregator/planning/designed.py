@@ -99,7 +99,6 @@ class Designed(Tail):
     """The mean of decode values, with a bias that is known.
 
     Args:
-        law: how far the mean strays from its expectation.
         half: half the range of the number, in real units.
         bias: what an expectation may be off, in half ranges.
     """

@@ -35,9 +35,7 @@ def shares(waves: int) -> tuple[Fraction, ...]:
 def prefixes(users: int, waves: int) -> tuple[int, ...]:
     """Compute how many of a group's users have been asked by the end of each wave.
 
-    Args:
-        users: at least 2^waves, so that each wave asks a user.
-        waves: number of waves, 1 or more.
+    Of at least 2^waves users every wave asks one.
     """
     return tuple(-(-users // (1 << (waves - 1 - wave))) for wave in range(waves))
 
@@ -48,13 +46,6 @@ def can_end_early(tail: Tail, tau: float, users: int, waves: int, beta: float) -
     By the normal law, for the population with the least variance. Where the randomizer's variance
     is most of it (eps below 3 or so), no look ends anything, and none is worth a share of beta. It
     is a question of users only: the error is kept either way.
-
-    Args:
-        tail: of the question's values.
-        tau: the question's tolerance.
-        users: of the whole round.
-        waves: number of waves, 1 or more.
-        beta: the chance of failure of each value, over all looks.
     """
     from askance_aggregator.special_functions import ndtri
 

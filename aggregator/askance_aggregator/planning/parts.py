@@ -20,8 +20,6 @@ class Part:
     """A question, or one block of a vector's components: what one group is asked.
 
     Args:
-        question: what is asked of it.
-        randomizer: what answers.
         need: users; for an open tolerance those for 1/20 of its range.
         decode: what the randomizer's reports are decoded by, where that was designed with it.
         limit: n x variance that no other randomizer is below, where that is known (`Choice`).
@@ -83,13 +81,7 @@ def _check_loss(nano_nats: int) -> None:
 
 
 class Sizer:
-    """Parts of a batch's questions by budget; questions that differ in their expression only share.
-
-    Args:
-        questions: of the batch.
-        beta: the probability of failure for each value.
-        rules: how its round is planned.
-    """
+    """Parts of questions by budget, shared by those that differ in their expression only."""
 
     def __init__(self, questions: Sequence[Question], beta: float, rules: RoundRules) -> None:
         self._questions = questions

@@ -111,13 +111,8 @@ def settled(
     or with nothing open, is returned unchanged, and so is one whose rule finds that nothing can be
     planned with this budget: the study's own plan then raises the error.
 
-    Args:
-        learner: the learner, with or without a rule (`settle`).
-        nano_nats: each user's whole budget; > 0.
-        beta: the probability of failure, in (0, 1).
-        n_users: the population; None: not known.
-        rules: how its rounds are planned.
-        signing: whether a study is being made, whose population will be known later.
+    The arguments are those of `plan`, but without `n_users` the population is not known; with
+    `signing` a study is being made, whose population will be known later.
 
     Raises:
         InvalidParameter: a rule asks for a noise, and no randomizer spends such a budget.
@@ -150,7 +145,6 @@ def _reason(
     least_answers: int,
     learner: Learner[Any],
 ) -> str:
-    """Say why a plan is not feasible, and what needs fewer users."""
     counts = f"the plan needs {needed:,} users, the population has {n_users:,}"
     return f"{counts}{_least(rounds, least_answers)}: {_advice(learner)}"
 
@@ -179,9 +173,6 @@ def fields_needed(learner: Learner[Any]) -> frozenset[str]:
 
     They are the fields that its rehearsal asks about and, where later questions depend on answers,
     the fields that its arguments name.
-
-    Raises:
-        PlanRefused: the rehearsal does not come to an end.
     """
     return _fields_of(learner, rehearse(learner))
 
@@ -204,17 +195,8 @@ def plan_batch(
     parts of the budget, GROUPED the sum over cohorts of a few questions (`sizing`); the batch's
     own choice is kept, else the smallest wins, a tie is FRESH, then SPLIT. Questions with an open
     tolerance count here as if they had asked for 1/20 of their range; then their cohorts get what
-    `n_users_left` leaves after the others, in proportion to what they count.
-
-    Args:
-        batch: what is asked.
-        nano_nats: each user's budget for the round.
-        beta_per_value: the probability of failure for each value of each answer.
-        n_users_left: how many users the round may take (`StudyPlan.allowance`); None: any number.
-        rules: how it is planned.
-
-    Returns:
-        A plan that may take more users than are left: then it cannot be carried out.
+    `n_users_left` (`StudyPlan.allowance`; None: any number) leaves after the others, in proportion
+    to what they count. A plan that takes more users than are left cannot be carried out.
     """
     _check_beta(beta_per_value)
     sizing = size_batch(batch, nano_nats, beta_per_value, rules)

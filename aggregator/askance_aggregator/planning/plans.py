@@ -25,8 +25,6 @@ class GroupPlan:
     Args:
         question: its index in the batch.
         query: what is asked; of a vector perhaps a block only.
-        randomizer: what answers.
-        users: how many.
         cohort: groups with the same number are the same users; all others are disjoint.
         decode: what a table's reports are decoded by, where that was designed with it.
     """
@@ -47,7 +45,6 @@ class Share(NamedTuple):
         together: questions that each of their users answers.
         users: of each group, at least.
         nano_nats: charge of a group's question.
-        groups: how many.
     """
 
     randomizer: str
@@ -71,7 +68,6 @@ class Uninformed(NamedTuple):
     """Tolerance that is no better than what is known of an answer without data.
 
     Args:
-        tau: the tolerance.
         middle: error of the middle of the range of the answer, at most; tau or less.
     """
 
@@ -90,7 +86,6 @@ class RoundPlan:
     """Plan of one batch.
 
     Args:
-        queries: how many questions it has.
         users: how many users it takes in all, each of them once.
         allocation: FRESH, SPLIT or GROUPED; of a single question, FRESH.
         groups: one a question, in the batch's order; of a vector one a block, in the order of its
@@ -184,12 +179,9 @@ class StudyPlan:
     Args:
         feasible: whether the population is large enough.
         users_needed: how many users it takes, each in one round.
-        n_users: the population, where one was given.
-        rounds: in order.
         reason: why it is not feasible; None where it is.
         beta: the probability that any value of any answer is off by its tolerance or more.
         beta_per_value: its share for each value: beta over the number of values in all rounds.
-        nano_nats: each user's budget.
         values: how many values all rounds have together, over which beta is divided. A run that
             asks for more would not keep beta.
         fields: names of the fields that its questions may use, sorted.

@@ -75,11 +75,7 @@ AT_ONCE = RoundRules()
 
 
 def randomizer_of(design: Design, levels: int, nano_nats: int) -> Randomizer:
-    """Call a design, and refuse what is no randomizer.
-
-    Raises:
-        InvalidParameter: it returned something else.
-    """
+    """Call a design, and refuse what is no randomizer."""
     randomizer = design(levels, nano_nats)
     if not isinstance(randomizer, Randomizer):
         raise InvalidParameter(
@@ -262,10 +258,6 @@ def _signed_table_variance(question: Question, channel: TableFamily) -> Fraction
 @dataclass(frozen=True, slots=True)
 class BoundedTerms(Tail):
     """A term has at most this variance, and is at most `reach` from its mean.
-
-    Args:
-        variance: of a term, at most.
-        reach: in the unit of its root.
 
     Source: Bernstein's inequality.
     """

@@ -67,7 +67,6 @@ class Present(Tail):
     """The mean over users who have the number, as the ratio of two scores' means.
 
     Args:
-        law: of the table.
         share: the promised share of users who have the number, at least.
         half: half the range of the number, in real units.
         bias: what an expectation may be off, in half ranges.
@@ -79,11 +78,7 @@ class Present(Tail):
     bias: float
 
     def exponent(self, tau: float) -> float:
-        """The least rate of both sides, for the worst mean.
-
-        Raises:
-            InvalidParameter: the budget is so small that floats do not tell the rate from 0.
-        """
+        """The least rate of both sides, for the worst mean."""
         rate = float(min(rates.min() for rates, _ in self._sides(tau)))
         if rate <= 0:
             raise InvalidParameter(
@@ -114,13 +109,7 @@ class Present(Tail):
         return both
 
     def tolerance(self, users: int, beta: float) -> float:
-        """Compute approximately the least tau for which `users` are enough, rounded upward.
-
-        Where they are enough for none, it is the range.
-
-        Raises:
-            InvalidParameter: no number of users keeps a tolerance of 0.
-        """
+        """Compute `Tail.tolerance`; where the users are enough for none, it is the range."""
         if users < 1:
             raise InvalidParameter(f"a tolerance needs at least one user, found {users}")
         return _tolerance(self, users, beta)

@@ -51,11 +51,8 @@ class Sizing:
     """A batch with its cohorts and randomizers chosen; users for open tolerances not yet.
 
     Args:
-        batch: what is asked.
         sections: questions with users of their own, each question in one.
-        nano_nats: each user's budget for the batch.
         beta: the probability of failure for each value, at the last look.
-        waves: in how many parts its users are asked.
         least_answers: users in every group, at least; every part's `need` is no less.
         options: users that each allocation needs, as far as it was considered.
     """
@@ -148,7 +145,6 @@ class Sizing:
         return sorted(found, key=lambda pair: pair[0].question)
 
     def _users(self, n_users: int | None) -> list[list[int]]:
-        """Return the users of each part of each section."""
         if n_users is None:
             return [section.users(None, self.least_answers) for section in self.sections]
         open_ = [section for section in self.sections if section.is_open]
@@ -177,10 +173,6 @@ def size_batch(batch: Batch, nano_nats: int, beta: float, rules: RoundRules) -> 
     In waves it needs a tolerance for every question, users enough in every group for each wave to
     ask `least_answers` of them (at least one), and a population for which a look may end it
     (`looks.can_end_early`). A group that needs fewer users than `least_answers` gets that many.
-
-    Raises:
-        InvalidParameter: no randomizer spends such a budget, or the number of waves is none.
-        PlanRefused: the budget of a question is less than devices answer, however it is divided.
     """
     waves = rules.waves
     if not 1 <= waves <= MAX_WAVES:
@@ -211,17 +203,12 @@ def _worth_looking(sizing: Sizing, beta: float) -> bool:
 
 
 def _can_end(sizing: Sizing, part: Part, users: int, beta: float) -> bool:
-    """Return whether a look may end a part."""
     tail = tail_of(part.question, part.randomizer, part.decode)
     return can_end_early(tail, float(part.question.working_tau), users, sizing.waves, beta)
 
 
 def _sized(batch: Batch, nano_nats: int, beta: float, rules: RoundRules) -> Sizing:
-    """Choose cohorts and randomizers: what takes fewer users; of equals FRESH, then SPLIT.
-
-    Raises:
-        InvalidParameter, PlanRefused: no randomizer that devices answer spends such a budget.
-    """
+    """Choose cohorts and randomizers: what takes fewer users; of equals FRESH, then SPLIT."""
     sizer = Sizer(batch.questions, beta, rules)
     options: dict[Allocation, tuple[Section, ...]] = {}
     refusals: list[InvalidParameter | PlanRefused] = []
@@ -387,34 +374,25 @@ class Section(Protocol):
 
 @dataclass(frozen=True)
 class Divided:
-    """Question whose users answer one part of it each: all of it, or a block of a vector.
-
-    Args:
-        question: its index in the batch.
-        all_parts: all of it, or its blocks.
-    """
+    """Question whose users answer one part of it each: all of it, or a block of a vector."""
 
     question: int
     all_parts: tuple[Part, ...]
 
     @property
     def members(self) -> tuple[int, ...]:
-        """The question's index."""
         return (self.question,)
 
     @cached_property
     def need(self) -> int:
-        """Users of all parts."""
         return sum(part.need for part in self.all_parts)
 
     @property
     def claimed(self) -> int:
-        """Users that the question's tolerance claims."""
         return 0 if self.is_open else self.need
 
     @property
     def is_open(self) -> bool:
-        """Return whether the question leaves its tolerance open."""
         return self.all_parts[0].question.tau is None
 
     def least(self, least_answers: int) -> int:
@@ -433,7 +411,6 @@ class Divided:
         return [next(numbers) for _ in self.all_parts]
 
     def parts_of(self, question: int) -> list[int]:
-        """Return all places."""
         return list(range(len(self.all_parts)))
 
     @property
@@ -444,13 +421,7 @@ class Divided:
 
 @dataclass(frozen=True)
 class Shared:
-    """Cohort that answers several questions.
-
-    Args:
-        members: indexes of the questions.
-        all_parts: a part per question; their budgets add up to the batch's at most.
-        beta: the probability of failure for each value.
-    """
+    """Cohort that answers several questions, one part each, within the budget together."""
 
     members: tuple[int, ...]
     all_parts: tuple[Part, ...]
@@ -458,21 +429,17 @@ class Shared:
 
     @cached_property
     def need(self) -> int:
-        """Users that are enough for every question."""
         return self._enough_for(self.all_parts)
 
     @cached_property
     def claimed(self) -> int:
-        """Users that the tolerances claim."""
         return self._enough_for(self._closed)
 
     @property
     def is_open(self) -> bool:
-        """Return whether a question leaves its tolerance open."""
         return any(part.question.tau is None for part in self.all_parts)
 
     def least(self, least_answers: int) -> int:
-        """Return the least users beyond those claimed."""
         return max(max(least_answers, 1) - self.claimed, 0)
 
     def users(self, most: int | None, least_answers: int) -> list[int]:
@@ -483,11 +450,9 @@ class Shared:
         return [total] * len(self.all_parts)
 
     def cohorts(self, numbers: Iterator[int]) -> list[int]:
-        """Return one cohort for all parts."""
         return [next(numbers)] * len(self.all_parts)
 
     def parts_of(self, question: int) -> list[int]:
-        """Return the place of a question's part."""
         return [self.members.index(question)]
 
     @property
@@ -532,14 +497,8 @@ def grouped(
     Two lists are cut into cohorts by dynamic programming: questions sorted by need, so that those
     of a cohort are alike, and the same with small and large needs in turn, so that an easy question
     takes a small part of the budget of a hard one's users. The better of the best cuts is taken; a
-    cohort of questions that are neighbours in neither list is not considered.
-
-    Args:
-        alone: each question with users of its own.
-        profiles: of each question; those with equal profiles have equal parts.
-        sized: the part of a question at a budget.
-        nano_nats: each user's budget.
-        beta: the probability of failure for each value.
+    cohort of questions that are neighbours in neither list is not considered. Questions with equal
+    `profiles` have equal parts.
     """
     rising = sorted(range(len(alone)), key=lambda index: (alone[index].need, index))
     turns = [rising[-1 - place // 2 if place % 2 else place // 2] for place in range(len(rising))]
@@ -604,11 +563,6 @@ def balanced(members: Sequence[int], sized: Sized, nano_nats: int) -> tuple[Part
     question that needs the most users. Needs fall with the budget, so no other division into
     sixteenths has a smaller greatest need. Of more than eight questions only equal parts are
     considered.
-
-    Args:
-        members: indexes of the questions.
-        sized: the part of a question at a budget.
-        nano_nats: each user's budget.
     """
     even = tuple(sized(index, nano_nats // len(members)) for index in members)
     if len(members) > MOST_TOGETHER or len({part.need for part in even}) == 1:

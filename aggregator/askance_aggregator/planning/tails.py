@@ -79,7 +79,7 @@ class Tail(ABC):
         """Compute approximately the least tau for which `users` are enough, rounded upward.
 
         Raises:
-            InvalidParameter: no number of users keeps a tolerance of 0.
+            InvalidParameter: there is no user.
         """
         if users < 1:
             raise InvalidParameter(f"a tolerance needs at least one user, found {users}")
@@ -109,9 +109,7 @@ def _users(tail: Tail, tau: float, beta: float) -> int:
 
 
 def _least_whole(enough: Callable[[int], bool], most: int) -> int:
-    """Find the least sufficient number, where every larger one suffices.
-
-    At most `most`, which does.
+    """Find the least sufficient number, at most `most`; every larger one must suffice too.
 
     A quarter of Chernoff's size is seldom enough, and where it is the search begins at 0.
     """

@@ -174,11 +174,6 @@ class _Window:
     """Range of the number of non-zero terms among n, except with a part of beta.
 
     That part is added to every tail.
-
-    Args:
-        users: n.
-        q: the chance of a term that is not 0.
-        beta: what the tails will be held against.
     """
 
     def __init__(self, users: int, q: float, beta: float) -> None:

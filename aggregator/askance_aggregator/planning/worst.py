@@ -19,14 +19,8 @@ def exceeds(bound: Callable[[Reals, Reals], Reals], low: float, high: float, bet
     """Return whether a quantity was not shown to be at most beta everywhere on [low, high].
 
     Intervals whose bound is above beta are divided, until none is left, or one point is found where
-    the quantity itself is above beta, or the intervals are too many or too short to go on.
-
-    Args:
-        bound: for intervals [a_i, b_i] upper bounds on the quantity within each; of a point, the
-            quantity itself.
-        low: where the family begins.
-        high: where it ends; low = high is one point.
-        beta: what is not to be exceeded.
+    the quantity itself is above beta, or the intervals are too many or too short to go on. `bound`
+    gives upper bounds on the quantity within intervals [a_i, b_i]; of a point, the quantity itself.
     """
     edges = np.linspace(low, high, _FIRST + 1) if high > low else np.array([low, low])
     left, right = edges[:-1], edges[1:]

@@ -154,10 +154,7 @@ class SqliteFile:
     ) -> SqliteFile:
         """Open a file and bring an older version up to date, or refuse.
 
-        Args:
-          path: the file.
-          kind: of it.
-          connect: makes the connection; None: one that holds the file alone.
+        `connect` makes the connection; None: one that holds the file alone.
 
         Raises:
           StoreError: no file, not of this kind, damaged, or in use.

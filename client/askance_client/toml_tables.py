@@ -22,7 +22,6 @@ class TomlTable:
     """Table of a TOML file; a key that is read is checked and counts as known.
 
     Args:
-      content: the table's keys and values.
       place: the file, in errors.
       name: the table's own name followed by a dot; empty for the whole file.
     """
@@ -36,11 +35,7 @@ class TomlTable:
 
     @classmethod
     def of_file(cls, path: Path) -> TomlTable:
-        """Read a whole file.
-
-        Raises:
-          InvalidParameter: the file cannot be read, or is not TOML.
-        """
+        """Read a whole file."""
         try:
             with path.open("rb") as file:
                 return cls(tomllib.load(file), str(path))
@@ -55,11 +50,7 @@ class TomlTable:
         return self._content
 
     def get(self, key: str, read: Callable[[object], T]) -> T | None:
-        """Return the value of a key as `read` returns it; None if the key is absent.
-
-        Raises:
-          InvalidParameter: `read` refuses the value.
-        """
+        """Return the value of a key as `read` returns it; None if the key is absent."""
         self._known.add(key)
         if key not in self._content:
             return None
@@ -104,11 +95,7 @@ class TomlTable:
             table.finish()
 
     def need_table(self, key: str) -> TomlTable:
-        """Return the table of that name.
-
-        Raises:
-          InvalidParameter: it is absent, or not a table.
-        """
+        """Return the table of that name."""
         table = self.table(key)
         if table is None:
             raise InvalidParameter(
@@ -155,11 +142,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def a_number_of_days(value: object) -> int:
-    """Return a whole number of days that is written as "7d".
-
-    Raises:
-      InvalidParameter: another text, or no text.
-    """
+    """Return a whole number of days that is written as "7d"."""
     text = a_text(value)
     found = _DAYS.fullmatch(text)
     if found is None:

@@ -39,11 +39,7 @@ class DeviceConfiguration:
     """Settings of a device's owner.
 
     Args:
-      path: the file.
-      aggregator: where it is called.
       ca: the authority that signs the aggregator's certificate (PEM); None for plain text.
-      policy: what is answered, and for how much.
-      records: whose records.
       release_ms: a report leaves at a multiple of this many milliseconds after its request;
         half of it is the time limit of reading and evaluating a record.
       connections: over how many connections a gateway's check-ins are spread (`run --once`).
@@ -115,11 +111,7 @@ def configuration_in(given: TomlTable, path: Path) -> DeviceConfiguration:
 
 
 def an_address(value: object) -> Address:
-    """HOST:PORT of an aggregator.
-
-    Raises:
-      InvalidParameter: it is none.
-    """
+    """Read the HOST:PORT of an aggregator."""
     address = Address.of(a_text(value))
     if address.port == 0:
         raise InvalidParameter("expected a port of 1 or more, got 0")
@@ -127,11 +119,7 @@ def an_address(value: object) -> Address:
 
 
 def an_analyst(value: object) -> bytes:
-    """An Ed25519 public key, as hexadecimal digits.
-
-    Raises:
-      InvalidParameter: it is none.
-    """
+    """An Ed25519 public key, as hexadecimal digits."""
     text = a_text(value)
     if len(text) != 2 * _KEY_BYTES or not set(text) <= set(string.hexdigits):
         raise InvalidParameter(
@@ -142,11 +130,7 @@ def an_analyst(value: object) -> bytes:
 
 
 def a_budget(value: object) -> int:
-    """Nats as a text or a whole number, exactly; in nano-nats.
-
-    Raises:
-      InvalidParameter: neither, or not a budget.
-    """
+    """Nats as a text or a whole number, exactly; in nano-nats."""
     if isinstance(value, int) and not isinstance(value, bool):
         return parse_epsilon(value, field="")
     if isinstance(value, str):

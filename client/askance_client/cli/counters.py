@@ -26,11 +26,7 @@ _DIGITS = 18  # of a number that a ledger can hold
 
 @dataclass(frozen=True, slots=True)
 class CounterFile:
-    """File of a counter, written as a mark is.
-
-    Args:
-        path: the file.
-    """
+    """File of a counter, written as a mark is."""
 
     path: Path
 
@@ -58,10 +54,6 @@ class CounterCommand:
 
     It prints the counter's number afterwards; raised to at least 0, the number as it is. The number
     tells nothing of the ledger's id and of the row's hash.
-
-    Args:
-        words: the program and its arguments, to which the number is added.
-        folder: the working directory.
     """
 
     def __init__(self, words: tuple[str, ...], folder: Path) -> None:
@@ -114,9 +106,7 @@ OwnCounter: TypeAlias = CounterFile | CounterCommand
 def a_counter(text: str, folder: Path) -> OwnCounter:
     """Read command:WORDS, or the path of a file on another volume.
 
-    Args:
-        text: as configured.
-        folder: of the device; relative paths are relative to it.
+    Relative paths are relative to `folder`, the device's.
 
     Raises:
         InvalidParameter: no words, or a file in the folder.

@@ -39,9 +39,6 @@ class Finding:
     """Result of one check.
 
     Args:
-      check: its name.
-      ok: True if nothing is wrong.
-      text: what was found, in a line.
       help: what to do, in a line; empty if nothing is wrong.
     """
 

@@ -71,10 +71,6 @@ class SourceLog:
 
     The line is always this one: a text, a type or a number of what failed may follow from the
     record. `device doctor` reads the source and says why.
-
-    Args:
-      now_ms: a clock that never goes back, in milliseconds.
-      write: writes a line.
     """
 
     def __init__(self, now_ms: Callable[[], int], write: Callable[[str], None]) -> None:

@@ -152,13 +152,7 @@ def left(
 ) -> dict[str, Any]:
     """Return what is left of each budget, in nano-nats.
 
-    Args:
-      ledgers: of the folder.
-      policy: the owner's.
-      study: digest.
-      terms: of the study.
-      now_s: the time, Unix seconds.
-      member: the member's name; empty: of each budget, the member who has the least left.
+    With an empty `member`: of each budget, what the member has who has the least left.
     """
     day = now_s // SECONDS_PER_DAY
     limits = policy.limits(terms, day)

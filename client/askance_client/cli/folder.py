@@ -35,12 +35,8 @@ class OpenFolder:
     """A device's files, opened.
 
     Args:
-      home: the folder.
-      ledgers: its ledgers.
       consents: the owner's decisions; None if no device has run here.
-      configuration: reads the configuration, for the operations that need it.
       running: True in a running device.
-      now_s: the time, Unix seconds.
     """
 
     home: DeviceHome

@@ -44,10 +44,8 @@ class DeviceHome:
     ) -> DeviceHome:
         """Make a new secret, a ledger without a charge, and a configuration of this text.
 
-        Args:
-          folder: made if it is not there.
-          configuration: the text of `device.toml`.
-          binding: texts that the ledger is bound to; None or empty: its first use binds it.
+        The folder is made if it is not there. The ledger is bound to the texts of `binding`;
+          without any, its first use binds it.
 
         Raises:
           StoreError: one of the files is there already (none is ever overwritten), or the disk
@@ -108,9 +106,7 @@ class DeviceHome:
 
         Ledgers that are not bound yet are bound to `binding`, durably.
 
-        Args:
-          binding: how the configuration names members (see `naming.binding`).
-          counter: the counter outside the folder; None: there is none.
+        `binding` says how the configuration names members (see `naming.binding`).
 
         Raises:
           StoreError: as of `ledgers`; or the ledgers are bound to other texts, or not bound though

@@ -35,11 +35,7 @@ class MemberRoster:
     """Members of a source, in its order.
 
     Args:
-      schema: what a record is.
-      source: where the records are.
-      members: as the source named them.
       columns: the source's columns, by field, where they have other names.
-      several: the rule for several records of one member.
     """
 
     schema: Schema
@@ -74,13 +70,7 @@ class MemberRoster:
     def record(
         self, place: int, coins: Coins, on_failure: Callable[[Exception], None]
     ) -> LiveRecord:
-        """Return the record of the member at a place in `names`, which is read when asked for.
-
-        Args:
-          place: from 0.
-          coins: the device's own randomness.
-          on_failure: given what the source raises, in the thread that reads.
-        """
+        """Return the record of the member at a place in `names`, which is read when asked for."""
         return LiveRecord(
             self.source,
             self.names[place],
@@ -98,14 +88,7 @@ class MemberRoster:
         coins: Coins,
         on_failure: Callable[[Exception], None],
     ) -> list[Member]:
-        """Return the members of a gateway.
-
-        Args:
-          secret: of the folder.
-          file: the folder's ledgers, open.
-          coins: as of `record`.
-          on_failure: as of `record`.
-        """
+        """Return the members of a gateway."""
         return [
             Member(
                 name,

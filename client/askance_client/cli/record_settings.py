@@ -39,11 +39,8 @@ class RecordSettings:
 
     Args:
       folder: of the configuration; relative paths are relative to it, and commands run in it.
-      schema: the TOML file that says what a record is.
-      origin: where the records are.
       naming: which of them are answered for, under which names; None: as the kind of source has
         it.
-      several: the rule for several records of one member.
       columns: the source's columns, by field; a field that is not here has its own name.
     """
 
@@ -55,11 +52,7 @@ class RecordSettings:
     columns: Mapping[str, str]
 
     def source(self, limits: ReadLimits) -> RecordSource:
-        """Make the source; nothing is read.
-
-        Args:
-          limits: of each read.
-        """
+        """Make the source; nothing is read."""
         return open_source(
             self.origin, SourceSettings(self.folder, self.naming, self.several, limits)
         )
@@ -75,11 +68,7 @@ def record_settings(table: TomlTable, folder: Path) -> RecordSettings:
 
 
 def an_origin(text: str) -> Origin:
-    """Read KIND:WHERE, as of the option `--records`; a query is set elsewhere.
-
-    Raises:
-      InvalidParameter: it is none.
-    """
+    """Read KIND:WHERE, as of the option `--records`; a query is set elsewhere."""
     word, separator, where = text.partition(":")
     if word not in KINDS or not separator or not where:
         raise InvalidParameter(
@@ -96,11 +85,7 @@ def an_origin(text: str) -> Origin:
 
 
 def a_rule(value: object) -> Several:
-    """Read the rule for several records of one member.
-
-    Raises:
-      InvalidParameter: it is none.
-    """
+    """Read the rule for several records of one member."""
     words = [rule.value for rule in Several]
     if value not in words:
         raise InvalidParameter(unknown_text(value, words))
@@ -108,11 +93,7 @@ def a_rule(value: object) -> Several:
 
 
 def a_row(value: object) -> int:
-    """A row's number, from 0.
-
-    Raises:
-      InvalidParameter: it is none.
-    """
+    """A row's number, from 0."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MAX_ROW:
         raise InvalidParameter(
             f"expected a whole number of 0 to {_MAX_ROW}, got {value_text(value)}"

@@ -97,13 +97,7 @@ def accept_loss(
 def repair_clock(path: Path, now_s: int, counter: OwnCounter | None = None) -> int:
     """Believe the clock again, for all members whose last charge is later than now.
 
-    Args:
-        path: the ledger file.
-        now_s: the time, in Unix seconds.
-        counter: the counter outside the folder; None: there is none.
-
-    Returns:
-        The number of members concerned.
+    Return the number of members concerned.
     """
     marked = MarkedFile.open(path, counter)
     try:
@@ -258,11 +252,7 @@ def tell_repair(result: dict[str, Any]) -> str:
 
 
 def _confirm(arguments: argparse.Namespace, risk: str) -> None:
-    """Explain a risk and go on only with the owner's explicit consent: --yes, or "yes" typed.
-
-    Raises:
-        InvalidParameter: neither; nothing was changed.
-    """
+    """Explain a risk and go on only with the owner's explicit consent: --yes, or "yes" typed."""
     if arguments.yes:
         return
     print(risk, file=sys.stderr)

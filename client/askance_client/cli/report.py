@@ -44,7 +44,6 @@ class LedgerAudit:
     """Checks all rows of a file, oldest first, each member's by themselves.
 
     Args:
-        policy: the budgets that the sums are checked against.
         accepted: the place up to which the owner accepted the loss of rows: a chain that is broken
             there is counted in `accepted_breaks` and is no violation.
     """

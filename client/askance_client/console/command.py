@@ -49,10 +49,6 @@ class OwnerSite:
     """Site of one device or gateway, for one browser; safe to call from several threads.
 
     Args:
-      ask: the device's operations.
-      csv: writes a history.
-      session: the login.
-      view: of the run.
       hosts: values of the header `Host` that are answered: a name that another site made point to
         loopback is not among them.
     """
@@ -207,14 +203,6 @@ def run_console(
     ask: Ask, csv: Callable[[dict[str, Any]], str], arguments: argparse.Namespace
 ) -> int:
     """Serve the page on loopback until an interrupt; print the login link once.
-
-    Args:
-      ask: the device's operations.
-      csv: writes a history.
-      arguments: `port`, `member` and `json` of the command.
-
-    Returns:
-      The exit code.
 
     Raises:
       StoreError: the port cannot be had, or the device's folder cannot be used.

@@ -61,14 +61,7 @@ def budgets(
 
 
 def history(view: OwnersView, entries: Sequence[Entry], page: int, *, older: bool) -> bytes:
-    """Make a page of the history, newest first.
-
-    Args:
-      view: of the run.
-      entries: of this page.
-      page: its number, from 1.
-      older: True if there is another page.
-    """
+    """Make a page of the history, newest first."""
     listed = cards([_asked(view, entry) for entry in entries], _NO_QUESTION)
     return frame(view, "Questions", "history", _EXPORT, listed, turns("history", page, older=older))
 

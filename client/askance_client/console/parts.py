@@ -50,11 +50,7 @@ class OwnersView:
 def frame(view: OwnersView, title: str, current: str | None, *content: str) -> bytes:
     """Make a whole page.
 
-    Args:
-      view: of the run.
-      title: of the page, and its first heading.
-      current: the page's path in `PLACES`, or None.
-      content: below the heading.
+    `current` is the page's path in `PLACES`, or None.
     """
     menu = joined(
         fill('<a href="{}"{}>{}</a>', path or "./", _CURRENT if path == current else "", name)

@@ -71,8 +71,6 @@ class PageAnswer:
 
     Args:
       body: UTF-8.
-      status: of HTTP.
-      kind: the content type.
       headers: besides `HEADERS`.
     """
 

@@ -24,10 +24,6 @@ class OwnerSession:
 
     `link` is the path that logs the first browser in, empty once it was used; `path` the start of
     all paths that need a login; `form_token` what a form must send back.
-
-    Args:
-      secret: makes a random text of at least 128 bits, safe in an address.
-      now_s: a clock that never goes back, in whole seconds.
     """
 
     def __init__(self, secret: Callable[[], str], now_s: Callable[[], int]) -> None:

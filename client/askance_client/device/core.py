@@ -69,9 +69,7 @@ class Device:
       history of requests.
 
     Args:
-      schema: the shape of the record.
       record: the user's record, encoded by `schema`.
-      policy: what the owner allows.
       ledger: what was spent; the authority.
       coins: where randomness comes from (`SystemCoins` on a real device).
       now_s: the time, in whole seconds since 1970, UTC.
@@ -184,9 +182,6 @@ class Device:
 
     def begin(self, payloads: Sequence[bytes]) -> Turn:
         """Settle the requests of one message, without the record, and hold the device for them.
-
-        The device is held, from here on, until the turn's `finish` or `close`: whatever is decided
-        stays true until it is committed.
 
         Args:
           payloads: in the order in which they are decided; an equal one is answered once. Those

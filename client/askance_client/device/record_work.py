@@ -43,11 +43,6 @@ class RecordWork:
 
     Steps may run in different threads; a step that is late stops at its next request, and changes
     nothing that was given out.
-
-    Args:
-      record: read anew for each request.
-      coins: where randomness comes from.
-      asked: the requests that will be charged.
     """
 
     def __init__(

@@ -106,10 +106,6 @@ class Settling:
     def settle(self, payload: bytes, known: Known) -> tuple[bytes | None, Settlement | None]:
         """Decide on a request.
 
-        Args:
-          payload: the encoded request.
-          known: what the examiner knows of it.
-
         Returns:
           The digest of its study, None where it names no accepted one; and the decision, None where
           it is left for the next turn.
@@ -204,9 +200,7 @@ class RefusalCounts:
     def admit(self, study: bytes | None, now_s: int) -> bool:
         """Count one more refusal, and return whether it may leave.
 
-        Args:
-          study: the digest of the accepted study that was named; None: of no such study.
-          now_s: time of the refusal, Unix seconds.
+        `study` is the digest of the accepted study that was named; None: of no such study.
         """
         hour = now_s // SECONDS_PER_HOUR
         if hour != self._hour:

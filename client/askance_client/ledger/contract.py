@@ -236,10 +236,6 @@ def overrun(totals: Totals, nano_nats: int, limits: Limits, weight: int = 0) -> 
 
 
 def check_charge(charge: Charge) -> None:
-    """Refuse a charge of nothing.
-
-    Raises:
-        InvalidParameter: the charge is below 1 nano-nat.
-    """
+    """Refuse a charge below 1 nano-nat."""
     if charge.nano_nats < 1:
         raise InvalidParameter(f"charge: expected 1 nano-nat or more, got {charge.nano_nats}")

@@ -48,11 +48,7 @@ class MarkedFile:
 
     @classmethod
     def create(cls, path: Path) -> MarkedFile:
-        """Make a new file without any row at `path`, and its mark.
-
-        Raises:
-            StoreError: a ledger or a mark is there already, or the disk refuses.
-        """
+        """Make a new file without any row at `path`, and its mark."""
         if mark_path(path).exists() and not path.exists():
             raise StoreError(
                 f"ledger {path}: expected no mark without a ledger, found {mark_path(path)}:"
@@ -66,11 +62,8 @@ class MarkedFile:
         """Open the file at `path`, bring an older version up to date, and check it by its mark.
 
         Raises:
-            LedgerBehind: the file is older than its mark or counter, or one of them is missing or
-                damaged.
             StoreFailed: the mark or counter cannot be opened, or made.
-            StoreError: no file, no ledger, damaged, or in use by another process.
-            UnsupportedStore: written by a newer version.
+            LedgerBehind, StoreError, UnsupportedStore: as of `LedgerFile.open`.
         """
         file = SqliteFile.open(path, KIND)
         marks: list[LedgerCounter] = []

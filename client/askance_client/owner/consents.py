@@ -53,7 +53,6 @@ class ConsentDecision:
     """Decision on one study.
 
     Args:
-      verdict: what was decided.
       at_s: when, Unix seconds.
       until_s: the first second at which an approval does not hold any more; of a denial 0, for it
         holds until another decision.
@@ -76,8 +75,6 @@ class KnownStudy:
 
     Args:
       digest: SHA-256 of its bytes.
-      analyst: the public key that signed it.
-      study: its bytes.
       first_s: when it was first asked about, Unix seconds.
       expires_s: the study's own expiry, Unix seconds.
       questions: payloads of its first requests.
@@ -145,7 +142,6 @@ class Consents:
       no epsilon bounds. A stored report does not leave while its study is denied or waits.
 
     Args:
-      file: opened; closed by `close`.
       rule: what holds for a study without a decision.
     """
 
@@ -216,9 +212,7 @@ class Consents:
     def named(self, name: str, analyst: bytes | None = None) -> KnownStudy:
         """Return the study of a digest, or of its first eight hexadecimal digits or more.
 
-        Args:
-          name: hexadecimal digits.
-          analyst: the public key; needed where two analysts signed the same bytes.
+        `analyst` is needed where two analysts signed the same bytes.
 
         Raises:
           InvalidParameter: none has the name, or several have.
@@ -251,9 +245,6 @@ class Consents:
           days: the approval holds for so many, 1..3660, and never past the study's own expiry;
             None: until then.
           why: the owner's own words.
-
-        Returns:
-          The study with the decision.
 
         Raises:
           InvalidParameter: the study has expired, or days or reason are out of range.

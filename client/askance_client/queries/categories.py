@@ -7,11 +7,7 @@ from askance_client.queries.query import Query, QueryKind
 
 
 def signed_cells(query: Query) -> int:
-    """Return the number d of positions of a SIGNED query.
-
-    Raises:
-        InvalidQuery: a query of another kind.
-    """
+    """Return the number d of positions of a SIGNED query; others are an InvalidQuery."""
     if query.kind != QueryKind.SIGNED:
         raise InvalidQuery(f"signed_cells expects a SIGNED query, found {query.kind.name}")
     return query.high // 2

@@ -33,8 +33,6 @@ class ExpressionNode:
     """A typed value computed from a record: what a device reads of an `Expression`.
 
     Args:
-        op: the operation.
-        args: its arguments.
         name: the field's name (FIELD only).
         constants: the operation's own integers, over 2^grid.
         grid: their grid, or the grid that ROUND goes to.

@@ -173,11 +173,7 @@ def constant(value: object, frac_bits: int | None = None) -> Expression:
 
 
 def on_grid(values: list[object], frac_bits: int | None = None) -> tuple[tuple[int, ...], int]:
-    """Several constants on one grid: the integers if all are of an integer type, else 2^-16.
-
-    Raises:
-        InvalidQuery: a value is not a finite number, or 2^62 grid units or more.
-    """
+    """Several constants on one grid: the integers if all are of an integer type, else 2^-16."""
     if frac_bits is None:
         frac_bits = 0 if all(map(is_integral, values)) else CONSTANT_FRAC
     if not is_integral(frac_bits) or not 0 <= frac_bits <= MAX_FRAC:

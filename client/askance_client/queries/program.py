@@ -37,7 +37,6 @@ class Node:
     """Operation of a program.
 
     Args:
-        op: the operation.
         args: positions of earlier nodes.
         name: the field's name (FIELD only).
         constants: the operation's integers, over 2^frac.

@@ -98,11 +98,7 @@ class Query:
         high: int,
         default: int,
     ) -> Query:
-        """The query that came as canonical nodes, inferred anew against this schema.
-
-        Raises:
-            InvalidQuery: see `rebuild` and `Query`.
-        """
+        """The query that came as canonical nodes, inferred anew against this schema."""
         try:
             known = QueryKind(kind)
         except ValueError:
@@ -185,11 +181,7 @@ class Query:
         )
 
     def check_fields(self, present: Container[str]) -> None:
-        """Refuse what was encoded by a schema without a field that is used.
-
-        Raises:
-            InvalidRecord: a field is missing from the encoding's schema.
-        """
+        """Refuse an encoding without a field that is used, as an InvalidRecord."""
         for name in self.compiled.names:
             if name not in present:
                 raise InvalidRecord(f"the query uses field {name}, which the record's schema lacks")
@@ -200,11 +192,7 @@ class Query:
 
 
 def typed_expression(expression: object) -> Expression:
-    """Refuse a value that is not an expression.
-
-    Raises:
-        InvalidQuery: it is not.
-    """
+    """Refuse a value that is not an expression, as an InvalidQuery."""
     if not isinstance(expression, Expression):
         raise InvalidQuery(f"expected an expression, found {type(expression).__name__}")
     return expression

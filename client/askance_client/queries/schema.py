@@ -166,11 +166,7 @@ def filler(field: Field) -> int:
 
 
 def refuse_unknown(schema: Schema, names: Iterable[object]) -> None:
-    """Refuse field names that the schema does not have.
-
-    Raises:
-        InvalidRecord: there are some.
-    """
+    """Refuse, as an InvalidRecord, field names that the schema does not have."""
     unknown = [str(name)[:64] for name in names if name not in schema.fields]
     if unknown:
         shown = ", ".join(unknown[:3]) + (", ..." if len(unknown) > 3 else "")

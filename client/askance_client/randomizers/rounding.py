@@ -58,9 +58,6 @@ def sign_pattern(values: Sequence[int], low: int, high: int, coins: Sequence[int
 
     Returns:
         Bit s-1-j stands for component j of s.
-
-    Raises:
-        InvalidParameter: an argument is not of that form.
     """
     if not len(values) == len(coins) > 0:
         raise InvalidParameter(f"{len(values)} components have as many coins, found {len(coins)}")

@@ -28,11 +28,7 @@ Select: TypeAlias = Callable[[Path, str, Sequence[object], ReadLimits], Result]
 def select_sqlite(
     path: Path, statement: str, parameters: Sequence[object], limits: ReadLimits
 ) -> Result:
-    """Run a statement on an SQLite file.
-
-    Raises:
-      SourceFailed: no file, an error of SQLite, or it was not done in time.
-    """
+    """Run a statement on an SQLite file."""
     deadline = limits.deadline()
     try:
         with closing(_open_sqlite(path)) as connection:
@@ -86,9 +82,7 @@ class Database:
     """Query of a database, as a table.
 
     Args:
-      path: the database's file.
       query: a SELECT statement, whose columns are those of the records.
-      select: runs statements.
     """
 
     path: Path
@@ -122,14 +116,7 @@ class Database:
 
 
 class KeyedDatabase:
-    """Members in a database, named by a column; one member's rows are asked for by its key.
-
-    Args:
-      database: the query.
-      rule: the column.
-      several: the rule for several records of one member.
-      limits: of a read.
-    """
+    """Members in a database, named by a column; one member's rows are asked for by its key."""
 
     def __init__(
         self, database: Database, rule: ByColumn, several: Several, limits: ReadLimits

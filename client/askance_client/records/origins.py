@@ -56,8 +56,6 @@ class SourceSettings:
       folder: what relative paths are relative to, and where commands run.
       naming: which rows are answered for, under which names; None: all are of one member, or as
         a kind that names its members has it.
-      several: the rule for several records of one member.
-      limits: of each read.
     """
 
     folder: Path

@@ -32,10 +32,6 @@ class CommandReader:
 
     The command runs without a shell and without input, in a process group of its own, which is
     killed at the time limit, or when the output is too long.
-
-    Args:
-      words: the program and its arguments.
-      folder: the working directory.
     """
 
     words: tuple[str, ...]
@@ -143,7 +139,6 @@ class EnvironmentReader:
 
     Args:
       prefix: one character or more.
-      variables: the environment.
     """
 
     prefix: str
@@ -168,11 +163,7 @@ class EnvironmentReader:
 
 
 def an_endpoint(url: str) -> str:
-    """Check that a URL is of an endpoint on loopback, and return it.
-
-    Raises:
-      InvalidParameter: it is of none.
-    """
+    """Check that a URL is of an endpoint on loopback, and return it."""
     _endpoint(url)
     return url
 
@@ -201,11 +192,7 @@ def _endpoint(url: str) -> tuple[Sequence[str], int, str, str]:
 
 
 def _connected(hosts: Sequence[str], port: int, limit_s: int) -> socket.socket:
-    """Connect to the first address that accepts.
-
-    Raises:
-      OSError: none does.
-    """
+    """Connect to the first address that accepts, else raise an OSError."""
     failure = OSError("no address")
     for host in hosts:
         try:
@@ -216,11 +203,7 @@ def _connected(hosts: Sequence[str], port: int, limit_s: int) -> socket.socket:
 
 
 def _body(place: str, data: bytes) -> bytes:
-    """The body of a response.
-
-    Raises:
-      SourceFailed: not HTTP, or another status than 200.
-    """
+    """The body of an HTTP response of status 200."""
     import http.client  # its parts take a megabyte of a device that has no endpoint
 
     response = http.client.HTTPResponse(_Received(data))  # type: ignore[arg-type]  # a socket's one method that is used
@@ -244,11 +227,7 @@ class _Received:
 
 
 def _read_all(descriptor: int, place: str, deadline: ReadDeadline) -> bytes:
-    """Read to the end, in time and no more than `MAX_OUTPUT_BYTES`.
-
-    Raises:
-      SourceFailed: late, or too long.
-    """
+    """Read to the end, in time and no more than `MAX_OUTPUT_BYTES`."""
     chunks: list[bytes] = []
     size = 0
     while True:

@@ -36,7 +36,6 @@ class ReadLimits:
     """Limits of one read of a source, and the clock that they are measured with.
 
     Args:
-      time_ms: time limit, in milliseconds.
       now_ms: a clock that never goes back, in milliseconds.
       wall_ms: milliseconds since 1970.
     """
@@ -85,10 +84,6 @@ class Several(Enum):
         Privacy: with DRAW a report is a mixture of the randomizer's laws on the records, so it is
           eps-LDP towards a change of all records of the member at once.
 
-        Args:
-          records: how many there are, 1 or more.
-          coins: where DRAW takes a coin from.
-
         Returns:
           With FIRST 0; with DRAW each number with probability 1 / records, within
           records / 2^64.
@@ -107,10 +102,6 @@ class Several(Enum):
 
     def check(self, table: Table, rows: Mapping[str, Sequence[int]]) -> None:
         """Check, when a device starts, that no member has several records where that is refused.
-
-        Args:
-          table: the source's.
-          rows: numbers from 0 of each member's rows.
 
         Raises:
           InvalidRecord: a member has; it is not named.
@@ -169,11 +160,7 @@ class LiveRecord:
     """A member's record, read from its source at every load.
 
     Args:
-      source: where the member's records are.
-      member: its name.
-      schema: the shape of a record.
       columns: the source's columns of fields, by field; the others have the field's name.
-      several: the rule for several records.
       coins: the device's own randomness.
       on_failure: given the source's exception, in the thread that reads.
     """

@@ -60,9 +60,6 @@ class TableSource:
     The table that was read last serves the next question as long as its version is the same.
 
     Args:
-      reader: the table.
-      rule: which rows are answered for, under which names.
-      several: the rule for several records of one member.
       limits: of a read; a caller waits no longer for another caller's read.
     """
 
@@ -121,13 +118,7 @@ class TableSource:
 
 
 class FileReader:
-    """Table in a file, read again when the file has changed.
-
-    Args:
-      path: the file.
-      parse: reads it.
-      wall_ms: milliseconds since 1970.
-    """
+    """Table in a file, read again when the file has changed."""
 
     def __init__(
         self, path: Path, parse: Callable[[Path], Table], wall_ms: Callable[[], int]
@@ -219,12 +210,7 @@ class CallableSource:
         return Members((ALONE,))
 
     def load(self, member: str) -> Table:
-        """Call the function.
-
-        Raises:
-          SourceFailed: it returned no mapping and no sequence of them.
-          Exception: the function's.
-        """
+        """Call the function."""
         found = self._function()
         items: object = [found] if isinstance(found, Mapping) else found
         if (

@@ -119,13 +119,6 @@ class Table:
         """Count the rows whose value fits nothing in a field, by the field's name.
 
         Such a value is answered by a query's public default, as a missing one is.
-
-        Args:
-          schema: the fields.
-          columns: as of `encoder`.
-
-        Raises:
-          InvalidRecord: as `encoder` does.
         """
         named = columns or {}
         counts = {
@@ -223,9 +216,7 @@ def read_json_lines(path: Path) -> Table:
 def table_of_items(path: Path | str, items: Sequence[object]) -> Table:
     """Return the table of mappings, one per row; a key is a column.
 
-    Args:
-      path: the source, in errors.
-      items: what is no mapping is a malformed row.
+    An item that is no mapping is a malformed row.
 
     Raises:
       InvalidRecord: no record, or two keys that are one field.
@@ -290,9 +281,7 @@ def _split(lines: Sequence[str], delimiter: str) -> Iterator[_CsvRecord]:
 def _problem(cells: Sequence[str] | None, width: int | None) -> str | None:
     """Describe the problem of a CSV record without a value; None if there is none.
 
-    Args:
-      cells: as in `_CsvRecord`.
-      width: the number of cells expected; None for any number.
+    `width` is the number of cells expected; None for any number.
     """
     if cells is None:
         return "expected quotes that close at the end of a cell, got others"

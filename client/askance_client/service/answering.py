@@ -21,7 +21,6 @@ class DeviceAnswers:
 
     Args:
       offload: where requests are settled and committed when that waits for a disk; None: in place.
-      evaluate: runs the work on records.
       on_report: given every report when the core has made it durable.
       on_refusal: given every refusal with its text, which does not leave.
     """
@@ -52,8 +51,7 @@ class DeviceAnswers:
 
         What does not fit one turn by its public weight is answered in the next one.
 
-        Returns:
-          The reports that may be sent, by their requests' digests.
+        Return the reports that may be sent, by their requests' digests.
         """
         reports: dict[bytes, bytes] = {}
         while requests:

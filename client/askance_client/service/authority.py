@@ -25,8 +25,6 @@ class DeviceCertificate:
       key: P-256, in PKCS #8.
       chain: the certificate, then those between it and the root.
       port: of the aggregator's listener for certificates; 0: the certificate has ended.
-      obtained_s: the device's time when it came, in Unix seconds.
-      ends_s: its end, likewise.
     """
 
     key: str = field(repr=False)
@@ -72,14 +70,6 @@ class RenewedChannel(aio.Channel):
     certificates than before are used for the next connection. A file that cannot be read, or is
     half written, leaves those in use. A connection that stands is not ended, unless the device's
     own certificate was renewed: the next call is made by the new one.
-
-    Args:
-      authority: reads the certificates.
-      channel: opens a channel that trusts these certificates only, with a certificate of its own.
-      own: reads the device's own certificate.
-
-    Raises:
-      InvalidParameter: the authority cannot be read.
     """
 
     def __init__(

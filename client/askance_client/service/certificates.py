@@ -31,8 +31,6 @@ class CertificateFile:
 
     Args:
       path: the file; it need not exist.
-      now_s: the time, in whole seconds since 1970, UTC.
-      open_side: where a certificate is asked for.
     """
 
     def __init__(self, path: Path, now_s: Callable[[], int], open_side: OpenSide) -> None:
@@ -53,9 +51,6 @@ class CertificateFile:
 
     async def obtain(self, metadata: Metadata) -> None:
         """Ask for a certificate with a new key, and keep it.
-
-        Args:
-          metadata: credentials of the device or gateway.
 
         Raises:
           CallFailed, RemoteProtocolError: refused, not reached, or no certificate.
@@ -90,10 +85,8 @@ class CertificateFile:
     ) -> bool:
         """Get a certificate where there is none, it has ended, or its renewal is due.
 
-        Args:
-          metadata: credentials of the device or gateway.
-          failed: given a line for a failure; the present certificate stays.
-          anew: get another one in any case.
+        A failure is a line given to `failed`, and the present certificate stays. `anew` gets
+          another one in any case.
 
         Returns:
           True: there is a new one.
@@ -109,11 +102,7 @@ class CertificateFile:
         return True
 
     async def replace_refused(self, metadata: Metadata, failed: Callable[[str], None]) -> bool:
-        """Get another certificate if the aggregator's port for devices refuses the present one.
-
-        Returns:
-          True: there is a new one.
-        """
+        """Get another certificate if the aggregator's port for devices refuses the present one."""
         held = self.read()
         if held is None or not await self._open_side.refuses(held):
             return False
@@ -143,14 +132,7 @@ class CertificateFile:
         renewed: Callable[[], Awaitable[None]],
         sleep: Sleep,
     ) -> None:
-        """Renew the certificate whenever that is due, and replace one that is refused, for ever.
-
-        Args:
-          metadata: as of `renew`.
-          failed: as of `renew`.
-          renewed: awaited after each renewal.
-          sleep: how to wait.
-        """
+        """Renew the certificate whenever that is due, and replace one that is refused, for ever."""
         while True:
             fresh = await self.renew(metadata, failed)
             if not fresh and await self._wait_for_doubt(sleep):

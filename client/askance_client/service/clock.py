@@ -35,8 +35,6 @@ def local_hour() -> int:
 def utc_text(at_s: int, pattern: str = "%Y-%m-%dT%H:%M:%SZ") -> str:
     """Format a time as UTC.
 
-    Args:
-      at_s: whole seconds since 1970; one after the year 9999 is shown as its last second.
-      pattern: as of `time.strftime`.
+    `at_s` is in whole seconds since 1970; a time after the year 9999 is shown as its last second.
     """
     return time.strftime(pattern, utc(min(at_s, _LATEST_S)))

@@ -20,9 +20,7 @@ class Evaluation:
     async def __call__(self, work: RecordWork, device: object) -> None:
         """Run the steps of some work, until its end may be called.
 
-        Args:
-          work: of one message.
-          device: whose work it is; of one device only one evaluation runs.
+        Of one device only one evaluation runs.
         """
         work.answer()
 
@@ -50,7 +48,6 @@ class TimedEvaluation(Evaluation):
 
     Args:
       release_ms: the grid, on which reports leave.
-      sleep: how to wait.
       at_once: how many slots there are; a step that outlasts its slot is not counted.
     """
 

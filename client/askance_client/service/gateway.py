@@ -108,16 +108,10 @@ class Gateway:
 
     Args:
       members: whom it stands for, in any order: the aggregator observes the order of `observable`.
-      schema, policy: of all of them.
-      coins_for: from a member's name, where its device's randomness comes from.
-      now_s: the time, in whole seconds since 1970, UTC.
       channel: opens a connection to the aggregator; closed again by the gateway.
       connections: how many at least for `check_in_once`; more where the members need them.
       identity: the gateway's own, enrolled with its members; None: its one member is a device of
         its own.
-      watcher: is called at every event.
-      jitter, sleep: how waits are drawn and made.
-      longest_wait_ms: between two tries of one member.
       release_ms: see `DeviceRunner`.
       certificate: file of the certificate that `channel` shows; None: it shows none.
       consent_wait_ms: mean time after which the stream is opened anew, so that requests that were
@@ -287,11 +281,7 @@ class Gateway:
             timed.close()
 
     def _credentials(self, identity: Identity | None) -> Metadata:
-        """Return the credentials of the stream.
-
-        Raises:
-          InvalidParameter: no identity, and not exactly one member.
-        """
+        """Return the credentials of the stream."""
         if identity is not None:
             return gateway_metadata(identity)
         if len(self._members) != 1:

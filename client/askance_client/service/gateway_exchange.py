@@ -85,8 +85,6 @@ class GatewayBatch:
 
     Args:
       known_studies: digests of the studies that it holds, in its first message.
-      joins: members that join.
-      reports: of members that have joined.
       settled: responses with requests that were dealt with since the message before.
     """
 
@@ -134,9 +132,7 @@ def encode_batch(batch: GatewayBatch) -> bytes:
 def decode_gateway_response(data: bytes, members: int) -> GatewayResponse:
     """Decode a message to a gateway.
 
-    Args:
-      data: the message.
-      members: how many members the gateway has; a number that is not below is no member's.
+    `members` is their number; a number that is not below it is no member's.
     """
     check_size("GatewayResponse", data, MAX_RESPONSE_BYTES)
     message = parse(pb.GatewayResponse, data, limit=MAX_RESPONSE_BYTES)

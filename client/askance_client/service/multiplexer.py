@@ -108,13 +108,7 @@ class Multiplexer:
         member's number is its place.
       metadata: credentials of the gateway (`gateway_metadata`), or of a device that is the one
         member (`device_metadata`).
-      channel: to the aggregator.
-      answering: lets the devices answer.
-      jitter: where the randomness of waits and of the order of reports comes from.
-      sleep: how to wait.
       longest_wait_ms: between two tries of the stream, or of one member.
-      release_ms, now_ms: as of `DeviceRunner`.
-      on_failure: given a line for every failure that is tried again, of the stream or of a member.
     """
 
     def __init__(

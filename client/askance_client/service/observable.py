@@ -94,9 +94,7 @@ class RecordTimes(NamedTuple):
 def ordered(members: Iterable[T], identity: Callable[[T], Identity]) -> list[T]:
     """Return members in the order in which an aggregator may observe them.
 
-    Args:
-      members: in any order.
-      identity: the identity of a member, with distinct device ids.
+    Device ids are distinct.
     """
     return sorted(members, key=lambda member: identity(member).device_id)
 
@@ -104,9 +102,7 @@ def ordered(members: Iterable[T], identity: Callable[[T], Identity]) -> list[T]:
 def connections_for(streams: int, least: int = 1) -> int:
     """Return the number of connections over which a process spreads its streams.
 
-    Args:
-      streams: calls held open at one time.
-      least: connections wanted in any case, as long as each has a stream.
+    `least` connections are wanted in any case, as long as each has a stream.
     """
     return max(1, min(least, streams), -(-streams // STREAMS_PER_CONNECTION))
 
@@ -148,12 +144,7 @@ def member_batches(
 
 
 def shuffled(items: Iterable[T], jitter: Jitter) -> list[T]:
-    """Return items in a random order (Fisher-Yates).
-
-    Args:
-      items: in any order.
-      jitter: draws uniformly; the order is uniform then.
-    """
+    """Return items in a random order (Fisher-Yates), uniform if `jitter` is."""
     order = list(items)
     for last in range(len(order) - 1, 0, -1):
         other = jitter(last)
@@ -177,11 +168,8 @@ async def on_grid(
     Every multiple is counted from the begin: a wait that ended late, because a thread held Python's
     lock, does not delay the next one.
 
-    Args:
-      work: cancelled if the caller is.
-      release_ms: the grid; 0 returns at once (for simulated devices).
-      sleep: how to wait.
-      now_ms: a clock that never goes back, which `sleep` follows.
+    A `release_ms` of 0 returns at once (for simulated devices). The work is cancelled if the caller
+      is. `now_ms` never goes back, and `sleep` follows it.
     """
     if not release_ms:
         return await work
@@ -209,9 +197,7 @@ def record_times(release_ms: int, weight: int) -> RecordTimes:
     time ends as well. A light message is fixed after half of the grid, and over after three
     quarters; the last one is left for the commit.
 
-    Args:
-      release_ms: the grid.
-      weight: a public bound of the work of all evaluations, and of all draws.
+    `weight` is a public bound of the work of all evaluations, and of all draws.
     """
     step_ms = max(release_ms // 4, _LEAST_STEP_MS)
     steps = 1 + weight // (_WEIGHT_PER_MS * step_ms)
@@ -257,14 +243,7 @@ async def sleep_ms(milliseconds: float) -> None:
 
 
 def wait_after(failures: int, cap_ms: int, jitter: Jitter, base_ms: int = _FIRST_WAIT_MS) -> int:
-    """Draw the wait after so many failures in a row, in milliseconds (see `Backoff`).
-
-    Args:
-      failures: 1 or more.
-      cap_ms: bound of every wait.
-      jitter: draws a wait from its bound.
-      base_ms: bound of the wait after the first failure.
-    """
+    """Draw the wait after 1 or more failures in a row, in milliseconds (see `Backoff`)."""
     doublings = min(failures - 1, cap_ms.bit_length())
     return jitter(min(cap_ms, base_ms << doublings))
 
@@ -274,11 +253,6 @@ class Backoff:
 
     Source: "Exponential Backoff And Jitter", M. Brooker, 2015: full jitter needs the fewest calls
       until all clients are served.
-
-    Args:
-      base_ms: bound of the first wait.
-      cap_ms: bound of every wait.
-      jitter: draws a wait from its bound.
 
     Raises:
       InvalidParameter: unless 0 < base_ms <= cap_ms.

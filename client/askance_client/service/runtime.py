@@ -87,18 +87,10 @@ class DeviceRunner:
       and a repetition is the same bytes.
 
     Args:
-      device: what answers.
-      identity: the device's identity to the aggregator.
       channel: to the aggregator; may be shared by many devices of one process.
-      sleep: how to wait.
-      offload: where requests are settled and committed when that waits for a disk; None: in place.
-      evaluate: runs the work on records, at public times.
       release_ms: reports leave at a multiple of this many milliseconds since their requests, all
         of one message together, so that the time an answer took does not show. 0 sends them at
         once (for simulated devices).
-      now_ms: a clock that never goes back, which `sleep` follows.
-      on_report: given every report when the core has made it durable.
-      on_refusal: given every refusal with its text, which does not leave.
     """
 
     def __init__(
@@ -213,11 +205,7 @@ class DeviceRunner:
 async def check_sequence(
     answering: DeviceAnswers, device: Device, identity: Identity, acknowledged: int
 ) -> None:
-    """Refuse an aggregator that is ahead of a device's ledger.
-
-    Raises:
-        LedgerOlder: it has acknowledged more answers than the ledger holds.
-    """
+    """Refuse an aggregator that is ahead of a device's ledger."""
     held = await answering.work(lambda: device.ledger.sequence)
     if acknowledged > held:
         raise LedgerOlder(

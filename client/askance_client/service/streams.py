@@ -32,14 +32,8 @@ class HeldStream:
     """Stream of a device or a gateway, opened again for ever.
 
     Args:
-      channel: to the aggregator.
       method: "Participate" or "Relay".
-      metadata: credentials.
       exchange: reads and writes a stream that the aggregator has accepted, until it ends.
-      jitter: where the randomness of waiting comes from.
-      sleep: how to wait.
-      longest_wait_ms: between two tries.
-      on_failure: called for every failure that is tried again.
       quiet: awaited before a stream is opened, and before one is accepted or ended.
     """
 

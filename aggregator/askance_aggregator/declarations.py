@@ -44,7 +44,6 @@ class Key:
     """Note of a key.
 
     Args:
-        text: its documentation.
         example: TOML text that a template shows where the key has no default.
         name: in the file; empty: the argument's.
         read: maker of its value; None: the one of its type.
@@ -63,7 +62,6 @@ class KeyTable:
     """Note of a table of keys.
 
     Args:
-        text: its documentation.
         make: declares its keys and makes its value of them; None: the argument's type.
         fixed: whether another value waits for the process's next start.
         shown: whether a template has the table itself, and not as a comment.
@@ -90,8 +88,6 @@ class DeclaredKey:
     """Key or table as it is declared.
 
     Args:
-        argument: name of the argument.
-        name: in the file.
         type: of the value, without None.
         note: as it is written, a text as a `Key`.
         default: of the argument; `Argument.empty`: it must be given.

@@ -15,23 +15,12 @@ class NoSuitableColumn(InvalidParameter):
 
 
 def unknown_name(field: str, name: object, known: Iterable[str]) -> InvalidParameter:
-    """Return the error for a name that is not among the known ones, with the nearest of them.
-
-    Args:
-      field: the argument or option that has the name.
-      name: the caller's own value.
-      known: the names that can be given, in the order to be listed.
-    """
+    """Return the error for a name that is not among the known ones, with the nearest of them."""
     return InvalidParameter(f"{field}: {unknown_text(name, known)}")
 
 
 def unknown_column(column: object, known: Iterable[str]) -> str:
-    """Format the error for a column that is not among the known ones, with the nearest of them.
-
-    Args:
-      column: the caller's own text.
-      known: names of the fields that can be given, in the order to be listed.
-    """
+    """Format the error for a column that is not among the known ones, with the nearest of them."""
     names = list(known)
     if not names:
         return (

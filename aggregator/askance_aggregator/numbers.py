@@ -21,10 +21,6 @@ _MAX_DECADES = 100  # "1e999999999" is refused before a gigabyte of digits is bu
 def rational(value: Rational, what: str) -> Fraction:
     """The number, exactly: .05 (a float) is 1/20, because that is what was meant.
 
-    Args:
-        value: a number, Python's or NumPy's, or its text ("0.05", "1/20").
-        what: the name of the parameter, for the error.
-
     Raises:
         InvalidParameter: it is not a finite number.
     """
@@ -42,15 +38,10 @@ def rational(value: Rational, what: str) -> Fraction:
 
 
 def positive(value: Rational, what: str, most: Fraction | int | None = None) -> Fraction:
-    """The number, exactly, if it is above 0.
-
-    Args:
-        value: a number, or its text ("0.05", "1/20").
-        what: the name of the parameter, for the error.
-        most: the greatest allowed value; None: there is none.
+    """The number, exactly, if it is above 0 and at most `most` (None: any).
 
     Raises:
-        InvalidParameter: it is not a finite number, not above 0, or above `most`.
+        InvalidParameter: it is not a finite number, or out of range; the error names `what`.
     """
     number = rational(value, what)
     if number <= 0 or (most is not None and number > most):
@@ -73,11 +64,7 @@ def read_epsilon(value: Rational, name: str = "epsilon") -> Fraction:
 
 
 def read_probability(value: Rational, name: str) -> Fraction:
-    """A probability strictly between 0 and 1, exactly (a delta, a beta).
-
-    Raises:
-        InvalidParameter: it is not.
-    """
+    """A probability strictly between 0 and 1, exactly (a delta, a beta)."""
     found = rational(value, name)
     if not 0 < found < 1:
         raise InvalidParameter(

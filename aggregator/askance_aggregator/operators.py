@@ -26,13 +26,7 @@ M = TypeVar("M", bound=Message)
 
 
 class OperatorClient:
-    """Calls of an operator.
-
-    Each raises `analyst.CallRefused` if the caller's role does not allow it.
-
-    Args:
-      aggregator: the connection, with the operator's key or token.
-    """
+    """Calls of an operator; each raises `analyst.CallRefused` if the role does not allow it."""
 
     def __init__(self, aggregator: Aggregator) -> None:
         self._aggregator = aggregator
@@ -48,12 +42,7 @@ class OperatorClient:
     def studies(
         self, state: ListedState | None = None, limit: int | None = None
     ) -> list[pb.StudyProgress]:
-        """Return the progress of all analysts' studies, the oldest first.
-
-        Args:
-          state: of the studies; None: any.
-          limit: how many at most, the newest ones; None: all.
-        """
+        """Return the progress of all analysts' studies, the oldest first; a limit keeps the newest."""
         return every_study(self.studies_page, StudyQuery(state), limit)
 
     def studies_page(self, query: StudyQuery) -> pb.AllStudiesResponse:
@@ -64,11 +53,8 @@ class OperatorClient:
     def audit(self, after: int = 0, limit: int = MAX_PAGE) -> tuple[list[AuditEntry], int]:
         """Return entries of the audit log, oldest first, and the number of its last entry.
 
-        `store.verify_entries` checks a whole log.
-
-        Args:
-          after: entries with greater numbers.
-          limit: how many at most, 1 to 1,000.
+        They have greater numbers than `after`; the limit is 1 to 1,000. `store.verify_entries`
+        checks a whole log.
         """
         found = self._call("Audit", pb.AuditRequest(after=after, limit=limit), pb.AuditResponse)
         return [AuditEntry(one.number, one.line, one.digest) for one in found.entries], found.last

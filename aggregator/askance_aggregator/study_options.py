@@ -47,7 +47,6 @@ class StudyOption:
       name: key in a file; an option's name has hyphens.
       summary: one line for readers; it has the default, where `default` is no text to show.
       metavar: the value's place in a help text.
-      kind: form of its value.
       default: what holds where it is left out.
       argument: of `Study`, which it sets; empty: none.
       table: of the file, in which its key stands; empty: none.
@@ -230,10 +229,7 @@ def table_of_options(
 ) -> dict[str, Any]:
     """Return the table of a study's definition (see `definition_of_table`).
 
-    Args:
-      learner: its name.
-      options: values by the names of `OPTIONS`; one that is left out has its default.
-      parameters: of the learner, text by name.
+    An option that is left out has its default.
     """
     given = [option for option in OPTIONS if option.name in options]
     tables: dict[str, dict[str, Any]] = {}
@@ -249,11 +245,7 @@ def table_of_options(
 
 
 def definition_text(table: Mapping[str, Any]) -> str:
-    """Return the TOML file of a definition's table.
-
-    Args:
-      table: texts, whole numbers, lists and tables of them; as `table_of_options` returns it.
-    """
+    """Return the TOML file of a definition's table, as `table_of_options` returns it."""
     lines = [f"{key} = {_value(one)}" for key, one in table.items() if not isinstance(one, dict)]
     for name, one in table.items():
         if isinstance(one, dict) and one:

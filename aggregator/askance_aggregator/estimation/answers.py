@@ -142,12 +142,7 @@ def half_width(
 ) -> float:
     """Bound the error of a mean vector in one direction, which it passes with chance alpha.
 
-    Args:
-        question: a vector with a length, in real units.
-        family: the codebook.
-        n: number of reports.
-        alpha: in (0, 1).
-        most: how far a user's own vector reaches in that direction; None: its whole length.
+    A user's own vector reaches at most `most` in that direction; None: its whole length.
     """
     radius = float(Fraction(family.randomizer.radius, 1 << question.query.frac))
     along = 1.0 if most is None else min(most / radius, 1.0) ** 2

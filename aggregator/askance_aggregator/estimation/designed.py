@@ -57,9 +57,6 @@ def designed(
     width is that of the worst population or sample (`deviations`), half of alpha a side; under a
     prior it is that of the reports at hand (`Bets`) wherever that is narrower for a population like
     the prior. The choice does not depend on the reports.
-
-    Raises:
-        InvalidParameter: the counts are no tally of n reports.
     """
     plain = check_counts(counts, n, table.randomizer.symbols, n)
     if sum(plain) != n:
@@ -112,8 +109,7 @@ def expected_moments(
 ) -> tuple[Fraction, Fraction] | None:
     """Return mean and variance of a decode value for a population equal to the question's prior.
 
-    Returns:
-        Both scaled to [-1, 1]; None where there is no prior.
+    Both are scaled to [-1, 1]; None where there is no prior.
     """
     if not isinstance(question.aim, PriorMean):
         return None
@@ -162,20 +158,13 @@ class Bets:
 
     Args:
         values: values that a draw may have, shape (symbols,), not all equal.
-        n: number of draws, 1 or more.
     """
 
     values: Reals
     n: int
 
     def stake(self, mean: float, variance: float, alpha: float) -> float:
-        """Return the stake with about the least `promised` half width.
-
-        Args:
-            mean: of the law that is expected.
-            variance: of that law.
-            alpha: chance of a miss, half on each side.
-        """
+        """Return the stake with about the least `promised` half width."""
         most = _MOST_STAKE / float(np.ptp(self.values))
         stakes: list[float] = (most * np.geomspace(_LEAST_STAKE, 1.0, _STAKES)).tolist()
         return min(stakes, key=lambda s: self.promised(s, mean, variance, alpha))
@@ -225,10 +214,7 @@ class Bets:
     def interval(self, counts: Reals, stake: float, alpha: float) -> tuple[float, float]:
         """Return the least and the greatest mean that bets of this size do not reject.
 
-        Args:
-            counts: number of draws of each value, shape (symbols,), of sum n.
-            stake: chosen before the draws, above 0.
-            alpha: chance of a miss, half on each side.
+        The stake is chosen before the draws. A chance of alpha / 2 is on each side.
         """
         middle = float(counts @ self.values) / self.n
         low = self._end(counts, stake, alpha / 2, self._least, middle)

@@ -33,16 +33,10 @@ def influence(
     value alone (one report moves several cells at once) and for the raw answer, not for what a
     learner makes of it.
 
-    Args:
-        question: the question that the reports answer.
-        randomizer: the randomizer of the reports.
-        answered: how many reports there are, 1 or more.
-        decode: of a designed table.
-        present: of a query with a missing level, the share of users who have the number, as the
-            reports show it (`Presence.share`).
-
     Returns:
-        The greatest change over the values of the answer, in real units of the answer.
+        The greatest change over the values of the answer, in real units of the answer. Of a query
+        with a missing level it depends on `present`, the share of users who have the number, as the
+        reports show it (`Presence.share`).
 
     Raises:
         InvalidParameter: the randomizer does not suit the question, or there is no answer.

@@ -45,12 +45,6 @@ def hoeffding(span: float, n: int, alpha: float) -> float:
 def bernstein(variance: float, reach: float, n: int, alpha: float) -> float:
     """Half the width of a two-sided interval for the mean of n terms of a known variance.
 
-    Args:
-        variance: of a term, at most.
-        reach: the most that a term is from its mean.
-        n: 1 or more.
-        alpha: the chance of a miss.
-
     Source: Bernstein's inequality, P[|mean - truth| >= t] <= 2 exp(-n t^2 / (2 (v + reach t / 3))).
     """
     each = log(2 / alpha) / n

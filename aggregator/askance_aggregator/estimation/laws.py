@@ -27,9 +27,7 @@ class TalliedReports:
 
     Args:
         question: what was asked; of a vector perhaps a block of its components.
-        randomizer: what answered.
         counts: `Family.tally` of the reports.
-        answered: number of reports.
         decode: what was designed with the randomizer to decode by, if it was.
     """
 
@@ -51,7 +49,6 @@ class ReportsLaw:
     """Law of the answer to one question, by the laws of its randomizers.
 
     Args:
-        question: what was asked.
         reports: one tally, or one per block of a vector.
         alpha: chance that an interval of the answer misses.
         look_share: part of every chance that this look may spend (`SamplingLaw.look_share`).

@@ -132,15 +132,8 @@ def inverse_scores(channel: TableFamily) -> Decode:
 def recorded_question(query: Query, randomizer: Randomizer, decode: Decode | None) -> Question:
     """Restore from a recorded request what its answer's range and scores depend on.
 
-    Only a mean over the users who have the number has two decode values per symbol.
-
-    Args:
-        query: as it was asked.
-        randomizer: of the request.
-        decode: the recorded decode values; None: none were designed.
-
-    Returns:
-        A question without tolerance, aim or decision.
+    Only a mean over the users who have the number has two decode values per symbol. The question
+    has no tolerance, aim or decision.
     """
     table = family_of(randomizer)
     if (
@@ -185,12 +178,6 @@ def scores(
     """Compute the contribution of each symbol to a value of the answer, in real units.
 
     A real value stands on equally spaced levels from its low to its high end.
-
-    Args:
-        question: the question that the table answers.
-        channel: the table.
-        value: index of the value in the answer.
-        decode: what was designed with the table, in place of its left inverse (`check_decode`).
     """
     if decode is not None:
         low, half = question.bounds[0], question.spread / 2

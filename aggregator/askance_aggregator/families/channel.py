@@ -29,7 +29,6 @@ class TableFamily(Family[Channel]):
 
     @property
     def text(self) -> str:
-        """Name, and the numbers of levels and symbols."""
         table = self.randomizer.table
         if self.randomizer.levels == self.randomizer.symbols == 2 and table[0] == table[1][::-1]:
             return "randomized-response"
@@ -124,9 +123,8 @@ class TableFamily(Family[Channel]):
     ) -> Fraction:
         """The greatest distance of the moved grid from the grid that inputs are rounded to.
 
-        Args:
-            values: decode values, one a symbol; `covering` makes the ends of the grid exact.
-            grid: one point a level; by default equally spaced from -1 to 1.
+        `covering` makes the ends of the moved grid exact; by default inputs are rounded to equally
+        spaced points from -1 to 1.
         """
         if grid is None:
             last = self.randomizer.levels - 1
@@ -261,10 +259,6 @@ def left_inverse(table: Matrix, scale: int) -> tuple[tuple[Fraction, ...], ...]:
     evenly at all levels, and symbols of equal likelihood ratios get equal scores, as if they were
     one symbol: to divide a symbol costs nothing.
 
-    Args:
-        table: levels x symbols integers, every row with the sum `scale`.
-        scale: sum of a row.
-
     Raises:
         InvalidParameter: there is none: the rows are linearly dependent.
     """
@@ -304,9 +298,6 @@ def solve(matrix: Matrix, right: Matrix) -> tuple[list[list[int]], int]:
     Every division by the pivot before is exact, so the numbers stay minors of the system. A column
     is dropped once it is eliminated: its pivots all end as the same d.
     Source: E. H. Bareiss, Mathematics of Computation 22 (1968).
-
-    Raises:
-        InvalidParameter: the matrix is singular.
     """
     size = len(matrix)
     rows = [[*left, *values] for left, values in zip(matrix, right, strict=True)]

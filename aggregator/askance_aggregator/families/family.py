@@ -28,11 +28,7 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Family(ABC, Generic[R]):
-    """Facts of one randomizer for an aggregator.
-
-    Args:
-        randomizer: the device's part, which draws reports and certifies its loss.
-    """
+    """Facts of one randomizer for an aggregator."""
 
     randomizer: R
 
@@ -191,21 +187,13 @@ class SignedFamily(Family[R]):
         return rates.hit - rates.miss
 
     def frequencies(self, counts: Sequence[int] | Counts, n: int) -> NoReturn:
-        """Refuse the call.
-
-        Raises:
-            InvalidParameter: always.
-        """
+        """Refuse the call."""
         raise InvalidParameter(
             f"{self.randomizer.name} estimates signed values, not the shares of their cells"
         )
 
     def frequency_variance(self) -> NoReturn:
-        """Refuse the call.
-
-        Raises:
-            InvalidParameter: always.
-        """
+        """Refuse the call."""
         raise InvalidParameter(
             f"{self.randomizer.name} estimates signed values, not the shares of their cells"
         )

@@ -35,7 +35,6 @@ class HadamardFamily(SignedFamily[HadamardSign]):
 
     @property
     def text(self) -> str:
-        """Name and number of values."""
         return f"hadamard-sign({self.randomizer.values})"
 
     @property
@@ -68,13 +67,7 @@ class HadamardFamily(SignedFamily[HadamardSign]):
 
         A report points to + at j where its sign is H[r, j], so with D = plus - minus of a row the
         count is (n + sum_r H[r, j] D[r]) / 2; the sums of all j are a Walsh-Hadamard transform, of
-        integers.
-
-        Args:
-            signs: shape (..., 2^m, 2).
-
-        Returns:
-            Shape (..., values).
+        integers. From shape (..., 2^m, 2) to shape (..., values).
         """
         sums = signs[..., 0] - signs[..., 1]
         everyone = signs.sum(axis=(-2, -1), dtype=np.int64)

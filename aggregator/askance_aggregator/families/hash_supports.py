@@ -41,9 +41,6 @@ def supports(codes: Numbers, cells: int, modulus: int) -> Numbers:
         codes: shape (n,), each below q^(t + 1), with a > 0.
         cells: more than the modulus.
         modulus: q, a prime.
-
-    Returns:
-        Shape (cells,).
     """
     n, digits = len(codes), digits_of(cells, modulus)
     leading, size = _leading(cells, modulus, digits), power(modulus, digits + 1)
@@ -62,13 +59,8 @@ def table_supports(
 ) -> NDArray[np.signedinteger[Any]]:
     """For each cell x, how many reports (a, c) have a.x = c, from how many there are of each.
 
-    Args:
-        table: number of reports with each number a q + c, shape (q^(t + 1),); see `supports`.
-        cells: more than the modulus.
-        modulus: q, a prime.
-
-    Returns:
-        Shape (cells,).
+    The table has, for each number a q + c (see `supports`), how many reports there are of it: shape
+    (q^(t + 1),).
     """
     digits = digits_of(cells, modulus)
     return _summed(table, modulus, digits, _leading(cells, modulus, digits))[:cells]

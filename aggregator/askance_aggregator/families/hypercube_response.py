@@ -30,7 +30,6 @@ class HypercubeFamily(Family[HypercubeResponse]):
 
     @property
     def text(self) -> str:
-        """Name, number of components, and radius."""
         return f"hypercube({self.randomizer.components}, {self.randomizer.radius})"
 
     def inclusion(self, level: int) -> InclusionRates:
@@ -54,10 +53,7 @@ class HypercubeFamily(Family[HypercubeResponse]):
 
     @property
     def rates(self) -> InclusionRates:
-        """Rates at which a component is reported as +.
-
-        By users that have it at +, and by the others.
-        """
+        """Rates at which a component is reported as +, by users that have it at + and by others."""
         half = Fraction(1, 2)
         return InclusionRates(half * (1 + self.agreement), half * (1 - self.agreement))
 

@@ -25,7 +25,6 @@ class KaryFamily(Family[KaryResponse]):
 
     @property
     def text(self) -> str:
-        """Name and number of cells."""
         return f"k-ary-response({self.randomizer.cells})"
 
     def inclusion(self, level: int) -> InclusionRates:

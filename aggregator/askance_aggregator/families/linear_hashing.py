@@ -39,7 +39,6 @@ class HashingFamily(Family[LinearHashing]):
 
     @property
     def text(self) -> str:
-        """Name, number of cells, and modulus."""
         return f"linear-hashing({self.randomizer.cells}, {self.randomizer.modulus})"
 
     def inclusion(self, level: int) -> InclusionRates:

@@ -49,7 +49,6 @@ class CodebookFamily(Family[RandomCodebook]):
 
     @property
     def text(self) -> str:
-        """Name, components, number of codes and of near ones."""
         book = self.randomizer
         return f"codebook({book.components}, {book.near} of {book.codes})"
 
@@ -118,11 +117,7 @@ class CodebookFamily(Family[RandomCodebook]):
         return sums
 
     def vectors(self, reports: Reports) -> Counts:
-        """Expand each report to its code, shape (n, components).
-
-        Raises:
-            InvalidParameter: a report is outside the alphabet.
-        """
+        """Expand each report to its code, shape (n, components)."""
         book = self.randomizer
         numbers = np.zeros(len(reports), dtype=np.int64)
         for column in reports.T:
@@ -143,11 +138,7 @@ class CodebookFamily(Family[RandomCodebook]):
         return turning[: book.components].T
 
     def means(self, sums: Sequence[int] | Counts, n: int) -> tuple[Fraction, ...]:
-        """Estimate each component's mean in grid units from a tally of n reports.
-
-        Raises:
-            InvalidParameter: the tally is not one of n > 0 reports.
-        """
+        """Estimate each component's mean in grid units from a tally of n reports."""
         plain = [int(each) for each in sums]
         if n <= 0 or len(plain) != self.randomizer.components:
             raise InvalidParameter(
@@ -160,11 +151,7 @@ class CodebookFamily(Family[RandomCodebook]):
         return tuple(each * scale for each in plain)
 
     def frequencies(self, counts: Sequence[int] | Counts, n: int) -> tuple[Fraction, ...]:
-        """Refuse: levels are vectors, whose means are estimated and not their shares.
-
-        Raises:
-            InvalidParameter: always.
-        """
+        """Refuse: levels are vectors, whose means are estimated and not their shares."""
         raise InvalidParameter("a codebook estimates means of vectors, not shares of levels")
 
     def frequency_variance(self) -> Fraction:
@@ -213,11 +200,7 @@ def random_codebook(components: int, radius: int, nano: int) -> RandomCodebook:
 
 
 def fitted(book: RandomCodebook, nano: int) -> RandomCodebook:
-    """The codebook with the greatest threshold that the budget allows.
-
-    Raises:
-        InvalidParameter: 64-bit coins cannot express nano.
-    """
+    """The codebook with the greatest threshold that the budget allows."""
     even = -(-COIN_SPACE * book.near // book.codes)
 
     def at(threshold: int) -> RandomCodebook:

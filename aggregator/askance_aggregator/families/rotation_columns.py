@@ -19,13 +19,8 @@ def signs_of(octets: bytes, bases: int, order: int) -> NDArray[np.int8]:
 def turned_rows(vectors: NDArray[np.int64], seeds: Sequence[int], bases: int) -> NDArray[np.int64]:
     """Rotate each vector by the rotations of its own seed (see `public_rotations.turned`).
 
-    Args:
-        vectors: shape (n, order), of a length below 2^46; the order is even.
-        seeds: n of them.
-        bases: number of rotations.
-
-    Returns:
-        Shape (n, bases x order), 2^(STEPS / 2) times as long.
+    Vectors have shape (n, order) with an even order, and a length below 2^46; the result has shape
+    (n, bases x order) and is 2^(STEPS / 2) times as long.
     """
     users, order = vectors.shape
     signs = signs_of(b"".join([public_octets(s, bases, order) for s in seeds]), bases, order)

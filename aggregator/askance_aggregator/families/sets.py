@@ -21,12 +21,7 @@ _TALLY_ROWS = 1 << 14  # reports unpacked at a time: bounds memory, changes no c
 
 
 def set_report(randomizer: SetRandomizer, items: Iterable[int]) -> bytes:
-    """Encode a set of items as its one report.
-
-    Args:
-        randomizer: the family and its size.
-        items: `size` different items, in any order.
-    """
+    """Encode `size` different items, in any order, as their one report."""
     members = bytearray([ABSENT]) * randomizer.items
     for item in items:
         members[item] = PRESENT
@@ -38,11 +33,7 @@ def count_items(
 ) -> tuple[Counts, NDArray[np.bool_]]:
     """Count the items of the reports that are in the alphabet.
 
-    Args:
-        randomizer: the family and its size.
-        reports: shape (n, width).
-        signs: number of consecutive items of which a set has at most one: 1, or 2 for (j, +) and
-            (j, -).
+    Of `signs` consecutive items a set has at most one: 1, or 2 for (j, +) and (j, -).
 
     Returns:
         The counts, shape (items,), and which reports are in the alphabet, shape (n,).
@@ -60,14 +51,7 @@ def count_items(
 def tally_sets(randomizer: SetRandomizer, reports: Reports, what: str, signs: int = 1) -> Counts:
     """Count the items of reports that must all be in the alphabet.
 
-    Args:
-        randomizer: the family and its size.
-        reports: shape (n, width).
-        what: text of the alphabet, for the error: "3 of 11 cells".
-        signs: see `count_items`.
-
-    Raises:
-        InvalidParameter: a report is not in the alphabet.
+    The error describes the alphabet by `what`: "3 of 11 cells".
     """
     counts, valid = count_items(randomizer, reports, signs)
     if not valid.all():

@@ -40,7 +40,6 @@ class SignedSubsetFamily(SignedFamily[SignedSubsetSelection]):
 
     @property
     def text(self) -> str:
-        """Name, number of values, and size of the sets."""
         return f"signed-subset-selection({self.randomizer.values}, {self.randomizer.size})"
 
     @property

@@ -28,7 +28,6 @@ class SubsetFamily(Family[SubsetSelection]):
 
     @property
     def text(self) -> str:
-        """Name, number of cells, and size of the sets."""
         return f"subset-selection({self.randomizer.cells}, {self.randomizer.size})"
 
     def inclusion(self, level: int) -> InclusionRates:

@@ -165,12 +165,7 @@ def encode_columns(schema: Schema, columns: Mapping[str, Any]) -> EncodedColumns
 
 
 def encode_column(name: str, field: Field, column: Any) -> tuple[ColumnValue, NDArray[np.bool_]]:
-    """Encode one column: its values on the grid, and which of them are present.
-
-    Args:
-        name: the field's name, for errors.
-        field: its type.
-        column: shape (n,), or (n, width) for Bits: an array, a Series, or a list.
+    """Encode one column, shape (n,), or (n, width) for Bits: its values, and which are present.
 
     Raises:
         InvalidRecord: the column does not have the field's shape.

@@ -148,10 +148,7 @@ def _truth(query: Query, steps: list[Step], slots: Slots) -> Any:
 
 
 def _is_direct(expression: Expression) -> bool:
-    """Return whether the predicate compares fields and constants as they are.
-
-    Nothing is added to them or shifted then, so that columns may be of any width.
-    """
+    """Return whether fields are compared unchanged, so that columns may be of any width."""
     args = expression.args
     return (
         expression.op in _COMPARISONS

@@ -73,11 +73,6 @@ def among(expression: Expression, condition: Expression, steps: int = 1) -> Pres
 
     Privacy: a report tells whether a user is in the group no better than epsilon allows.
 
-    Args:
-        expression: see `among_present`.
-        condition: a boolean.
-        steps: see `among_present`.
-
     Raises:
         InvalidQuery: see `among_present`; or the condition is no boolean.
     """
@@ -138,9 +133,6 @@ def presence(query: Query) -> Query:
 def has_all(fields: Mapping[str, Expression]) -> Query:
     """Ask whether a record has all of some fields.
 
-    Args:
-        fields: by name, one or more.
-
     Raises:
         InvalidQuery: fields is empty.
     """
@@ -152,9 +144,7 @@ def has_all(fields: Mapping[str, Expression]) -> Query:
 def number_of_complete(number: Expression, fields: Mapping[str, Expression]) -> Expression:
     """Make a number read some fields, so that a component of a vector is of complete cases.
 
-    Args:
-        number: its value does not change where a record has all fields.
-        fields: by name, one or more.
+    Its value does not change where a record has all fields.
     """
     never = constant(Fraction(number.low, 1 << number.frac), number.frac)
     return where(_always(fields), number, never)
@@ -163,12 +153,11 @@ def number_of_complete(number: Expression, fields: Mapping[str, Expression]) -> 
 def of_complete(query: Query, fields: Mapping[str, Expression]) -> Query:
     """Restrict a query to complete cases: all other users answer by the public default.
 
+    Every component of a VECTOR query is restricted. Fields that the query does not use are read and
+    change no value.
+
     Privacy: a report reveals no more than epsilon of which fields a record has, since the default
     is one of the query's values.
-
-    Args:
-        query: of any kind; every component of a VECTOR query is restricted.
-        fields: by name; those that the query does not use are read and change no value.
     """
     if query.kind is QueryKind.VECTOR:
         return _complete_vector(query, fields)

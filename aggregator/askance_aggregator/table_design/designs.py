@@ -35,10 +35,7 @@ class DesignedTable:
     from -1 to 1 exactly and is elsewhere off by at most `bias`.
 
     Args:
-        nano: the budget, in nano-nats.
-        channel: the integers.
         values: a decode value a symbol.
-        objective: what it was designed for.
         figure: what it attains of that, exactly: of the integers, on the moved grid.
         lower_bound: what no randomizer of this epsilon is below that is unbiased at the levels (and
             for a prior keeps their caps), whatever it sends. A float, true up to the rounding of

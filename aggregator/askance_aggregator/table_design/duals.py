@@ -42,12 +42,7 @@ class Dual:
     caps: Vector
 
     def best_columns(self, terms: Terms, ratio: float) -> Columns:
-        """The cheapest symbol on each interval of decode values between zeros of the c_i.
-
-        Args:
-            terms: what the prices are of.
-            ratio: e^eps.
-        """
+        """The cheapest symbol on each interval of decode values between zeros of the c_i."""
         square = terms.weights + self.caps
         # The weights sum to 1 or the caps do, so each parabola opens upward; none has its vertex
         # farther out, so neither is the cheapest symbol of all.

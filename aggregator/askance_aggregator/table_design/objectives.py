@@ -140,11 +140,7 @@ class Prior:
         object.__setattr__(self, "weights", tuple(weight / total for weight in weights))
 
     def terms(self, levels: int, duchi: float) -> Terms:
-        """The weighted sum, every level capped.
-
-        Raises:
-            InvalidParameter: there is not one weight a level.
-        """
+        """The weighted sum, every level capped."""
         if len(self.weights) != levels:
             raise InvalidParameter(
                 f"a prior has one weight a level, expected {levels}, found {len(self.weights)}"
@@ -211,10 +207,6 @@ def rounding_variance(points: Sequence[tuple[Fraction, Fraction]], levels: int) 
     """Return what random rounding onto levels adds to the variance of a number of a prior.
 
     A point at part f of a step h between two levels adds f (1 - f) h^2; a point on a level nothing.
-
-    Args:
-        points: in [-1, 1], each with its weight of 0 or more; one weight above 0.
-        levels: 2 or more.
     """
     step = Fraction(2, levels - 1)
     total = sum((weight for _, weight in points), Fraction())

@@ -77,7 +77,6 @@ class PresenceTable:
     off by what the integers were rounded.
 
     Args:
-        channel: the integers.
         numbers: a_y, one a symbol.
         presences: b_y, one a symbol.
     """
@@ -209,12 +208,8 @@ def _flattened(table: Reals, scores: Reals, excess: float) -> tuple[Reals, Reals
     """Mix a table with its mean row until no ratio is above 1 + excess.
 
     At small epsilon the best table is a constant plus epsilon times a matrix that does not depend
-    on epsilon, to first order; the scores grow as the part of the table shrinks.
-
-    Args:
-        table: shape (levels, symbols), every symbol with a chance.
-        scores: shape (symbols, 2).
-        excess: e^eps - 1.
+    on epsilon, to first order; the scores grow as the part of the table shrinks. Every symbol has a
+    chance; the scores have shape (symbols, 2).
     """
     centre = table.mean(axis=0)
     low, high = table.min(axis=0) - centre, table.max(axis=0) - centre
@@ -362,11 +357,7 @@ class _Optimum(NamedTuple):
 
 
 def refined(terms: PresenceTerms, ratio: float) -> tuple[Reals, Reals]:
-    """Find a table for the terms that fits the wire.
-
-    Args:
-        terms: the objective.
-        ratio: e^eps.
+    """Find a table for the terms that fits the wire; columns are within `ratio`, e^eps.
 
     Returns:
         The table, shape (levels, symbols), and the scores (a, b), shape (symbols, 2).

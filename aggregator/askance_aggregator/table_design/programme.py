@@ -133,11 +133,7 @@ def unfolded(entries: NDArray[np.float64], values: Vector) -> tuple[NDArray[np.f
     """Return the whole table and its values from the symbols of value 0 or more.
 
     A symbol of value a > 0 becomes two, a and -a, each with half of its chance; a symbol of value 0
-    is its own mirror image.
-
-    Args:
-        entries: shape (symbols, levels).
-        values: shape (symbols,), 0 or more.
+    is its own mirror image. Entries have shape (symbols, levels).
     """
     signed = values > 0
     plus, zero = entries[signed] / 2, entries[~signed]

@@ -79,10 +79,6 @@ def refine(terms: Terms, ratio: float) -> Refined:
     more symbols than fit has its nearest values joined and is solved again for what is left, which
     costs about 10^-5 of the figure at most where it was tried.
 
-    Args:
-        terms: the objective, on its grid.
-        ratio: e^eps.
-
     Raises:
         InvalidParameter: the solver finds no table.
     """
@@ -188,11 +184,7 @@ class Windows(NamedTuple):
 def solve_windows(terms: Terms, values: Vector, ratio: float, dual: Dual) -> Solution:
     """Compute the best table of windows near those that are best at given prices, as floats.
 
-    Args:
-        terms: the objective, on its grid; symmetric, with a rise.
-        values: decode values of 0 or more, all different.
-        ratio: e^eps.
-        dual: prices near the best ones.
+    The terms are symmetric, with a rise; decode values are 0 or more, all different.
 
     Raises:
         InvalidParameter: the solver finds no table.
@@ -329,7 +321,6 @@ class _Cones:
 
     Args:
         terms: symmetric, with a rise.
-        ratio: e^eps.
         longest: the most levels of an interval.
     """
 
@@ -360,11 +351,7 @@ class _Cones:
     def pairs(self, weights: Matrix) -> Matrix:
         """For each distance d and level i the sum over the intervals that hold i and i + d.
 
-        Args:
-            weights: of intervals, shape (..., levels, longest).
-
-        Returns:
-            Shape (longest, ..., levels).
+        From shape (..., levels, longest) to shape (longest, ..., levels).
         """
         longer = np.cumsum(np.where(self.known, weights, 0.0)[..., ::-1], axis=-1)[..., ::-1]
         sums = np.zeros((self.longest, *weights.shape[:-1]))
@@ -379,12 +366,9 @@ class _Cones:
 def best_prices(terms: Terms, ratio: float) -> Priced:
     """The best prices over intervals, and the symbols that go with them.
 
-    On more than 64 levels intervals are at most twice as long as the longest that 64 levels use:
-    longer ones are as many again, and are hardly used.
-
-    Args:
-        terms: symmetric, with a rise: a worst-case objective.
-        ratio: e^eps.
+    The terms are symmetric, with a rise: a worst-case objective. On more than 64 levels intervals
+    are at most twice as long as the longest that 64 levels use: longer ones are as many again, and
+    are hardly used.
     """
     levels = len(terms.grid)
     if levels <= _COARSE:

@@ -42,7 +42,7 @@ class OperatorClient:
     def studies(
         self, state: ListedState | None = None, limit: int | None = None
     ) -> list[pb.StudyProgress]:
-        """Return the progress of all analysts' studies, the oldest first; a limit keeps the newest."""
+        """Return the progress of all studies, the oldest first; a limit keeps the newest."""
         return every_study(self.studies_page, StudyQuery(state), limit)
 
     def studies_page(self, query: StudyQuery) -> pb.AllStudiesResponse:

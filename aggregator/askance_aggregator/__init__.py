@@ -7,6 +7,8 @@ to ask, of how many, and what to conclude. Its packages:
 - ``numbers``: exact parsing; ``sampling``: exact draws.
 - ``oracles``: what answers a learner: exactly, from samples, or as an adversary; a fleet is one
   more. ``oracles.reductions``: local algorithms and statistical queries in place of each other.
+- ``queries``: queries as an analyst builds them; ``families``: facts of each family of randomizers.
+- ``declarations``: annotated arguments, by which parameters and keys are stated once.
 - ``table_design``: randomizers for the mean of a bounded number, designed by linear program.
 - ``estimation``: from counts of reports to an unbiased answer with its interval.
 - ``reports``: results and plans for readers, without a medium: a terminal prints them, a notebook
@@ -19,6 +21,7 @@ to ask, of how many, and what to conclude. Its packages:
 - ``composition``: the cost of many releases together.
 
 Imports go ``server -> analyst -> studies -> oracles -> planning -> reports ->
-estimation -> {learners, composition, table_design, store} -> {numbers, sampling}``. This module
-imports nothing, so that a command line that only prints its help stays fast.
+estimation -> {learners, composition, table_design, store} -> families ->
+{declarations, encoding, numbers, queries, sampling}``. This module imports nothing, so that a
+command line that only prints its help stays fast.
 """

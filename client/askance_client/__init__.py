@@ -11,8 +11,8 @@ Audit this folder and you have audited the privacy claim. Its rules:
 
 `DeviceClient` is the device within an application; its modules are imported when it is first used.
 
-Inside, imports go ``embedding -> cli -> service -> device -> {ledger, codec, records} ->
-{randomizers, queries} -> accounting``.
+Inside, imports go ``embedding -> cli -> {console, service} -> owner -> device ->
+{ledger, codec, records} -> {randomizers, queries} -> accounting``.
 """
 
 from importlib import import_module

@@ -1,9 +1,9 @@
 """The server: the aggregator on the network, as one process.
 
 `devices` serves the devices' calls, `studies` accepts and runs studies, `callers` admits analysts
-and operators by identity and role, `analysts` serves the analysts' calls, and `process` is what an
-operator configures, starts, watches and stops. `outer` is a process beside it, which callers
-without a certificate reach. Imports go
-``process -> analysts -> callers -> studies -> devices -> outer``. Nothing here imports the curator
+and operators by identity and role, `services` serves their calls, and `process` is what an operator
+configures, starts, watches and stops. `outer` is a process beside it, which callers without a
+certificate reach. Imports go
+``process -> services -> callers -> studies -> devices -> outer``. Nothing here imports the curator
 or the simulation.
 """

@@ -5,7 +5,7 @@ Rules of the package:
 - The curator holds the data: the guarantee is about what is *released*, towards every party except
   the curator. Two data sets are neighbours when they have the same number of records and differ
   in one of them (replace-one); n is public.
-- Randomness is passed in (`chance.Words`) and integers decide; where a mechanism is continuous by
+- Randomness is passed in (`sampling.Words`) and integers decide; where a mechanism is continuous by
   nature its docstring says what is not safe against floats.
 - Every input is checked, and every budget parsed, before anything is drawn: a call that raises has
   released nothing.

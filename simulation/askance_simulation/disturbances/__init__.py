@@ -2,9 +2,10 @@
 
 Faults between devices and their aggregator, and the invariants that hold under them.
 
-`faults` assigns faults to exchanges, by rates and a seed, or one by one; `mortality` is a process
-that dies at a write; `unlucky` is a device over a real connection with these faults; `invariants`
-checks what must hold after any of them.
+`faults` assigns faults to exchanges, by rates and a seed, or one by one; `unlucky` is a device over
+a real connection with these faults, whose process may die at a write; `recorder` notes the faults
+that took effect; `invariants` checks what must hold after any of them. `misbehaviour` is devices
+that stay away or lie, by one of `attacks`; `behaviour` is the interface of all of it to a fleet.
 
 Theory of operation: a report is durable, charge and all, before it leaves; it is sent again, the
 same bytes, until it is acknowledged; the aggregator acknowledges what is durable, and counts it

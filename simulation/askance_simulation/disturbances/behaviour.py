@@ -36,8 +36,6 @@ class Behaviour(Protocol):
 
         An absent device is asked and does not answer. It is charged nothing and keeps
         nothing of the round.
-
-        An absent user is charged nothing and keeps nothing of the round.
         """
         ...
 

@@ -38,7 +38,6 @@ class SystemSteadyClock:
                 self.boot = _BOOT_ID.read_text().strip()
 
     def now_ms(self) -> int:
-        """Return the time since the clock's start, in milliseconds."""
         nanoseconds = time.monotonic_ns() if _CLOCK is None else time.clock_gettime_ns(_CLOCK)
         return nanoseconds // 10**6
 

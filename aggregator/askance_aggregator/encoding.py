@@ -86,11 +86,7 @@ def query_from_bytes(data: bytes, schema: Schema) -> Query:
 
 
 def encode_randomizer(randomizer: Randomizer) -> randomizer_pb2.Randomizer:
-    """Encode a randomizer as protobuf.
-
-    Raises:
-      LocalProtocolError: a randomizer that is neither a table nor a family of the wire.
-    """
+    """Encode a randomizer as protobuf."""
     match randomizer:
         case Channel(table):
             return randomizer_pb2.Randomizer(table=_encode_table(table))

@@ -17,12 +17,6 @@ Transitions = Mapping[S, Mapping[E, S]]
 def next_state(subject: str, transitions: Transitions[S, E], state: S, event: E) -> S:
     """Return the state that an event leads to.
 
-    Args:
-        subject: the machine's name, in the error.
-        transitions: the table.
-        state: the current state.
-        event: the event.
-
     Raises:
         LocalProtocolError: the event is illegal in this state.
     """

@@ -120,20 +120,12 @@ def expected_moments(
 
 
 def prior_weights(question: Question, levels: int) -> tuple[Fraction, ...]:
-    """The question's prior, on levels.
-
-    Raises:
-        InvalidParameter: it has none.
-    """
+    """The question's prior, on levels; a question without one is refused."""
     return prior_at(prior_points(question), levels)
 
 
 def prior_points(question: Question) -> list[tuple[Fraction, Fraction]]:
-    """The points of the question's prior, scaled to [-1, 1], with their weights.
-
-    Raises:
-        InvalidParameter: it has none.
-    """
+    """The points of the question's prior, on [-1, 1], with weights; refused if it has none."""
     if not isinstance(question.aim, PriorMean):
         raise InvalidParameter(
             f"a question expects a prior, got the aim {value_text(question.aim)}"

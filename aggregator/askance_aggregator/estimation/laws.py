@@ -97,14 +97,10 @@ class ReportsLaw:
 
 
 def share_covariance(family: Family[Any], shares: Sequence[float]) -> Reals | None:
-    """Compute n times the covariance of `Family.frequencies`.
+    """Compute n times the covariance of `Family.frequencies`, for the population's share per level.
 
     Exact for users who are drawn independently from a population: the part of the sample and that
     of the randomizer are both in it.
-
-    Args:
-        family: with estimates of shares.
-        shares: of the population, one per level, none negative, of sum 1.
 
     Returns:
         Shape (levels, levels); None where no formula is known for the family.

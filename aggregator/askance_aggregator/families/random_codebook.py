@@ -117,7 +117,11 @@ class CodebookFamily(Family[RandomCodebook]):
         return sums
 
     def vectors(self, reports: Reports) -> Counts:
-        """Expand each report to its code, shape (n, components)."""
+        """Expand each report to its code, shape (n, components).
+
+        Raises:
+            InvalidParameter: a report is outside the alphabet.
+        """
         book = self.randomizer
         numbers = np.zeros(len(reports), dtype=np.int64)
         for column in reports.T:
@@ -138,7 +142,11 @@ class CodebookFamily(Family[RandomCodebook]):
         return turning[: book.components].T
 
     def means(self, sums: Sequence[int] | Counts, n: int) -> tuple[Fraction, ...]:
-        """Estimate each component's mean in grid units from a tally of n reports."""
+        """Estimate each component's mean in grid units from a tally of n reports.
+
+        Raises:
+            InvalidParameter: the tally is not one of n > 0 reports.
+        """
         plain = [int(each) for each in sums]
         if n <= 0 or len(plain) != self.randomizer.components:
             raise InvalidParameter(

@@ -173,6 +173,9 @@ def fields_needed(learner: Learner[Any]) -> frozenset[str]:
 
     They are the fields that its rehearsal asks about and, where later questions depend on answers,
     the fields that its arguments name.
+
+    Raises:
+        PlanRefused: the rehearsal does not come to an end.
     """
     return _fields_of(learner, rehearse(learner))
 

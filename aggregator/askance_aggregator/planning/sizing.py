@@ -235,7 +235,6 @@ def _sized(batch: Batch, nano_nats: int, beta: float, rules: RoundRules) -> Sizi
 
 
 def _allowed(batch: Batch, nano_nats: int) -> Sequence[Allocation]:
-    """Return the allocations that are considered."""
     if len(batch.questions) == 1:
         return (Allocation.FRESH,)
     if batch.allocation is not None:

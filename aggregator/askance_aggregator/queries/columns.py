@@ -68,7 +68,6 @@ class EncodedColumns:
         values: field name -> int64 array, shape (rows,) (Bits: a tuple of such arrays); a narrower
             one will do that holds all between the field's bounds.
         present: field name -> bool array, shape (rows,).
-        rows: the number of records.
     """
 
     values: Mapping[str, ColumnValue]

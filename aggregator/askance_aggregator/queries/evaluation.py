@@ -33,9 +33,6 @@ def values_of(query: Query, columns: EncodedColumns) -> NDArray[np.signedinteger
     """Return what `evaluate_columns` returns, in any integer type, and maybe without a copy.
 
     A query of one field as it is, which all records have within the query's range, is its column.
-
-    Raises:
-        InvalidQuery, InvalidRecord: as of `evaluate_columns`.
     """
     expression = query.expression
     if expression.op == Op.FIELD and query.low <= expression.low <= expression.high <= query.high:
@@ -138,7 +135,6 @@ def holds(query: Query, columns: EncodedColumns) -> NDArray[np.bool_]:
 
 
 def _truth(query: Query, steps: list[Step], slots: Slots) -> Any:
-    """Return where a predicate's value is 1 or more."""
     compare = _COMPARISONS.get(query.expression.op)
     if compare is None:
         return _run(steps, slots)[query.compiled.result] >= 1

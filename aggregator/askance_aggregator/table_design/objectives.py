@@ -149,7 +149,6 @@ class Prior:
         return Terms(weights, np.full(levels, (1 + float(self.slack)) * duchi), 0.0)
 
     def figure(self, channel: Channel, values: Sequence[Fraction]) -> Fraction:
-        """The weighted sum."""
         squares = TableFamily(channel).every_second_moment(values)
         return sum(
             (w * square for w, square in zip(self.weights, squares, strict=True)), Fraction()

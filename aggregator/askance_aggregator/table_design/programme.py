@@ -49,11 +49,8 @@ def solve(terms: Terms, values: Vector, ratio: float) -> Solution:
     Where the terms are symmetric, there is an optimum that is its own mirror image (average a table
     and its image), and half of the symbols, those with a value of 0 or more, stand for all.
 
-    Args:
-        terms: the objective, on its grid.
-        values: decode values, all different; of symmetric terms those >= 0 only. Among them is one
-            of at least C (and one of at most -C), or no table is unbiased.
-        ratio: e^eps.
+    Decode values are all different. Among them is one of at least C (and, of terms that are not
+    symmetric, one of at most -C), or no table is unbiased. The ratio is e^eps.
 
     Raises:
         InvalidParameter: the solver finds no table.

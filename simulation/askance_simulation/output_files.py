@@ -17,11 +17,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 @contextmanager
 def replaced(path: Path) -> Iterator[Path]:
-    """Give the path of a partial file beside `path`, which becomes `path` if the block succeeds.
-
-    Raises:
-      OSError: see `write_whole`.
-    """
+    """Give the path of a partial file beside `path`, which becomes `path` if the block succeeds."""
     partial = path.with_name(path.name + ".partial")
     try:
         yield partial

@@ -28,9 +28,6 @@ class StreamRunner(DeviceRunner):
     """Exchange of one device with its aggregator, for ever.
 
     Args:
-      device, identity, channel: as of `DeviceRunner`.
-      jitter: where the randomness of waiting comes from.
-      sleep: how to wait.
       longest_wait_ms: between two tries.
       on_failure: called for every failed exchange that is tried again.
       options: further ones of `DeviceRunner`.

@@ -28,9 +28,6 @@ class RoundTaken:
     """A round as it was carried out.
 
     Args:
-      queries: how many questions it had.
-      users: the users who were asked.
-      answers: the reports that came, one per user and question asked of that user.
       tau: the least tolerance among its questions.
       nano_nats: what it charged a user at most.
     """

@@ -70,13 +70,7 @@ def _chances(randomizer: Randomizer, level: int, symbols: tuple[bytes, ...]) -> 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InHalf:
-    """An event that is counted among those symbols only that are below another one, or not below.
-
-    Args:
-      event: what is counted.
-      middle: the symbol; fixed before anything was asked, whichever it is.
-      below: as bytes, in lexicographic order.
-    """
+    """An event that is counted only among symbols below another one, or not below."""
 
     event: StatedLikelier
     middle: bytes
@@ -126,16 +120,7 @@ SubjectMaker = Callable[[int], Subject]
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Result of an audit.
-
-    Args:
-      subject: its name.
-      nano_nats: what a report charges.
-      reports: of each case.
-      exposures: what reports reveal between the cases of each pair.
-      goodness: whether they are distributed as stated.
-      broken: promises without chance that were seen broken.
-    """
+    """Result of an audit."""
 
     subject: str
     nano_nats: int
@@ -260,16 +245,7 @@ def audit_devices(
     reports: int = DEFAULT_REPORTS,
     alpha: float = DEFAULT_ALPHA,
 ) -> Audit:
-    """Audit fresh devices' reports, and one device's answers when it is asked again.
-
-    Args:
-      subject: what they are asked.
-      coins: fresh at every call.
-      ledgers: where some of those that are asked again keep what they answered.
-      make: makes a device.
-      reports: see `audit`.
-      alpha: see `audit`.
-    """
+    """Audit fresh devices' reports, and one device's answers when it is asked again."""
     fleet = AuditFleet(subject, coins, make)
     found = audit(
         subject.name,
@@ -312,12 +288,6 @@ def audit_families(
 
     A false alarm has at most the chance 10^-6 for each family and epsilon.
 
-    Args:
-      epsilons: in nats.
-      ledgers: see `audit_devices`.
-      reports: of each case.
-      coins: the operating system's if None.
-
     Raises:
       InvalidParameter: an epsilon that is none, or too few reports.
     """
@@ -339,12 +309,7 @@ def audit_families(
 def audit_as_built(
     epsilons: Iterable[Epsilon] = (), reports: int | None = None
 ) -> Iterator[Audit | Refused]:
-    """Run `audit_families` with ledgers in files of a temporary folder, and the system's coins.
-
-    Args:
-      epsilons: in nats; `DEFAULT_EPSILONS` if there are none.
-      reports: of each case; `DEFAULT_REPORTS` if None.
-    """
+    """Run `audit_families` with ledgers in files of a temporary folder, and the system's coins."""
     with TemporaryDirectory() as folder, FileLedgers(Path(folder)) as ledgers:
         yield from audit_families(
             tuple(epsilons) or DEFAULT_EPSILONS,

@@ -127,10 +127,6 @@ Kind = Callable[[Symbols, Symbols], tuple[Counts, Counts, Make]]
 def candidates(first: Symbols, second: Symbols) -> list[Event]:
     """Return the events that are likelier under the first than under the second, by these reports.
 
-    Args:
-      first: reports of one record, to learn from.
-      second: of another, as wide.
-
     Returns:
       At most two of each kind.
     """

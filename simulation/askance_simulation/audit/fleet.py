@@ -77,7 +77,6 @@ class Case:
     """A record that is asked.
 
     Args:
-      name: for display.
       record: values by field; a field left out is missing.
       law: the level that the question has for it, or of a number the levels' chances.
     """
@@ -201,9 +200,7 @@ class AuditFleet:
     """Maker of devices for a subject, which asks them.
 
     Args:
-      subject: the question and the records that are asked.
       coins: the operating system's, or seeded ones; shared by all devices, fresh at every call.
-      make: makes a device.
     """
 
     def __init__(self, subject: Subject, coins: Coins, make: Maker = Device) -> None:

@@ -129,12 +129,7 @@ def _score(first: Symbols, second: Symbols) -> Score:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two cases, and the most that reports may reveal between them, in either direction.
-
-    Args:
-      first, second: the cases' names.
-      nano_nats: what is charged; 0 where the question is answered alike for both.
-    """
+    """Two cases, and the most that reports may reveal between them, in either direction."""
 
     first: str
     second: str
@@ -192,14 +187,7 @@ def exposures(
     events: Sequence[Event],
     alpha: float,
 ) -> list[Exposure]:
-    """Bound the loss of every pair from below; all bounds together miss with at most alpha.
-
-    Args:
-      reports: by case; fresh devices', so that they are independent.
-      pairs: of cases in `reports`.
-      events: some to test besides those that are learned, fixed before anything was asked.
-      alpha: divided evenly among all events of all pairs (Bonferroni).
-    """
+    """Bound the loss of every pair from below; all bounds together miss with at most alpha."""
     width = max(1, *(len(message.symbol) for of in reports.values() for message in of))
     halves = {
         case: Symbols.of([message.symbol for message in of], width).halves()

@@ -93,13 +93,7 @@ def _listed(randomizer: Randomizer) -> tuple[bytes, ...]:
 def compare(
     reports: Mapping[str, Sequence[bytes]], statements: Mapping[str, Statements], alpha: float
 ) -> Goodness:
-    """Test every statement on every case's symbols; a false alarm has at most the chance alpha.
-
-    Args:
-      reports: symbols by case.
-      statements: by case.
-      alpha: divided evenly among all statements (Bonferroni).
-    """
+    """Test every statement on every case's symbols; a false alarm has at most the chance alpha."""
     total = sum(len(stated.shares) for stated in statements.values())
     each = alpha / max(1, total)
     departures: list[Departure] = []

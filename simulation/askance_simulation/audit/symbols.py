@@ -16,7 +16,6 @@ class Symbols:
     """The symbols of n reports.
 
     Args:
-      raw: their bytes.
       lengths: shape (n,).
       matrix: shape (n, width), uint8; shorter symbols are filled up with zeros.
     """

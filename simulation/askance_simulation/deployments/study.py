@@ -31,7 +31,6 @@ class DeploymentReport:
     """Size of a deployment, and its waits.
 
     Args:
-      size: what it needs.
       busiest: waits in the busiest hour, in seconds, event by event.
       day: a day with a replica down for ten minutes at 12:00, and a burst meanwhile.
     """
@@ -57,12 +56,7 @@ class DeploymentReport:
 
 
 def report_of(load: DeploymentLoad, random: np.random.Generator) -> DeploymentReport:
-    """Size a deployment and simulate it.
-
-    Args:
-      load: of the devices.
-      random: source of the arrivals.
-    """
+    """Size a deployment and simulate it."""
     size = size_of(load)
     arrivals = poisson_arrivals(size.busiest_check_ins, _SAMPLED, random)
     busiest = fifo_waits(arrivals, load.service_s, size.replicas)

@@ -52,10 +52,6 @@ class Behaviour(Protocol):
         liar's ledger is charged as for an honest report, and keeps the lie: asked the same
         question by another request, the device repeats its first report. `level` is its
         true one.
-
-        A report of the alphabet, or it would not be counted. The liar's ledger is charged as if it
-        had answered honestly, and keeps the lie: asked the same question by another request, it
-        repeats its answer to the first. `level` is its true one.
         """
         ...
 

@@ -35,13 +35,7 @@ class BrokenInvariant(AskanceError):
 def check_store(
     store: Store, ledger: Callable[[int], Ledger], accepted: Mapping[tuple[int, bytes], int]
 ) -> None:
-    """Check all invariants of a store's studies and of the ledgers of devices that answered.
-
-    Args:
-      store: the aggregator's.
-      ledger: of a user, by ordinal.
-      accepted: the number of acceptances that each device received, by request.
-    """
+    """Check all invariants of a store's studies and of the ledgers of devices that answered."""
     check_accepted_once(accepted)
     budgets: dict[bytes, int] = {}
     refused: dict[int, set[bytes]] = {}
@@ -71,14 +65,7 @@ def check_charges(
     budgets: Mapping[bytes, int],
     refused: Collection[bytes] = (),
 ) -> None:
-    """Check that no device is charged twice, for a refusal, or above a study's budget.
-
-    Args:
-      ordinal: the device's ordinal.
-      history: the device's ledger.
-      budgets: of the studies, by digest.
-      refused: the digests of the requests that the device has refused.
-    """
+    """Check that no device is charged twice, for a refusal, or above a study's budget."""
     requests: set[bytes] = set()
     spent: Counter[bytes] = Counter()
     for entry in history:
@@ -142,11 +129,7 @@ def check_same_bytes(
 
 
 def check_replay(session: Session[T], outcome: Outcome[T]) -> None:
-    """Check that the transcript and the stored reports lead to the same result, without any user.
-
-    Raises:
-      BrokenInvariant: to another one.
-    """
+    """Check that the transcript and the stored reports lead to the same result without a user."""
     if session.run() != outcome:
         raise _broken("replay", "the same result as the study had", "another")
 

@@ -120,15 +120,7 @@ Boot = Callable[[int, Ledger], Device]
 
 
 class DeviceConnection:
-    """Connection of one device (what `StreamRunner` uses of gRPC's channel) through all its lives.
-
-    Args:
-      ordinal: whose it is.
-      channel: the real one.
-      identity: the device's; what the network kept is delivered under it.
-      fates: what becomes of its exchanges.
-      recorder: records what happened.
-    """
+    """Connection of a device (what `StreamRunner` uses of gRPC's channel) through all its lives."""
 
     def __init__(
         self,
@@ -264,13 +256,7 @@ class Stream:
 
 
 class Unlucky:
-    """Device that runs under faults and restarts after each death.
-
-    Args:
-      line: its connection.
-      boot: makes its device on a ledger.
-      ledger: what outlives it.
-    """
+    """Device that runs under faults and restarts after each death."""
 
     def __init__(
         self, line: DeviceConnection, identity: Identity, boot: Boot, ledger: Ledger

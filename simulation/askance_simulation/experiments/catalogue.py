@@ -124,12 +124,6 @@ class FileUsers:
     """Maker of the users in a data file.
 
     It is pickled with the records that it has read: another machine may not have the file.
-
-    Args:
-      read: returns the records.
-      size: how many users; None: one per row.
-      held_out: part of the rows that belong to no user.
-      changes: rates by the names of `CHANGES`.
     """
 
     read: Callable[[], TableRecords]

@@ -22,11 +22,7 @@ DESIGNS: Mapping[str, Design] = MappingProxyType(
 
 
 def design(name: str) -> Design:
-    """Return the design of that name.
-
-    Raises:
-      InvalidParameter: there is none.
-    """
+    """Return the design of that name."""
     if name not in DESIGNS:
         raise unknown_name("randomizer", name, DESIGNS)
     return DESIGNS[name]

@@ -32,14 +32,7 @@ _FIRST_DAY = 20_454  # 2026-01-01
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """Collection of a repeated study in one epoch.
-
-    Args:
-      index: of the epoch, as requests name it.
-      day: its first day, since 1970, UTC.
-      outcome: hypothesis, tallies and cost of the epoch.
-      transcript: the epoch's own.
-    """
+    """Collection of a repeated study in one epoch."""
 
     index: int
     day: int
@@ -76,14 +69,7 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True)
 class EpochSeries:
-    """Results of a repeated study, in order of time.
-
-    Args:
-      study: what every epoch asked.
-      repeat: the epochs that were signed.
-      epochs: their results.
-      ledgers: of every user who was asked, by ordinal.
-    """
+    """Results of a repeated study, in order of time."""
 
     study: Study
     repeat: Repeat

@@ -79,11 +79,6 @@ def reference_of(learner: Learner[Any], population: Population, answers: int) ->
     None also where there are no exact answers: no user has the number, or no concept fits.
 
     The cost is counted, not timed, so that it is the same on every fleet and machine.
-
-    Args:
-      learner: learner of the study.
-      population: users of the study.
-      answers: number of reports that it received.
     """
     if population.size * _words(population) > MAX_HELD:
         return None

@@ -465,14 +465,7 @@ def absences(
     hypothesis: object,
     whole: frozenset[str] = frozenset(),
 ) -> tuple[str, ...]:
-    """List, per question, the number of users without a value, and how they count.
-
-    Args:
-      transcript: of the study.
-      population: its users.
-      hypothesis: its conclusion, which states whether users without a value are left out.
-      whole: fields that all users are known to have.
-    """
+    """List, per question, the number of users without a value, and how they count."""
     notes = []
     left_out = leaves_out_missing(hypothesis)
     for query in _asked(transcript, population):

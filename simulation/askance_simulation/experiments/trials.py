@@ -74,11 +74,7 @@ _MOST = 5  # rounds that have a line each
 
 
 def check_disturbed(fleet: str | FleetMaker, faults: MakeFates | None) -> None:
-    """Refuse faults on a fleet without a network.
-
-    Raises:
-      InvalidParameter: another fleet than the one over gRPC.
-    """
+    """Refuse faults on a fleet without a network."""
     if faults is not None and fleet not in _OVER_GRPC:
         raise InvalidParameter(
             "faults: expected the fleet 'grpc', where messages can be lost, found"
@@ -143,14 +139,7 @@ def went_wrong(faults: MakeFates | None, recorder: FaultRecorder) -> tuple[str, 
 def assess_sample(
     hypothesis: MeanEstimate, learner: Learner[Any], users: Users, cohort: Cohort
 ) -> Assessment:
-    """Judge an estimate of a sample's mean against the users who were asked.
-
-    Args:
-        hypothesis: estimate.
-        learner: learner.
-        users: all users of the study.
-        cohort: those who were asked, if all of them answered.
-    """
+    """Judge an estimate of a sample's mean against the users who were asked."""
     query = only_query(learner, QueryKind.REAL)
     if query is None:
         return Assessment(None, None)

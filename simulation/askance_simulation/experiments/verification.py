@@ -98,11 +98,7 @@ def _check(name: str, make: Maker, nano: int) -> Check:
 
 
 def recount(randomizer: Randomizer) -> Fraction | None:
-    """Compute the loss's ratio from all reports' probabilities; None if they are too many.
-
-    Raises:
-      AssertionError: a level's probabilities do not sum to one: the randomizer is broken.
-    """
+    """Compute the loss's ratio from all reports' probabilities; None if they are too many."""
     reports = list(islice(family_of(randomizer).alphabet(), _LISTED + 1))
     if len(reports) > _LISTED or len(reports) * randomizer.levels > 64 * _LISTED:
         return None

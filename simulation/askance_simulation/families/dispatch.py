@@ -59,14 +59,6 @@ def draw_tally(
 ) -> TallyCounts:
     """Draw the tally of a group's reports, exactly in law.
 
-    Args:
-        randomizer: randomizer of the reports.
-        counts: users at each level, shape (trials, levels).
-        rng: source of randomness.
-
-    Returns:
-        Shape (trials, length of the tally).
-
     Raises:
         InvalidParameter: the family has no such law.
     """
@@ -81,13 +73,7 @@ def draws_by_users(randomizer: Randomizer) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Statements:
-    """Events of a symbol, each with the probability that is stated for it.
-
-    Args:
-      shares: the probabilities.
-      count: the number of symbols that show each event.
-      name: text of an event, for readers.
-    """
+    """Events of a symbol, each with the probability that is stated for it."""
 
     shares: NDArray[np.float64]
     count: Callable[[Sequence[bytes]], NDArray[np.int64]]

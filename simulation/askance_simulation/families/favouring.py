@@ -40,11 +40,6 @@ def favour(randomizer: Randomizer, weights: Weights, draw: Draw) -> bytes:
     Utility: the best of all reports for an alphabet of at most 4096. For a larger one of a family
     without a case of its own, the likeliest under the heaviest level of 64 honest reports: valid,
     and no more than that.
-
-    Args:
-      randomizer: randomizer of the reports.
-      weights: not empty; levels that the randomizer has.
-      draw: returns a given number of words, uniform in 0..2^64-1; it is called once.
     """
     best = _best(randomizer, weights)
     if best is not None:

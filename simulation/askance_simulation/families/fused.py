@@ -72,12 +72,7 @@ class Counter(Protocol):
     """The reports of a group's users, drawn and counted."""
 
     def draw(self, levels: AnyLevels, coins: Coins) -> Reports:
-        """Draw the reports of users as `dispatch.draw` does, and count them.
-
-        Args:
-            levels: as of `dispatch.draw`.
-            coins: shape (n, randomizer.coins or more); of more the first ones are used.
-        """
+        """Draw the reports of users as `dispatch.draw` does, and count them."""
         ...
 
     def replace(self, reports: Reports, rows: NDArray[np.int64], others: Reports) -> None:
@@ -94,10 +89,6 @@ class TallyingCounter:
 
     The tally of a large alphabet takes long however few the reports: they are held until they are
     enough for it.
-
-    Args:
-        randomizer: randomizer of the reports.
-        run: draws them; None: `dispatch.draw`.
     """
 
     def __init__(self, randomizer: Randomizer, run: Run | None = None) -> None:
@@ -139,11 +130,6 @@ class FusedCounter:
 
     Its sums are the kernel's, and after them the changes of the tally by reports that were
     replaced. The kernel adds to sums of 32 bits: many of them fit a cache twice as near.
-
-    Args:
-        randomizer: randomizer of the reports.
-        run: draws them and adds to the kernel's sums.
-        sums: number of these.
     """
 
     def __init__(self, randomizer: Randomizer, run: Run, sums: int) -> None:
@@ -176,12 +162,7 @@ class FusedCounter:
 
 
 def most_met(users: int, expected: int) -> int:
-    """Return a number of users that decides on kernels (see `has_kernels`).
-
-    Args:
-        users: size of a population.
-        expected: users of all populations that the process will meet.
-    """
+    """Return a number of users that decides on kernels (see `has_kernels`)."""
     return max(users, expected if expected >= LEAST_EXPECTED else 0)
 
 
@@ -191,11 +172,7 @@ def has_kernels(users: int) -> bool:
 
 
 def import_kernels(users: int) -> None:
-    """Import numba, if a population of this size is drawn by kernels and numba is installed.
-
-    Args:
-        users: as of `most_met`.
-    """
+    """Import numba, if a population of this size is drawn by kernels and numba is installed."""
     if has_kernels(users):
         with suppress(ImportError):
             from askance_simulation.kernels import compiling

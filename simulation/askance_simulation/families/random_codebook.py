@@ -67,10 +67,6 @@ def _codes(randomizer: RandomCodebook, vectors: Levels, coins: Coins) -> Reports
 def points(randomizer: RandomCodebook, vectors: Levels) -> Levels:
     """Compute the points of vectors, equal to `RandomCodebook.point` of each one's level.
 
-    Args:
-        randomizer: its radius and order.
-        vectors: shape (n, components), in grid units.
-
     Returns:
         Shape (n, order).
     """

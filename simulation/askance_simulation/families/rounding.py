@@ -25,13 +25,6 @@ def round_by_division(
 ) -> NDArray[np.int64]:
     """Round many values at random onto levels (see `round_to_levels`).
 
-    Args:
-        values: each in low..high, of any shape.
-        low: the first point.
-        high: the last point.
-        levels: how many points.
-        coins: uniform in 0..2^64-1, of the shape of `values`.
-
     Returns:
         Levels of the same shape, by the same formula in digits that fit int64.
     """
@@ -80,15 +73,7 @@ class Rounding(Protocol):
     """Random rounding of values onto equally spaced levels."""
 
     def __call__(self, values: Values, low: int, high: int, levels: int, words: Coins) -> Levels:
-        """Return what `round_to_levels` returns, in any integer type.
-
-        Args:
-            values: in low..high, one per user, or several in a row.
-            low: the first point.
-            high: the last point.
-            levels: number of points, 2..2^16.
-            words: the users' coins, shape (users, coins); the last ones round, one per value.
-        """
+        """Return what `round_to_levels` returns, in any integer type."""
         ...
 
 

@@ -23,13 +23,6 @@ Items = NDArray[np.int64]
 def draw_items(cells: int, size: int, threshold: int, own: Levels, coins: Coins) -> Items:
     """Draw sets by `randomizers.floyd.draw_members`, draw by draw for all users.
 
-    Args:
-        cells: > size >= 1.
-        size: number of items of a set.
-        threshold: 0..2^64-1.
-        own: each user's own item, shape (n,).
-        coins: shape (n, 1 + size).
-
     Returns:
         Shape (n, size).
     """

@@ -127,9 +127,6 @@ class _Records:
 
     Columns are read as buffers, since numpy's own indexing takes three times as long. Records with
     all fields share the mapping that says so.
-
-    Args:
-      columns: the chunk's records.
     """
 
     def __init__(self, columns: EncodedColumns) -> None:

@@ -99,11 +99,7 @@ LAWS: dict[str, FleetMaker] = {"tally": _tally}
 
 
 def prepared(fleet: object, population: Population, seed: Seed) -> Population:
-    """Return the population as a fleet asks it: one of LAWS by the numbers of its records.
-
-    Raises:
-      InvalidParameter: see `Population.by_types`.
-    """
+    """Return the population as a fleet asks it: one of LAWS by the numbers of its records."""
     return population.by_types(seed) if fleet in LAWS else population
 
 

@@ -51,10 +51,6 @@ _STOP_S = 30.0
 class Runners:
     """Devices of a fleet, of which the present ones are on an open stream.
 
-    Args:
-      streams: the streams that they share, or have each.
-      server: what they connect to.
-
     No device connects before `attend` sets which ones are present.
     """
 

@@ -25,14 +25,9 @@ class Ask:
 
     Args:
       cohort: the users who were asked.
-      study: the study's digest.
-      round: the round's number.
       request: the request's digest.
-      query: what is evaluated.
-      randomizer: what randomizes the answer.
       key: the coins' key for this request.
       question: what an answer is frozen under.
-      nano_nats: what an answer costs.
       weight: the work of an answer.
       limits: what may be spent.
       objection: why every device refuses it, whatever was spent; None: no device does.

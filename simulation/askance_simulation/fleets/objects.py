@@ -21,10 +21,6 @@ class ObjectFleet:
     """Fleet that asks present devices by direct calls.
 
     Their reports go through the service's own intake.
-
-    Args:
-      devices: the devices that are asked.
-      progress: called now and then with the number of new reports.
     """
 
     def __init__(self, devices: Devices, progress: Progress | None = None) -> None:
@@ -84,10 +80,6 @@ class ObjectFleet:
 
 def _add_reports(intake: Intake, reports: Mapping[bytes, Sequence[int]]) -> None:
     """Check and count reports.
-
-    Args:
-      intake: the round's.
-      reports: the ordinals of those who sent a report, by its bytes; none of them counted yet.
 
     Raises:
       RemoteProtocolError: one is no report of what its device was asked.

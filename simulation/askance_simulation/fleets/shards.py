@@ -107,13 +107,7 @@ def forget() -> None:
 
 
 def compute(sent: list[Remote], shard: range, version: str) -> tuple[ShardResult, float]:
-    """Compute a shard's result, and the seconds it took; for a worker.
-
-    Args:
-      sent: where the population and the rest of the round's work are.
-      shard: the numbers of its chunks.
-      version: of the caller.
-    """
+    """Compute a shard's result, and the seconds it took; for a worker."""
     check_version(version)
     work = _work(*sent)
     began = time.perf_counter()
@@ -145,11 +139,7 @@ def _next_size(chunks: int, seconds: float) -> int:
 
 
 def check_version(version: str) -> None:
-    """Refuse to work in another version than the caller's.
-
-    Raises:
-      InvalidParameter: it is another.
-    """
+    """Refuse to work in another version than the caller's."""
     if version != __version__:
         raise InvalidParameter(
             f"cluster: expected askance {version} on every node, found {__version__}"
@@ -159,9 +149,6 @@ def check_version(version: str) -> None:
 @contextmanager
 def raising_known_errors(work: str) -> Iterator[None]:
     """Raise Ray's errors in a block as askance's.
-
-    Args:
-      work: name of the results in errors, such as "a trial".
 
     Raises:
       LostResults: nothing was returned. AskanceError, MemoryError: what the worker raised.

@@ -56,9 +56,6 @@ class Streams(Protocol):
     def present(self, away: Collection[int]) -> Iterator[tuple[int, tuple[int, ...]]]:
         """Yield every stream that has a present device, in the order in which they are opened.
 
-        Args:
-          away: ordinals of the absent devices.
-
         Returns:
           The number of its connection, and the ordinals of the stream's present devices.
         """
@@ -81,9 +78,7 @@ class SharedStreams:
     deployment would try it again.
 
     Args:
-      devices: devices of the fleet.
       connections: at most how many streams, each on a connection of its own.
-      order: of ordinals, in which they join.
     """
 
     def __init__(self, devices: Devices, connections: int, order: Sequence[int]) -> None:
@@ -129,9 +124,7 @@ class StreamPerDevice:
     """A stream for every device, as if each ran in a process of its own.
 
     Args:
-      devices: devices of the fleet.
       connections: least number of connections, over which the streams are spread.
-      order: of ordinals, in which they connect.
     """
 
     def __init__(self, devices: Devices, connections: int, order: Sequence[int]) -> None:
@@ -166,13 +159,7 @@ class StreamPerDevice:
 
 
 class FaultyStreams(StreamPerDevice):
-    """A stream for every device, under faults of the device and of the network.
-
-    Args:
-      devices, connections, order: as of `StreamPerDevice`.
-      fates: what goes wrong on the way.
-      recorder: records what went wrong.
-    """
+    """A stream for every device, under faults of the device and of the network."""
 
     def __init__(
         self,

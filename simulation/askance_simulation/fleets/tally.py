@@ -36,10 +36,6 @@ DRAWN = "drawn from their law"
 class TallyFleet:
     """Users of whom only the counts are drawn (see `session.Fleet`).
 
-    Args:
-      devices: the population, given by types, and the policy that all owners have.
-      progress: called with the number of new reports.
-
     Raises:
       InvalidParameter: the population is not given by types, or users lie or stay away.
     """
@@ -82,11 +78,7 @@ class TallyFleet:
         return tallies
 
     def recall(self, round_: Round, accounts: Accounts) -> None:
-        """Refuse: nothing is kept that a study could be continued from.
-
-        Raises:
-          InvalidParameter: always.
-        """
+        """Refuse: nothing is kept that a study could be continued from."""
         raise InvalidParameter("tally: expected a study from its beginning, got one to continue")
 
     def _tally(self, group: Group, study: ExaminedStudy) -> Tally:
@@ -140,13 +132,6 @@ def level_counts(
     rng: np.random.Generator,
 ) -> TallyCounts:
     """Draw how many users are at each level of a randomizer.
-
-    Args:
-      query: of any kind but VECTOR.
-      randomizer: of the query's answers.
-      records: one row per type.
-      users: how many users have each.
-      rng: decides who is rounded up.
 
     Returns:
       Shape (levels,).

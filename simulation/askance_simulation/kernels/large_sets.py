@@ -90,16 +90,7 @@ def _mark(items: Any, marks: Any) -> None:
 
 @compiled
 def _draw_first(coins: Any, each: int, own_in: Any, marks: Any, items: Any, j: Any) -> None:
-    """Draw the first item of sets from those below j, unless the own one takes its place.
-
-    Args:
-        coins: as of `_items_below`, and the next one as well.
-        each: number of coins.
-        own_in: 1 if the own item is in, else 0; shape (n,), uint64.
-        marks: as of `_find`.
-        items: to be filled; `_ABSENT` where the own item takes its place.
-        j: uint64.
-    """
+    """Draw the first item of sets from those below j, unless the own one takes its place."""
     _items_below(coins, each, 0, j, items)
     wide, at = np.uint64(len(marks) // len(items)), _NONE
     for row in range(len(items)):

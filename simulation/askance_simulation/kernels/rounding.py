@@ -53,14 +53,8 @@ def round_by_table(
 ) -> None:
     """Round by a table of all values.
 
-    Args:
-        values: as of `round_array`, and the next three as well.
-        words: coins.
-        place: which of a user's coins rounds.
-        levels: to be filled.
-        low: the lowest value.
-        below: by value, from the lowest on, the level below.
-        thresholds: the number of coins that lead above it.
+    Arguments are as of `round_array`. By value, from the lowest on, `below` is the level below it
+    and `thresholds` the number of coins that lead above that level.
     """
     each, coin, flat = np.uint64(words.shape[1]), np.uint64(place), words.reshape(-1)
     for row in range(len(values)):
@@ -75,14 +69,8 @@ def round_matrix(
 ) -> None:
     """Round several values per user.
 
-    Args:
-        values: shape (n, components), contiguous, each in low..low + span.
-        words: coins, shape (n, each).
-        first: which of a user's coins rounds the first component; the next ones follow.
-        levels: to be filled, of the same shape as the values, contiguous.
-        low: as of `round_array`, and the next two as well.
-        span: length of the range.
-        steps: number of levels less 1.
+    `values` and `levels` have the shape (n, components), contiguous. Of a user's coins `first`
+    rounds the first component, and the next ones follow. Else as of `round_array`.
     """
     users, components = values.shape
     given, rounded = values.reshape(-1), levels.reshape(-1)
@@ -108,14 +96,7 @@ def round_matrix_by_table(
 ) -> None:
     """Round several values per user by a table of all values.
 
-    Args:
-        values: as of `round_matrix`, and the next four as well.
-        words: coins.
-        first: which of a user's coins rounds the first component.
-        levels: to be filled.
-        low: the lowest value.
-        below: as of `round_by_table`, and the next one as well.
-        thresholds: the number of coins that lead above it.
+    Arguments are as of `round_matrix`, and the table as of `round_by_table`.
     """
     for row in range(values.shape[0]):
         for place in range(values.shape[1]):

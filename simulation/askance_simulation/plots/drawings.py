@@ -146,11 +146,7 @@ _BINS = 40
 
 
 def centres(shape: Centres, content: Content) -> Picture:
-    """Draw centres in the two numbers in which they differ most.
-
-    Raises:
-        InvalidParameter: there is one centre and no rows to draw it over.
-    """
+    """Draw centres in the two numbers in which they differ most."""
     if len(shape.centres) < 2 and not shape.points:
         raise InvalidParameter("plot: expected two centres or more, got one, which is a point")
     figure = fitted_figure(4.6)
@@ -365,9 +361,6 @@ def distribution(shape: DistributionFunction, content: Content) -> Picture:
 
     A share with an interval has a band up and down; a quantile has a bar from the least to the
     greatest value of its cell.
-
-    Raises:
-        InvalidParameter: there is one point only.
     """
     points = shape.points
     if len(points) < 2:
@@ -568,11 +561,7 @@ _NUMBERED_COMPONENTS = 12
 
 
 def coefficients(shape: Coefficients, content: Content) -> Picture:
-    """Draw the weights as bars, the greatest magnitude on top.
-
-    Raises:
-        InvalidParameter: there is one weight, or all are zero.
-    """
+    """Draw the weights as bars, the greatest magnitude on top."""
     if len(shape.values) < 2 or not any(shape.values):
         only = f"{shape.values[0]:.4g}" if len(shape.values) == 1 else "0 of every feature"
         raise InvalidParameter(
@@ -665,10 +654,6 @@ def time_series(shape: TimeSeries, content: Content) -> Picture:
 
 def draw(shape: ResultShape | None, content: Content) -> Picture:
     """Draw a shape.
-
-    Args:
-        shape: of the hypothesis; None: it has none.
-        content: rows and text beside it.
 
     Raises:
         InvalidParameter: there is no shape, or its picture would say nothing; the reason is named.

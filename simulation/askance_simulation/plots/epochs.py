@@ -20,9 +20,6 @@ def series_picture(series: StudySeries) -> Picture:
     An epoch without a result interrupts the lines. Estimates are those of the first 8 names,
     side by side within an epoch, so that no interval hides another.
 
-    Args:
-      series: the epochs that have ended; their intervals hold jointly.
-
     Raises:
       InvalidParameter: the epochs have no estimates with intervals.
     """

@@ -100,11 +100,7 @@ def fitted_figure(height: float) -> Any:
 
 
 def new_figure(width: float = 7.5, height: float = 4.2) -> Any:
-    """Make an empty figure of that size, in inches.
-
-    Raises:
-      InvalidParameter: matplotlib is not installed.
-    """
+    """Make an empty figure of that size, in inches."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

@@ -83,11 +83,6 @@ def spending(transcript: Transcript, budget: float, title: str) -> Picture:
 
     By the transcript: what a device spent is that at most, and less where it did not answer or
     had answered the same before.
-
-    Args:
-      transcript: of the study.
-      budget: each user's, in nats.
-      title: above the picture.
     """
     figure = new_figure(height=3.6)
     axes = figure.add_subplot()
@@ -137,11 +132,7 @@ def _levels(steps: Counter[int], population: int) -> dict[int, int]:
 
 
 def trials(assessments: Sequence[Assessment], content: Content) -> Picture:
-    """Draw every trial's error, and a line at a constant guess's.
-
-    Raises:
-        InvalidParameter: a trial has no error, or there is one trial.
-    """
+    """Draw every trial's error, and a line at a constant guess's."""
     errors = _errors(assessments)
     if len(errors) < 2:
         raise InvalidParameter("plot: expected several trials, got one (--trials 20)")
@@ -175,11 +166,7 @@ def trials(assessments: Sequence[Assessment], content: Content) -> Picture:
 
 
 def beside_guess(assessment: Assessment, content: Content) -> Picture:
-    """Draw the error of one trial above that of a constant guess.
-
-    Raises:
-        InvalidParameter: there is no error, or no guess beside which it says something.
-    """
+    """Draw the error of one trial above that of a constant guess."""
     (error,) = _errors([assessment])
     guess = _guess([assessment])
     if guess is None:
@@ -222,9 +209,6 @@ _TESTED_ROWS = 20_000  # at most: a share of them is off by 0.004, one standard 
 
 def result_picture(content: Mapping[str, Any]) -> Picture:
     """Draw the result of a study from its JSON, in which there is neither a truth nor a row.
-
-    Args:
-        content: as `askance study result --json` prints it.
 
     Raises:
         InvalidParameter: there is no hypothesis, or its picture would say nothing.

@@ -43,7 +43,6 @@ class MarkerStyle:
     """Marker and colour that distinguish one line of several.
 
     Args:
-      colour, marker: its own.
       shift: a factor close to 1 that puts its points beside the others'.
     """
 

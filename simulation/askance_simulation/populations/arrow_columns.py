@@ -38,11 +38,7 @@ _EXACT = 1 << 52  # of a float64: beyond it there is no half
 
 
 def check_type(path: Path, name: str, kind: Any) -> None:
-    """Refuse a column of anything but numbers, truth values, text and times.
-
-    Raises:
-      InvalidRecord: the type is none of these.
-    """
+    """Refuse a column of anything but numbers, truth values, text and times."""
     from pyarrow import types
 
     if types.is_dictionary(kind):
@@ -67,11 +63,7 @@ def check_type(path: Path, name: str, kind: Any) -> None:
 
 
 def cells_of(path: Path, name: str, column: Any) -> list[Cell]:
-    """Return a column's cells: stripped texts or truth values; None where missing.
-
-    Raises:
-      InvalidRecord: text that is not UTF-8.
-    """
+    """Return a column's cells: stripped texts or truth values; None where missing."""
     from pyarrow import compute, string, types
 
     if types.is_dictionary(column.type):
@@ -150,13 +142,7 @@ def text_block(path: Path, name: str, column: pyarrow.ChunkedArray) -> TextBlock
 
 
 def encoded(name: str, field: Field, column: TextBlock | tuple[Any, Any]) -> Encoded:
-    """Encode a block's column onto the grid, in as few bytes as the field's bounds allow.
-
-    Args:
-      name: the field's name, for errors.
-      field: its type.
-      column: cells, for any field; or numbers, for one of numbers (see `numbers_of`).
-    """
+    """Encode a block's column onto the grid, in as few bytes as the field's bounds allow."""
     if isinstance(column, TextBlock):
         found, known = encode_column(name, field, _filled(name, field, column.cells))
         present = np.broadcast_to(np.True_, len(column.places))

@@ -207,9 +207,6 @@ _SHOWN = 20  # column names in an error
 class ArrowRecords:
     """Columns of Arrow data (see `tables.Records`); of a Parquet file no more is held than a block.
 
-    Args:
-      blocks: the data.
-
     Raises:
       InvalidRecord: no row, two columns of one name, or a column of anything but numbers, truth
         values, text and times.
@@ -305,11 +302,6 @@ class StreamedRows:
 
     Columns of the latest blocks are kept, in as few bytes as the fields' bounds allow, for the next
     question about them. Any thread may ask.
-
-    Args:
-      blocks: the data.
-      schema: of the records.
-      places: of the fields' columns.
     """
 
     def __init__(self, blocks: Blocks, schema: Schema, places: Mapping[str, int]) -> None:
@@ -391,12 +383,7 @@ class StreamedRows:
 
 
 class _Reading:
-    """Columns of a selection, each read once.
-
-    Args:
-      rows: the source.
-      pieces: blocks, and rows of each.
-    """
+    """Columns of a selection, each read once."""
 
     def __init__(self, rows: StreamedRows, pieces: Sequence[Piece]) -> None:
         self._rows = rows

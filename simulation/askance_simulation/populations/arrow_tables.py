@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 def arrow_of(frame: Any) -> pyarrow.Table:
     """Return a frame as an Arrow table; the index of a pandas frame is no column.
 
-    Args:
-      frame: a pandas DataFrame, or what has `__arrow_c_stream__` (pyarrow, polars, DuckDB).
-
     Raises:
       InvalidParameter: pyarrow is not installed, or the frame is none of these.
     """

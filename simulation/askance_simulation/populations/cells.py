@@ -180,7 +180,6 @@ class NumberCells:
     """Cells of a column of whole numbers or floats, put together block by block.
 
     Args:
-      texts_of: returns the texts of values, as a CSV file has them.
       counted: count the different values even where a number is not whole.
     """
 

@@ -49,11 +49,6 @@ def dataset(
 ) -> Callable[[Callable[[], Rows]], Callable[[], Rows]]:
     """List a data set under `name`; the decorated function makes its rows.
 
-    Args:
-      name: name on the command line.
-      summary: the records, in a line.
-      columns: names of the columns.
-
     Raises:
       InvalidParameter: the name is taken.
     """

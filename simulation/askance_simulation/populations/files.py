@@ -38,12 +38,7 @@ def read_file(path: Path, delimiter: str = ",") -> Table:
 
 
 def read_parquet(path: Path) -> Table:
-    """Read the users of a Parquet file, one per row; a cell has the text of a CSV file's.
-
-    Raises:
-      InvalidParameter: pyarrow is not installed.
-      InvalidRecord: no file, none of that form, or see `arrow_tables.table_of`.
-    """
+    """Read the users of a Parquet file, one per row; a cell has the text of a CSV file's."""
     try:
         from pyarrow import parquet
     except ImportError:

@@ -44,7 +44,6 @@ class InferredSchema:
     """A schema inferred from a table.
 
     Args:
-      schema: the schema.
       left_out: by column, why it is no field of the schema.
       doubts: by column, why it is read as texts though nearly all of its values look like numbers.
       missing: by column of texts, the number of rows by text that was read as no value.
@@ -78,11 +77,6 @@ class Summarized(Protocol):
 
 def infer(people: Summarized, label: str | None, keep: Collection[str]) -> InferredSchema:
     """Infer a schema; see `tables.records_of` for the rules.
-
-    Args:
-      people: columns of texts, truth values or numbers, one row per user.
-      label: field to be predicted, or None.
-      keep: names of columns that are not left out as identifiers.
 
     Raises:
       InvalidRecord: no column `label`, or no column that can be asked about.

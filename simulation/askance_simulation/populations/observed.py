@@ -48,12 +48,7 @@ class ReadingSums:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """Specification of the sums that are taken of records as they are read, by any process.
-
-    Args:
-        queries: queries of which exact totals are taken.
-        fields: fields in which missing values are looked for.
-    """
+    """Specification of the sums that are taken of records as they are read, by any process."""
 
     queries: tuple[Query, ...]
     fields: frozenset[str]

@@ -72,10 +72,6 @@ POPULATIONS: Mapping[str, PopulationEntry] = MappingProxyType(_CATALOGUE)
 def catalogued(name: str, summary: str) -> Callable[[_Maker], _Maker]:
     """List a population under `name`; what its maker takes after size and seed are its parameters.
 
-    Args:
-      name: name on the command line.
-      summary: the records, in a line.
-
     Raises:
       InvalidParameter: the name is taken.
     """
@@ -92,11 +88,7 @@ def catalogued(name: str, summary: str) -> Callable[[_Maker], _Maker]:
 
 
 def entry(name: str) -> PopulationEntry:
-    """Return the generated population of that name.
-
-    Raises:
-      InvalidParameter: there is none.
-    """
+    """Return the generated population of that name."""
     if name not in POPULATIONS:
         raise unknown_name("population", name, sorted(POPULATIONS))
     return POPULATIONS[name]
@@ -533,12 +525,6 @@ def changed(
     sibling: Callable[[Seed], Population] | None,
 ) -> Population:
     """Return a population with the changes that were asked for by name.
-
-    Args:
-      population: users and their records.
-      settings: a rate by the name of a change.
-      seed: the population's.
-      sibling: makes the same population from another seed; None: it can have none.
 
     Raises:
       InvalidParameter: a change that there is none of, or that it cannot be given.

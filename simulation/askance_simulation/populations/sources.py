@@ -70,11 +70,7 @@ class DataSource:
         return read_file(self.place, self.delimiter)
 
     def records(self) -> Table | Records:
-        """Return the records to be counted and encoded; those of a Parquet file stay in it.
-
-        Raises:
-          InvalidRecord, InvalidParameter: as of `read`.
-        """
+        """Return the records to be counted and encoded; those of a Parquet file stay in it."""
         if self._data_set() is None and self.place.suffix.lower() == PARQUET:
             self._check_name()
             return parquet_records(self.place)
@@ -146,12 +142,6 @@ class RecordReader:
         keep: frozenset[str],
     ) -> TableRecords:
         """Return a source's records on the grid of a schema.
-
-        Args:
-          source: file or data set.
-          schema: schema of the records; None: inferred.
-          label: field to be predicted; None: the only label.
-          keep: names of columns that are not left out as identifiers.
 
         Raises:
           InvalidRecord, InvalidParameter: as of `DataSource.read` and `tables.records_of`.

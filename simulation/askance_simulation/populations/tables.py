@@ -189,11 +189,7 @@ class Records(Summarized, Protocol):
     def __len__(self) -> int: ...
 
     def outside(self, schema: Schema) -> Mapping[str, Outside]:
-        """Count the values of each field that a schema does not know or clamps.
-
-        Raises:
-          InvalidRecord: a field has no column.
-        """
+        """Count the values of each field that a schema does not know or clamps."""
         ...
 
     def encoded(self, schema: Schema) -> RecordRows:

@@ -66,7 +66,6 @@ class Cell:
     """Cell of a grid: one combination of its settings.
 
     Args:
-      learner: its name.
       epsilon: each user's budget in nats, as a decimal in lowest terms.
       beta: the same.
       users: how many; None: as many as the data have rows.

@@ -25,7 +25,6 @@ class Planned:
     """Plan of a cell, known before any user is asked.
 
     Args:
-      users: how many there are.
       users_needed: how many its plan takes.
       hoeffding_users: how many by the paper's bound.
       lower_bound: how many any randomizers take at least (see `RoundPlan`).

@@ -18,14 +18,7 @@ Submit = Callable[[int, Job], Future[Row]]
 def shared_out(
     jobs: Sequence[Job], workers: int, submit: Submit, queued: int = 1
 ) -> Iterator[tuple[Job, Row]]:
-    """Generate rows as trials end.
-
-    Args:
-      jobs: the trials, those of a cell one after another.
-      workers: how many there are.
-      submit: starts a trial.
-      queued: trials per worker that are submitted and have not ended.
-    """
+    """Generate rows as trials end."""
     queues = TrialQueues(jobs, workers)
     running: dict[Future[Row], tuple[int, Job]] = {}
 
@@ -45,12 +38,7 @@ def shared_out(
 
 
 class TrialQueues:
-    """Trials that wait for their workers, cell by cell.
-
-    Args:
-      jobs: the trials, those of a cell one after another.
-      workers: how many.
-    """
+    """Trials that wait for their workers, cell by cell."""
 
     def __init__(self, jobs: Sequence[Job], workers: int) -> None:
         cells: dict[Cell, deque[Job]] = {}

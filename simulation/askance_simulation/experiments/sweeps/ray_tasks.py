@@ -26,12 +26,7 @@ from askance_simulation.fleets.shards import (
 
 
 def fill_by_parts(jobs: Sequence[Job], tasks: int) -> bool:
-    """Return whether each trial is to have all workers: trials are few, and each is large.
-
-    Args:
-      jobs: the trials.
-      tasks: how many tasks may be out at a time.
-    """
+    """Return whether each trial is to have all workers: trials are few, and each is large."""
     return len(jobs) < tasks and all(job.planned.users >= tasks * CHUNK for job in jobs)
 
 
@@ -69,11 +64,7 @@ def in_tasks(jobs: Sequence[Job], tasks: int) -> Iterator[tuple[Job, Row]]:
 
 @dataclass(frozen=True, slots=True)
 class StoredMaking:
-    """Maker of the studies of cells that are in Ray's store.
-
-    Args:
-      reference: of the studies by their cells.
-    """
+    """Maker of the studies of cells that are in Ray's store."""
 
     reference: Remote
 
@@ -82,22 +73,13 @@ class StoredMaking:
 
 
 def run_as_task(job: Job, version: str) -> Row:
-    """Run a trial on one thread of a worker, and return its row.
-
-    Args:
-      job: trial.
-      version: of the caller.
-    """
+    """Run a trial on one thread of a worker, and return its row."""
     check_version(version)
     return run_job(replace(job, fleet="columns", workers=1)) | {"fleet": job.fleet}
 
 
 def _stored(made: Mapping[Cell, Named]) -> Remote:
-    """Put studies into Ray's store as one object, so that what several have in common goes once.
-
-    Raises:
-      InvalidParameter: they cannot be pickled.
-    """
+    """Put studies into Ray's store as one object, so that what several have in common goes once."""
     try:
         return import_ray().put(made)
     except (TypeError, PicklingError) as error:

@@ -20,12 +20,7 @@ _OPENING = '{"cell": "'
 
 
 class RowFile:
-    """Rows in JSON, one per line, appended only; one process at a time has it open.
-
-    Args:
-      path: the file.
-      descriptor: of it, open and locked.
-    """
+    """Rows in JSON, one per line, appended only; one process at a time has it open."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self._path = path
@@ -89,11 +84,7 @@ def _is_at(path: Path, descriptor: int) -> bool:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Read the whole rows of a file, which may be written at the same time.
-
-    Raises:
-      InvalidParameter: no such file, or one of something else.
-    """
+    """Read the whole rows of a file, which may be written at the same time."""
     if not path.is_file():
         raise InvalidParameter(f"{path}: expected a file of rows, got none")
     return _parsed(path)[0]

@@ -84,7 +84,7 @@ class CodebookFamily(Family[RandomCodebook]):
 
     @property
     def greatest_variance(self) -> float:
-        """The same for one component, all of whose users point along it."""
+        """The greatest second moment of one component, all of whose users point along it."""
         return self.variance_along(1.0)
 
     def variance_along(self, share: float) -> float:

@@ -227,10 +227,7 @@ OPTIONS = (
 def table_of_options(
     learner: str, options: Mapping[str, Any], parameters: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the table of a study's definition (see `definition_of_table`).
-
-    An option that is left out has its default.
-    """
+    """Return the table of a study's definition; an option that is left out has its default."""
     given = [option for option in OPTIONS if option.name in options]
     tables: dict[str, dict[str, Any]] = {}
     for option in given:

@@ -107,10 +107,7 @@ def _common(*intervals: Ends) -> Ends:
 def expected_moments(
     question: Question, table: TableFamily, decode: Decode
 ) -> tuple[Fraction, Fraction] | None:
-    """Return mean and variance of a decode value for a population equal to the question's prior.
-
-    Both are scaled to [-1, 1]; None where there is no prior.
-    """
+    """Return a decode value's mean and variance under the question's prior; None without one."""
     if not isinstance(question.aim, PriorMean):
         return None
     weights = Prior(prior_weights(question, table.randomizer.levels)).weights

@@ -161,10 +161,7 @@ class SignedFamily(Family[R]):
 
     @abstractmethod
     def value_variance(self) -> Fraction:
-        """Compute n x conditional variance of a value, averaged over values.
-
-        For users each of whom is at a value; whichever, it is the same.
-        """
+        """Compute n x conditional variance, averaged over values, for users each at any value."""
 
     def signed_values(self, counts: Sequence[int] | Counts, n: int) -> tuple[Fraction, ...]:
         """Estimate the signed value at each j from a tally of n reports.

@@ -257,10 +257,7 @@ def _signed_table_variance(question: Question, channel: TableFamily) -> Fraction
 
 @dataclass(frozen=True, slots=True)
 class BoundedTerms(Tail):
-    """A term has at most this variance, and is at most `reach` from its mean.
-
-    Source: Bernstein's inequality.
-    """
+    """A term has at most this variance, and is at most `reach` from its mean (Bernstein)."""
 
     variance: float
     reach: float

@@ -176,10 +176,7 @@ def divergence(p: float, shift: float) -> float:
 def least_of_convex(
     function: Callable[[float], float], low: float, high: float
 ) -> tuple[float, float]:
-    """The least value of a convex function on [low, high] by golden section, and where it is.
-
-    Of an empty interval, infinity.
-    """
+    """The least value of a convex function on [low, high], and where; infinity if low > high."""
     if low > high:
         return inf, low
     best = min((function(low), low), (function(high), high))

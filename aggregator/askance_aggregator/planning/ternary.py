@@ -171,10 +171,7 @@ class Ternary(Tail):
 
 
 class _Window:
-    """Range of the number of non-zero terms among n, except with a part of beta.
-
-    That part is added to every tail.
-    """
+    """Range of the number of non-zero terms among n; a part of beta is for all others."""
 
     def __init__(self, users: int, q: float, beta: float) -> None:
         from askance_aggregator.special_functions import betainc, betaincc, gammaln

@@ -69,11 +69,7 @@ class AuditEntry:
 
     @property
     def event(self) -> AuditEvent:
-        """The event in the line.
-
-        Raises:
-          AuditBroken: the line holds none.
-        """
+        """The event in the line; raises AuditBroken if it holds none."""
         try:
             content = json.loads(self.line)
             fields = {name: content[name] for name in AuditEvent.__slots__}
@@ -83,12 +79,7 @@ class AuditEntry:
 
 
 class AuditBroken(AskanceError):
-    """A log that is not as it was written.
-
-    Args:
-      number: place of the first entry that does not fit.
-      found: what is wrong.
-    """
+    """A log that is not as it was written; `number` is of the first entry that does not fit."""
 
     def __init__(self, number: int, found: str) -> None:
         super().__init__(f"audit entry {number}: {found}")
@@ -103,13 +94,7 @@ class NonceKnown(StoreError):
 
 
 def next_entry(before: AuditEntry | None, event: AuditEvent, nonce: bytes) -> AuditEntry:
-    """Return the entry that follows another.
-
-    Args:
-      before: the last entry; None: the log is empty.
-      event: what the new entry records.
-      nonce: of its call, or empty.
-    """
+    """Return the entry that follows `before`; None: the log is empty, and it is the first."""
     number = 1 if before is None else before.number + 1
     content = {"number": number, **asdict(event), "nonce": nonce.hex()}
     line = json.dumps(content, separators=(",", ":"))
@@ -125,11 +110,7 @@ def every_entry(log: AuditLog) -> Iterator[AuditEntry]:
 
 
 def entry_of_json(text: str, place: int) -> AuditEntry:
-    """Parse an entry of an exported file.
-
-    Args:
-      text: a line of the file.
-      place: number that the entry should have, for the error.
+    """Parse an entry, a line of an exported file, whose number should be `place`.
 
     Raises:
       AuditBroken: the line holds no entry.
@@ -197,11 +178,7 @@ class AuditLog:
         self._dialect = dialect
 
     def append(self, event: AuditEvent, nonce: bytes = b"") -> AuditEntry:
-        """Append an entry; it is durable when this returns.
-
-        Args:
-          event: what happened.
-          nonce: 16 bytes of the call that the entry is for; empty: none.
+        """Append an entry for a call with a nonce of 16 bytes, or none; durable when this returns.
 
         Raises:
           NonceKnown: an earlier entry has the nonce. StoreError: nothing was recorded.

@@ -57,8 +57,6 @@ class Manifest:
       kind: of the store: "sqlite" or "postgresql".
       schema: version of the store's schema.
       at_unix_s: the time of the backup; the store is as it was then or shortly after.
-      devices: how many were enrolled.
-      studies: how many were stored.
       parts: in the order in which they are restored.
     """
 
@@ -111,11 +109,7 @@ class BackupWriter:
 
 
 def write_backup(path: Path, fill: Callable[[BackupWriter], Manifest]) -> Manifest:
-    """Write a backup of mode 0600, whole or not at all.
-
-    Args:
-      path: a new file.
-      fill: adds the parts and finishes.
+    """Write a backup of mode 0600, whole or not at all; `fill` adds the parts and finishes.
 
     Raises:
       StoreError: something is there already, or the disk says no; nothing is left.
@@ -146,7 +140,10 @@ def write_backup(path: Path, fill: Callable[[BackupWriter], Manifest]) -> Manife
 
 
 class BackupFile:
-    """A backup whose manifest was read; made by `open_backup`."""
+    """A backup whose manifest was read; made by `open_backup`.
+
+    Its methods raise StoreError if a part is damaged, or the backup does not fit a store.
+    """
 
     def __init__(self, path: Path, archive: zipfile.ZipFile, manifest: Manifest) -> None:
         self.path = path
@@ -154,11 +151,7 @@ class BackupFile:
         self._archive = archive
 
     def chunks(self, part: BackupPart) -> Iterator[bytes]:
-        """Yield a part's content, and compare it with the manifest at its end.
-
-        Raises:
-          StoreError: it is damaged.
-        """
+        """Yield a part's content, and compare it with the manifest at its end."""
         size, digest = 0, hashlib.sha256()
         try:
             with self._archive.open(part.name) as file:
@@ -172,21 +165,13 @@ class BackupFile:
             raise _damaged(self.path, f"{part.name} of another digest")
 
     def verify(self) -> None:
-        """Read all parts and compare them with the manifest.
-
-        Raises:
-          StoreError: one is damaged.
-        """
+        """Read all parts and compare them with the manifest."""
         for part in self.manifest.parts:
             for _ in self.chunks(part):
                 pass
 
     def check(self, kind: str, schema: int) -> None:
-        """Check that a store of a kind can take it, up to a version of its schema.
-
-        Raises:
-          StoreError: it is of another kind of store. UnsupportedStore: of a newer version.
-        """
+        """Check that it is of this kind of store, and of no newer version of the schema."""
         found = self.manifest
         if found.kind != kind:
             raise StoreError(

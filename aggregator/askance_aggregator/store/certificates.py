@@ -25,11 +25,9 @@ class CertificateHolder:
 
 @dataclass(frozen=True, slots=True)
 class StoredCertificate:
-    """A certificate that the aggregator has issued.
+    """A certificate that the aggregator has issued; from `ends_unix_s` on it proves nothing.
 
-    Args:
-      holder: whose it is.
-      ends_unix_s: from then on it proves nothing; at most the end that stands in it.
+    That is at most the end that stands in it.
     """
 
     holder: CertificateHolder

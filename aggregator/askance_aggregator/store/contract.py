@@ -31,7 +31,6 @@ class EnrolledDevice:
 
     Args:
       ordinal: its place among the users.
-      token_digest: SHA-256 of its token.
       gateway: the number of the gateway that it is a member of; 0: of none.
     """
 
@@ -68,7 +67,6 @@ class Conclusion:
       state: any but OPEN.
       reason: a word for programs.
       message: one line of text.
-      result_json: one JSON object.
       max_asked_nano_nats: the most nano-nats that any user was asked for.
     """
 
@@ -155,6 +153,9 @@ class Store(Protocol):
     In a store that several processes share, only the process that holds a study's lease appends to
     its transcript, notes and closes its rounds and concludes it, if any process ever had a lease of
     it; otherwise these raise `LeaseLost`, and nothing is written.
+
+    Every method raises StoreError when the store cannot be read or written; `log`, `open_round` and
+    `conclude` also when there is no such study.
     """
 
     @property
@@ -273,11 +274,7 @@ class Store(Protocol):
         ...
 
     def log(self, study_digest: bytes, epoch: int = 0) -> StudyLog:
-        """The transcript of a study, or of one of its epochs.
-
-        Raises:
-          StoreError: there is no such study.
-        """
+        """The transcript of a study, or of one of its epochs."""
         ...
 
     def open_round(
@@ -292,9 +289,6 @@ class Store(Protocol):
 
         Returns:
           The round as it was noted first, with the deadline noted last.
-
-        Raises:
-          StoreError: there is no such study.
         """
         ...
 
@@ -316,11 +310,7 @@ class Store(Protocol):
         ...
 
     def conclude(self, study_digest: bytes, conclusion: Conclusion, epoch: int = 0) -> None:
-        """Note how a study, or one of its epochs, ended.
-
-        Raises:
-          StoreError: there is no such study, or it ended otherwise.
-        """
+        """Note how a study, or one of its epochs, ended; StoreError if it ended otherwise."""
         ...
 
     def epochs(self, study_digest: bytes) -> list[EpochEntry]:
@@ -384,11 +374,7 @@ class Store(Protocol):
         ...
 
     def back_up(self, path: Path, now_s: int) -> Manifest:
-        """Write a backup to a new file, whole or not at all, while the store is written to.
-
-        Raises:
-          StoreError: the store cannot be read, or the file not be written.
-        """
+        """Write a backup to a new file, whole or not at all, while the store is written to."""
         ...
 
     def restores(self) -> list[RestoreNote]:
@@ -408,11 +394,7 @@ class Store(Protocol):
         ...
 
     def check_writable(self) -> None:
-        """Write and remove 64 KiB durably.
-
-        Raises:
-          StoreError: the store takes no writes now.
-        """
+        """Write and remove 64 KiB durably."""
         ...
 
     def size_bytes(self) -> int:

@@ -36,22 +36,14 @@ Execute = Callable[[str, Sequence[object]], StatementAnswer]
 
 
 class Transactions(Protocol):
-    """Transactions of a database, whatever its dialect of parameters."""
+    """Transactions of a database, whatever its dialect of parameters; they raise StoreError."""
 
     def read(self, step: Callable[[Execute], T]) -> T:
-        """Run statements that read.
-
-        Raises:
-          StoreError: the store cannot be read.
-        """
+        """Run statements that read."""
         ...
 
     def write(self, step: Callable[[Execute], T]) -> T:
-        """Run a step as one durable transaction.
-
-        Raises:
-          StoreError: nothing was changed.
-        """
+        """Run a step as one durable transaction; if it fails, nothing was changed."""
         ...
 
 
@@ -154,11 +146,7 @@ def first_row(
 
 
 def study_number(execute: Execute, digest: bytes) -> int:
-    """Return the number of a study.
-
-    Raises:
-      StoreError: there is none of that digest.
-    """
+    """Return the number of the study of that digest, or raise StoreError."""
     rows = execute("SELECT number FROM studies WHERE digest = ?", (digest,)).fetchall()
     if not rows:
         raise unknown_study(digest)

@@ -27,7 +27,6 @@ class StoreFacts:
     """State of a store.
 
     Args:
-      engine: the database's name and version, "PostgreSQL 18.1".
       schema: version of the schema; None where there is none, or it cannot be read now.
       needed_schema: version that this askance needs.
       updates_itself: True if `serve` applies missing steps, False if `migrate` does.
@@ -52,11 +51,7 @@ class StoreFacts:
 
 
 def inspect_file(path: Path) -> StoreFacts:
-    """Inspect a store in a SQLite file.
-
-    Raises:
-      StoreError: no file, or not a store's.
-    """
+    """Inspect a store in a SQLite file; raise StoreError if there is none."""
     if not path.is_file():
         raise StoreError(f"store {path}: expected a store, found no file ({KIND.make})")
     try:

@@ -121,9 +121,7 @@ class StudyExtent:
 class StudyList(Generic[T_co]):
     """Part of a list of studies: of stored entries, of statuses, or of what a caller receives.
 
-    Args:
-      studies: the newest first.
-      extent: of the list.
+    `studies` has the newest first.
     """
 
     studies: tuple[T_co, ...]
@@ -165,11 +163,7 @@ class Listing:
         self._transactions = transactions
 
     def page(self, query: StudyQuery, owner: bytes | None = None) -> StudyList[StudyEntry]:
-        """Return a part of the list of studies.
-
-        Args:
-          query: the part.
-          owner: public key of the analyst whose studies the list has; None: of all analysts.
+        """Return the part of the list that a query asks for, of one analyst's studies or of all.
 
         Raises:
           InvalidParameter: the cursor is no study of the list.
@@ -227,12 +221,7 @@ def _page(execute: Execute, query: StudyQuery, owner: bytes | None) -> StudyList
 
 
 def _chosen(query: StudyQuery) -> tuple[str, str, str, list[str], list[object]]:
-    """Return what a query chooses from.
-
-    Returns:
-      Tables of the studies, and of their number; the column that orders them; conditions, and their
-      parameters.
-    """
+    """Return the tables, the ordering column, the conditions and their parameters of a query."""
     wheres: list[str] = []
     parameters: list[object] = []
     tables, counted, number = f"{_ALL}{_ENDS}", _ALL, "studies.number"

@@ -30,7 +30,11 @@ _EXPECTED = f"expected {_SQLITE}FILE or {_POSTGRESQL[0]}[USER@]HOST[:PORT]/DATAB
 
 
 class StoreLocation(Protocol):
-    """Address of a store."""
+    """Address of a store.
+
+    Methods that open the store raise StoreError if there is none, or it is damaged, not reachable
+    or in use by a process that excludes this one; UnsupportedStore if a newer version wrote it.
+    """
 
     def with_password_file(self, path: Path) -> StoreLocation:
         """Return the location with the file that holds its password.
@@ -41,23 +45,11 @@ class StoreLocation(Protocol):
         ...
 
     def open(self, watch: StoreWatch | None = None) -> Store:
-        """Open the store to serve from it, alone.
-
-        Args:
-          watch: observer of later operations; None: there is none.
-
-        Raises:
-          StoreError: none there, damaged, not reachable, or in use by another process.
-          UnsupportedStore: written by a newer version.
-        """
+        """Open the store to serve from it, alone; `watch` observes later operations."""
         ...
 
     def open_beside(self) -> Store:
-        """Open the store for an operator's command, also while processes serve from it.
-
-        Raises:
-          StoreError: as `open`, but for other processes.
-        """
+        """Open the store for an operator's command, also while processes serve from it."""
         ...
 
     def open_to_read(self) -> Store:
@@ -65,34 +57,22 @@ class StoreLocation(Protocol):
         ...
 
     def replicas(self) -> list[ReplicaEntry]:
-        """Return the processes that share the store, by name; none if it serves one alone.
-
-        Raises:
-          StoreError: as `open`.
-        """
+        """Return the processes that share the store, by name; none if it serves one alone."""
         ...
 
     def audit_head(self) -> AuditEntry | None:
-        """Return the last entry of the audit log, also while processes serve from the store.
-
-        Raises:
-          StoreError: as `open_beside`.
-        """
+        """Return the last entry of the audit log, also while processes serve from the store."""
         ...
 
     def migrate(self) -> int:
         """Bring the store's schema to this version, and return the version.
 
-        Raises:
-          StoreError: as `open`, or a step could not be applied; those before it are.
+        If a step cannot be applied, those before it are.
         """
         ...
 
     def inspect(self, now_s: Callable[[], float]) -> StoreFacts:
-        """Read the store's state without holding or changing it.
-
-        Args:
-          now_s: this machine's clock, in seconds since 1970.
+        """Read the store's state without holding or changing it; `now_s` is this machine's clock.
 
         Raises:
           StoreError: none there, not a store, or not reachable.
@@ -108,9 +88,8 @@ class StoreLocation(Protocol):
         """Make the store of a backup, where there is none or an empty one.
 
         Raises:
-          StoreError: a store with content is there, or the backup is damaged or of another kind
-            of store; nothing was stored.
-          UnsupportedStore: the backup was written by a newer version.
+          StoreError: a store with content is there, or the backup is damaged, of another kind of
+            store or, as UnsupportedStore, of a newer version; nothing was stored.
         """
         ...
 

@@ -13,29 +13,23 @@ from askance_aggregator.store.dialect import Execute, Transactions, list_rows, s
 
 @dataclass(frozen=True, slots=True)
 class SubmissionNote:
-    """Submission of a study.
-
-    Args:
-      digest: of the study.
-      at_unix_s: when it was accepted, in whole seconds since 1970, UTC.
-    """
+    """Submission of a study, accepted at a whole second since 1970, UTC."""
 
     digest: bytes
     at_unix_s: int
 
 
 class Management:
-    """Notes about studies that their analysts and operators manage; durable when they return."""
+    """Notes about studies that their analysts and operators manage; durable when they return.
+
+    `pause` and `note_submission` raise StoreError if there is no such study.
+    """
 
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
 
     def pause(self, digest: bytes) -> None:
-        """Note that a study is paused; again changes nothing.
-
-        Raises:
-          StoreError: there is no such study.
-        """
+        """Note that a study is paused; again changes nothing."""
 
         def step(execute: Execute) -> None:
             execute(
@@ -67,11 +61,7 @@ class Management:
         return frozenset(digest for (digest,) in rows)
 
     def note_submission(self, digest: bytes, at_unix_s: int) -> None:
-        """Note when a study was accepted; the first note stays.
-
-        Raises:
-          StoreError: there is no such study.
-        """
+        """Note when a study was accepted; the first note stays."""
 
         def step(execute: Execute) -> None:
             execute(

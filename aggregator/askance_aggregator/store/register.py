@@ -78,7 +78,6 @@ class DeviceSelection:
 
     Args:
       ids: of devices or gateways, at most `MAX_SELECTED_IDS`.
-      tags: of devices.
 
     Raises:
       InvalidParameter: both or neither are given, too many ids, or no tag.
@@ -118,12 +117,9 @@ class RegisterCount:
 
 @dataclass(frozen=True, slots=True)
 class StandingChanges:
-    """Changes of the register since an earlier standing number.
+    """Changes of the register since an earlier standing number, up to `number`.
 
-    Args:
-      number: the standing number that they lead to.
-      devices: states by ordinal.
-      gateways: states by number.
+    Devices are by ordinal, gateways by number.
     """
 
     number: int
@@ -136,11 +132,9 @@ class TokenEntry:
     """An enrolment token that was issued or used; the token itself is not kept.
 
     Args:
-      token_id: 16 bytes.
       devices: how many were enrolled with it.
       limit: how many may be in all; None: it was issued before tokens were kept.
       ends_unix_s: from then on it is refused; None as of `limit`.
-      revoked: True if it is refused already.
     """
 
     token_id: bytes
@@ -178,11 +172,7 @@ def key_of(tag: str) -> str:
 
 
 def checked_limit(limit: int) -> int:
-    """Return a page's limit.
-
-    Raises:
-      InvalidParameter: out of range.
-    """
+    """Return a page's limit, or raise InvalidParameter if it is out of range."""
     if not 1 <= limit <= MAX_LISTED:
         raise InvalidParameter(f"limit: expected 1 to {MAX_LISTED}, got {limit}")
     return limit
@@ -233,7 +223,8 @@ _STATES = (
 class Register:
     """The operator's view of a store's devices. Safe to share between threads.
 
-    Every change is one transaction, durable when its method returns.
+    Every change is one transaction, durable when its method returns. A method that is given an id
+    or a token that the register does not have raises UnknownDevice, and nothing is changed.
     """
 
     def __init__(self, transactions: Transactions) -> None:
@@ -242,13 +233,7 @@ class Register:
     def devices(
         self, tags: Sequence[str] = (), after: int = -1, limit: int = 100
     ) -> list[DeviceEntry]:
-        """Return devices by ordinal.
-
-        Args:
-          tags: that a device has, all of them.
-          after: the ordinals listed are above.
-          limit: devices at most, 1 to `MAX_LISTED`.
-        """
+        """Return devices that have all of some tags, by ordinal: at most `limit`, above `after`."""
         wanted, most = checked_tags(tags), checked_limit(limit)
 
         def step(execute: Execute) -> list[DeviceEntry]:
@@ -275,11 +260,7 @@ class Register:
         ]
 
     def show(self, device_id: bytes) -> DeviceEntry:
-        """Return a device.
-
-        Raises:
-          UnknownDevice: the register has none of that id.
-        """
+        """Return a device."""
         found = self._transactions.read(
             lambda execute: _entries(execute, f"{_ENTRY} WHERE device_id = ?", (b"", device_id))
         )
@@ -290,12 +271,9 @@ class Register:
     def tag(
         self, selection: DeviceSelection, add: Sequence[str] = (), remove: Sequence[str] = ()
     ) -> Affected:
-        """Give tags to devices, and take tags from them.
+        """Give tags to devices, and take tags from them; return how many devices were selected.
 
         A tag KEY=VALUE takes the place of the device's other tag of that key.
-
-        Returns:
-          How many devices were selected.
         """
         added, removed = checked_tagging(add, remove)
 
@@ -442,12 +420,9 @@ class Register:
         )
 
     def note_seen(self, ordinals: Sequence[int], day: int, software: str = "") -> None:
-        """Note that devices called; rows that say so already are not written.
+        """Note that devices called on a day since 1970; rows that say so already are not written.
 
-        Args:
-          ordinals: of the devices.
-          day: of the call, in days since 1970.
-          software: that they stated, all of them; empty: none.
+        `software` is what all of them stated; empty: none.
         """
 
         def step(execute: Execute) -> None:
@@ -485,11 +460,7 @@ class Register:
         ]
 
     def revoke_token(self, token_id: bytes) -> None:
-        """Refuse an enrolment token from now on; devices that it enrolled stay.
-
-        Raises:
-          UnknownDevice: no such token was kept or used.
-        """
+        """Refuse an enrolment token from now on; devices that it enrolled stay."""
 
         def step(execute: Execute) -> None:
             statement = "UPDATE enrolment_tokens SET revoked = 1 WHERE token_id = ?"

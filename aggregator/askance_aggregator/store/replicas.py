@@ -60,7 +60,6 @@ class SharedStudy:
     """An open study of a store that replicas share.
 
     Args:
-      digest: the study's.
       free: whether no replica holds its lease now.
       cancelling: whether its analyst has asked for its end.
       round: the round that takes reports; None: it has none.
@@ -80,7 +79,6 @@ class ReplicaEntry:
       name: unique among the replicas of the store.
       address: where devices and analysts reach it, HOST:PORT.
       seen_s: seconds since it last renewed its leases, by the store's clock.
-      drives: the digests of the studies that it drives, in hexadecimal digits.
     """
 
     name: str
@@ -92,9 +90,7 @@ class ReplicaEntry:
 class EqualReports(NamedTuple):
     """Stored reports to one request with the same bytes.
 
-    Args:
-      data: the bytes.
-      ordinals: the users', each once, in any order, shape (reports,).
+    `ordinals` are the users', each once, in any order, shape (reports,).
     """
 
     data: bytes
@@ -115,10 +111,8 @@ class Replicas(Protocol):
     def check(self, execute: Execute, study: int) -> None:
         """Check in a transaction that this process may drive a study, given by its number.
 
-        A study that no replica has ever driven may be written by any process.
-
-        Raises:
-          LeaseLost: another replica has its lease, or this process gave it back.
+        A study that no replica has ever driven may be written by any process; LeaseLost if another
+        replica has the lease, or this process gave it back.
         """
         ...
 
@@ -127,12 +121,9 @@ class Replicas(Protocol):
         ...
 
     def register(self, name: str) -> None:
-        """Become a replica of this name.
+        """Become a replica of this name; StoreError if a process of that name runs.
 
         Leases of an earlier process of the name are free at once.
-
-        Raises:
-          StoreError: a process of that name runs.
         """
         ...
 
@@ -199,9 +190,7 @@ class Replicas(Protocol):
     ) -> tuple[list[EqualReports], int]:
         """Return the reports of these requests stored after a position, and the position of now.
 
-        Returns:
-          Every report stored after the position, by whichever replica, and maybe some stored
-          before; and the position to ask from next time.
+        They are all that any replica stored after the position, and maybe some stored before.
         """
         ...
 

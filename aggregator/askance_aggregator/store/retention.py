@@ -21,8 +21,6 @@ class KeptStudy:
     """An ended study and what is left of it.
 
     Args:
-      digest: of the study.
-      ended_unix_s: the time at which its end was noted.
       reports_deleted_unix_s: the time at which its reports were deleted; None: they are there.
       results_deleted_unix_s: the same of its results and transcripts.
       rows_left: True if rows of deleted reports are still to be removed.
@@ -69,7 +67,10 @@ _NOTE = (
 
 
 class Retention:
-    """Deletion in a store. Safe to share between threads; all times are Unix seconds."""
+    """Deletion in a store. Safe to share between threads; all times are Unix seconds.
+
+    Both deletions raise StudyNotEnded of a study that is open or not stored, and change nothing.
+    """
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
@@ -93,31 +94,18 @@ class Retention:
         return None if row is None else _kept(row)
 
     def delete_reports(self, digest: bytes, now_s: int) -> None:
-        """Decide that a study's reports and evidence are deleted; again, it changes nothing.
-
-        Raises:
-          StudyNotEnded: the study is open, or there is none; nothing was changed.
-        """
+        """Decide that a study's reports and evidence are deleted; again, it changes nothing."""
         self._dialect.write(lambda execute: self._mark(execute, digest, now_s))
 
     def remove_rows(self, digest: bytes, most: int) -> int:
-        """Remove rows of reports that were deleted.
+        """Remove at most so many rows of reports that were deleted, and return their number.
 
-        Args:
-          digest: of a study whose reports were deleted.
-          most: rows to remove in this call; a store that drops them all at once may ignore it.
-
-        Returns:
-          How many were removed; 0: none is left. A store that does not count them returns 0.
+        0: none is left, or the store, which may drop them all at once, does not count them.
         """
         return self._dialect.remove_reports(digest, most)
 
     def delete_results(self, digest: bytes, now_s: int) -> None:
-        """Delete a study's reports as above, its transcripts, and the results of all its epochs.
-
-        Raises:
-          StudyNotEnded: as `delete_reports`.
-        """
+        """Delete a study's reports as above, its transcripts, and the results of all its epochs."""
 
         def step(execute: Execute) -> None:
             study = self._mark(execute, digest, now_s)

@@ -17,8 +17,6 @@ class SchemaWords:
     Args:
       integer: type of a number of 64 bits.
       small: type of a number of 32 bits.
-      blob: type of bytes.
-      text: type of a text.
       ordered: type of a text that is compared by its bytes.
       bytes_of: function that counts the bytes of a value.
       flag: type of a truth value that is false at first, for the column before it.

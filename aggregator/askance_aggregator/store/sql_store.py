@@ -64,12 +64,7 @@ class SqlStore(ABC):
     """
 
     def __init__(self, dialect: Dialect, replicas: Replicas) -> None:
-        """Use a subclass's constructors.
-
-        Args:
-          dialect: of the database, which is open.
-          replicas: the processes that share it.
-        """
+        """Use a subclass's constructors."""
         self._dialect = dialect
         self.replicas = replicas
         self.management = Management(dialect)
@@ -473,11 +468,6 @@ def read_transcript(transactions: Transactions, study: int, epoch: int) -> Itera
 
     They are read in pages as they are taken, so that a long transcript is never whole in memory.
     Lines that are deleted meanwhile are left out.
-
-    Args:
-      transactions: of the database.
-      study: the study's number in it.
-      epoch: of the transcript.
     """
     statement = f"SELECT coalesce(max(number) + 1, 0) {_OF_TRANSCRIPT}"
     ((count,),) = list_rows(transactions, statement, (study, epoch))

@@ -41,13 +41,7 @@ _OF_STUDY = "(SELECT number FROM requests WHERE study = ?)"
 
 
 class SqliteDialect:
-    """A SQLite file, or a database in memory (see `Dialect`).
-
-    Args:
-      file: open.
-      path: of the file.
-      watch: observer of transactions.
-    """
+    """A SQLite file, or a database in memory (see `Dialect`)."""
 
     population = (
         "SELECT 1 + max(coalesce((SELECT max(ordinal) FROM devices), -1),"
@@ -259,10 +253,7 @@ class ServingLock:
     """Lock of the one process that serves a store; the system releases it when the process ends."""
 
     def __init__(self, path: Path) -> None:
-        """Take the lock.
-
-        Args:
-          path: of the store; the lock's file is beside it and stays there, empty.
+        """Take the lock; its file is beside the store and stays there, empty.
 
         Raises:
           StoreError: another process has the lock, or the disk says no.

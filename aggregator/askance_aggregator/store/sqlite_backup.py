@@ -42,12 +42,9 @@ def _copy(file: SqliteFile, path: Path) -> None:
 
 
 def back_up_sqlite(file: SqliteFile, path: Path, now_s: int) -> Manifest:
-    """Write a backup of an open file.
+    """Write a backup of an open file to a new one; transactions pass while it is copied.
 
-    Args:
-      file: the store's; transactions pass while it is copied.
-      path: of the backup: a new file. An image of the store is made beside it meanwhile.
-      now_s: the time, in Unix seconds.
+    An image of the store is made beside the backup meanwhile.
 
     Raises:
       StoreError: the store cannot be read, or the backup not be written; nothing is left.

@@ -61,13 +61,7 @@ SELECT set_config('statement_timeout', '0', false),
 
 
 def back_up_postgresql(database: PostgresqlDatabase, path: Path, now_s: int) -> Manifest:
-    """Write a backup of a database, as one snapshot shows it.
-
-    Args:
-      database: may be written to meanwhile.
-      path: of the backup: a new file.
-      now_s: the time, in Unix seconds.
-    """
+    """Write a backup of a database, as one snapshot shows it; it may be written to meanwhile."""
 
     def step(connection: Connection) -> Manifest:
         connection.execute(_UNLIMITED)
@@ -93,11 +87,7 @@ def restore_postgresql(
 ) -> None:
     """Fill a database that has no store, or an empty one, and note that it was restored.
 
-    Args:
-      name: the database's address in errors.
-      parameters: libpq's connection parameters.
-      backup: of a PostgreSQL store; it is read twice.
-      now_s: the time, in Unix seconds.
+    The backup is read twice.
     """
     backup.check(POSTGRESQL, schema.VERSION)
     backup.verify()

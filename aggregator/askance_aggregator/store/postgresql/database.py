@@ -60,15 +60,14 @@ class PostgresqlDatabase:
     Processes that write share an advisory lock, each on a connection of its own; a migration takes
     it alone, and raises a token. Every write checks the token under a lock, so that a process that
     lost its hold without knowing it writes nothing to a schema of another version.
+
+    A `name` is the database's address in errors, without a password; `parameters` returns libpq's
+    connection parameters and is asked anew for every connection. Where there is no connection,
+    StoreFailed is raised.
     """
 
     def __init__(self, name: str, parameters: Callable[[], dict[str, str]]) -> None:
-        """Use `open`.
-
-        Args:
-          name: the database's address in errors, without a password.
-          parameters: libpq's connection parameters, asked anew for every connection.
-        """
+        """Use `open`."""
         self.name = name
         self.token: int | None = None
         self._parameters = parameters
@@ -94,7 +93,6 @@ class PostgresqlDatabase:
         """Connect, to read; `hold` allows writes.
 
         Raises:
-          StoreFailed: no connection.
           StoreError: another schema version than this one's, or a database that loses commits.
         """
         made = cls(name, parameters)
@@ -113,7 +111,7 @@ class PostgresqlDatabase:
         """Bring the database's schema to this version, and return the version.
 
         Raises:
-          StoreFailed: no connection, or a step failed; steps before it are applied.
+          StoreFailed: a step failed; steps before it are applied.
           StoreError: the role may not, or a process that serves holds the store.
           UnsupportedStore: written by a newer version; nothing was changed.
         """
@@ -138,14 +136,10 @@ class PostgresqlDatabase:
     ) -> None:
         """Make a schema of a version, fill it by one transaction and bring it to this version.
 
-        Args:
-          name: the database's address in errors.
-          parameters: libpq's connection parameters.
-          version: of the schema; the database has none yet, or has this one.
-          step: fills the tables.
+        The database has no schema yet, or has that version's.
 
         Raises:
-          StoreFailed: no connection, or a step failed; nothing was filled.
+          StoreFailed: a step failed; nothing was filled.
           StoreError: another schema is there, or a process that serves holds the store.
         """
         made = cls(name, parameters)
@@ -168,34 +162,19 @@ class PostgresqlDatabase:
             made.close()
 
     def beside(self, step: Callable[[Connection], T]) -> T:
-        """Run a step on a connection of its own, which is closed at the end.
-
-        Raises:
-          StoreFailed: no connection, or it broke.
-        """
+        """Run a step on a connection of its own, which is closed at the end."""
         with self._translated("cannot be read"), closing(self._connect()) as connection:
             return step(connection)
 
     def hold(self, watch: StoreWatch | None = None) -> None:
-        """Become a process that writes.
-
-        Args:
-          watch: observer of later operations; None: there is none.
-
-        Raises:
-          StoreError: the database is being migrated.
-        """
+        """Become a process that writes; StoreError if the database is being migrated."""
         with self._translated("cannot be held"), self._hold_lock:
             self._hold = self._locked_connection()
             self.token = int(one_row(self._hold, "SELECT token FROM holder")[0])
         self._watch = watch or UNWATCHED
 
     def hold_also(self, step: Callable[[Connection], None]) -> None:
-        """Run a step on the connection of the hold, and on each that replaces it.
-
-        Raises:
-          StoreError: the step's, or no connection.
-        """
+        """Run a step on the connection of the hold, and on each that replaces it."""
         with self._translated("cannot be held"), self._hold_lock:
             if self._hold is None or not _is_open(self._hold):
                 self._hold = self._locked_connection()
@@ -203,32 +182,20 @@ class PostgresqlDatabase:
             self._hold_steps.append(step)
 
     def connect(self) -> Connection:
-        """Return a connection beside the pool, which the caller closes.
-
-        Raises:
-          StoreFailed: no connection.
-        """
+        """Return a connection beside the pool, which the caller closes."""
         with self._translated("cannot be reached"):
             return self._connect()
 
     @contextmanager
     def locked(self, key: int) -> Iterator[None]:
-        """Hold an advisory lock during the block, on a connection of its own.
-
-        Raises:
-          StoreFailed: no connection, or the lock was not free in 30 s.
-        """
+        """Hold an advisory lock during the block, on a connection of its own; wait for it 30 s."""
         with closing(self.connect()) as connection:
             with self._translated("cannot be locked"):
                 connection.execute("SELECT pg_advisory_lock(%s::bigint)", (key,))
             yield
 
     def read(self, step: Callable[[Connection], T]) -> T:
-        """Run statements that read.
-
-        Raises:
-          StoreFailed: the database cannot be read now.
-        """
+        """Run statements that read."""
         try:
             with self._translated("cannot be read"), self._connection() as connection:
                 return step(connection)

@@ -36,12 +36,7 @@ _SERVING = "askance"  # the application's name of the connections of an aggregat
 def inspect_database(
     name: str, parameters: Callable[[], dict[str, str]], now_s: Callable[[], float]
 ) -> StoreFacts:
-    """Inspect a database by one connection that only reads.
-
-    Args:
-      name: the database's address in errors, without a password.
-      parameters: libpq's connection parameters.
-      now_s: this machine's clock, in seconds since 1970.
+    """Inspect a database by one connection that only reads; `now_s` is this machine's clock.
 
     Raises:
       StoreFailed: it cannot be reached, or refuses the role.

@@ -231,12 +231,7 @@ def version(connection: psycopg.Connection) -> int | None:
 
 
 def check(connection: psycopg.Connection, name: str) -> None:
-    """Check that the database has this version.
-
-    Raises:
-      UnsupportedStore: written by a newer version.
-      StoreError: no schema, or one of an older version.
-    """
+    """Check that the database has this version; else raise StoreError or UnsupportedStore."""
     found = version(connection)
     if found is not None and found > VERSION:
         raise newer(name, found)

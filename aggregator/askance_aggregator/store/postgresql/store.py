@@ -296,8 +296,7 @@ class ReportRows:
     def _add(self, arrivals: Sequence[StoredReport], places: dict[bytes, Place]) -> set[Key]:
         """Store the arrivals, distinct by request and user; return those that are not new.
 
-        Raises:
-          _NotTaken: a round takes no more reports; nothing was stored.
+        If a round takes no more reports, _NotTaken is raised, and nothing was stored.
         """
         partitions, requests, ordinals, data = _arrays(arrivals, places)
         sequences = Bigints([arrival.sequence for arrival in arrivals])
@@ -380,10 +379,9 @@ def _noted(connection: Connection, digests: list[bytes]) -> dict[bytes, Place]:
 def _compared(
     connection: Connection, arrivals: Sequence[StoredReport], places: dict[bytes, Place]
 ) -> tuple[list[int], list[int]]:
-    """Compare arrivals with what is stored, and keep other bytes as evidence.
+    """Return the arrivals of which other bytes are stored, and those of which none are.
 
-    Returns:
-      The arrivals of which other bytes are stored, and those of which none are.
+    Other bytes are kept as evidence.
     """
     rows = connection.execute(_COMPARE, _arrays(arrivals, places)).fetchall()
     others = sorted(place for place, same in rows if not same)
@@ -440,10 +438,7 @@ class PostgresqlStore(SqlStore):
     ) -> PostgresqlStore:
         """Open a database's store to write to it, as other processes may at the same time.
 
-        Args:
-          name: the database's address in errors, without a password.
-          parameters: libpq's connection parameters, asked anew for every connection.
-          watch: observer of later operations; None: there is none.
+        See `PostgresqlDatabase` for the arguments; `watch` observes later operations.
 
         Raises:
           StoreError: no connection, another schema version, or it is being migrated.

@@ -26,10 +26,7 @@ class CuratorRequest:
     """A learner's data, budget and randomness.
 
     Args:
-      table: columns of the data set.
       epsilon: the whole budget, in nats.
-      settings: text by name, the defaults filled in.
-      words: where chance comes from.
     """
 
     table: DataTable

@@ -15,11 +15,7 @@ from askance_client.printable import value_text
 
 
 def read_classes(given: Any) -> NDArray[Any]:
-    """Two stated labels, the second the positive one, shape (2,).
-
-    Raises:
-      InvalidParameter: they are not two, or the same.
-    """
+    """Two stated labels, the second the positive one, shape (2,)."""
     classes: NDArray[Any] = np.asarray(given)
     if classes.shape != (2,) or classes[0] == classes[1]:
         raise InvalidParameter(

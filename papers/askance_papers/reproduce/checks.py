@@ -25,12 +25,7 @@ _WHOLE = 1e-6  # distance from a whole number that float arithmetic may leave
 
 @dataclass(frozen=True, slots=True)
 class NoiseCheck:
-    """Comparison of a measured noise with the claimed one.
-
-    Args:
-      ratio: size that was measured over size that is claimed; 1 is expected.
-      possible: whether the claimed law explains the measurement, from both sides.
-    """
+    """Comparison of a measured noise with the claimed one."""
 
     ratio: float
     possible: bool
@@ -41,26 +36,12 @@ def rate_agrees(count: int, trials: int, rate: float, alpha: float = ALPHA) -> b
 
     Both tails of the binomial law are tested, at alpha/2 each: the rate lies in the Clopper-Pearson
     interval of confidence 1 - alpha.
-
-    Args:
-      count: events that were seen.
-      trials: independent trials.
-      rate: claimed probability, 0 .. 1.
-      alpha: false-alarm rate.
     """
     return rate_between(count, trials, rate, rate, alpha)
 
 
 def rate_between(count: int, trials: int, least: float, most: float, alpha: float = ALPHA) -> bool:
-    """Return whether `count` of `trials` independent events is possible at some rate of a range.
-
-    Args:
-      count: events that were seen.
-      trials: independent trials.
-      least: lower end of the claimed range of the probability, 0 .. 1.
-      most: upper end.
-      alpha: false-alarm rate, half of it on either side.
-    """
+    """Return whether `count` of `trials` independent events is possible at some rate of a range."""
     from scipy.stats import binom
 
     above, below = binom.sf(count - 1, trials, most), binom.cdf(count, trials, least)
@@ -82,11 +63,6 @@ def events_agree(count: int, chances: ArrayLike, alpha: float = ALPHA) -> bool:
 
     The law is that of a sum of Bernoulli variables (Poisson's binomial), convolved; both tails are
     tested, at alpha/2 each.
-
-    Args:
-      count: events that were seen.
-      chances: probability of each, shape (trials,).
-      alpha: false-alarm rate.
     """
     law = np.ones(1)
     for chance in np.asarray(chances, dtype=np.float64):
@@ -99,11 +75,6 @@ def gamma_agrees(total: float, shape: float, alpha: float = ALPHA) -> bool:
 
     Sums of n exponential variables have shape n, sums of n squares of standard normal ones (halved)
     n/2, sums of n lengths of Gamma(d) have n d.
-
-    Args:
-      total: sum, in units of the claimed scale.
-      shape: above 0.
-      alpha: false-alarm rate, half of it on either side.
     """
     from scipy.stats import gamma
 
@@ -210,12 +181,6 @@ def bit_noise(
 
     Each user reports one bit, wrong with probability 1/(1 + e^epsilon); so a share's reports are
     binomial, in the normal approximation.
-
-    Args:
-      answers: estimated shares, any shape.
-      shares: true shares, of a shape that broadcasts.
-      users: number of users of each answer, of a shape that broadcasts.
-      epsilon: nats, of each user's report.
     """
     lie, true = 1 / (1 + exp(epsilon)), np.asarray(shares, dtype=np.float64)
     rates = lie + true * (1 - 2 * lie)
@@ -228,10 +193,6 @@ def counts_agree(counts: Iterable[int], probabilities: Iterable[float]) -> bool:
     """Return whether counts of outcomes are possible for a claimed law.
 
     Each outcome's count is tested as a rate, at `ALPHA` over the number of outcomes.
-
-    Args:
-      counts: times that each outcome was seen.
-      probabilities: claimed, one per outcome; they sum to 1.
     """
     seen, law = list(counts), list(probabilities)
     trials = sum(seen)

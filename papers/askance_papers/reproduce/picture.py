@@ -8,12 +8,7 @@ from askance_papers.reproduce.reproduction import Reproduction
 
 
 def save(found: Reproduction, path: Path) -> None:
-    """Write the picture, the same bytes for the same rows.
-
-    Args:
-      found: result of a reproduction.
-      path: *.png or *.svg.
-    """
+    """Write the picture, the same bytes for the same rows."""
     from askance_simulation.plots.picture import Picture, new_figure
 
     figure = new_figure()

@@ -124,11 +124,7 @@ class ObjectivePerturbation:
         calibration: LogisticCalibration = LogisticCalibration.JOINT,
         loss: MarginLoss = LOGISTIC,
     ) -> ObjectivePerturbation:
-        """Make a mechanism from numbers in any exact notation ("0.5", 1, a Fraction).
-
-        Raises:
-          InvalidParameter: a number outside its range.
-        """
+        """Make a mechanism from numbers in any exact notation ("0.5", 1, a Fraction)."""
         strength = rational(regularisation, "regularisation")
         return cls(read_epsilon(epsilon), strength, calibration, loss)
 

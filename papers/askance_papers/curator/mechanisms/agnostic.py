@@ -22,15 +22,7 @@ _DIGITS = 60
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """Result of agnostic learning.
-
-    Args:
-      number: of the hypothesis in its class.
-      hypothesis: itself.
-      size: of the class.
-      n: of the examples; public.
-      event: for an accountant.
-    """
+    """Result of agnostic learning."""
 
     number: int
     hypothesis: Hypothesis
@@ -110,9 +102,6 @@ def sample_size(size: int, *, alpha: Rational, beta: Rational, epsilon: Rational
       alpha: excess error, between 0 and 1.
       beta: chance of failure, between 0 and 1.
       epsilon: above 0, nats.
-
-    Returns:
-      A whole number, rounded up.
 
     Raises:
       InvalidParameter: a number outside its range.

@@ -75,11 +75,7 @@ class _OverBits(Weighs):
 
 
 class Conjunctions(_OverBits):
-    """The 3^d conjunctions of literals over d bits, d at most 13; labels are 0 and 1.
-
-    Raises:
-      InvalidParameter: another d.
-    """
+    """The 3^d conjunctions of literals over d bits, d at most 13; labels are 0 and 1."""
 
     def __init__(self, d: int) -> None:
         super().__init__(d, _MAX_CONJUNCTION)

@@ -14,11 +14,7 @@ SIGNS = (-1, 1)
 
 
 def check_labels(y: NDArray[Any], labels: tuple[int, int]) -> None:
-    """Check that each of at least one example has one of two labels.
-
-    Raises:
-      InvalidRecord: another shape, no example, or another label; the row is named.
-    """
+    """Check that each of at least one example has one of two labels."""
     if y.ndim != 1 or not y.size or y.dtype.kind not in "buif":
         raise InvalidRecord(f"labels: expected one a record, found {y.dtype} of shape {y.shape}")
     wrong = np.flatnonzero((y != labels[0]) & (y != labels[1]))
@@ -30,11 +26,7 @@ def check_labels(y: NDArray[Any], labels: tuple[int, int]) -> None:
 
 
 def check_features(x: NDArray[Any], rows: int, columns: int) -> None:
-    """Check that each record has a finite number in each column.
-
-    Raises:
-      InvalidRecord: another shape, or something that is no finite number; the row is named.
-    """
+    """Check that each record has a finite number in each column."""
     if x.shape != (rows, columns) or x.dtype.kind not in "buif":
         raise InvalidRecord(
             f"features: expected numbers of shape ({rows}, {columns}), found {x.dtype} of shape"
@@ -49,11 +41,7 @@ def check_features(x: NDArray[Any], rows: int, columns: int) -> None:
 
 
 def check_bits(x: NDArray[Any], rows: int, columns: int) -> None:
-    """Check that each record has 0 or 1 in each column.
-
-    Raises:
-      InvalidRecord: another shape or another value; the row is named.
-    """
+    """Check that each record has 0 or 1 in each column."""
     check_features(x, rows, columns)
     wrong = np.flatnonzero(((x != 0) & (x != 1)).any(axis=1))
     if wrong.size:

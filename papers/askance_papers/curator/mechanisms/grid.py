@@ -106,13 +106,7 @@ def l1_in_steps(sensitivity: Fraction, step: Fraction, rounded: int) -> int:
 
 
 def l2_squared_in_steps(squared: Fraction, step: Fraction, rounded: int) -> int:
-    """Bound the squared L2 distance, in steps, that one record moves an answer (proof above).
-
-    Args:
-      squared: the answer's L2 sensitivity, squared.
-      step: granularity of the grid, above 0.
-      rounded: as of `l1_in_steps`.
-    """
+    """Bound the squared L2 distance, in steps, that one record moves an answer (proof above)."""
     _check(squared, rounded)
     ratio = squared / step**2
     bound = ratio

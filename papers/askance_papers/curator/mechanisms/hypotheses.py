@@ -187,11 +187,7 @@ def lookup(table: NDArray[np.int64]) -> Mistakes:
 
 
 def check_weights(weights: NDArray[Any], rows: int) -> None:
-    """Check the weights: whole numbers of 0 or more, one per record, with a sum below 2^52.
-
-    Raises:
-      InvalidRecord: a weight is negative or not whole, or the sum may reach 2^52.
-    """
+    """Check the weights: whole numbers of 0 or more, one per record, with a sum below 2^52."""
     if weights.shape != (rows,) or weights.dtype.kind not in "iu":
         raise InvalidRecord(f"weights: expected {rows} whole numbers, found {weights.dtype}")
     if int(weights.min()) < 0 or int(weights.max()) * rows >= _MAX_WEIGHT:

@@ -18,13 +18,7 @@ from askance_papers.curator.mechanisms.hypotheses import Mistakes, Weighs, check
 
 @dataclass(frozen=True, slots=True)
 class Stump:
-    """`sign` where the feature is at or above the cut, else -sign.
-
-    Args:
-      feature: a column.
-      cut: in its units.
-      sign: 1 or -1.
-    """
+    """`sign` where the feature is at or above the cut, else -sign."""
 
     feature: int
     cut: float

@@ -34,9 +34,7 @@ class Committee:
     """Released committee: weak hypotheses with one vote each.
 
     Args:
-      members: in the order in which they were chosen.
       labels: of the class; the second wins a tie.
-      events: one a round, for an accountant.
     """
 
     members: tuple[Hypothesis, ...]
@@ -138,12 +136,6 @@ class Boosting:
 
     def fit(self, hypotheses: WeightedClass, x: ArrayLike, y: ArrayLike, words: Words) -> Committee:
         """Release a committee.
-
-        Args:
-          hypotheses: the weak ones; public.
-          x: the examples' features, as the class takes them; their number is public.
-          y: the examples' labels, as the class takes them.
-          words: source of random words.
 
         Raises:
           InvalidRecord: examples that are none of the class. Nothing has been drawn.

@@ -101,15 +101,7 @@ class LowSensitivityQueries:
 
 
 class CandidateDatabases:
-    """All multisets of m records, with their answers, for both generators below.
-
-    Args:
-      queries: the queries and their universe.
-      records: m, the size of each candidate.
-
-    Raises:
-      InvalidParameter: there are too many candidates.
-    """
+    """All multisets of m records, with their answers, for both generators below."""
 
     def __init__(self, queries: LowSensitivityQueries, records: int) -> None:
         self._queries = queries

@@ -40,14 +40,7 @@ def curve_row(
 ) -> Row:
     """Return a point of a curve.
 
-    Args:
-      data: the data set's name.
-      n: number of rows.
-      algorithm: the algorithm's name.
-      errors: error of each run.
-      at_least: what the error is claimed to be at least, but for `SLACK` standard errors; None: no
-        such claim.
-      at_most: the same, from above.
+    A claim of `at_least` or `at_most` is held but for `SLACK` standard errors; None: no such claim.
     """
     slack = SLACK * errors.standard_error
     claims = [] if at_least is None else [errors.mean >= at_least - slack]
@@ -71,13 +64,7 @@ def curve_row(
 
 
 def draw_curves(axes: Any, rows: Sequence[Row], along: str) -> None:
-    """Draw a line for every algorithm of the rows, with bands of two standard errors.
-
-    Args:
-      axes: matplotlib axes.
-      rows: rows of `curve_row`.
-      along: the column of the horizontal axis: "n", or "epsilon" (then lines go through epsilons).
-    """
+    """Draw a line for every algorithm of the rows, with bands of two standard errors."""
     keys = ("version", "mechanism") if along == "epsilon" else ("version", "mechanism", "epsilon")
     for key in dict.fromkeys(tuple(row[name] for name in keys) for row in rows):
         shown = [row for row in rows if tuple(row[name] for name in keys) == key]

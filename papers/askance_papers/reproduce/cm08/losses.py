@@ -67,12 +67,7 @@ class TiltedLaw:
         return np.asarray(found)
 
     def worst_loss(self, dimension: int, common: int) -> float:
-        """Search the greatest log-ratio over neighbours and outputs; a lower bound of the loss.
-
-        Args:
-          dimension: 1 or 2.
-          common: number of rows that both neighbours have.
-        """
+        """Search the greatest log-ratio over neighbours and outputs; a lower bound of the loss."""
         worst = -np.inf
         for one, other in neighbours(dimension, common):
             points = self._outputs(one, other)

@@ -22,12 +22,7 @@ _POINTS = 1500  # of the quadrature, in each of two directions
 
 @dataclass(frozen=True, slots=True)
 class PrintedOutput:
-    """CM08, Algorithm 1, as printed. NOT epsilon-differentially private for d > 1.
-
-    Args:
-      epsilon: its cost by the paper, nats.
-      regularisation: lambda.
-    """
+    """CM08, Algorithm 1, as printed. NOT epsilon-differentially private for d > 1."""
 
     epsilon: float
     regularisation: float
@@ -48,10 +43,6 @@ class PrintedObjective:
 
     It is not private for d > 1, nor for d = 1 where n lambda is small, since its proof leaves the
     change of variables out.
-
-    Args:
-      epsilon: its cost by the paper, nats.
-      regularisation: lambda.
     """
 
     epsilon: float

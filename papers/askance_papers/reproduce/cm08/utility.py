@@ -144,8 +144,6 @@ class Goal:
     """Goal of Theorem 4.
 
     Args:
-      dimension: d.
-      epsilon: nats.
       excess: epsilon_g, of the loss above that of w0.
     """
 

@@ -105,12 +105,7 @@ def _settings(sizes: Sequence[int], epsilons: Sequence[Fraction]) -> Iterator[tu
 
 
 def noise_agrees(draw_noise: Callable[[], NDArray[np.floating[Any]]], deviation: float) -> bool:
-    """Return whether the noise of answers has the claimed deviation, from both sides.
-
-    Args:
-      draw_noise: one batch of answers less the truth.
-      deviation: claimed, of each answer.
-    """
+    """Return whether the noise of answers has the claimed deviation, from both sides."""
     return normal_noise([draw_noise() for _ in range(_NOISES)], deviation).possible
 
 
@@ -176,14 +171,7 @@ def measured_rows(
 
 
 def slack_row(statement: str, case: str, samples: Callable[[float], int], claimed: float) -> Row:
-    """Fit the exponent in ln |Q| of boosting's mu, from plans at the same n.
-
-    Args:
-      statement: name of the theorem.
-      case: what k is.
-      samples: k by ln |Q|.
-      claimed: the exponent.
-    """
+    """Fit the exponent in ln |Q| of boosting's mu, from plans at the same n."""
     logs, slacks = [], []
     for power in (2, 4, 8, 16, 32):
         spread = power * log(10)

@@ -124,12 +124,7 @@ def composed(name: str, mix: Mix, setting: Setting) -> Row:
 
 
 def theorem(mix: Mix, mean: Callable[[float], float]) -> float:
-    """Compute III.3 with sums over budgets that differ.
-
-    Args:
-      mix: releases.
-      mean: bound of the expected loss of a release of this epsilon.
-    """
+    """Compute III.3 with sums over budgets that differ."""
     epsilons = [float(epsilon) for (epsilon, _), count in mix.items() for _ in range(count)]
     squares = sum(epsilon**2 for epsilon in epsilons)
     return sqrt(2 * log(1 / SPARE) * squares) + sum(mean(epsilon) for epsilon in epsilons)

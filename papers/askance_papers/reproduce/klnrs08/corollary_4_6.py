@@ -64,7 +64,6 @@ class BentCase:
     """A number of bits, and what a learner may ask.
 
     Args:
-        what: for the table.
         d: bits of x; the parities are 2^d.
         k: half of the bits on which the queries are bent.
         queries: how many of the 2^(d - 2k) masks s it asks about.
@@ -98,21 +97,11 @@ class BentCase:
         return min(self.least_wrong + 2 ** (-self.d / 2), 1.0)
 
     def holds_for_all(self, wrong: int, concepts: int) -> bool:
-        """Return whether the lower bound is met, and attained to 2^(-d/2), by all concepts.
-
-        Args:
-            wrong: number of concepts for which another one is concluded.
-            concepts: number of all concepts.
-        """
+        """Return whether the lower bound is met, and attained to 2^(-d/2), by all concepts."""
         return self.least_wrong <= wrong / concepts <= self.most_wrong
 
     def holds_for_draws(self, wrong: int, draws: int) -> bool:
-        """Return whether the same is possible for independent draws of concepts (at 1e-6).
-
-        Args:
-            wrong: number of draws for which another concept is concluded.
-            draws: number of draws.
-        """
+        """Return whether the same is possible for independent draws of concepts (at 1e-6)."""
         return rate_between(wrong, draws, self.least_wrong, self.most_wrong)
 
 

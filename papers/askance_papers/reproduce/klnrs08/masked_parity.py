@@ -46,14 +46,7 @@ Floats = NDArray[np.float64]
 def first_answers(
     batch: Batch, planned: RoundPlan, masks: Masks, rng: np.random.Generator
 ) -> list[Answers]:
-    """Draw the answers of round 1, one trial per mask.
-
-    Args:
-        batch: the learner's first.
-        planned: its groups.
-        masks: shape (trials, d), with 0/1.
-        rng: where randomness comes from.
-    """
+    """Draw the answers of round 1, one trial per mask."""
     weights = record_weights(masks)
     rows = records(masks.shape[1])
     laws = [

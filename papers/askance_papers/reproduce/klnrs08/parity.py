@@ -175,14 +175,7 @@ def _neighbours(data: Sequence[Example], kinds: Sequence[Example]) -> Iterator[t
 
 
 def law_row(runs: int, x: str, y: str, seed: Seed) -> Row:
-    """Compare the frequencies of what is released with the enumerated law.
-
-    Args:
-      runs: k, of A* at EPSILON.
-      x: the examples' bits, one word each.
-      y: their labels.
-      seed: root of all randomness.
-    """
+    """Compare the frequencies of what is released with the enumerated law."""
     keep = sharper_keeping(EPSILON, runs)
     mechanism, words = PrivateParity(EPSILON, runs, keep), SeededWords(seed)
     table = np.array([list(map(int, row)) for row in x.split()], dtype=np.uint8)

@@ -103,10 +103,6 @@ def losses(alpha: Fraction, seed: Seed) -> list[Row]:
 def log_ratio(mechanism: object, totals: Sequence[Sequence[int]]) -> float:
     """Compute the largest log-ratio over all outputs of independent draws added to totals.
 
-    Args:
-        mechanism: the `Laplace` that draws for each entry.
-        totals: for each entry its whole number of steps on two neighbours.
-
     Returns:
         Nats: the sum over entries of the largest of each, for every combination can occur.
     """

@@ -89,12 +89,7 @@ def reproduce(setting: Setting) -> Reproduction:
 
 
 class Recorded:
-    """Another oracle, whose answers are kept.
-
-    Args:
-        oracle: answers.
-        kept: list to which the values of every answer are appended.
-    """
+    """Another oracle, whose answers are kept."""
 
     def __init__(self, oracle: Oracle, kept: list[float]) -> None:
         self._oracle, self._kept = oracle, kept

@@ -37,10 +37,8 @@ def supports(codes: Numbers, cells: int, modulus: int) -> Numbers:
     reports there can be (`_dense`). All sums are of integers, so neither the way nor shards of
     reports change them.
 
-    Args:
-        codes: shape (n,), each below q^(t + 1), with a > 0.
-        cells: more than the modulus.
-        modulus: q, a prime.
+    Codes have shape (n,), are below q^(t + 1) and have a > 0. The modulus q is a prime; there are
+    more cells than that.
     """
     n, digits = len(codes), digits_of(cells, modulus)
     leading, size = _leading(cells, modulus, digits), power(modulus, digits + 1)

@@ -171,7 +171,7 @@ class Ternary(Tail):
 
 
 class _Window:
-    """Range of the number of non-zero terms among n; a part of beta is for all others."""
+    """Range of the number of non-zero terms among n; the chance of all others is in every tail."""
 
     def __init__(self, users: int, q: float, beta: float) -> None:
         from askance_aggregator.special_functions import betainc, betaincc, gammaln

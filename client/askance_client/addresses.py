@@ -21,11 +21,7 @@ class Address:
 
     @classmethod
     def of(cls, text: str) -> Address:
-        """Read HOST:PORT, or [ADDRESS]:PORT for version 6.
-
-        Raises:
-          InvalidParameter: it is neither.
-        """
+        """Read HOST:PORT, or [ADDRESS]:PORT for version 6; anything else is an InvalidParameter."""
         host, separator, port = text.rpartition(":")
         bracketed = host.startswith("[") and host.endswith("]")
         if bracketed:

@@ -76,7 +76,6 @@ def probability(randomizer: Randomizer, level: int, report: bytes) -> Fraction:
 
 @singledispatch
 def _chance(randomizer: Randomizer, level: int, report: bytes) -> Fraction:
-    """Compute the probability of a report of the alphabet."""
     raise InvalidParameter(f"randomizer: expected a family with a law, got {randomizer.name!r}")
 
 

@@ -78,11 +78,7 @@ class ProcessLock:
         return self._forks == ProcessLock.forks
 
     def acquire(self) -> None:
-        """Wait for the lock.
-
-        Raises:
-            StoreError: this process is a forked child; nothing was done.
-        """
+        """Wait for the lock."""
         if not self.is_own:
             raise StoreError(
                 "store: expected a call in the process that opened it, got one in a forked child"

@@ -60,11 +60,7 @@ class TomlTable:
             raise InvalidParameter(f"{self.place(key)}: {error}") from None
 
     def need(self, key: str, read: Callable[[object], T]) -> T:
-        """Return the value of a key that must be present.
-
-        Raises:
-          InvalidParameter: the key is absent, or `read` refuses its value.
-        """
+        """Return the value of a key that must be present."""
         found = self.get(key, read)
         if found is None:
             raise InvalidParameter(

@@ -43,7 +43,6 @@ class DeviceConfiguration:
       release_ms: a report leaves at a multiple of this many milliseconds after its request;
         half of it is the time limit of reading and evaluating a record.
       connections: over how many connections a gateway's check-ins are spread (`run --once`).
-      longest_wait_s: between two tries to reach the aggregator.
       rule: what holds for a study on which the owner has not decided.
       consent_days: an approval holds for so many days; None: until the study expires.
       counter: outside the folder, raised after every commit; None: the mark alone is compared.
@@ -65,11 +64,7 @@ class DeviceConfiguration:
 
 
 def read_configuration(path: Path) -> DeviceConfiguration:
-    """The configuration in a file.
-
-    Raises:
-      InvalidParameter: no file, not TOML, or something in it that does not belong there.
-    """
+    """The configuration in a file."""
     if not path.is_file():
         raise InvalidParameter(f"{path}: expected a configuration, got no file (init makes one)")
     return configuration_in(TomlTable.of_file(path), path)

@@ -121,11 +121,7 @@ def a_counter(text: str, folder: Path) -> OwnCounter:
 
 
 def replace_mark(path: Path, high: High) -> None:
-    """Put a new mark at `path`, whole or not at all.
-
-    Raises:
-        StoreFailed: the disk refuses; what was at `path` is as it was.
-    """
+    """Put a new mark at `path`, whole or not at all."""
     beside = path.with_name(f".{path.name}-new")
     try:
         beside.unlink(missing_ok=True)

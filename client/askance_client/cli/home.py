@@ -78,11 +78,7 @@ class DeviceHome:
             ) from None
 
     def secret(self) -> Secret:
-        """Return the secret that the identities of this folder are derived from.
-
-        Raises:
-          StoreError: no identity, or a damaged one.
-        """
+        """Return the secret that the identities of this folder are derived from."""
         try:
             found = json.loads(self._identity.read_text(encoding="utf-8"))
             return Secret(bytes.fromhex(found["secret"]))

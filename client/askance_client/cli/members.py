@@ -131,12 +131,7 @@ def open_records(configuration: DeviceConfiguration) -> RecordSource:
 
 
 def read_schema(configuration: DeviceConfiguration) -> Schema:
-    """Read the schema that a configuration names.
-
-    Raises:
-      InvalidRecord: not a schema.
-      InvalidParameter: the policy or the field map names a field that the schema does not have.
-    """
+    """Read the schema that a configuration names."""
     schema = schema_from_toml(configuration.records.schema)
     for key, names in (
         ("policy.fields", configuration.policy.fields or frozenset()),

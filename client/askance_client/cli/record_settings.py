@@ -102,11 +102,7 @@ def a_row(value: object) -> int:
 
 
 def command_words(text: str) -> tuple[str, ...]:
-    """Split a command's text into words, as a shell does.
-
-    Raises:
-      InvalidParameter: no word, or an open quotation.
-    """
+    """Split a command's text into words, as a shell does."""
     try:
         words = tuple(shlex.split(text))
     except ValueError as error:

@@ -185,7 +185,6 @@ def _append(
 
 
 def _enrolment(connection: sqlite3.Connection, member: str) -> bytes:
-    """Return the enrolment of a member's last row."""
     (enrolment,) = connection.execute(
         "SELECT enrolment FROM postings WHERE member = ? ORDER BY place DESC LIMIT 1", (member,)
     ).fetchone()

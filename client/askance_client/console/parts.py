@@ -37,7 +37,6 @@ class OwnersView:
     """Properties of one run of the page, the same for all its pages.
 
     Args:
-      form_token: that forms send back.
       member: of a gateway, whose budgets and history are shown; empty: all that the device has.
       zone: of the times; None: the machine's.
     """

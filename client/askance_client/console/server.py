@@ -49,7 +49,6 @@ class PageRequest:
     Args:
       method: "GET" or "POST".
       path: without the query, not decoded.
-      host: the header.
       query: the last value of each name.
       form: likewise, of a POST.
       origin: the header; None if there is none.

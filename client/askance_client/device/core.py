@@ -198,7 +198,6 @@ class Device:
             raise
 
     def _settled(self, payloads: Sequence[bytes]) -> Turn:
-        """Decide on each request."""
         now_s = self._now_s()
         hour, heavy = self._heavy
         most = heavy - 1 if hour == now_s // SECONDS_PER_HOUR else MAX_WEIGHT
@@ -273,7 +272,6 @@ class Turn:
     only. A turn that cannot be finished is closed.
 
     Args:
-      work: of the answers that will be charged.
       refusals: all, those that leave and those that do not.
       left: requests for a turn of their own, in order.
     """

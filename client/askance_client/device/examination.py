@@ -78,7 +78,6 @@ class Known(NamedTuple):
     """Examination of a payload.
 
     Args:
-      digest: of the payload.
       named: the digest of the study that it is a request of, or why it is none.
       asked: the request under that study, or why it is none; None: not examined yet.
     """

@@ -28,9 +28,7 @@ class Limits(NamedTuple):
     """The most that may be spent, in nano-nats, and otherwise.
 
     Args:
-        study: on one study.
         day: on one UTC day.
-        life: ever.
         window: on the last days, by all studies; None: no limit but the others.
         epoch: on an epoch of the study; None: it collects once.
         answers: the number of answers to the study, ever.
@@ -50,9 +48,7 @@ class Totals(NamedTuple):
     """Sums of charges in nano-nats, and the latest time of a charge.
 
     Args:
-        study: spent on one study.
         day: spent on one UTC day.
-        life: spent ever.
         last_s: the latest Unix second at which anything was charged since the clock was last
             repaired; 0 when nothing was.
         window: spent by all studies in the limits' window; 0 if they have none.
@@ -101,7 +97,6 @@ class Charge(NamedTuple):
             the symbol is frozen.
         at_s: the time of the charge, in Unix seconds.
         nano_nats: the charge, 1 or more.
-        symbol: the randomized answer.
         payload: the request's bytes, kept once per distinct payload.
         study: the signed study's bytes, kept once per study.
         weight: the answer's work, a public bound (`ExaminedRequest.weight`).

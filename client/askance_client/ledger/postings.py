@@ -46,7 +46,6 @@ class Posting:
         charge: the charge. An event has its time and nano-nats only, and empty bytes elsewhere.
             `payload` and `study` are empty where they were not kept.
         report: the report that left; empty for an event.
-        chained: the stored hash.
     """
 
     place: int

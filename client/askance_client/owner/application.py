@@ -21,7 +21,6 @@ class ApplicationConsent:
     """Consent by an application's function, which is asked until it agrees to a study and its key.
 
     Args:
-      consent: the application's.
       owner: the policy's own, which is asked first, for every request; None: there is none.
     """
 

@@ -344,7 +344,6 @@ def _add(connection: sqlite3.Connection, known: KnownStudy) -> None:
 
 
 def _remove(connection: sqlite3.Connection, known: KnownStudy) -> None:
-    """Remove a study, and with it its questions."""
     connection.execute(
         "DELETE FROM studies WHERE digest = ? AND analyst = ?", (known.digest, known.analyst)
     )

@@ -32,9 +32,7 @@ class Builder(Protocol):
         *,
         constants: tuple[int, ...] = (),
         grid: int = 0,
-    ) -> Expression:
-        """Build a node."""
-        ...
+    ) -> Expression: ...
 
 
 _BUILDERS: list[Builder] = []

@@ -81,10 +81,7 @@ class SignedSubsetSelection(SetRandomizer):
 
     @property
     def coins(self) -> int:
-        """Number of coins.
-
-        The own value, one per member, used or not, and one bit per value's sign.
-        """
+        """Coins for the own value and for each member, used or not, and a bit per value's sign."""
         return 1 + self.size + -(-self.values // COIN_BITS)
 
     @property

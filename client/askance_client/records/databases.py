@@ -169,7 +169,6 @@ def _bounded(path: Path, rows: list[Sequence[object]]) -> list[Sequence[object]]
 
 
 def _quoted(name: str) -> str:
-    """Quote a name for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -122,7 +122,6 @@ class KeptHistory:
         self._kept = kept
 
     def _history(self, present: int) -> dict[str, Any]:
-        """Return the fields of the epochs before the present one."""
         found: dict[str, Any] = {}
         known = sorted(self._kept)
         for place in range(1, self._epochs + 1):

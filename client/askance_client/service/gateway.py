@@ -247,7 +247,6 @@ class Gateway:
         return outcome
 
     async def _check_in_all(self, outcome: CheckInOutcome, report: Callable[[bytes], None]) -> None:
-        """Let each member check in, and count what comes of it."""
         outcome.unacknowledged = 0
         async with self._working(self._connections) as work:
             # A few workers that take the next member each, rather than a task a member.
@@ -281,7 +280,6 @@ class Gateway:
             timed.close()
 
     def _credentials(self, identity: Identity | None) -> Metadata:
-        """Return the credentials of the stream."""
         if identity is not None:
             return gateway_metadata(identity)
         if len(self._members) != 1:
@@ -305,7 +303,6 @@ class Gateway:
         )
 
     async def _watch(self, number: int, channel: aio.Channel) -> None:
-        """Report a connection's gain and loss."""
         was: bool | None = None
         state = channel.get_state()
         while state is not grpc.ChannelConnectivity.SHUTDOWN:
@@ -317,7 +314,6 @@ class Gateway:
             state = channel.get_state()
 
     def _failed(self, failure: str) -> None:
-        """Tell of a failure of the stream, or of a member."""
         self._watcher.failed(failure)
         if self._certificate is not None:
             self._certificate.doubt(failure)

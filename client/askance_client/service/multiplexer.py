@@ -83,7 +83,6 @@ class _Open:
       batches: what is still to be written, after the joins.
       settled: responses that were dealt with and are not yet told as settled.
       at_work: responses with requests that are not dealt with.
-      ready: set when there is something to write.
     """
 
     joins: deque[int]

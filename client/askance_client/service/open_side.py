@@ -40,7 +40,6 @@ class CallFailed(AskanceError):
 
     Args:
       status: gRPC's name of the status; UNAVAILABLE: not reached.
-      details: one line of text.
     """
 
     def __init__(self, status: str, details: str) -> None:

@@ -193,7 +193,6 @@ class DeviceRunner:
             self._answering.meet(self._device, study)
 
     async def _answer(self, response: Response) -> tuple[bytes, ...]:
-        """Let the device answer all requests of a message; keep the reports."""
         await self._settle(response)
         self._meet(response)
         reports = await self._answering.answer(self._device, response.requests)

@@ -80,11 +80,6 @@ SHAPES: Mapping[str, Callable[[Fraction, Fraction], Points]] = MappingProxyType(
 def prior_in(text: str, low: Fraction, high: Fraction) -> PriorMean:
     """A prior as text: "0:5, 0.2:3, 1:1" (points with weights), or the name of a shape.
 
-    Args:
-        text: what an analyst writes; it is signed and published with the study.
-        low: the least number of the range.
-        high: the greatest.
-
     Raises:
         InvalidParameter: it is neither, or a point is outside the range.
     """

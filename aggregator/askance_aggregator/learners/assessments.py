@@ -49,7 +49,6 @@ class Reach:
     Args:
         within: half the width of the widest interval, in the units of the error.
         unasked: the same before any user is asked: half of a number's range; 1 / cells of shares.
-        excludes_guess: whether some interval excludes the constant guess.
     """
 
     within: float
@@ -67,10 +66,8 @@ class Assessment:
     Args:
         success: whether it is right; None: there is nothing that it could be.
         error: by the learner's measure; None: it cannot be measured.
-        truth: of estimates, the values that they estimate.
         baseline: error of the learner's constant guess, by the same measure; None: not known.
         margin: by how much the errors may be off, as they are measured on a sample of rows.
-        reach: of estimates with intervals.
         details: lists of what is right and what is not, as JSON; empty for most.
         summary: the details in a few words, or why the error cannot be measured; empty for most.
     """
@@ -122,11 +119,6 @@ def assess(hypothesis: object, learner: Learner[Any], users: Users) -> Assessmen
     frequent class of these rows. They are rows with a label; of a classifier that was learned from
     complete cases, those that have all of its fields too. Where the users have a target, it is
     right if it gets none wrong.
-
-    Args:
-        hypothesis: conclusion of a run.
-        learner: learner that concluded it.
-        users: users that it is about.
     """
     if isinstance(hypothesis, Classifier) and users.unseen is not None:
         return _on_rows(hypothesis, users, users.unseen(UNSEEN_ROWS))
@@ -146,13 +138,7 @@ def covers(
 ) -> Assessment:
     """Judge estimates by their intervals; the error is the greatest distance from the truth.
 
-    Args:
-        estimates: values, one per interval.
-        lows: lower ends of the intervals.
-        highs: upper ends of the intervals.
-        truth: the values that are estimated.
-        guess: values of the constant guess; empty: there is none.
-        unasked: half the width of an interval before any user is asked (`Reach`).
+    Without a `guess` there is no constant guess; `unasked` is that of `Reach`.
     """
     held = zip(lows, truth, highs, strict=True)
     covered = all(_inside(low, true, high) for low, true, high in held)

@@ -1,7 +1,5 @@
 """Association of two columns: a chi-square test of independence, and Cramér's V.
 
-Independence of two columns, tested on noisy shares of their joint cells.
-
 Shares are estimates with a known covariance, of the sample and of the randomizer together. Two
 columns are independent if the table of their joint shares, without the users who lack a value, is
 a product of two vectors: it has rank one.
@@ -176,15 +174,9 @@ def association(
     of users. All intervals hold together; the p-value is a statement of its own. Type-I errors and
     coverage were measured from 1,000 users on (`benchmarks/association.py`).
 
-    Args:
-        schema: of the records.
-        columns: two fields, of which each is cells by the schema; a number falls into bins.
-        bins: of equal width between a number's bounds in the schema.
-        tau: how exactly each share is wanted; None: as exactly as the population allows.
-        effect: Cramér's V, in (0, 1], that the test is to find: independence is to be rejected at
-            `level` except with the study's beta. It sizes the plan for two columns whose cells
-            have about equally many users, and no p-value relies on it. Not with tau.
-        level: of the test that `effect` is planned for, in (0, 1).
+    `effect`, in (0, 1], is Cramér's V that the test is to find: independence is to be rejected at
+    `level`, in (0, 1), except with the study's beta. It sizes the plan for two columns whose cells
+    have about equally many users, and no p-value relies on it. It does not go with `tau`.
 
     Raises:
         InvalidParameter: not two columns of cells, more than 256 joint cells, or a parameter out
@@ -355,9 +347,7 @@ def independence_test(
 def cramers_v(shares: Reals, shape: tuple[int, int]) -> float:
     """Compute Cramér's V of a distribution; 0 where a row or a column holds all users.
 
-    Args:
-        shares: not negative, shape (rows * columns + 1,), the share of missing values last.
-        shape: rows and columns.
+    The shares are as of `independence_test`, and none is negative.
     """
     table = shares[:-1].reshape(shape)
     if table.sum() <= 0:
@@ -378,11 +368,7 @@ def estimate_v(
     rows and columns as much as frequent ones: if a row or a column is not above zero by three
     standard errors, the interval is 0 .. 1.
 
-    Args:
-        shares: raw estimates, shape (rows * columns + 1,), the share of missing values last.
-        shape: rows and columns, 2 or more each.
-        covariance: of the estimates.
-        alpha: in (0, 1).
+    The shares are as of `independence_test`.
     """
     distribution = nearest_distribution(shares)
     inner = covariance(distribution)[:-1, :-1]
@@ -421,11 +407,7 @@ def _leading(table: Reals) -> tuple[Reals, Reals]:
 def _nearest_product(
     table: Reals, weights: Reals, rows: Reals, columns: Reals
 ) -> tuple[float, Reals]:
-    """Minimize the weighted square of table - rows x columns, one vector after the other.
-
-    Returns:
-        The least square, and the product.
-    """
+    """Minimize the weighted square of table - rows x columns, one vector after the other."""
     best, flat = np.inf, weights.reshape(table.size, table.size)
     for _ in range(_STEPS):
         rows = _best_factor(table, weights, columns)
@@ -460,11 +442,7 @@ def _margins_stand(shares: Reals, shape: tuple[int, int], covariance: Reals) -> 
 
 
 def _deviations(table: Reals) -> tuple[Reals, Reals]:
-    """Compute D, and its derivative by the shares.
-
-    Returns:
-        D, shape (rows * columns,), and the derivative, shape (rows * columns, rows * columns).
-    """
+    """Compute D, and its derivative by the shares."""
     count, total = table.size, float(table.sum())
     part = table / total
     rows, columns = part.sum(axis=1), part.sum(axis=0)
@@ -481,10 +459,8 @@ def _deviations(table: Reals) -> tuple[Reals, Reals]:
 def _length_interval(square: float, variances: Reals, alpha: float) -> tuple[float, float]:
     """Return the lengths of D for which a square as seen is no rare event on either side.
 
-    Args:
-        square: of the estimate's length.
-        variances: of the estimate, along its principal directions, the greatest last.
-        alpha: chance of a miss, half on each side.
+    The variances are along the estimate's principal directions, the greatest last; alpha is the
+    chance of a miss, half on each side.
     """
     if variances[-1] <= 0:
         return sqrt(square), sqrt(square)

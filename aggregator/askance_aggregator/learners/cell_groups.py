@@ -27,12 +27,7 @@ _CATEGORY_REACH = 0.8  # sum of the positive ones of m normals, over m / 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grouping:
-    """Partition of a field's cells.
-
-    Args:
-        part: the field's cells.
-        groups: of cells, ascending within a group; together all of them.
-    """
+    """Partition of a field's cells."""
 
     part: Cells
     groups: tuple[tuple[int, ...], ...]
@@ -62,7 +57,6 @@ class Screen:
     """Estimated table of a field.
 
     Args:
-        part: the field's cells.
         shares: raw, shape (cells, classes).
         noise: deviation of one share.
     """
@@ -113,12 +107,8 @@ def choose_groupings(screens: Sequence[Screen], limit: int) -> tuple[Grouping, .
     Step by step, the field is refined that gains most bits per doubling of the table. A field that
     tells nothing may still enter, with the little that noise shows, if the limit allows it.
 
-    Args:
-        screens: of all fields.
-        limit: greatest product of the numbers of groups.
-
-    Returns:
-        The fields with two groups or more, in the order of the screens; empty if none tells.
+    The limit bounds the product of the numbers of groups. Fields are in the order of the screens;
+    there is none if none tells.
     """
     options = [screen.groupings() for screen in screens]
     chosen, size = [0] * len(options), 1
@@ -178,11 +168,7 @@ def _any(predicates: Sequence[Expression]) -> Expression:
 
 
 def _partitions(table: Table, most: int) -> list[tuple[int, ...]]:
-    """Find the partitions of a list of cells into 1 .. most ranges that keep most information.
-
-    Returns:
-        The ends of the ranges, by number of ranges.
-    """
+    """Find the partitions of a list of cells into 1 .. most ranges that keep most information."""
     count = len(table)
     sums = np.concatenate([np.zeros((1, table.shape[1])), np.cumsum(table, axis=0)])
     cost: NDArray[np.float64] = np.full((count + 1, count + 1), np.inf)

@@ -37,11 +37,7 @@ WITHIN = "the part of the variance that stays within clusters, on rows of which 
 
 
 def number_schema(learner: str, schema: Schema, columns: Sequence[str] | None) -> Schema:
-    """The schema of the numbers to be clustered by: these columns, or all Integer and Real fields.
-
-    Raises:
-        InvalidParameter: there is none, one is no number, or there are more than 16.
-    """
+    """Return the numbers to be clustered by: these columns, or all Integer and Real fields."""
     fits = [name for name, kind in schema.fields.items() if isinstance(kind, Integer | Real)]
     names = fits if columns is None else list(columns)
     for name in names:
@@ -99,11 +95,7 @@ def on_grid(points: NDArray[np.float64]) -> Points:
 
 
 def check_count(learner: str, k: int, most: int = MAX_CENTRES) -> int:
-    """Check the number of clusters.
-
-    Raises:
-        InvalidParameter: it is not in 1 .. `most`.
-    """
+    """Check the number of clusters."""
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= most:
         raise InvalidParameter(
             f"{learner}: k expects a whole number in 1..{most}, got {value_text(k)}"
@@ -136,10 +128,6 @@ def within_clusters(hypothesis: Any, users: Users) -> Assessment:
     """Compute the mean squared distance of rows to their centres, over that to the mean row.
 
     Over rows that have all numbers.
-
-    Args:
-        hypothesis: with `schema`, `points`, `predict` and `centres`.
-        users: users that it is about.
     """
     if users.unseen is None:
         return Assessment(None, None)

@@ -70,10 +70,6 @@ class RoundSettings:
     Args:
         rounds: number of steps, 1 .. 10,000.
         clip: in (0, 8].
-        tau: tolerance of every component that is asked.
-
-    Raises:
-        InvalidParameter: one is out of range.
     """
 
     rounds: int | None = None
@@ -119,12 +115,6 @@ def settled_rounds(
     Without a number of users they are made for those at which the relative noise is `PLANNED`, and
     a tolerance is set by which a plan asks for about so many. If a tolerance is given, nothing is
     set: the users follow from it.
-
-    Args:
-        given: the settings that were given.
-        clusters: k.
-        asked: the question of a round, for a clip.
-        conditions: of the study.
     """
     if conditions.signing or given.tau is not None:
         return {}
@@ -149,10 +139,7 @@ def settled_rounds(
 def sums_question(parts: Sequence[Expression], squared: Fraction, tau: Fraction | None) -> Question:
     """Return the question for the sums of a round.
 
-    Args:
-        parts: components, each of which reads all numbers.
-        squared: square of the greatest length of a vector; a longer one is drawn back.
-        tau: tolerance of every component; None: as the users allow.
+    A vector that is longer than the root of `squared` is drawn back.
 
     Raises:
         InvalidParameter: there are more components than a vector question has.
@@ -196,11 +183,8 @@ class Start:
     ) -> Question:
         """Ask for the share of complete cases, the means, and those of the squares less 1/2.
 
-        Args:
-            numbers: in [-1, 1].
-            fields: of which a record needs all to count. None: every user counts, and squares are
-                asked as they are: what is missing counts as 0.
-            tau: tolerance of every component; None: as the users allow.
+        Numbers are in [-1, 1]. Without `fields` every user counts, and squares are asked as they
+        are: what is missing counts as 0.
         """
         middle = COUNT if fields is not None else 0
         squares = [number * number - constant(middle, 1) for number in numbers]
@@ -290,14 +274,7 @@ class Step:
         before: NDArray[np.float64],
         reach: float,
     ) -> Step:
-        """Compute the step.
-
-        Args:
-            counts: components of the counts, shape (k,).
-            sums: of the differences from the centres, shape (k, d).
-            before: shares of the round before, shape (k,).
-            reach: bound of the error of a component, about two standard deviations.
-        """
+        """Compute the step from counts, shape (k,), and sums of differences, shape (k, d)."""
         off = reach / float(COUNT)
         trust = 1 / (1 + (off * len(counts)) ** 2)
         shares = trust * counts / float(COUNT) + (1 - trust) * np.maximum(before, 0.0)

@@ -51,13 +51,8 @@ class Conditions:
     def fewest_users(self, values: Iterable[V], learner: Callable[[V], Asking]) -> V | None:
         """Return the value of a setting with which a learner needs the fewest users.
 
-        Args:
-            values: in the order of a number along which users fall and then rise: the search ends
-                once two in a row need more than the best so far.
-            learner: with a value.
-
-        Returns:
-            The first of equals; None: nothing can be planned with any value.
+        Their order is that of a number along which users fall and then rise: the search ends once
+        two in a row need more than the best so far. None: nothing can be planned with any value.
         """
         best, least, rises = None, None, 0
         for value in values:

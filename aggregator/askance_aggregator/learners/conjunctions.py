@@ -27,12 +27,7 @@ from askance_client.queries import Bits, Label, Schema
 @hypothesis_of("conjunctions")
 @dataclass(frozen=True, slots=True)
 class Conjunction(JsonObject):
-    """The conjunction of some of d variables; of none, it is always true.
-
-    Args:
-        d: the number of variables.
-        variables: the indices of those in it, ascending.
-    """
+    """The conjunction of some of d variables; of none, it is always true."""
 
     json_name: ClassVar = "conjunction"
     json_keys: ClassVar = ("variables", "d")
@@ -50,14 +45,7 @@ class Conjunction(JsonObject):
             )
 
     def predict(self, columns: Mapping[str, ArrayLike]) -> NDArray[np.int64]:
-        """The labels 0 and 1 of rows.
-
-        Args:
-            columns: "x" of shape (n, d) with 0/1.
-
-        Returns:
-            Shape (n,).
-        """
+        """The labels 0 and 1 of rows, shape (n,), from "x" of shape (n, d) with 0/1."""
         x = np.asarray(columns["x"], dtype=np.int64).reshape(-1, self.d)
         return np.asarray(x[:, list(self.variables)].all(axis=1), dtype=np.int64)
 
@@ -105,12 +93,9 @@ def conjunctions(
     the answer is at most that: a variable of the target has E[phi_i] = 0 and is kept, and one that
     is kept has E[phi_i] < accuracy/d, so that all of them together err on less than `accuracy`.
 
-    Args:
-        schema: with x=Bits(d) and y=Label([0, 1]).
-        accuracy: the allowed error, in (0, 1).
-
     Raises:
-        InvalidParameter: accuracy or the schema is not of that form.
+        InvalidParameter: the schema has not x=Bits(d) and y=Label([0, 1]), or accuracy is not in
+            (0, 1).
 
     Source: notes, Theorem 5.
 

@@ -62,11 +62,7 @@ class Doubt:
 
 
 def check_decision(decide: str | None) -> str | None:
-    """Return a decision as it was given.
-
-    Raises:
-        InvalidParameter: it is no `ModelChoice`.
-    """
+    """Return a decision as it was given, if it is a `ModelChoice` or None."""
     if decide is not None and decide not in list(ModelChoice):
         raise InvalidParameter(f"decide: {unknown_text(decide, list(ModelChoice))}")
     return decide
@@ -77,10 +73,7 @@ def asked_of_a_fifth(question: Question, asked: int, parts: int = 1) -> Batch:
 
     Users of open tolerances are divided about evenly over all questions of all rounds.
 
-    Args:
-        question: what is asked.
-        asked: number of questions before it.
-        parts: of how many such batches together a fifth is wanted.
+    `parts` is of how many such batches together a fifth is wanted.
     """
     return Batch((question,) * ceil(asked / ((CHECKED - 1) * parts)), Allocation.FRESH)
 
@@ -99,8 +92,7 @@ def confusion_of(predicted: Expression, actual: Expression, classes: int) -> Que
 class Confusion:
     """Estimated shares of records by actual and predicted class.
 
-    Args:
-        shares: shape (classes, classes), the actual class first.
+    Their shape is (classes, classes), the actual class first.
     """
 
     shares: NDArray[np.float64]

@@ -66,7 +66,6 @@ class Correlation(JsonObject):
     """Pearson's correlation of two numbers, over the users who have both.
 
     Args:
-        columns: their names.
         estimate: from the raw moments, in the interval; consistent, not unbiased.
         low: low end of the interval.
         high: high end.
@@ -158,15 +157,9 @@ def correlation(
     noise is relative to the range's square, so bounds in the schema matter more than for a mean.
     The p-value is the least level at which the interval excludes 0: valid and conservative.
 
-    Args:
-        schema: of the records.
-        columns: two numbers or bits.
-        tau: how exactly the correlation is wanted; it is kept if the promises hold. None: as
-            exactly as the population allows.
-        deviation: a promise, from public knowledge, that each number's standard deviation is at
-            least this part of half its range, in (0, 1]; it sizes the plan and no interval relies
-            on it. None: one half.
-        present: a promise that at least this share of users has both numbers, likewise. None: all.
+    `tau` is kept if two promises, from public knowledge, hold: each number's standard deviation is
+    at least `deviation` of half its range, in (0, 1] (None: one half), and at least a share
+    `present` of users has both numbers (None: all). No interval relies on them.
 
     Raises:
         InvalidParameter: not two numbers or bits, or a parameter out of range.
@@ -377,12 +370,8 @@ def p_value(answers: Answers, rejected: Callable[[Sequence[Answer]], bool]) -> f
     at a level reject it with a chance of at most that level; so the p-value is valid whenever the
     intervals are, for every number of users.
 
-    Args:
-        answers: of one batch.
-        rejected: whether intervals reject; if some do, all narrower ones do.
-
-    Returns:
-        A number from `LEAST` to 1, rounded up; None where an answer has no law.
+    If some intervals reject, all narrower ones must. The value is in `LEAST` .. 1, rounded up;
+    None where an answer has no law.
     """
     laws = [answer.law for answer in answers if answer.law is not None]
     if len(laws) < len(answers):

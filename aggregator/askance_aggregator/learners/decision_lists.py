@@ -41,7 +41,6 @@ class DecisionList(JsonObject):
     """The label of the first rule that fits; of none, the default.
 
     Args:
-        d: the number of variables.
         rules: in order, at most one a variable.
         default: 0 or 1.
 
@@ -149,13 +148,9 @@ def decision_lists(
     Users: a fresh group a question, of the order length d (d/accuracy)^2 log d / epsilon^2 in all;
     about 11 million at d = 8, accuracy = 1/10, length = 2, epsilon = 2.
 
-    Args:
-        schema: with x=Bits(d) and y=Label([0, 1]).
-        accuracy: the allowed error, in (0, 1).
-        length: how many rules the target may have, >= 1.
-
     Raises:
-        InvalidParameter: accuracy, length or the schema is not of that form.
+        InvalidParameter: the schema has not x=Bits(d) and y=Label([0, 1]), accuracy is not in
+            (0, 1), or length is below 1.
         InvalidAnswer: while running: no decision list of that length has such answers.
 
     Source: notes, section 1.2; Rivest 1987, Kearns 1998; deviation: many literals a round.

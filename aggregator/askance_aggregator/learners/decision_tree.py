@@ -499,12 +499,7 @@ class JointTable:
 
 @dataclass(frozen=True, slots=True)
 class GrowthRule:
-    """Limits of a tree.
-
-    Args:
-        depth: at most.
-        min_share: of all users on either side of a split, at least.
-    """
+    """Limits of a tree."""
 
     depth: int
     min_share: float
@@ -536,12 +531,7 @@ def grow(table: JointTable, rule: GrowthRule) -> tuple[TreeNode, ...]:
     that sum; else the node is a leaf. So each kept subtree predicts more records rightly than its
     node's class: surely with a promised tolerance, likely without one.
 
-    Args:
-        table: of the grouped fields.
-        rule: limits.
-
-    Returns:
-        The nodes, by place; a leaf's shares are raw sums.
+    The nodes come by place; a leaf's shares are raw sums.
     """
     tree = _grown(table, rule, 1, tuple(np.arange(len(axis)) for axis in table.axes))
     nodes = [TreeNode(place, split=split) for place, split in tree.splits.items()]

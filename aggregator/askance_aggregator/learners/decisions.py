@@ -22,9 +22,6 @@ class Decision:
     Args:
         values: number of values that it is drawn from, 1 or more; of a question that is asked in
             blocks, those of all blocks.
-
-    Raises:
-        InvalidParameter: values is less than 1.
     """
 
     values: int
@@ -40,9 +37,6 @@ class SignsListed(Decision):
 
     Patterns of signs are ranked by the sum of |value| over the values whose sign they turn, least
     first (`likely_patterns`). Every value is tau or more away from zero.
-
-    Args:
-        length: number of patterns that are kept, 1 or more.
     """
 
     length: int
@@ -71,9 +65,6 @@ class AssociationFound(Decision):
     Args:
         degrees: of freedom of the test, 1 or more.
         level: of the test: its chance to find an association that is not there, in (0, 1).
-
-    Raises:
-        InvalidParameter: degrees is less than 1, or level is no probability.
     """
 
     degrees: int

@@ -75,11 +75,8 @@ class Difference(JsonObject):
     """Difference of the second group's mean and the first's, with its interval.
 
     Args:
-        groups: their names.
         means: one per group; `missing` is the share of users who are in another group or lack a
             value.
-        low: low end of the difference's interval.
-        high: high end.
         p_value: of the hypothesis that both means are equal; None: the answers have no law.
     """
 

@@ -71,7 +71,6 @@ class Cells:
     Args:
         name: "age", or "x[3]" for a component.
         expression: the cell's number, from 0: a category, a predicate or a number.
-        labels: the cells' names.
         edges: of a binned number; cell j holds the values from edges[j-1] up to below edges[j].
     """
 
@@ -153,14 +152,10 @@ class Number:
 def cells(schema: Schema, field: str, bins: int = 8) -> tuple[Cells, ...]:
     """A field as cells: one encoding, or one a component of Bits.
 
-    Args:
-        schema: of the records.
-        field: its name.
-        bins: into how many bins of equal width a number falls, 2 .. 1024; whole numbers between
-            bounds that are closer have a cell each.
+    Whole numbers between bounds that are closer than the number of bins have a cell each.
 
     Raises:
-        InvalidParameter: no such field, too few or too many bins, or a category of one label.
+        InvalidParameter: no such field, bins outside 2 .. 1024, or a category of one label.
     """
     kind = field_of(schema, field)
     expression = schema[field]
@@ -188,15 +183,8 @@ def columns_of(schema: Schema, bins: int = 8) -> tuple[Cells, ...]:
 def binned(schema: Schema, field: str, edges: Sequence[Fraction | int]) -> Cells:
     """Encode a number as the bin between edges that contains it.
 
-    Edges come from the schema, or from the answer to a question, never from the data.
-
-    Args:
-        schema: has the field.
-        field: name of an Integer or Real.
-        edges: strictly increasing, at least one, between the field's bounds.
-
-    Raises:
-        InvalidParameter: the field is no number, or the edges are not of that form.
+    Edges are strictly increasing, at least one, between the field's bounds. They come from the
+    schema, or from the answer to a question, never from the data.
     """
     kind = field_of(schema, field)
     if not isinstance(kind, Integer | Real):
@@ -215,11 +203,7 @@ def binned(schema: Schema, field: str, edges: Sequence[Fraction | int]) -> Cells
 
 
 def equal_edges(kind: Integer | Real, bins: int) -> tuple[Fraction, ...]:
-    """The inner edges of bins of equal width; whole numbers keep to whole edges.
-
-    Raises:
-        InvalidParameter: too few or too many bins, or bounds too close for this many.
-    """
+    """The inner edges of bins of equal width; whole numbers keep to whole edges."""
     if isinstance(bins, bool) or not isinstance(bins, int) or not 2 <= bins <= MAX_BINS:
         raise InvalidParameter(
             f"bins expects a whole number in 2..{MAX_BINS}, got {value_text(bins)}"

@@ -18,13 +18,8 @@ def narrowest(
 ) -> tuple[int, ...]:
     """Keep fields as long as the model of those kept is affordable, the narrowest first.
 
-    Args:
-        widths: of each field: what it adds to the model.
-        affordable: whether a model of the fields at these places is; of more fields it never
-            becomes so again.
-
-    Returns:
-        Their places, increasing; at least one, and all if they are affordable.
+    Of more fields a model never becomes affordable again. The places are increasing: at least one,
+    and all if they are affordable.
     """
     kept: list[int] = []
     for place in sorted(range(len(widths)), key=lambda place: (widths[place], place)):

@@ -35,10 +35,6 @@ class FrequencyEstimate(JsonObject):
     """The raw, unbiased share of each cell, with intervals that hold together.
 
     Raw shares may be negative and need not sum to 1; `projected` has a distribution.
-
-    Args:
-        cells: their names.
-        answer: one value a cell.
     """
 
     json_name: ClassVar = "frequency"
@@ -53,9 +49,6 @@ class FrequencyEstimate(JsonObject):
         shares, and much nearer where users are few: over 1,024 cells at epsilon 1 with 10^4 users
         about a twentieth of the squared error. It is biased (no share is left negative, and all
         others pay for that alike), so it has no intervals: `answer` has those.
-
-        Returns:
-            One share a cell, in the order of `cells`.
         """
         return tuple(nearest_distribution(self.answer.values).tolist())
 
@@ -137,12 +130,8 @@ def frequency(
 
     Utility: unbiased for every cell; the interval of each holds jointly with all others.
 
-    Args:
-        query: a category: a field, `bucketize`, `first`, or a query made of one.
-        tau: how exactly each share is wanted; None: as exactly as the population allows.
-
     Raises:
-        InvalidQuery: it is not a category.
+        InvalidQuery: it is not a category: a field, `bucketize`, `first`, or a query made of one.
 
     Example:
         >>> schema = ask.Schema("people", colour=ask.Category(["red", "green"]))

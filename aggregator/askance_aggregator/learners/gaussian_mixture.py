@@ -80,7 +80,6 @@ class GaussianMixture(JsonObject):
     """A sum of round bells, in the box that the schema's bounds scale to [-1, 1].
 
     Args:
-        schema: of the numbers.
         weights: of the components, positive, of sum 1.
         means: points of the box.
         variances: one a component, the same in every direction.
@@ -244,17 +243,12 @@ def gaussian_mixture(
     clip, is below 4 tau in every coordinate. There is no promise about the likelihood:
     expectation-maximisation has none.
 
-    Args:
-        schema: of the records.
-        k: how many components, 1 .. 16: a device allows no deeper expressions.
-        columns: numbers; None: all Integer and Real fields.
-        rounds: number of steps, 1 .. 10,000; None: by users and noise, 16 where they are unknown.
-        tau: how exactly each component is wanted, in the box; None: as the users allow.
-        clip: distance from its mean beyond which only a record's direction counts, in (0, 8];
-            None: by noise, none where it is unknown.
+    `clip`, in (0, 8], is the distance from its mean beyond which only a record's direction counts;
+    there is none where the noise is unknown. There are 16 rounds where users are unknown.
 
     Raises:
-        InvalidParameter: an argument is out of range.
+        InvalidParameter: an argument is out of range: k in 1 .. 16, as a device allows no deeper
+            expressions, and rounds in 1 .. 10,000.
 
     Source: notes, section 1.2; Chu et al. 2007 (EM by sums); Dempster, Laird and Rubin 1977.
         Deviations: components are round, variances are shrunk to the common one as far as they are
@@ -375,11 +369,7 @@ def _moved(
 ) -> GaussianMixture:
     """Compute the mixture after a step.
 
-    Args:
-        bells: before it.
-        step: of the means.
-        spreads: E[r |x - mean|^2] of each component, shape (k,).
-        first: the variance of the first round.
+    `spreads` is E[r |x - mean|^2] of each component, shape (k,).
     """
     means = step.taken(np.array(bells.means))
     variances = _variances(np.array(bells.variances), step, spreads, first)

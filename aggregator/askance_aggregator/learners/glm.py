@@ -64,11 +64,6 @@ class DescentSettings:
         rounds: T, 1 .. 10,000.
         rate: in (0, 1000].
         clip: in (0, 8].
-        decide: a `ModelChoice`, as text.
-        tau: tolerance of every component that is asked.
-
-    Raises:
-        InvalidParameter: one is out of range.
     """
 
     rounds: int | None = None
@@ -108,8 +103,6 @@ class Model:
     """Model that a descent fits.
 
     Args:
-        features: of the score.
-        loss: of a record.
         scale: of its residuals.
         check: of the fitted model against the constant.
         penalty: lambda of penalty / 2 |w|^2, >= 0.
@@ -181,13 +174,7 @@ class Task(Protocol):
 
 
 def settle(task: Task, arguments: Mapping[str, Any], conditions: Conditions) -> dict[str, Any]:
-    """Set the columns, then what follows from them, once the number of users is known.
-
-    Args:
-        task: of the columns that were given, or of all.
-        arguments: of the learner, by name.
-        conditions: of the study.
-    """
+    """Set the columns, then what follows from them, once the number of users is known."""
     if conditions.signing:
         return {}
     columns = arguments["columns"]
@@ -232,13 +219,7 @@ def descend(model: Model, given: DescentSettings) -> Learning[NDArray[np.float64
 
 
 def of_a_fifth(question: Question, given: DescentSettings, parts: int = 1) -> Batch:
-    """Return a batch that asks a question of a fifth of all users (`asked_of_a_fifth`).
-
-    Args:
-        question: what is asked.
-        given: settings of the descent before it.
-        parts: of how many such batches together a fifth is wanted.
-    """
+    """Return a batch that asks a question of a fifth of all users (`asked_of_a_fifth`)."""
     rounds = EXACT_ROUNDS if given.rounds is None else given.rounds
     return asked_of_a_fifth(question, rounds, parts)
 

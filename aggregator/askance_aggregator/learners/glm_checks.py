@@ -36,7 +36,6 @@ class ClassCheck:
     """Check of a classifier: the share of rows that it labels rightly, less the constant's.
 
     Args:
-        features: of the score.
         positive: predicate of the second class.
     """
 
@@ -76,7 +75,6 @@ class OutcomeCheck:
     """Check of a regression: the mean squared error less the mean outcome's.
 
     Args:
-        features: of the score.
         outcome: a number in [-1, 1], or a truth.
         bound: of a record's gain; greater ones are clipped.
     """

@@ -203,18 +203,7 @@ def linear_svm(
 
     Utility: as `logistic_regression`; the margin of a record is its signed score.
 
-    Args:
-        schema: of the records; the label has two classes.
-        label: what to predict; None: its only Label.
-        columns: what from; None: all other fields, or as many as users and epsilon allow.
-        rounds: number of steps, 1 .. 10,000.
-        rate: the step, > 0.
-        clip: bound of the length of a record's gradient, > 0.
-        decide: "model", "check" or "constant".
-        tau: how exactly each component of the gradient is wanted; None: as the users allow.
-
-    Raises:
-        InvalidParameter: an argument is out of range, or the label has not two classes.
+    Arguments and errors are as of `logistic_regression`.
 
     Source: Rennie and Srebro 2005 (the smooth hinge).
 

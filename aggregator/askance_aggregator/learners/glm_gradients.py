@@ -131,8 +131,6 @@ class GradientQuestion:
     """Question for the mean gradient at some weights.
 
     Args:
-        features: of the score.
-        loss: of a record.
         clip: bound of the length of a record's gradient, > 0.
     """
 
@@ -143,9 +141,7 @@ class GradientQuestion:
     def at(self, weights: NDArray[np.float64], tau: Fraction | None = None) -> Question:
         """Return the question at some weights; its values are the mean gradient's, (weights,).
 
-        Args:
-            weights: of the constant and the features, on their grid.
-            tau: tolerance of every component that is asked; None: as the users allow.
+        The weights lie on their grid.
         """
         limit = self.features.limit(self.clip)
         residual = self.loss.residual(self.features.score(weights))
@@ -155,11 +151,7 @@ class GradientQuestion:
 
 
 def check_width(features: Features) -> Features:
-    """Check that the gradient has no more components than a vector question.
-
-    Raises:
-        InvalidParameter: it has.
-    """
+    """Check that the gradient has no more components than a vector question."""
     if features.count > MAX_COMPONENTS:
         raise InvalidParameter(
             f"columns expects fields of at most {MAX_COMPONENTS - 1} features,"

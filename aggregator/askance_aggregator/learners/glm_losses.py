@@ -56,11 +56,7 @@ class Logistic:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SmoothHinge:
-    """Loss of a linear support vector machine.
-
-    Args:
-        positive: predicate of the second class.
-    """
+    """Loss of a linear support vector machine."""
 
     positive: Expression
     curvature: float = 1.0
@@ -92,7 +88,6 @@ class Huber:
     """Squared near zero, linear beyond a width: outliers pull by no more than that.
 
     Args:
-        outcome: a number in [-1, 1], or a truth.
         width: > 0, on the scale of the outcome.
     """
 

@@ -157,20 +157,7 @@ def linear_regression(
     Utility: as `ridge_regression`, with penalty 0. Directions in which the features hardly vary get
     little weight, as a few rounds take the weights no farther.
 
-    Args:
-        schema: of the records.
-        target: the field to predict; None: see `target_of`.
-        columns: what from; None: all other fields, or as many as users and epsilon allow.
-        tau: how exactly each component of the gradient is wanted; None: as the users allow.
-        rounds: number of steps, 1 .. 10,000.
-        rate: the step, > 0.
-        clip: bound of the length of a record's gradient, > 0: residuals are clipped to keep it.
-        decide: "model", "check" or "constant".
-
-    Raises:
-        InvalidParameter: no such field, or a number out of range.
-
-    Source: as `ridge_regression`.
+    Arguments, errors and source are as of `ridge_regression`.
 
     Example:
         >>> people = ask.Population.generated("plane", users=2_000, d=2)
@@ -272,21 +259,9 @@ def huber_regression(
 
     Utility: as `linear_regression`; outliers move the model less.
 
-    Args:
-        schema: of the records.
-        target: the field to predict; None: see `target_of`.
-        columns: what from; None: all other fields, or as many as users and epsilon allow.
-        width: where the loss turns linear, on the scaled outcome (-1 to 1, or 0 and 1), in (0, 4];
-            None: 1/8, or 1 for an outcome of two values: it has no outliers, and a narrow loss
-            would fit its median.
-        tau: how exactly each component of the gradient is wanted; None: as the users allow.
-        rounds: number of steps, 1 .. 10,000.
-        rate: the step, > 0.
-        clip: bound of the length of a record's gradient, > 0.
-        decide: "model", "check" or "constant".
-
-    Raises:
-        InvalidParameter: no such field, or a number out of range.
+    `width`, in (0, 4], is on the scaled outcome (-1 to 1, or 0 and 1). None: 1/8, or 1 for an
+    outcome of two values: it has no outliers, and a narrow loss would fit its median. The other
+    arguments and the errors are as of `ridge_regression`.
 
     Source: Huber 1964 (robust estimation of a location parameter).
 

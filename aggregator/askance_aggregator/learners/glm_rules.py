@@ -130,9 +130,7 @@ class Noise:
     def decision(self, scale: Scale, deviation: Callable[[], float]) -> ModelChoice:
         """Return the decision about the model.
 
-        Args:
-            scale: of the loss.
-            deviation: of a check by a fifth of the users; it is computed where r is in doubt.
+        The deviation, of a check by a fifth of the users, is computed where r is in doubt.
         """
         choice = Doubt(scale.clear, HOPELESS).decision(self.relative)
         if choice is ModelChoice.CHECK and deviation() > scale.doubt:
@@ -153,10 +151,7 @@ class Noise:
     def rate(self, scale: Scale, curvature: float, typical: float) -> Fraction:
         """Return the step per unit of gradient.
 
-        Args:
-            scale: of the loss.
-            curvature: of the loss.
-            typical: the mean of |x|^2, about.
+        `typical` is about the mean of |x|^2.
         """
         fine = self.relative < scale.fine
         multiple = scale.multiple if fine else scale.noisy_multiple
@@ -185,15 +180,8 @@ def affordable(
 ) -> tuple[int, ...]:
     """Choose the fields that keep the relative noise below a limit, the narrowest first.
 
-    Args:
-        widths: number of features of each field.
-        variance: v; 0: any number of weights is allowed, up to `most`.
-        users: n.
-        most: the greatest number of weights.
-        noise: the limit.
-
-    Returns:
-        Their places, increasing; at least one, and all if they fit.
+    The widths are numbers of features. If the variance is 0, any number of weights is allowed, up
+    to `most`. The places are increasing: at least one, and all if they fit.
     """
     allowed = min(noise**2 * users / variance, most) if variance else most
     return narrowest(widths, lambda places: 1 + sum(widths[place] for place in places) <= allowed)

@@ -44,7 +44,6 @@ class HeavyHitter(JsonObject):
         value: text of 0 and 1, a whole number or a label (see `prefixes`).
         estimate: its raw share, from the last round's users alone.
         low: of the interval that holds jointly with all others.
-        high: likewise.
     """
 
     value: Value
@@ -59,9 +58,7 @@ class HeavyHitters(JsonObject):
     """The values that were found frequent, the most frequent first.
 
     Args:
-        column: the field.
         threshold: the share of all users from which on a value counts as frequent.
-        found: the values.
         without: share of users without a value, if the category has the label "(missing)" and it is
             frequent. None: there is no such label, or its share is below the threshold.
     """
@@ -156,15 +153,9 @@ def heavy_hitters(
     rounds log(m 2^bits rounds) / (epsilon tau)^2, about 135,000 for 16 bits at the defaults
     and epsilon 1.
 
-    Args:
-        schema: of the records.
-        column: bits (256 at most; texts of 32 bytes), a whole number or a category.
-        threshold: the share in (0, 1) from which on a value counts as frequent.
-        bits: by how many a prefix is extended in a round.
-        tau: of every share; below the threshold by 1/256 at least.
-
     Raises:
-        InvalidParameter: no such field, a parameter out of range, or too many cells.
+        InvalidParameter: no such field (256 bits at most: texts of 32 bytes), a threshold outside
+            (0, 1), tau not below it by 1/256 at least, or too many cells.
 
     Source: prefix trees over statistical queries: the interactive local model of KLNRS08 section 5.
 

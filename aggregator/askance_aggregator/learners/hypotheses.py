@@ -57,10 +57,6 @@ class Document:
     """JSON object from an untrusted source, read part by part.
 
     Each mistake is one error that names it.
-
-    Args:
-        name: what it is, for errors.
-        data: the object.
     """
 
     name: str
@@ -408,10 +404,6 @@ def hypothesis_json(hypothesis: Any) -> Any:
 
 def hypothesis_from_json(learner: str, data: Any) -> Any:
     """The hypothesis that a learner concluded and `hypothesis_json` wrote.
-
-    Args:
-        learner: the learner's name.
-        data: plain JSON.
 
     Raises:
         InvalidParameter: no learner of that name has a hypothesis that can be read, or the data is

@@ -69,7 +69,6 @@ class Clusters(JsonObject):
     """A row belongs to the nearest centre, in the box that the schema's bounds scale to [-1, 1].
 
     Args:
-        schema: of the numbers.
         centres: of the box, a point each.
         shares: raw estimates of the shares of users who have all numbers, one a centre.
         missing: estimated share of users who lack one of the numbers; they are in no cluster.
@@ -196,17 +195,12 @@ def k_means(
     E[(x - c) 1[x in the cluster of c]], drawn back to the clip, is below 4 tau in every coordinate.
     There is no promise about the distance to the best k centres: Lloyd's algorithm has none.
 
-    Args:
-        schema: of the records.
-        k: how many centres, 1 .. 64; with d columns at most 1,024 / (d + 1).
-        columns: numbers; None: all Integer and Real fields.
-        rounds: number of steps, 1 .. 10,000; None: by users and noise, 16 where they are unknown.
-        tau: how exactly each component is wanted, in the box; None: as the users allow.
-        clip: distance from its centre beyond which only a record's direction counts, in (0, 8];
-            None: by noise, none where it is unknown.
+    `clip`, in (0, 8], is the distance from its centre beyond which only a record's direction
+    counts; there is none where the noise is unknown. There are 16 rounds where users are unknown.
 
     Raises:
-        InvalidParameter: an argument is out of range.
+        InvalidParameter: an argument is out of range: k in 1 .. 64, with d columns at most
+            1,024 / (d + 1), and rounds in 1 .. 10,000.
 
     Source: Blum et al. 2005 ("SuLQ"), k-means; Lloyd 1982.
 

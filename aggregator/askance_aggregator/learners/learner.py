@@ -107,9 +107,6 @@ class Learner(ABC, Generic[T_co]):
 class Adaptive(Learner[T_co]):
     """A learner whose later questions may depend on earlier answers.
 
-    Args:
-        factory: makes the generator of one run.
-
     Example:
         >>> schema = ask.learners.masked_parity_schema(4)
         >>> isinstance(ask.learners.masked_parity(schema), ask.Adaptive)
@@ -133,10 +130,6 @@ class Adaptive(Learner[T_co]):
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NonAdaptive(Learner[T_co]):
     """Learner that asks everything before it receives an answer.
-
-    Args:
-        batch: all that it asks.
-        conclude: from the answers to the hypothesis; it asks no more.
 
     Example:
         >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
@@ -232,10 +225,7 @@ def non_adaptive(
 ) -> Callable[[Callable[P, tuple[Batch, Callable[[Answers], T]]]], Callable[P, NonAdaptive[T]]]:
     """Make a learner of a function that returns the one batch and how to conclude from it.
 
-    Args:
-        name: the learner's name in the registry.
-        version: changes when the questions change.
-        settle: sets arguments that were not given, as of `adaptive`; None: there is no such rule.
+    Arguments are as of `adaptive`.
 
     Example:
         >>> @ask.non_adaptive("share-above")
@@ -285,11 +275,7 @@ def non_adaptive(
 
 
 def identity_of(function: Callable[..., Any]) -> tuple[str, int]:
-    """Return name and version of the learners that a decorated function makes.
-
-    Raises:
-        InvalidParameter: it is decorated neither by `adaptive` nor by `non_adaptive`.
-    """
+    """Return name and version of the learners that a decorated function makes."""
     if function not in _IDENTITIES:
         raise InvalidParameter(
             "expected a function that adaptive or non_adaptive decorates,"

@@ -330,12 +330,7 @@ class Answer:
         By the law of the reports where it has a bound; else each sum lies between the sums of the
         ends of the intervals, which hold together.
 
-        Args:
-            weights: shape (sums, values).
-            most: the greatest size that such a sum of one user's own values can have.
-
-        Returns:
-            Low and high ends, one per sum.
+        Shapes are as of `SamplingLaw.sums`.
         """
         known = None if self.law is None else self.law.sums(weights, most)
         if known is not None:

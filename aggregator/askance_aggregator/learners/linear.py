@@ -38,7 +38,6 @@ class LinearModel(JsonObject):
     """A number predicted as an intercept plus a weighted sum of scaled features.
 
     Args:
-        features: the schema of what it predicts from.
         outcome: the schema of what it predicts: one field with one number.
         weights: the intercept, then one a scaled feature, for the scaled outcome.
         penalty: that was put on squared weights.
@@ -162,9 +161,7 @@ class LinearModel(JsonObject):
 def target_of(schema: Schema, target: str | None) -> str:
     """The field to be predicted as a number.
 
-    Args:
-        schema: has the field.
-        target: its name; None: the only Label if it has two labels, else the last Integer or Real.
+    None: the only Label if it has two labels, else the last Integer or Real.
 
     Raises:
         InvalidParameter: it is not one number: a category of three labels, say.

@@ -37,7 +37,6 @@ class Coordinates:
     """Coordinates of a field or of a component: a number, or one 0/1 value per category cell.
 
     Args:
-        part: a number in [-1, 1], or cells.
         start: its first coordinate; 0 is the constant 1.
     """
 
@@ -84,11 +83,7 @@ def coordinates_of(schema: Schema) -> tuple[Coordinates, ...]:
 
 
 def halfspaces_schema(d: int) -> Schema:
-    """Numbers x0 .. x(d-1) in [-1, 1] with their label y.
-
-    Raises:
-        InvalidParameter: d is not in 1..32.
-    """
+    """Numbers x0 .. x(d-1) in [-1, 1] with their label y; d is in 1..32."""
     if not 1 <= d <= MAX_HALFSPACE:
         raise InvalidParameter(f"d expects a number in 1..{MAX_HALFSPACE}, found {d}")
     features = {f"x{place}": Real(-1, 1) for place in range(d)}
@@ -108,11 +103,7 @@ def score(coordinates: Sequence[Coordinates], weights: NDArray[np.float64]) -> E
 
 
 def positive_class(schema: Schema, label: str) -> Expression:
-    """Return the predicate of the second of two classes.
-
-    Raises:
-        InvalidParameter: it has more.
-    """
+    """Return the predicate of the second of two classes."""
     (classes,) = cells(schema, label)
     if len(classes) != 2:
         known = ", ".join(classes.labels[:5])
@@ -128,9 +119,6 @@ class LinearClassifier(JsonObject):
     """Predicts the second class where intercept + weights . x is positive, else the first.
 
     Args:
-        schema: of the features.
-        label: the field that it predicts.
-        classes: its two labels.
         weights: of the constant 1, then of each coordinate, in the schema's order.
         missing: estimated share of users who lack the label or a feature; it was learned from the
             others. None: it was not asked for. A row that lacks a feature is predicted for as if

@@ -30,7 +30,6 @@ class Literals(JsonObject):
     """Some of the 2d literals over d bits, joined.
 
     Args:
-        d: the number of variables.
         variables: the indices of those that are to be 1, ascending.
         negated: the indices of those that are to be 0, ascending; a variable may be in both.
     """
@@ -164,12 +163,9 @@ def literal_conjunctions(
     Users: a fresh group a question, of the order d (d/accuracy)^2 log d / epsilon^2 in all; about
     7.5 million at d = 8, accuracy = 1/10, epsilon = 2.
 
-    Args:
-        schema: with x=Bits(d) and y=Label([0, 1]).
-        accuracy: the allowed error, in (0, 1).
-
     Raises:
-        InvalidParameter: accuracy or the schema is not of that form.
+        InvalidParameter: the schema has not x=Bits(d) and y=Label([0, 1]), or accuracy is not in
+            (0, 1).
 
     Source: notes, Theorem 5; deviation: negations, two literals a question.
 
@@ -208,12 +204,7 @@ def disjunctions(
     Utility: as `literal_conjunctions`: d questions with tau = accuracy/(4d), error below
     `accuracy` under any distribution, as many users.
 
-    Args:
-        schema: with x=Bits(d) and y=Label([0, 1]).
-        accuracy: the allowed error, in (0, 1).
-
-    Raises:
-        InvalidParameter: accuracy or the schema is not of that form.
+    Arguments and errors are as of `literal_conjunctions`.
 
     Source: notes, Theorem 5; deviation: disjunctions, negations, two literals a question.
 
@@ -233,11 +224,7 @@ def disjunctions(
 
 
 def bits_width(schema: Schema, learner: str) -> int:
-    """d, where the schema has x=Bits(d) and y=Label([0, 1]).
-
-    Raises:
-        InvalidParameter: it has not.
-    """
+    """d, where the schema has x=Bits(d) and y=Label([0, 1])."""
     bits, label = schema.fields.get("x"), schema.fields.get("y")
     if isinstance(bits, Bits) and isinstance(label, Label) and set(label.labels) == {"0", "1"}:
         return bits.width
@@ -248,11 +235,7 @@ def bits_width(schema: Schema, learner: str) -> int:
 
 
 def allowed_error(accuracy: Rational) -> Fraction:
-    """The accuracy that was asked for.
-
-    Raises:
-        InvalidParameter: it is not in (0, 1).
-    """
+    """The accuracy that was asked for, in (0, 1)."""
     allowed = rational(accuracy, "accuracy")
     if not 0 < allowed < 1:
         raise InvalidParameter(f"accuracy expects an error in (0, 1), got {value_text(accuracy)}")

@@ -36,8 +36,6 @@ class Marginal(JsonObject):
     """The joint shares of some columns of cells.
 
     Args:
-        columns: their names.
-        labels: the names of each column's cells.
         answer: the raw, unbiased share of each joint cell in C order, the last column varying
             fastest; then, last, the share of users without a value of a field.
 
@@ -126,11 +124,7 @@ class Marginal(JsonObject):
 @hypothesis_of("marginals")
 @dataclass(frozen=True, slots=True)
 class Marginals(JsonObject):
-    """Several marginals of one population.
-
-    Args:
-        tables: in the order in which they were asked.
-    """
+    """Several marginals of one population."""
 
     json_name: ClassVar = "marginals"
     json_keys: ClassVar = ("summary", "marginals=tables")
@@ -195,15 +189,9 @@ def marginals(
     tau sqrt(cells) in Euclidean distance. Users: of the order C(D, way) log(cells) /
     (epsilon tau)^2, about 273,000 for 28 tables at tau = 1/20, epsilon = 2.
 
-    Args:
-        schema: of the records.
-        columns: which fields; None: all.
-        way: how many at a time, 1 .. D.
-        bins: of equal width between a number's bounds in the schema.
-        tau: how exactly each share is wanted; None: as exactly as the population allows.
-
     Raises:
-        InvalidParameter: no such field, a number out of range, or more than 4096 tables.
+        InvalidParameter: no such field, `way` outside 1 .. D, bins out of range, or more than 4096
+            tables.
         InvalidQuery: a table of more than 2^20 cells.
 
     Source: notes, section 1.2; KLNRS08 section 4 (histograms).

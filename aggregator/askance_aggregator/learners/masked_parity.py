@@ -94,13 +94,9 @@ class MaskedParity(JsonObject):
         return cls(r=tuple(map(int, mask)), **parts_in(cls, document))
 
     def predict(self, columns: Mapping[str, ArrayLike]) -> NDArray[np.int64]:
-        """The labels 1 and -1 of rows.
+        """The labels 1 and -1 of rows, shape (n,).
 
-        Args:
-            columns: "x" of shape (n, d) with 0/1, "i" in 0..d-1 and "b" with 0/1, shape (n,).
-
-        Returns:
-            Shape (n,).
+        Columns are "x" of shape (n, d) with 0/1, "i" in 0..d-1 and "b" with 0/1, shape (n,).
         """
         mask = np.asarray(self.r, dtype=np.int64)
         x = np.asarray(columns["x"], dtype=np.int64).reshape(-1, len(mask))
@@ -120,11 +116,7 @@ class MaskedParity(JsonObject):
 def masked_parity_schema(
     d: Annotated[int, "bits of the mask, 2..1024 (8 without data)"] = 8,
 ) -> Schema:
-    """The records (x, i, b) with their label y.
-
-    Raises:
-        InvalidParameter: d is not a whole number in 2..1024.
-    """
+    """The records (x, i, b) with their label y."""
     if isinstance(d, bool) or not isinstance(d, int) or not 2 <= d <= MAX_D:
         raise InvalidParameter(f"d: expected a whole number in 2..{MAX_D}, got {value_text(d)}")
     return Schema("masked-parity", 1, x=Bits(d), i=Integer(0, d - 1), b=Bit(), y=Label([1, -1]))

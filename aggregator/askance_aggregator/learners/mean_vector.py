@@ -49,10 +49,7 @@ class MeanVector(JsonObject):
     """A mean a field, in real units.
 
     Args:
-        fields: their names.
-        estimates: raw and unbiased.
-        lows: of intervals, which hold together.
-        highs: likewise.
+        estimates: raw and unbiased; all intervals hold together.
         radius: of l2 only: the length of the error is at most this, with the same confidence.
         missing: for each field the estimated share of users without it, whose intervals hold
             together with the others; each mean is over the users who have the field. None: users

@@ -52,11 +52,7 @@ class MissingShare(JsonObject):
         return cls(share, answer.lows[cell], answer.highs[cell])
 
     def notes(self, name: str = "") -> tuple[str, ...]:
-        """Return the note on an estimate that leaves these users out; none if they are none.
-
-        Args:
-            name: the field, where an estimate has several.
-        """
+        """Return the note on an estimate that leaves these users out; none if they are none."""
         if not self.share:
             return ()
         about = f"{name}: " if name else ""
@@ -70,12 +66,7 @@ class MissingShare(JsonObject):
 
 
 def excludes_missing(learner: str, asked: Query | Expression, missing: str | None) -> bool:
-    """Return whether users without a value are left out of an answer.
-
-    Raises:
-        InvalidParameter: missing is no known word, or is given for a query, which has its own
-            public default.
-    """
+    """Return whether users without a value are left out of an answer."""
     excluded = is_excluded(learner, missing)
     if isinstance(asked, Query) and missing == EXCLUDE:
         raise InvalidParameter(
@@ -88,12 +79,7 @@ def excludes_missing(learner: str, asked: Query | Expression, missing: str | Non
 def is_excluded(learner: str, missing: str | None) -> bool:
     """Return whether users without a value are left out.
 
-    Args:
-        learner: its name, for the error.
-        missing: "exclude" or "default"; None means "exclude".
-
-    Raises:
-        InvalidParameter: missing is another word.
+    None means "exclude"; the other word is "default".
     """
     if missing not in (None, EXCLUDE, DEFAULT):
         raise InvalidParameter(
@@ -123,11 +109,7 @@ class CompleteCases:
 
     @classmethod
     def promised(cls, schema: Schema, present: Rational | None) -> CompleteCases:
-        """The complete cases of a schema's fields; None promises that all users are.
-
-        Raises:
-            InvalidParameter: the promise is no share in (0, 1].
-        """
+        """The complete cases of a schema's fields; None promises that all users are."""
         share = Fraction(1) if present is None else rational(present, "present")
         if not 0 < share <= 1:
             raise InvalidParameter(f"present expects a share in (0, 1], got {value_text(present)}")

@@ -46,10 +46,7 @@ class NaiveBayes(JsonObject):
     """P[class | row] proportional to P[class] times the product of P[cell | class].
 
     Args:
-        schema: of the features.
-        label: the field that it predicts.
         classes: its labels, in the schema's order.
-        bins: into how many bins a number falls.
         priors: P[class], one a class.
         tables: for each column of cells P[cell | class]: a row a class, positive, of sum 1.
         smoothing: the share that each joint cell got more.
@@ -219,12 +216,7 @@ def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str
 
 
 def _noise(variance: float, count: int) -> float:
-    """Return the noise that a table adds to a score: the variance of a cell over its even share.
-
-    Args:
-        variance: of a cell's share.
-        count: cells of the table.
-    """
+    """Return the noise that a table adds to a score: the variance of a cell over its even share."""
     return min(variance * count**2, FULL_NOISE)
 
 
@@ -269,14 +261,8 @@ def naive_bayes(
     s = alpha/n, and answers that are exact, they are those of add-alpha smoothing on n rows. A
     cell that noise has made empty would veto a class, so s should not lie below the noise.
 
-    Args:
-        schema: of the records.
-        label: what to predict; None: its only Label.
-        columns: what from; None: all other fields, or as many as users and epsilon allow.
-        bins: of equal width between a number's bounds in the schema.
-        smoothing: a share, > 0; None: an eighth of what intervals reach to either side, about half
-            a standard error, and at least 1/1000.
-        tau: how exactly each share is wanted; None: as exactly as the population allows.
+    `smoothing`, above 0, is by default an eighth of what intervals reach to either side, about
+    half a standard error, and at least 1/1000.
 
     Raises:
         InvalidParameter: no such field, or a number out of range.

@@ -51,7 +51,6 @@ class ParameterEntry:
     """Parameter that can be set by text.
 
     Args:
-        name: name, unique within its learner.
         summary: one line for readers of the catalogue.
         default: text that is used if the parameter is not set; None: it may stay unset.
         kind: form of its text, which the command line checks before the learner is built.
@@ -109,13 +108,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """Parameter as it is declared in a signature.
-
-    Args:
-        argument: name of the argument.
-        entry: its entry in the catalogue.
-        read: maker of its value; None: the kind's.
-    """
+    """Parameter as it is declared in a signature."""
 
     argument: str
     entry: ParameterEntry
@@ -243,11 +236,7 @@ def two_of(*types: type) -> Read:
 def first_fields(
     learner: str, schema: Schema, types: tuple[type, ...], count: int
 ) -> tuple[str, ...]:
-    """Return the first fields of some types, for a learner whose columns are not set.
-
-    Raises:
-        InvalidParameter: the schema has fewer.
-    """
+    """Return the first fields of some types, for a learner whose columns are not set."""
     fits = [name for name, kind in schema.fields.items() if isinstance(kind, types)]
     if len(fits) < count:
         found = ", ".join(fits) or "none"
@@ -258,11 +247,7 @@ def first_fields(
 
 
 def check_rounds(rounds: int) -> int:
-    """Check a number of rounds.
-
-    Raises:
-        InvalidParameter: it is not in 1 .. 10,000.
-    """
+    """Check a number of rounds: 1 .. 10,000."""
     if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= MAX_ROUNDS:
         raise InvalidParameter(
             f"rounds expects a whole number in 1..{MAX_ROUNDS}, got {value_text(rounds)}"
@@ -271,11 +256,7 @@ def check_rounds(rounds: int) -> int:
 
 
 def whole(name: str, text: str) -> int:
-    """Parse a parameter that is a whole number.
-
-    Raises:
-        InvalidParameter: the text is no whole number.
-    """
+    """Parse a parameter that is a whole number."""
     try:
         return int(text)
     except ValueError:

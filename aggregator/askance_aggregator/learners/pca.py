@@ -64,7 +64,6 @@ class PrincipalComponents(JsonObject):
     """Orthogonal directions of scaled numbers, by falling variance.
 
     Args:
-        schema: of the fields.
         mean: of each scaled number.
         components: unit vectors, a row a component; its entry of greatest magnitude is positive.
         variances: along each component, >= 0.
@@ -354,7 +353,6 @@ class SecondMoments:
     """Questions for E[u] and E[u u^T], u the differences from a centre.
 
     Args:
-        numbers: D of them.
         centre: shape (D,), on the grid of scaled numbers.
         middle: t, subtracted from squares, which makes them shorter; a multiple of 2^-10.
         squared: R, the greatest |u|^2 that counts in full.
@@ -385,9 +383,7 @@ class SecondMoments:
     def covariance(self, answers: Sequence[Answer], having: float) -> NDArray[np.float64]:
         """Compute the covariance, shape (D, D), from the answers; it may be indefinite.
 
-        Args:
-            answers: one per question.
-            having: share of the users who count, which all answers are divided by.
+        `having` is the share of the users who count, which all answers are divided by.
         """
         values = np.concatenate([answer.values for answer in answers]) / having
         d = len(self.numbers)

@@ -62,7 +62,6 @@ class Residual:
     """A residual as expressions.
 
     Args:
-        positive: whether the label is the second class.
         wrong: the statements; a power of two of them.
     """
 
@@ -231,16 +230,11 @@ def perceptron(
     w.v grows by margin R / 2 a round, and |v|, once it is 3 S^2/(margin R), by at most
     margin R / 3: since w.v <= |v|, there are at most (18 (S/R)^2/margin + 6 S/R)/margin rounds.
 
-    Args:
-        schema: of the records; the label has two classes.
-        label: what to predict; None: its only Label.
-        columns: what from; None: all other fields, or as many as users and epsilon allow.
-        accuracy: the allowed error, in (0, 1).
-        margin: of the examples, over the greatest length, in (0, 1]; None: not known.
-        rounds: maximum number of rounds, 1 .. 10,000.
+    The margin, in (0, 1], is over the greatest length.
 
     Raises:
-        InvalidParameter: an argument is out of range, or the label has not two classes.
+        InvalidParameter: an argument is out of range (accuracy in (0, 1), rounds in 1 .. 10,000),
+            or the label has not two classes.
 
     Source: Blum, Frieze, Kannan and Vempala 1998 (the perceptron by averages), simplified to data
         with a margin; Blum et al. 2005 ("SuLQ").

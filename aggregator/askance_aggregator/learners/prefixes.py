@@ -53,7 +53,6 @@ class Domain:
     """The values of one field, as strings of `width` bits.
 
     Args:
-        schema: of the records.
         column: a field of Bits, an Integer or a Category.
 
     Raises:

@@ -26,11 +26,8 @@ class EstimateRow:
     """Estimate of one number with its interval.
 
     Args:
-        name: name of the cell, field or value.
         estimate: raw estimate; it may lie outside of the interval, which is clipped to what is
             possible.
-        low: lower end of the interval.
-        high: upper end of the interval.
         projected: nearest possible value, where all rows together have one; None: there is none.
         group: heading of the rows that belong together; empty: none.
     """
@@ -94,9 +91,7 @@ def presentation_of(hypothesis: Any) -> Presentation:
 def presentation_of_json(learner: str, data: Any) -> Presentation:
     """Return the presentation of the hypothesis in a printed result.
 
-    Args:
-        learner: the learner's name; one that is not installed is presented by the JSON alone.
-        data: the hypothesis as JSON, from any source.
+    A learner that is not installed is presented by the JSON alone, which may come from any source.
     """
     with suppress(InvalidParameter):
         return presentation_of(hypothesis_from_json(learner, data))
@@ -110,10 +105,7 @@ def table_of(hypothesis: Any, truth: Sequence[float], learner: str) -> list[dict
     value for readers within it, and the truth. Other hypotheses state their rows by a method
     `to_rows()`.
 
-    Args:
-        hypothesis: conclusion of a run.
-        truth: of the estimates, in their order; empty: not known.
-        learner: name of the learner, for the error.
+    The truth is that of the estimates, in their order; empty: not known.
 
     Raises:
         InvalidParameter: the hypothesis has neither estimates nor a table.

@@ -62,8 +62,6 @@ class Quantiles(JsonObject):
     """Some quantiles of a number, by rising level.
 
     Args:
-        column: the number.
-        quantiles: in that order.
         missing: estimated share of users without the number; the quantiles are those of the others.
             None: users without it count as above all.
     """
@@ -170,19 +168,12 @@ def quantiles(
     the order levels log(steps) / (epsilon tau)^2, about 15,000 for one level in 64 steps at
     tau = 1/20, epsilon = 2.
 
-    Args:
-        schema: of the records.
-        column: a number.
-        levels: shares in (0, 1).
-        steps: how finely, 2 .. 1024.
-        tau: of the ranks.
-        missing: "exclude", users without the number are not counted (None means that), or
-            "default", they count as above all.
-        present: a promise that at least this share of users has the number; it sizes the plan and
-            no answer relies on it. None: all users.
+    With missing="default" users without the number count as above all. No answer relies on
+    `present`; it sizes the plan.
 
     Raises:
-        InvalidParameter: no such number, or a parameter out of range.
+        InvalidParameter: no such number, levels outside (0, 1), steps outside 2 .. 1024, or
+            another parameter out of range.
 
     Source: notes, section 1.2; binary search over statistical queries.
 

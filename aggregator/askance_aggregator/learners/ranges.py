@@ -47,7 +47,6 @@ class Ranges(JsonObject):
     """The shares of a number's cells, consistent with those of ever greater ranges.
 
     Args:
-        column: the number's name.
         ends: cell j has the values from ends[j] up to below ends[j + 1], the last one of a real
             number with its end; rising.
         whole: whether values are whole numbers.
@@ -117,12 +116,8 @@ class Ranges(JsonObject):
         wherever all raw intervals do: it follows from the sums of those of few ranges, inside and
         outside, and from what they leave.
 
-        Args:
-            low: one of `ends`.
-            high: a greater one.
-
         Raises:
-            InvalidParameter: they are not.
+            InvalidParameter: low and high are not two of `ends`, the greater one last.
         """
         if low not in self.ends or high not in self.ends or not low < high:
             raise InvalidParameter(
@@ -253,15 +248,10 @@ def ranges(
     tau. A range of 100 of 256 cells has a quarter of the squared error that one histogram of the
     same users would give it, and a third of that of the raw sums (20,000 users, epsilon 1).
 
-    Args:
-        schema: of the records.
-        column: a number.
-        steps: how finely, 2 .. 1024.
-        arity: of the tree, 2 .. 1024; `steps` or more: one histogram.
-        tau: how exactly each share is wanted; None: as exactly as the population allows.
+    An arity of `steps` or more makes one histogram.
 
     Raises:
-        InvalidParameter: no such number, or a parameter out of range.
+        InvalidParameter: no such number, or steps or arity is outside 2 .. 1024.
 
     Source: hierarchical histograms (Hay et al. 2010), in the local model with a group of users
         a level.
@@ -343,9 +333,6 @@ class Hierarchy:
     Args:
         cells: how many; 2 or more.
         arity: 2 .. 1024.
-
-    Raises:
-        InvalidParameter: a number is out of range.
     """
 
     cells: int
@@ -395,9 +382,6 @@ class Hierarchy:
             variances: of each level's errors, up to a common factor; finite, > 0.
             total: the value of the root.
 
-        Raises:
-            InvalidParameter: arrays of other sizes, or a variance that is not positive and finite.
-
         Source: least squares on a tree by two passes (Hay et al. 2010), here for unequal
             variances and ragged nodes.
         """
@@ -432,10 +416,7 @@ class Hierarchy:
         Utility: wherever all given intervals hold, so do these, and none is longer. Where no tree
         lies in them all (then one of them does not hold) they are returned as they are.
 
-        Args:
-            lows: one array a level, of `sizes`.
-            highs: likewise.
-            total: the value of the root.
+        Ends are one array a level, of `sizes`; `total` is the value of the root.
         """
         given = self._checked(lows), self._checked(highs)
         low, high = list(given[0]), list(given[1])

@@ -57,7 +57,6 @@ class LearnerEntry:
     """Learner that is available by name.
 
     Args:
-        name: the learner's name.
         version: of the learners that `function` returns, 1 or more.
         summary: the hypothesis, in a line.
         error: the meaning of the error of its assessments (`assessments.assess`), in a line.
@@ -66,7 +65,6 @@ class LearnerEntry:
             set by text as well.
         population: name of the generated population that it runs on by default; None: it needs one
             to be named, or a data file.
-        small: settings for tests.
         held_out: whether the error is measured on rows of users who were not asked; of a data file
             some are then put aside.
         distribution: "name==version" of the distribution that has it; empty: this one.
@@ -101,9 +99,7 @@ class LearnerEntry:
     ) -> Learner[Any]:
         """Build the learner, with its schema set.
 
-        Args:
-            schema: of the records; None: the learner's own for its parameters (enough to plan).
-            parameters: text by name.
+        Without a schema it has its own for its parameters (enough to plan).
 
         Raises:
             InvalidParameter: a parameter has no such name or a wrong value, the schema does not

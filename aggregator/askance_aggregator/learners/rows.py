@@ -85,9 +85,7 @@ def bits_of(field: str, width: int, rows: Rows) -> NDArray[np.int64]:
 def encoded(schema: Schema, rows: Rows) -> EncodedColumns:
     """Rows on the schema's grid; columns that it does not have are ignored.
 
-    Args:
-        schema: of the fields that a hypothesis looks at.
-        rows: see `Rows`; of a table each field takes one column (Bits: its width).
+    A table has one column a field (Bits: its width).
 
     Raises:
         InvalidParameter: none of the fields is there, or the table has another width.

@@ -114,11 +114,7 @@ class ScaledVector:
     present: Fraction
 
     def question(self, tau: Fraction | None) -> Question:
-        """The question; each number within tau in real units, if the promise holds.
-
-        Raises:
-            InvalidParameter: there are more components than a vector has.
-        """
+        """The question; each number within tau in real units, if the promise holds."""
         components = []
         for number in self.numbers:
             components += [number.component, number.presence][: 1 + self.excluded]

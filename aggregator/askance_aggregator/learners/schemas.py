@@ -28,11 +28,7 @@ def traits_schema() -> Schema:
 
 
 def plane_schema(d: int) -> Schema:
-    """Numbers x0 .. x(d-1) and an outcome y, all in [-1, 1].
-
-    Raises:
-        InvalidParameter: d is not in 1..32.
-    """
+    """Numbers x0 .. x(d-1) and an outcome y, all in [-1, 1]; d is in 1..32."""
     if not 1 <= d <= MAX_PLANE:
         raise InvalidParameter(f"d expects a number in 1..{MAX_PLANE}, found {d}")
     features = {f"x{j}": Real(-1, 1) for j in range(d)}
@@ -40,11 +36,7 @@ def plane_schema(d: int) -> Schema:
 
 
 def words_schema(width: int) -> Schema:
-    """A word of `width` bits.
-
-    Raises:
-        InvalidParameter: width is not in 1..256.
-    """
+    """A word of `width` bits, 1..256."""
     if not 1 <= width <= MAX_WIDTH:
         raise InvalidParameter(f"width expects a number in 1..{MAX_WIDTH}, found {width}")
     return Schema("words", 1, word=Bits(width))
@@ -53,11 +45,7 @@ def words_schema(width: int) -> Schema:
 def vectors_schema(
     d: Annotated[int, "how many numbers, to plan without data (8)"] = 8,
 ) -> Schema:
-    """Numbers x0 .. x(d-1) in [-1, 1].
-
-    Raises:
-        InvalidParameter: d is not in 1..1024.
-    """
+    """Numbers x0 .. x(d-1) in [-1, 1]; d is in 1..1024."""
     if not 1 <= d <= MAX_VECTOR:
         raise InvalidParameter(f"d expects a number in 1..{MAX_VECTOR}, found {d}")
     return Schema.of("vectors", 1, {f"x{j}": Real(-1, 1) for j in range(d)})
@@ -66,11 +54,7 @@ def vectors_schema(
 def paths_schema(
     horizon: Annotated[int, "how many epochs, to plan without data (16)"] = 16,
 ) -> Schema:
-    """A bit per epoch, oldest first: epoch_1 .. epoch_T.
-
-    Raises:
-        InvalidParameter: horizon is not in 2..256.
-    """
+    """A bit per epoch, oldest first: epoch_1 .. epoch_T, T in 2..256."""
     if not 2 <= horizon <= MAX_EPOCHS:
         raise InvalidParameter(f"horizon: expected a number in 2..{MAX_EPOCHS}, got {horizon}")
     return Schema.of("paths", 1, {f"epoch_{place}": Bit() for place in range(1, horizon + 1)})

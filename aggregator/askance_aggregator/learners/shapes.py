@@ -54,10 +54,7 @@ class Effect(ResultShape):
     """Rows of the presentation against the value that stands for no effect.
 
     Args:
-        heading: name of the effect.
-        unit: name of the axis.
         null: value that stands for no effect.
-        null_name: its name.
         limits: least and greatest possible value; None: not known.
     """
 
@@ -80,10 +77,6 @@ class TwoWayTable:
     """Two-way table.
 
     Args:
-        up: name of the rows' column.
-        across: name of the columns' column.
-        row_labels: one per row.
-        column_labels: one per column.
         values: shape (rows, columns).
     """
 
@@ -99,9 +92,7 @@ class Tables(ResultShape):
     """Two-way tables of shares.
 
     Args:
-        heading: what the tables are.
         unit: what a value is a share of.
-        tables: at least one.
     """
 
     heading: str
@@ -116,9 +107,7 @@ class DistributionPoint:
     Args:
         value_low: least value at which the function may have the share.
         value_high: greatest value; the same where the value is known.
-        share: estimated share of users up to the value.
         low: lower end of the share's interval; the share itself where that is known.
-        high: upper end of it.
     """
 
     value_low: float
@@ -130,12 +119,7 @@ class DistributionPoint:
 
 @dataclass(frozen=True, slots=True)
 class DistributionFunction(ResultShape):
-    """Distribution function of a number, at some points, by rising share.
-
-    Args:
-        column: name of the number.
-        points: at least one.
-    """
+    """Distribution function of a number, at some points, by rising share."""
 
     column: str
     points: tuple[DistributionPoint, ...]
@@ -146,7 +130,6 @@ class Centres(ResultShape):
     """Centres of clusters.
 
     Args:
-        names: of the numbers.
         centres: in the fields' units, shape (k, numbers).
         weights: share of users per centre, shape (k,).
         deviations: standard deviation of a component along each number, shape (k, numbers); empty:
@@ -167,7 +150,6 @@ class Branch:
 
     Args:
         text: the condition of a split, or the outcome of a leaf.
-        detail: second line; empty: none.
         outcome: index of the outcome of a leaf; None: a split.
         children: of a split, where the condition holds and where it does not.
     """
@@ -180,12 +162,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Tree(ResultShape):
-    """Binary tree of conditions.
-
-    Args:
-        label: name of the predicted field.
-        root: the node at the top.
-    """
+    """Binary tree of conditions."""
 
     label: str
     root: Branch
@@ -196,10 +173,7 @@ class RuleList(ResultShape):
     """Conditions in order, each with the outcome of the first that holds.
 
     Args:
-        label: name of the predicted field.
         rules: condition, outcome and the outcome's index.
-        default: outcome where no condition holds.
-        default_index: its index.
     """
 
     label: str
@@ -213,8 +187,6 @@ class ConfusionTable(ResultShape):
     """True and predicted classes of rows of users who were not asked.
 
     Args:
-        label: name of the predicted field.
-        classes: one per row and column of the counts.
         counts: rows by true class, columns by predicted class; shape (classes, classes).
     """
 
@@ -228,9 +200,7 @@ class Predictions(ResultShape):
     """True and predicted numbers of rows of users who were not asked.
 
     Args:
-        target: name of the predicted field.
         truth: in the field's units, shape (n,).
-        predicted: the same.
     """
 
     target: str
@@ -240,13 +210,7 @@ class Predictions(ResultShape):
 
 @dataclass(frozen=True, slots=True)
 class Coefficients(ResultShape):
-    """Weights of scaled features, so that they can be compared.
-
-    Args:
-        outcome: name of what the sum predicts.
-        names: of the features.
-        values: one per feature.
-    """
+    """Weights of scaled features, so that they can be compared."""
 
     outcome: str
     names: tuple[str, ...]
@@ -258,8 +222,6 @@ class Components(ResultShape):
     """Principal components.
 
     Args:
-        names: of the numbers.
-        explained: part of the variance per component.
         loadings: shape (components, numbers).
     """
 
@@ -277,13 +239,7 @@ def shape_of(hypothesis: Any) -> ResultShape | None:
 
 
 def shape_on_rows(hypothesis: Any, rows: EncodedColumns, schema: Schema) -> ResultShape | None:
-    """Return the shape of a hypothesis that is tested on rows; None: it predicts nothing.
-
-    Args:
-        hypothesis: conclusion of a run.
-        rows: records of users who were not asked.
-        schema: of the rows.
-    """
+    """Return the shape of a hypothesis that is tested on rows; None: it predicts nothing."""
     if hasattr(hypothesis, "tested_shape"):
         found: ResultShape | None = hypothesis.tested_shape(rows)
         return found

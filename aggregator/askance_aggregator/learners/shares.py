@@ -13,11 +13,7 @@ def nearest_distribution(estimates: ArrayLike) -> NDArray[np.float64]:
     lies in the simplex, a convex set, so no projected estimate is farther from it than the raw
     one, taken over all cells.
 
-    Args:
-        estimates: one a cell, any shape.
-
-    Returns:
-        The same shape; not negative, of sum 1.
+    The result has the shape of the estimates; no share is negative, and their sum is 1.
     """
     raw = np.asarray(estimates, dtype=np.float64)
     falling = np.sort(raw, axis=None)[::-1]

@@ -17,12 +17,7 @@ def likely_patterns(values: Sequence[float], length: int) -> list[Bits]:
     rank; the least come first, S empty before all. Sums are exact, and ties go by position, so that
     the list is a function of the values on every machine.
 
-    Args:
-        values: the estimates.
-        length: number of patterns, 1 or more.
-
-    Returns:
-        `length` patterns, or all of them where there are fewer; 1 stands for a negative sign.
+    There are `length` of them, or all where there are fewer; 1 stands for a negative sign.
     """
     signs = [int(value < 0) for value in values]
     order = sorted(range(len(values)), key=lambda place: (abs(values[place]), place))
@@ -42,8 +37,7 @@ def _least_sums(sizes: Sequence[Fraction]) -> Iterator[tuple[int, ...]]:
     Each non-empty subset is made once, from one with no greater sum: its last position was added to
     it, or moved there from the position before.
 
-    Args:
-        sizes: >= 0, in increasing order.
+    Sizes are not negative, in increasing order.
     """
     yield ()
     heap: list[tuple[Fraction, tuple[int, ...]]] = [(sizes[0], (0,))] if sizes else []

@@ -16,7 +16,6 @@ class Split:
     """Two groups of a field's cells.
 
     Args:
-        part: which encoding, by its name.
         cells: those of the one group, ascending; all others are the other one.
     """
 
@@ -42,13 +41,7 @@ def best_split(table: Table, min_share: float, ordered: bool) -> Candidate | Non
     their share of the commonest class, for then one of the cuts is the best of all splits in two
     (of two classes; of more it is a good one).
 
-    Args:
-        table: of the leaf.
-        min_share: of all users on either side, at least.
-        ordered: whether the cells are those of a number.
-
-    Returns:
-        None where no split has a gain.
+    The cells of a number are `ordered`. None: no split has a gain.
 
     Source: the gain is ID3's (Quinlan 1986); the order is Breiman et al. 1984, theorem 4.5.
     """

@@ -39,9 +39,7 @@ class AnswerTotals:
     def of(cls, query: Query, values: NDArray[np.signedinteger[Any]]) -> AnswerTotals:
         """Sum exact answers.
 
-        Args:
-            query: of any kind but VECTOR.
-            values: answers as `values_of` has them, shape (rows,).
+        The query is not a VECTOR; `values` are as `values_of` has them, shape (rows,).
         """
         if query.kind not in (QueryKind.PREDICATE, QueryKind.REAL):
             cells = np.bincount(values, minlength=query.cells)
@@ -55,10 +53,7 @@ class AnswerTotals:
     ) -> AnswerTotals:
         """Sum exact answers that several users have.
 
-        Args:
-            query: of any kind but VECTOR.
-            values: as of `of`.
-            users: how many users have each, int64, shape (rows,).
+        `users` counts those who have each value, int64, shape (rows,); all else is as of `of`.
         """
         everybody = int(users.sum())
         if query.kind not in (QueryKind.PREDICATE, QueryKind.REAL):

@@ -39,7 +39,6 @@ class TreeNode(JsonObject):
     Args:
         place: 1 is the root.
         shares: of all users who are here, by class; of a leaf.
-        split: None for a leaf.
     """
 
     place: int
@@ -65,10 +64,6 @@ class DecisionTree(JsonObject):
     the tree was grown from users who have all fields.
 
     Args:
-        schema: of the fields that it may look at.
-        bins: into how many bins numbers fall.
-        label: the field that it predicts.
-        classes: its labels.
         nodes: by place, ascending.
         missing: estimated share of users who lack the label or a field; they are in no leaf.
 

@@ -80,10 +80,8 @@ class Trend(JsonObject):
     """A mean per epoch, in real units; of a property the share of users who have it.
 
     Args:
-        epochs: names of the fields, oldest first.
         estimates: raw and unbiased for users with at most `changes` changes.
         lows: lower ends of intervals, which hold together over all epochs.
-        highs: upper ends.
         range: the least and the greatest value of a user.
         value: of a category, whose share it is; empty: the fields are bits or numbers.
     """
@@ -188,7 +186,7 @@ def trend(
 ) -> tuple[Batch, Callable[[Answers], Trend]]:
     """Ask each user once about T epochs, for values that change at most k times.
 
-    The record has the value of every epoch. A user answers one vector of discounted changes (module
+    The record has the value of every epoch. A user answers one vector of discounted changes (see
     the module), whose length is bounded by the number of changes.
 
     Privacy: one answer per user, so that the study's epsilon is the loss of the whole path: pure
@@ -288,11 +286,7 @@ def _components(numbers: tuple[Scaled, ...], code: DiscountedChanges) -> list[Ex
 
 
 def _path(schema: Schema, columns: Sequence[str] | None, value: str | None) -> _Path:
-    """Return the fields as numbers on [-1, 1].
-
-    Raises:
-        InvalidParameter: see `trend`.
-    """
+    """Return the fields as numbers on [-1, 1]."""
     suits = (Bit, Integer, Real) if value is None else (Category,)
     if columns is None:
         columns = [name for name, kind in schema.fields.items() if isinstance(kind, suits)]

@@ -51,11 +51,7 @@ METHODS: Mapping[str, MethodDescriptor] = {
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call that is signed.
-
-    Args:
-      method: service and name, "Analysts/Submit"; one of `METHODS`.
-    """
+    """A call that is signed, by service and name, "Analysts/Submit"; one of `METHODS`."""
 
     method: str
 
@@ -69,12 +65,7 @@ class Call:
 
 
 class CallRefused(AskanceError):
-    """The aggregator does not do what was asked.
-
-    Args:
-      reason: a word for programs.
-      message: one line of text.
-    """
+    """The aggregator does not do what was asked; `reason` is a word for programs."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -86,10 +77,8 @@ class SignedCall:
     """A call as it travels.
 
     Args:
-      public_key: the caller's.
       subject: the study's digest; for List the caller's public key.
       at_unix_s: when it was signed.
-      signature: the caller's.
       epoch: index of the epoch that is asked about; 0: the study itself.
       body_digest: SHA-256 of the request's bytes, 32 bytes; empty in version 1.
       nonce: 16 random bytes; empty in version 1.
@@ -116,14 +105,9 @@ def sign_call(
 ) -> SignedCall:
     """Sign a call now.
 
-    Args:
-      call: the call.
-      subject: the study's digest, 32 bytes; for calls about no study the caller's public key.
-      key: the caller's.
-      now_s: the time in Unix seconds.
-      epoch: index of the epoch that the call is about; 0: the study itself.
-      body: the request's bytes, which version 2 signs.
-      nonce: 16 random bytes. Empty: the call is signed as version 1.
+    The subject is the study's digest, 32 bytes, and for calls about no study the caller's public
+    key; epoch 0 is the study itself. Version 2 signs the request's bytes, `body`, with a nonce of
+    16 random bytes; without a nonce, the call is signed as version 1.
     """
     public = key.public_key().public_bytes_raw()
     digest = hashlib.sha256(body).digest() if nonce else b""
@@ -139,11 +123,7 @@ def unsigned_call(
 
 
 def check_call(call: Call, signed: SignedCall, keys: Container[bytes], now_s: int) -> bytes:
-    """Return the public key that has signed the call, one of `keys`.
-
-    Raises:
-      CallRefused: none of them, or at another time.
-    """
+    """Return the one of `keys` that signed the call; CallRefused: none did, or at another time."""
     if abs(signed.at_unix_s - now_s) > TOLERANCE_S:
         raise CallRefused(
             "stale-call",
@@ -160,10 +140,9 @@ def check_call(call: Call, signed: SignedCall, keys: Container[bytes], now_s: in
 
 
 def check_body(call: Call, signed: SignedCall, data: bytes) -> None:
-    """Check that a request is the one that was signed; version 1 signs none.
+    """Check that a request is the one that was signed, or raise CallRefused.
 
-    Raises:
-      CallRefused: it is another one.
+    Version 1 signs none.
     """
     if signed.nonce and hashlib.sha256(data).digest() != signed.body_digest:
         raise CallRefused(

@@ -272,12 +272,8 @@ class Aggregator:
     ) -> M:
         """Make a call that has one answer.
 
-        Args:
-          call: the call.
-          subject: the digest of the study that it is about; for List the caller's public key.
-          request: its argument.
-          answer: class of its answer.
-          epoch: index of the epoch that it is about; 0: the study itself.
+        `subject` is the digest of the study that it is about, and for List the caller's public key;
+        `epoch` is the index of an epoch of it; 0: the study itself.
         """
         calling: grpc.UnaryUnaryMultiCallable[bytes, bytes]
         data = request.SerializeToString(deterministic=True)
@@ -322,7 +318,11 @@ class Aggregator:
 
 
 class StudyHandle:
-    """A study that an aggregator has; made by `Aggregator.submit` and `Aggregator.study`."""
+    """A study that an aggregator has; made by `Aggregator.submit` and `Aggregator.study`.
+
+    Every call raises CallRefused if the aggregator cannot be reached or has no such study of this
+    analyst's.
+    """
 
     def __init__(self, aggregator: Aggregator, digest: bytes) -> None:
         self._aggregator = aggregator
@@ -351,7 +351,7 @@ class StudyHandle:
           timeout_s: for how long; None: as long as the study takes.
 
         Raises:
-          CallRefused: it has no such study of this analyst's, cannot be reached, or the time is up.
+          CallRefused: also if the time is up.
         """
         until = None if timeout_s is None else time.monotonic() + timeout_s
         last: StudyEvent | None = None
@@ -393,7 +393,7 @@ class StudyHandle:
             latest epoch that has a result, when all have ended.
 
         Raises:
-          CallRefused: it has not ended after `timeout_s`, or see `watch`.
+          CallRefused: also if it has not ended after `timeout_s`.
           InvalidParameter: the study has no such epoch.
         """
         if epoch is None:
@@ -412,7 +412,7 @@ class StudyHandle:
         """Return the results of all epochs that have ended by now.
 
         Raises:
-          InvalidParameter: the study collects once. CallRefused: see `watch`.
+          InvalidParameter: the study collects once.
         """
         summary = self._summary()
         if summary is None or collects_once(summary):
@@ -456,16 +456,14 @@ class StudyHandle:
     def delete_reports(self) -> None:
         """Delete the reports of the study, which has ended; its export is verified yet.
 
-        Raises:
-          CallRefused: it is open, or see `watch`; nothing was changed.
+        If it is open, CallRefused is raised and nothing was changed.
         """
         self._ask("DeleteReports", pb.DeleteStudyResponse)
 
     def delete_results(self) -> None:
         """Delete the reports, transcripts and results of the study, which has ended.
 
-        Raises:
-          CallRefused: it is open, or see `watch`; nothing was changed.
+        If it is open, CallRefused is raised and nothing was changed.
         """
         self._ask("DeleteResults", pb.DeleteStudyResponse)
 
@@ -493,9 +491,7 @@ class StudyHandle:
     def fetch(self, epoch: int = 0) -> StudyExport:
         """The study, a transcript so far, and its result if it has ended.
 
-        Args:
-          epoch: index of an epoch of a repeated study, whose transcript and result it is; 0: the
-            study's own.
+        They are of an epoch of a repeated study by its index; 0: the study's own.
         """
 
         def ask() -> Iterator[pb.ExportPart]:

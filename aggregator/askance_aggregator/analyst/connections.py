@@ -66,13 +66,8 @@ def open_channel(address: str, ca: Path | None, *, plaintext: bool) -> grpc.Chan
 class ConnectionPool:
     """Connections to an aggregator, as many as the calls at one time need; for any thread.
 
-    An aggregator takes few calls at one time over one connection, and lets more wait.
-
-    Args:
-      address, ca, plaintext: as of `open_channel`.
-
-    Raises:
-      InvalidParameter: as of `open_channel`.
+    An aggregator takes few calls at one time over one connection, and lets more wait. Arguments and
+    errors are those of `open_channel`.
     """
 
     def __init__(self, address: str, ca: Path | None, *, plaintext: bool) -> None:
@@ -100,12 +95,7 @@ class ConnectionPool:
 
 
 def refuse(error: grpc.RpcError, address: str, ca: Path | None) -> NoReturn:
-    """Raise what a call's failure means.
-
-    Args:
-      error: of the call.
-      address: that was called.
-      ca: authority by which it was called; None: none was given.
+    """Raise what a call's failure means; `ca` is the authority by which it was called, if any.
 
     Raises:
       PlanRefused: the study was refused before a user was asked.
@@ -167,10 +157,6 @@ def is_away(error: grpc.RpcError) -> bool:
 
 def whole_answer(ask: Callable[[], Iterable[T]], sleep_s: Callable[[float], None]) -> list[T]:
     """Return all parts of an answer; one that is cut off is asked for anew, twice at most.
-
-    Args:
-      ask: makes the call.
-      sleep_s: waits so many seconds.
 
     Raises:
       grpc.RpcError: the last call failed, or one that was refused.

@@ -134,7 +134,6 @@ class StudyDefinition:
     """A study as it was written down.
 
     Args:
-      study: the questions, the users and the budget.
       days: number of days after which devices refuse it.
       every: how often it collects again; None: it collects once.
       keep: how long the aggregator keeps its reports and results.

@@ -47,8 +47,6 @@ class StudyExport:
     """A study's export.
 
     Args:
-      signed: the study as it was signed.
-      lines: the transcript's.
       result: how it ended; None: it is open.
       epoch: index of the epoch that the transcript and the result are of; 0: it collects once.
       reports_deleted_unix_s: the time at which the aggregator deleted reports; 0: they are kept.
@@ -121,12 +119,9 @@ class StudyExport:
 
 @dataclass(frozen=True, slots=True)
 class SeriesExport:
-    """Export of all epochs of a repeated study that have ended.
+    """Export of all epochs of a repeated study that have ended, in order of time.
 
-    Args:
-      signed: the study as it was signed.
-      epochs: their exports, in order of time.
-      result: summary of the epochs; its state is "open" while the study goes on.
+    The state in its result, a summary, is "open" while the study goes on.
     """
 
     signed: SignedStudy
@@ -166,11 +161,7 @@ def read_export(path: Path) -> StudyExport | SeriesExport:
 
 
 def result_of(text: str, what: str) -> dict[str, Any] | None:
-    """The one object of a result's JSON; None where there is no text yet.
-
-    Raises:
-      InvalidRecord: something else than an object.
-    """
+    """The one object of a result's JSON, else InvalidRecord; None where there is no text yet."""
     if not text:
         return None
     try:

@@ -86,12 +86,9 @@ _MAX_TOKEN_BYTES = 8 * 1024
 
 @dataclass(frozen=True, slots=True)
 class CallProof:
-    """Proof of a caller.
+    """Proof of a caller: a key, which signs studies, and calls where there is no token.
 
-    Args:
-      key: signs studies, and calls where there is no token; None: there is none.
-      token: returns the bearer token of the next call; None: calls are signed.
-      random_bytes: returns a number of random bytes.
+    `token` returns the bearer token of the next call.
     """
 
     key: Ed25519PrivateKey | None
@@ -124,10 +121,7 @@ def call_proof(
 ) -> CallProof:
     """Return the proof of a caller with a key, with a token, or with both.
 
-    Args:
-      key: the caller's; None: none.
-      token_file: holds a token, read anew for each call; None: there is none.
-      random_bytes: returns a number of random bytes.
+    The token's file is read anew for each call.
 
     Raises:
       InvalidParameter: no such file, no key in it, or neither key nor token.

@@ -2,8 +2,9 @@
 
 A message is used as it is (`askance_protos.v1.analyst_pb2`, `operator_pb2`): both ends build and
 read its fields. `check_*` refuses a message that no other end of this version sends; the other
-functions turn parts of messages into the values of the store and of studies, and back. Messages are
-bounded before they are parsed, and a field that is not known is refused (`codec.parse`).
+functions turn parts of messages into the values of the store and of studies, and back. Both raise
+RemoteProtocolError of a part that is missing, malformed or not known. Messages are bounded before
+they are parsed, and a field that is not known is refused (`codec.parse`).
 """
 
 from __future__ import annotations
@@ -62,11 +63,7 @@ def submission(
 
 
 def check_submission(request: pb.SubmitStudyRequest) -> SignedStudy:
-    """Return the study that is submitted, unread.
-
-    Raises:
-      RemoteProtocolError: none is.
-    """
+    """Return the study that is submitted, unread."""
     if not request.HasField("study"):
         raise RemoteProtocolError("submission: expected a signed study, found none")
     return signed_study(request.study)
@@ -92,11 +89,7 @@ def population_message(population: TaggedPopulation | None) -> pb.TaggedPopulati
 
 
 def population_of(message: pb.SubmitStudyRequest | pb.ExportPart) -> TaggedPopulation | None:
-    """Return the tags of a study's devices; None: all devices.
-
-    Raises:
-      RemoteProtocolError: malformed tags, or a salt of another length.
-    """
+    """Return the tags of a study's devices; None: all devices."""
     if not message.HasField("population"):
         return None
     try:
@@ -120,11 +113,7 @@ def query_message(query: StudyQuery) -> pb.StudyQuery:
 def query_of(
     request: pb.ListStudiesRequest | operator_pb2.AllStudiesRequest,
 ) -> StudyQuery | None:
-    """Return the query of a request; None: all studies, the oldest first, for an older caller.
-
-    Raises:
-      RemoteProtocolError: a state that is not known; a limit, or digits, of no list.
-    """
+    """Return the query of a request; None: all studies, the oldest first, for an older caller."""
     if not request.HasField("query"):
         return None
     message, states = request.query, {number: state for state, number in _STATES.items()}
@@ -203,11 +192,7 @@ def state_of(message: HasState) -> StudyState:
 
 
 def check_digest(found: bytes) -> bytes:
-    """Return a study's digest.
-
-    Raises:
-      RemoteProtocolError: it is of another length.
-    """
+    """Return a study's digest."""
     if len(found) != _DIGEST_BYTES:
         raise RemoteProtocolError(
             f"study: expected a digest of {_DIGEST_BYTES} bytes, found {len(found)}"
@@ -239,11 +224,7 @@ def check_progress(answer: operator_pb2.AllStudiesResponse) -> operator_pb2.AllS
 
 
 def check_export_part(part: pb.ExportPart) -> pb.ExportPart:
-    """Check a part of an export.
-
-    Raises:
-      RemoteProtocolError: malformed tags, or a time before 1970.
-    """
+    """Check a part of an export."""
     population_of(part)
     deleted = part.reports_deleted_unix_s
     if deleted < 0:
@@ -298,10 +279,7 @@ def every_study(
 ) -> list[L_co]:
     """Return the studies that fit a query, the oldest first; they are fetched a part at a time.
 
-    Args:
-      fetch: returns a part.
-      query: its filters.
-      limit: how many at most, the newest ones; None: all.
+    `limit` is how many at most, the newest ones; None: all.
 
     Raises:
       InvalidParameter: a limit below 1.

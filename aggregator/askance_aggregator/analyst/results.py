@@ -19,7 +19,6 @@ class StudyResult:
 
     Args:
       id: the study's digest in hexadecimal.
-      state: how it ended.
       reason: a word for programs: done, cancelled, plan-refused, too-few-respondents, ....
       message: one line of text; empty if the study is done.
       content: all of it, as the aggregator sent it.
@@ -111,11 +110,7 @@ def no_epochs(asked: str) -> InvalidParameter:
 
 
 def epoch_indices(summary: dict[str, Any]) -> list[int]:
-    """Return the indices of the epochs in a summary that an aggregator has sent.
-
-    Raises:
-      RemoteProtocolError: the summary names none.
-    """
+    """Return the indices of the epochs in a summary that an aggregator has sent."""
     try:
         return [int(one["epoch"]) for one in summary["epochs"]]
     except (LookupError, TypeError, ValueError):
@@ -123,11 +118,7 @@ def epoch_indices(summary: dict[str, Any]) -> list[int]:
 
 
 def epoch_index(summary: dict[str, Any] | None, number: int) -> int:
-    """Return the index of the epoch of a number.
-
-    Raises:
-      InvalidParameter: the study has no such epoch.
-    """
+    """Return the index of the epoch of a number, or raise InvalidParameter."""
     if summary is None or collects_once(summary):
         raise no_epochs(f"epoch {number}")
     first, signed = summary.get("first_epoch"), summary["epochs_signed"]

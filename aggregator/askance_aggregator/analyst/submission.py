@@ -30,9 +30,7 @@ _DAY_S = 86_400
 class Every:
     """Wish of an analyst to collect again: the first epoch is that of the day of signing.
 
-    Args:
-      days: of an epoch, 1 or more.
-      epochs: their number, 1 or more.
+    There are `epochs` of `days` each; both are 1 or more.
     """
 
     days: int

@@ -133,9 +133,7 @@ class Verification:
 def verify(export: StudyExport, analyst_keys: Collection[bytes] | None = None) -> Verification:
     """Verify a study's export.
 
-    Args:
-      export: the signed study, its transcript and its result.
-      analyst_keys: keys that may have signed the study; None: any key.
+    `analyst_keys` are keys that may have signed the study; None: any key.
 
     Raises:
       VerificationFailed: the first thing that does not hold.
@@ -221,19 +219,14 @@ class _ReadLog:
 class RecordedFleet:
     """Fleet that answers from a recorded transcript and sends no request.
 
-    Args:
-      population: how many users the study began with.
+    `population` is how many users the study began with.
     """
 
     def __init__(self, population: int) -> None:
         self.population = population
 
     def ask(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
-        """Raise an error: a recorded fleet has no devices.
-
-        Raises:
-          AskanceError: always.
-        """
+        """Raise an error: a recorded fleet has no devices."""
         raise _NotRecorded(f"transcript: expected round {round_.number + 1} closed, found it open")
 
     def recall(self, round_: Round, accounts: Accounts) -> None:
@@ -521,12 +514,7 @@ def verify_series(
 ) -> Verification:
     """Verify the export of a repeated study: each epoch by itself, then the summary.
 
-    Args:
-      export: the signed study, its epochs and its summary.
-      analyst_keys: keys that may have signed the study; None: any key.
-
-    Returns:
-      The outcome; its transcript is a hash over the digests of the epochs' transcripts.
+    Keys are as of `verify`. The outcome's transcript is a hash over the digests of the epochs'.
 
     Raises:
       VerificationFailed: the first thing that does not hold; the epoch is named.

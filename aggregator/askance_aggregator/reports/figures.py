@@ -23,12 +23,8 @@ _SLACK = 1e-9  # of a half width's last place, lost by floats
 class EstimateText:
     """Estimate, half width, truth and ends as text.
 
-    Args:
-        estimate: value that is shown.
-        half_width: of an interval around that value, without a unit.
-        truth: empty where it is not known.
-        low: lower end of the row's interval.
-        high: upper end of it.
+    The half width is of an interval around the estimate, without a unit; `low` and `high` are the
+    ends of the row's interval; `truth` is empty where it is not known.
     """
 
     estimate: str
@@ -113,9 +109,7 @@ def bytes_text(number: float) -> str:
 def rate_text(per_s: float, amount: Callable[[float], str] | None = None) -> str:
     """Format a rate with three digits, per second, or per minute or hour where that is below 1.
 
-    Args:
-        per_s: amount per second.
-        amount: formats an amount, as `bytes_text` does; None: a number without a unit.
+    `amount` formats an amount, as `bytes_text` does; None: a number without a unit.
     """
     periods = ((seconds, name) for seconds, name in _PERIODS if per_s * seconds >= 1)
     seconds, name = next(periods, _PERIODS[-1])
@@ -132,9 +126,7 @@ def share_text(share: float) -> str:
 def nats_text(spent: float, budget: float) -> str:
     """Format "SPENT of BUDGET nats"; what was spent is never rounded down.
 
-    Args:
-        spent: nats.
-        budget: nats; it is shown in full, with two decimals or more.
+    The budget is shown in full, with two decimals or more.
     """
     told = f"{budget:.9f}".rstrip("0")
     places = max(len(told.partition(".")[2]), 2)

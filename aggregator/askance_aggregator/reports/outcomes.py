@@ -22,13 +22,9 @@ _JUDGED_BY_WORTH = ("near_guess", "unanswered", "unknown")
 def simulation_report(
     result: dict[str, Any], presentation: Presentation, *, every: bool, verbose: bool
 ) -> CommandReport:
-    """Make the report of a simulation.
+    """Make the report of a simulation from its `to_json` and trial 0's presentation.
 
-    Args:
-        result: as `Simulation.to_json` has it.
-        presentation: of trial 0's hypothesis.
-        every: print all rows.
-        verbose: print raw estimates too.
+    `every` prints all rows, `verbose` raw estimates too.
     """
     truth = result["truth"] or ()
     warnings = [*presentation.notes, *result["notes"]]
@@ -57,13 +53,9 @@ def simulation_report(
 def study_report(
     content: dict[str, Any], presentation: Presentation | None, *, every: bool, verbose: bool
 ) -> CommandReport:
-    """Make the report of an ended study.
+    """Make the report of an ended study; `presentation` is None if it came to no hypothesis.
 
-    Args:
-        content: as the aggregator sent it.
-        presentation: of its hypothesis; None: the study came to none.
-        every: print all rows.
-        verbose: print raw estimates too.
+    `every` prints all rows, `verbose` raw estimates too.
     """
     epsilon = content["epsilon"]
     found: tuple[EstimateRow, ...] = () if presentation is None else presentation.rows
@@ -137,16 +129,9 @@ def cost_line(
     mean_spent: float,
     saved: int = 0,
 ) -> str:
-    """Say what a study cost its users.
+    """Say what a study cost its users: budgets and spending in nats, the mean over all users.
 
-    Args:
-        users: all of them.
-        asked: those that were asked.
-        answers: reports that came.
-        budget: nats per user.
-        max_spent: nats that a user has spent at most.
-        mean_spent: mean over all users, nats.
-        saved: users that were planned for and not asked.
+    `saved` users were planned for and not asked.
     """
     equal = abs(mean_spent * users - max_spent * asked) <= 1e-9 * max(users * budget, 1.0)
     spent = f"{'' if equal else 'at most '}{nats_text(max_spent, budget)}"

@@ -15,13 +15,10 @@ _MOST_SHARES = 8  # that are shown of a round
 def plan_report(
     learner: str, result: dict[str, Any], *, every: bool, verbose: bool
 ) -> CommandReport:
-    """Make the report of a plan.
+    """Make the report of a plan, given as `StudyPlan.to_json` has it.
 
-    Args:
-        learner: its name; empty: not known.
-        result: as `StudyPlan.to_json` has it.
-        every: show all rounds.
-        verbose: add allocations, randomizers, losses and lower bounds too.
+    `learner` is empty if it is not known. `every` shows all rounds; `verbose` adds allocations,
+    randomizers, losses and lower bounds.
     """
     rows, users = _equal_rounds(result["rounds"]), result["users"]
     places = shown_rows(len(rows), every=every)

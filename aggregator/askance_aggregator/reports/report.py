@@ -62,7 +62,6 @@ class CommandReport:
 
     Args:
         title: the subject in a line.
-        body: tables and lines.
         verdict: worth of the result, in a line.
         cost: cost to the users, in a line.
         warnings: facts that a reader must know besides, a sentence each.
@@ -94,13 +93,9 @@ def more_rows(number: int, shown: int) -> list[Part]:
 def presentation_body(
     presentation: Presentation, truth: Sequence[float], *, every: bool, verbose: bool
 ) -> list[Part]:
-    """Return the lines and the table of a hypothesis.
+    """Return the lines and the table of a hypothesis; `truth` is none where it is not known.
 
-    Args:
-        presentation: of the hypothesis.
-        truth: of its rows, in their order; none where it is not known.
-        every: show all rows.
-        verbose: add raw estimates and the ends of the intervals.
+    `every` shows all rows; `verbose` adds raw estimates and the ends of the intervals.
     """
     rows = presentation.rows
     texts = estimate_texts(rows, truth, shares=presentation.shares)

@@ -33,9 +33,7 @@ def schema_report(schema: Schema) -> CommandReport:
 def fields_body(schema: Schema, remarks: Mapping[str, str]) -> list[Part]:
     """Return the table of the fields, the first rows of many.
 
-    Args:
-        schema: of the fields.
-        remarks: texts by field, in a column of their own; empty: no such column.
+    `remarks` are texts by field, in a column of their own; empty: no such column.
     """
     heads = ("field", "type", "values", *(("data",) if remarks else ()))
     grid = Grid(heads, left=heads, long=heads)

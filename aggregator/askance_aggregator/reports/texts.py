@@ -20,8 +20,7 @@ def counted(number: int, thing: str) -> str:
 def population_text(population: Mapping[str, Any]) -> str:
     """Format the devices that a study asks: "devices tagged eu, v2 (5,000)".
 
-    Args:
-        population: `tags` and the number of `devices`, as an aggregator states them.
+    `population` has `tags` and the number of `devices`, as an aggregator states them.
     """
     tags = ", ".join(printable(str(tag)) for tag in population["tags"])
     return f"devices tagged {tags} ({int(population['devices']):,})"

@@ -65,11 +65,8 @@ class CertificateStore:
     ) -> None:
         """Keep a new certificate, end its holder's older ones, and forget those that have ended.
 
-        Args:
-          fingerprint: SHA-256 of the certificate (DER), 32 bytes.
-          certificate: its holder, which is enrolled, and its end.
-          now_s: the time in Unix seconds.
-          older_end_unix_s: the latest end of older ones from now on, likewise.
+        The fingerprint is SHA-256 of the certificate (DER), 32 bytes. Its holder is enrolled; the
+        older ones end at `older_end_unix_s` at the latest.
 
         Raises:
           StoreError: a fingerprint of another length, or one that is stored.

@@ -31,6 +31,7 @@ class EnrolledDevice:
 
     Args:
       ordinal: its place among the users.
+      token_digest: SHA-256 of its token.
       gateway: the number of the gateway that it is a member of; 0: of none.
     """
 

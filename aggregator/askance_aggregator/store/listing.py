@@ -163,7 +163,7 @@ class Listing:
         self._transactions = transactions
 
     def page(self, query: StudyQuery, owner: bytes | None = None) -> StudyList[StudyEntry]:
-        """Return the part of the list that a query asks for, of one analyst's studies or of all.
+        """Return a part of the list of an analyst's studies, given by public key, or of all.
 
         Raises:
           InvalidParameter: the cursor is no study of the list.

@@ -420,9 +420,9 @@ class Register:
         )
 
     def note_seen(self, ordinals: Sequence[int], day: int, software: str = "") -> None:
-        """Note that devices called on a day since 1970; rows that say so already are not written.
+        """Note that devices called; rows that say so already are not written.
 
-        `software` is what all of them stated; empty: none.
+        `day` is counted from 1970; `software` is what all of them stated; empty: none.
         """
 
         def step(execute: Execute) -> None:

@@ -45,10 +45,7 @@ class CohortAccount:
     def confirm(self, where: Where, charged: int, spent: int) -> None:
         """Enter what devices say: their answer's charge, and the study's total on their ledgers.
 
-        Args:
-          where: positions of the users among the cohort's members.
-          charged: charge of this answer, nano-nats.
-          spent: the study's total on the device's ledger, nano-nats.
+        `where` has the users' positions among the cohort's members; charges are in nano-nats.
         """
         if not len(self._spent):
             self._confirmed, self._spent = (np.zeros(self.size, np.int64) for _ in range(2))
@@ -59,11 +56,7 @@ class CohortAccount:
             self._spent[where] = spent
 
     def confirm_alike(self, users: int, charged: int, spent: int) -> None:
-        """Enter equal reports of many devices, each for the first time.
-
-        Raises:
-          InvalidParameter: more devices than the cohort has users.
-        """
+        """Enter equal reports of many devices, each for the first time; no more than its users."""
         heard = self._alike.total() + users
         if heard > self.size:
             raise InvalidParameter(

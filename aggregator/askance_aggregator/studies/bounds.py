@@ -15,11 +15,7 @@ from askance_client.randomizers import Randomizer
 class Heard(NamedTuple):
     """Reports received for a question, or for one block of a vector's components.
 
-    Args:
-        question: what was asked.
-        randomizer: what answered.
-        decode: what was designed with it to decode by, if it was.
-        answers: how many reports there are.
+    `decode` is what the randomizer was designed with to decode by, if it was.
     """
 
     question: Question
@@ -72,12 +68,7 @@ def bounds_of(
 ) -> AnswerBounds | None:
     """Return the bounds of an answer; None where some part of it has no report at all.
 
-    Args:
-        place: its round and its place there.
-        question: what was asked.
-        answer: the answer, with its intervals.
-        heard: of a vector one a block.
-        sure: by what the intervals are measured.
+    `place` is its round and its place there; `heard` has, of a vector, one item per block.
     """
     if not all(part.answers for part in heard):
         return None

@@ -108,9 +108,7 @@ class Permutation:
 class SelectedPermutation(Permutation):
     """A permutation of some of the enrolled users: those of a study of tagged devices.
 
-    Args:
-      seed: any bytes.
-      users: their ordinals, sorted, each once, shape (size,).
+    `users` are their ordinals, sorted, each once, shape (size,).
     """
 
     def __init__(self, seed: bytes, users: NDArray[np.int64]) -> None:
@@ -152,15 +150,10 @@ class SelectedPermutation(Permutation):
 
 
 def permutation_of(seed: bytes, size: int, users: NDArray[np.int64] | None) -> Permutation:
-    """Return the permutation of a study's users.
-
-    Args:
-      seed: of its cohorts.
-      size: number of users that the study began with.
-      users: their ordinals, sorted; None: 0 .. size-1.
+    """Return the permutation of a study's users: of their ordinals, sorted; None: 0 .. size-1.
 
     Raises:
-      InvalidParameter: another number of users than it began with.
+      InvalidParameter: another number of users than the `size` that it began with.
     """
     if users is None:
         return Permutation(seed, size)

@@ -19,8 +19,7 @@ class OwnerBudgets:
     Args:
       life: of all studies, ever.
       study: of one study, all epochs together.
-      window: of the last `window_days` days.
-      window_days: 1 or more.
+      window: of the last `window_days` days, 1 or more.
     """
 
     life: int | None = None

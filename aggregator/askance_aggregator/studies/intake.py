@@ -42,10 +42,7 @@ def without_sequence(data: bytes) -> tuple[bytes, int]:
 
     A serialised message followed by a field is that message with that field. So if the first part
     is a report, `data` is the same report with the sequence number, wherever it was split. Reports
-    differ in the number where they are equal otherwise.
-
-    Returns:
-      The bytes before the field, and the number; `data` and 0 if it does not end with the field.
+    differ in the number where they are equal otherwise. Without the field, the number is 0.
     """
     if not 2 < len(data) <= _SHORT or data[-1] > 127:
         return data, 0
@@ -65,7 +62,6 @@ class CheckedReports:
     Args:
       cohort: number of the cohort that is asked the requests.
       groups: numbers of the reports' groups, all different.
-      reports: the reports, decoded.
       answers: number of the reports that are answers.
       refusals: reasons of the others.
       charged: sum of the reports' charges, nano-nats.
@@ -98,11 +94,7 @@ class CheckedReports:
         )
 
     def only(self, chosen: Iterable[bool]) -> CheckedReports:
-        """Return some of the reports.
-
-        Args:
-          chosen: for each report, whether it is one of them.
-        """
+        """Return the reports for which `chosen` has True."""
         pairs = tuple(compress(zip(self.groups, self.reports, strict=True), chosen))
         groups, reports = tuple(g for g, _ in pairs), tuple(r for _, r in pairs)
         return CheckedReports.of(self.cohort, groups, reports)
@@ -159,9 +151,6 @@ class Intake:
 
     def check(self, reports_data: tuple[bytes, ...]) -> CheckedReports | AckStatus:
         """Check reports to different requests: of this round, of one cohort, in the alphabet.
-
-        Args:
-          reports_data: one report or more.
 
         Returns:
           The reports, to be counted for any user of their cohort. UNKNOWN: one answers no request

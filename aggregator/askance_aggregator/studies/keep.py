@@ -51,11 +51,7 @@ class Keep:
         return {name: str(days) for name, days in given.items() if days is not None}
 
     def within(self, default: Keep, most: Keep) -> Keep:
-        """Complete the days that a study leaves open by an operator's own.
-
-        Args:
-          default: days of studies that sign none.
-          most: upper bounds.
+        """Complete the days that a study leaves open by an operator's default, within its bounds.
 
         Raises:
           InvalidParameter: more days are signed than the operator keeps.

@@ -69,8 +69,7 @@ class LocalOracle:
       transcript: what was recorded before, and where to record on.
       header: what the transcript begins with: whose study, how many users, the cohorts' seed.
       design: which randomizer for how many levels and nano-nats.
-      watch: called with a round's number and plan once it is recorded, before any user is asked;
-        not for rounds that the transcript holds already.
+      watch: see `Session`.
       users: ordinals of the study's users, sorted; None: all of the fleet's.
 
     Raises:
@@ -169,11 +168,7 @@ class LocalOracle:
         return answers
 
     def check_replayed(self) -> None:
-        """To be called when the learner has concluded.
-
-        Raises:
-          NondeterminismError: the transcript holds a round that the learner never asked for.
-        """
+        """Raise NondeterminismError if a round is recorded that the learner never asked for."""
         if len(self._tallies) in self._recorded.asked:
             raise NondeterminismError(
                 f"transcript: expected {len(self._tallies)} rounds, as many as the learner asked,"
@@ -329,7 +324,7 @@ class LocalOracle:
 
 
 def _same(questions: Sequence[Question], asked: Asked, schema: Schema) -> None:
-    """Checks that a replayed learner asks what was recorded, to within a grid step.
+    """Check that a replayed learner asks what was recorded, to within a grid step.
 
     The recorded batch is the one that counts: its requests are already out.
     """

@@ -16,7 +16,7 @@ from askance_client.codec import decode_report, decode_study, digest_of
 
 @dataclass(frozen=True, slots=True)
 class RestorationLosses:
-    """RestorationLosses by the last restoration of a store.
+    """Losses by the last restoration of a store.
 
     Args:
       backup_unix_s: the time of the backup; 0: no backup was restored.
@@ -34,9 +34,6 @@ def losses(store: Store) -> RestorationLosses:
 
     Answers that came too late for their round are among them, and so are those of studies whose
     reports were deleted since the restoration. All reports are read.
-
-    Raises:
-      StoreError: the store cannot be read.
     """
     restores = store.restores()
     if not restores:

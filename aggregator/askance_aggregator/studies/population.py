@@ -20,14 +20,10 @@ _TAGS, _SALT = "tags", "salt"
 
 
 def check_population(terms: StudyTerms, population: TaggedPopulation | None) -> None:
-    """Check tags and salt against the commitment that a study signs.
-
-    Args:
-      terms: of the study.
-      population: what was sent beside it; None: nothing was.
+    """Check what was sent beside a study against the commitment that the study signs.
 
     Raises:
-      InvalidParameter: they do not open it, they are missing, or there is no commitment.
+      InvalidParameter: tags and salt do not open it, they are missing, or there is no commitment.
     """
     signed = dict(terms.parameters).get(COMMITMENT)
     if signed is None and population is None:
@@ -57,9 +53,7 @@ def signed_parameters(population: TaggedPopulation | None) -> dict[str, str]:
 def population_facts(population: TaggedPopulation | None, devices: int) -> dict[str, Any]:
     """Return what a result or a plan states of a population; nothing for all devices.
 
-    Args:
-      population: the tags.
-      devices: number of devices that have them.
+    `devices` is the number of devices that have its tags.
     """
     if population is None:
         return {}
@@ -72,11 +66,7 @@ def population_json(population: TaggedPopulation) -> dict[str, Any]:
 
 
 def population_of_json(found: Any) -> TaggedPopulation:
-    """Read tags and salt from an export.
-
-    Raises:
-      InvalidParameter: they are none.
-    """
+    """Read tags and salt from an export, or raise InvalidParameter."""
     tags, salt = (found.get(_TAGS), found.get(_SALT)) if isinstance(found, dict) else (None, None)
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
         raise InvalidParameter(f"population: expected a list of tags, got {value_text(tags)}")

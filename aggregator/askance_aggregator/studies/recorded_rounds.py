@@ -20,11 +20,7 @@ def recorded_round(
 ) -> Round:
     """Return a round as it was recorded, to be asked.
 
-    Args:
-      study: the signed study.
-      header: of its transcript.
-      asked: the record of the round.
-      permutation: of the header's users by its seed.
+    `permutation` is that of the header's users by its seed.
     """
     schema = read_terms(study.study).schema
     ranges = {(group.start, group.stop) for group in asked.groups}
@@ -50,10 +46,8 @@ def last_round(
 ) -> tuple[Header, Round] | None:
     """Return the round that a transcript records last; None if it has closed, or there is none.
 
-    Args:
-      study: the signed study.
-      lines: the first line of the transcript and its last.
-      users: ordinals of the study's users, sorted; None: all devices that were enrolled.
+    `lines` are the first line of the transcript and its last; `users` are ordinals of the study's
+    users, sorted; None: all devices that were enrolled.
     """
     log = MemoryLog()
     for line in lines:

@@ -115,15 +115,7 @@ def conclusion(
 
 
 def epoch_facts(repeat: Repeat, epoch: int) -> dict[str, Any]:
-    """Return the place of an epoch among those of its study.
-
-    Args:
-      repeat: the epochs that are signed.
-      epoch: index of one of them.
-
-    Returns:
-      Its index, its number from 1, the number of all, and its first day (UTC) as text.
-    """
+    """Return an epoch's index, number from 1, number of all epochs, and first day (UTC) as text."""
     return {
         "epoch": epoch,
         "number": epoch - repeat.first + 1,
@@ -187,9 +179,8 @@ def reuse(rounds: Sequence[Closed]) -> dict[str, Any]:
 def time_statement(fresh: int, reused: int) -> str:
     """State in words the time that a result describes.
 
-    Args:
-      fresh: number of answers that were given to this study first.
-      reused: number of answers that were given before, to the same question.
+    `fresh` counts answers first given to this study, `reused` those given before to the same
+    question.
     """
     if not reused:
         return "Every answer describes its user at the time of this study."
@@ -245,12 +236,8 @@ def _influences(asked: Asked, tallies: Sequence[Tally], schema: Schema) -> Itera
 def privacy_statement(terms: StudyTerms, max_asked: int, max_spent: int | None) -> str:
     """State in words what a study, or one epoch of it, has cost.
 
-    Stated by what was asked: a user whose answer was lost has spent all the same.
-
-    Args:
-      terms: the study's terms, as signed.
-      max_asked: nano-nats, see `most_asked`.
-      max_spent: nano-nats, as devices reported; None if some reports did not arrive.
+    Stated by what was asked: a user whose answer was lost has spent all the same. Both figures are
+    in nano-nats; `max_spent`, as devices reported, is None if some reports did not arrive.
     """
     heard = ""
     if max_spent is not None:

@@ -40,7 +40,6 @@ class EpochStatus:
 
     Args:
       epoch: index of the epoch that is open or comes next; of an ended study, of its last one.
-      repeat: the epochs that are signed.
       ended: number of epochs that have ended.
       open: whether the epoch's days have begun and it has not ended.
     """
@@ -73,14 +72,11 @@ class EpochResult:
       reason: a word for programs: done, missed, epoch-over, too-few-respondents, ....
       message: one line of text; empty if it is done.
       hypothesis: as JSON; None: it came to none.
-      presentation: of the hypothesis.
       fresh: answers that were given in this epoch first.
       reused: answers that were given before, within the epoch.
-      refusals: number of refusals.
       time: the time that it describes, in words.
       max_asked_nano_nats: most that any user was asked for in this epoch.
       max_spent_nano_nats: most that any device has reported for this epoch.
-      transcript: digest of its transcript.
     """
 
     number: int
@@ -142,8 +138,6 @@ class StudySeries:
     """Results of a repeated study so far.
 
     Args:
-      learner: its name.
-      fields: that are asked about.
       epsilon_per_epoch: each user's budget per epoch, nats.
       every_days: days of an epoch.
       signed: number of epochs that were signed.
@@ -205,11 +199,7 @@ class StudySeries:
         return [row for place in range(len(self.epochs)) for row in self._rows(place)]
 
     def to_pandas(self) -> Any:
-        """Return the rows of `to_rows` as a `pandas.DataFrame`.
-
-        Raises:
-          InvalidParameter: pandas is not installed.
-        """
+        """Return the rows of `to_rows` as a `pandas.DataFrame`; InvalidParameter without pandas."""
         if find_spec("pandas") is None:
             raise InvalidParameter(
                 "to_pandas: expected pandas installed, got none: pip install 'askance[frames]'"
@@ -251,17 +241,8 @@ def series_json(
 ) -> dict[str, Any]:
     """Return the summary of a repeated study: each ended epoch's figures, and their sums.
 
-    Args:
-      study_digest: of the study.
-      terms: its terms, with their epochs.
-      results: of the epochs that have ended, in order of time.
-      end: of the whole study; OPEN while it goes on.
-
-    Returns:
-      One JSON object; the hypotheses are in the results of the epochs.
-
-    Raises:
-      ValueError: the study collects once.
+    The results, in order of time, have the hypotheses; `end` is of the whole study, and OPEN while
+    it goes on.
     """
     repeat = terms.repeat
     if repeat is None:

@@ -13,12 +13,7 @@ _MOST_FIELDS = 3  # that the title names
 
 
 def series_report(series: StudySeries, *, every: bool) -> CommandReport:
-    """Make the report of a series.
-
-    Args:
-      series: the epochs that have ended.
-      every: show all estimates of an epoch.
-    """
+    """Make the report of a series; `every` shows all estimates of an epoch."""
     names = list(dict.fromkeys(row.label for epoch in series.epochs for row in epoch.rows))
     shown = names if every else names[:_MOST_NAMES]
     heads = ["epoch", "first day", "answers", "reused", *shown, "nats so far"]

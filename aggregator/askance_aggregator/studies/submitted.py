@@ -14,9 +14,7 @@ from askance_client.messages import StudyTerms
 class SubmissionRefused(AskanceError):
     """A study that was not accepted; no user was asked or charged.
 
-    Args:
-      reason: a word for programs.
-      message: a line for its analyst.
+    `reason` is a word for programs, `message` a line for its analyst.
     """
 
     def __init__(self, reason: str, message: str) -> None:

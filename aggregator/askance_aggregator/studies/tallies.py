@@ -165,11 +165,7 @@ def leaf(chunk: int, who: Packed = b"", what: Packed = b"") -> bytes:
 
     The users asked follow from the cohort's seed and range, which the transcript holds. How many
     symbols there are follows from the bits before them, so no two different chunks hash the same.
-
-    Args:
-      chunk: number of the chunk, 0 or more.
-      who: as of `packed_who`.
-      what: as of `packed_what`.
+    `who` is as of `packed_who`, `what` as of `packed_what`.
     """
     digest = hashlib.sha256(b"\0" + chunk.to_bytes(8, "big"))
     digest.update(who)
@@ -185,9 +181,7 @@ def packed_who(answered: NDArray[np.bool_]) -> Packed:
 def packed_what(randomizer: Randomizer, symbols: NDArray[np.uint8]) -> Packed:
     """The symbols of those who answered: of a table of two a bit each, else as they are.
 
-    Args:
-      randomizer: the randomizer of the reports.
-      symbols: in ordinal order, shape (those who answered, randomizer.width).
+    `symbols` are in ordinal order, shape (those who answered, randomizer.width).
     """
     if family_of(randomizer).packs_bits:
         return np.packbits(symbols).data

@@ -117,10 +117,8 @@ class Closed:
 class Stopped:
     """The end of a study whose learner asked more than was planned and signed.
 
-    Args:
-        round: the round that would have passed the plan; it was not asked.
-        asked: users who were asked in the rounds before, and stay charged.
-        message: which part of the plan it would have passed.
+    `round` would have passed the plan, in the part that `message` names, and was not asked; `asked`
+    users were asked in the rounds before, and stay charged.
     """
 
     round: int

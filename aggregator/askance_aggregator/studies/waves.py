@@ -71,10 +71,8 @@ TRANSITIONS: Transitions[WaveState, WaveEvent] = {
 class _Block:
     """All reports to one group's request, of all waves so far.
 
-    Args:
-        question: what the group was asked; of a vector perhaps a block of its components.
-        randomizer: what answered.
-        decode: what was designed with it to decode by, if it was.
+    `question` is perhaps a block of a vector's components; `decode` is what the randomizer was
+    designed with to decode by, if it was.
     """
 
     question: Question
@@ -122,7 +120,6 @@ class Waves:
     """Batch, from its first wave to its answers.
 
     Args:
-        batch: what is asked.
         planned: the round as planned, of all waves.
         beta_per_value: the chance of failure that each value may spend, over all looks.
     """
@@ -175,11 +172,8 @@ class Waves:
     ) -> None:
         """Enter what came in of the wave that was asked last, and look at it.
 
-        Args:
-            groups: for each group its question's place in `asking`.
-            requests: what each was sent.
-            tallies: what came of it.
-            decodes: what each is decoded by; None: all by their randomizers' own way.
+        `groups` has each group's question by its place in `asking`. `decodes` has what each is
+        decoded by; None: all by their randomizers' own way.
         """
         self._on(WaveEvent.ENTER)
         asked = [self._questions[index] for index in self._open]
@@ -203,8 +197,7 @@ class Waves:
     def answers(self, alpha: float) -> Answers:
         """An answer a question; its intervals hold together but for `alpha`, whenever it was done.
 
-        Args:
-            alpha: divided evenly over the questions, and by share over the looks.
+        Alpha is divided evenly over the questions, and by share over the looks.
         """
         each = alpha / len(self._questions)
         last = self._planned.waves - 1
@@ -215,10 +208,7 @@ class Waves:
     def bounds(self, number: int, answers: Answers, sure: Sure) -> tuple[AnswerBounds, ...]:
         """Return the bounds of the answers; None for an answer without reports.
 
-        Args:
-            number: the round's, among the learner's.
-            answers: of the same alpha.
-            sure: each user's budget, and the alpha of all answers together.
+        `number` is the round's among the learner's; `sure` has the alpha that the answers are of.
         """
         each = sure._replace(alpha=sure.alpha / len(self._questions))
         found = []

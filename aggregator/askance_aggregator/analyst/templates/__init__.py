@@ -23,12 +23,7 @@ _POPULATION = "\n# Only devices that have all of these tags are asked.\n[populat
 
 @dataclass(frozen=True, slots=True)
 class StudyTemplate:
-    """A template by its name.
-
-    Args:
-      name: as `new` takes it.
-      text: the TOML file.
-    """
+    """A template by its name, as `new` takes it, and the TOML file's text."""
 
     name: str
     text: str
@@ -82,11 +77,7 @@ def list_templates() -> list[StudyTemplate]:
 
 
 def find_template(name: str) -> StudyTemplate:
-    """Return the template of a name.
-
-    Raises:
-      InvalidParameter: there is none.
-    """
+    """Return the template of a name, or raise InvalidParameter."""
     found = {template.name: template for template in list_templates()}
     if name not in found:
         raise InvalidParameter(f"template: {unknown_text(name, list(found))}")

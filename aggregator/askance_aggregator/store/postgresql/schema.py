@@ -187,10 +187,8 @@ VERSION = len(STEPS)
 def migrate(connection: psycopg.Connection, name: str, to: int | None = None) -> int:
     """Bring a database to a version, one transaction per step, and return the version.
 
-    Args:
-      connection: of a role that may create a schema; in autocommit mode.
-      name: the database's address in errors.
-      to: the version, not below the database's own; None: this one.
+    The connection is of a role that may create a schema, and in autocommit mode. The version is not
+    below the database's own; None: this one.
 
     Raises:
       UnsupportedStore: written by a newer version; nothing was changed.

@@ -28,6 +28,7 @@ class RoundTaken:
     """A round as it was carried out.
 
     Args:
+      answers: the reports that came, one per user and question asked of that user.
       tau: the least tolerance among its questions.
       nano_nats: what it charged a user at most.
     """

@@ -16,9 +16,6 @@ def curate(request: CuratorRequest) -> Curated:
     """Release a committee of stumps.
 
     Privacy: epsilon-DP (`Boosting`).
-
-    Raises:
-      InvalidParameter, InvalidRecord: no label, no features, or values that are not as stated.
     """
     table, cuts = request.table, request.whole("cuts", _MAX)
     boosting = Boosting.of(

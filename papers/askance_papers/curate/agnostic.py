@@ -15,9 +15,6 @@ def curate(request: CuratorRequest) -> Curated:
     """Release a stump with nearly the fewest misclassified records.
 
     Privacy: epsilon-DP (`learn_agnostically`).
-
-    Raises:
-      InvalidParameter, InvalidRecord: no label, no features, or values that are not as stated.
     """
     table, cuts = request.table, request.whole("cuts", _MAX_CUTS)
     classes = table.classes()

@@ -156,10 +156,6 @@ class DataTable:
         """Return (names, bounds, x of shape (n, features)): all columns but the label.
 
         A column of labels becomes a feature of 0 or 1 for each label, "column=label".
-
-        Raises:
-          InvalidParameter: there is none.
-          InvalidRecord: see `numbers` and `codes`.
         """
         names: list[str] = []
         bounds: list[Numeric] = []
@@ -202,11 +198,7 @@ class DataTable:
         return kind.labels[0], kind.labels[1]
 
     def positive(self) -> NDArray[np.bool_]:
-        """Return which records have the second class, shape (n,).
-
-        Raises:
-          InvalidParameter, InvalidRecord: see `classes` and `codes`.
-        """
+        """Return which records have the second class, shape (n,)."""
         name, kind = str(self.label), Labelled(self.classes())
         return np.asarray(self._codes(name, kind) == 1)
 

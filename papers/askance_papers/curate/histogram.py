@@ -20,9 +20,6 @@ def curate(request: CuratorRequest) -> Curated:
     """Release the counts of a column's labels, or of bins between its bounds.
 
     Privacy: epsilon-DP: replacing a record moves two counts by one each.
-
-    Raises:
-      InvalidParameter, InvalidRecord: a column of which nothing is stated, or another value in it.
     """
     name, table = request.text("column"), request.table
     confidence = read_probability(request.text("confidence"), "confidence")

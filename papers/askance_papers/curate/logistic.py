@@ -20,9 +20,6 @@ def curate(request: CuratorRequest) -> Curated:
     above that is scaled down.
 
     Privacy: epsilon-DP as real numbers (`PrivateLogisticRegression`).
-
-    Raises:
-      InvalidParameter, InvalidRecord: no label, no features, or values that are not as stated.
     """
     table = request.table
     mechanism = request.one_of("mechanism", ("objective", "output"))

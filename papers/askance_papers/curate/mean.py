@@ -22,9 +22,6 @@ def curate(request: CuratorRequest) -> Curated:
     """Release the average of each column, each by the Laplace mechanism at epsilon / columns.
 
     Privacy: epsilon-DP: the releases' budgets add up.
-
-    Raises:
-      InvalidParameter, InvalidRecord: a column without bounds, or values that do not keep to them.
     """
     names = request.names("columns")
     confidence = read_probability(request.text("confidence"), "confidence")

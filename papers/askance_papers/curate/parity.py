@@ -14,9 +14,6 @@ def curate(request: CuratorRequest) -> Curated:
     """Release r such that the label is <r, x> mod 2 of the other columns, or its absence.
 
     Privacy: epsilon-DP on every data set (`PrivateParity`).
-
-    Raises:
-      InvalidParameter, InvalidRecord: no label, a column that is not of bits, or another value.
     """
     table = request.table
     chosen = PrivateParity.amplified(request.epsilon, request.text("beta"))

@@ -140,7 +140,11 @@ LEARNERS: Mapping[str, CuratorEntry] = MappingProxyType({one.name: one for one i
 
 
 def find(name: str) -> CuratorEntry:
-    """Return the learner of this name."""
+    """Return the learner of this name.
+
+    Raises:
+      InvalidParameter: there is none.
+    """
     if name not in LEARNERS:
         raise unknown_name("learner", name, LEARNERS)
     return LEARNERS[name]

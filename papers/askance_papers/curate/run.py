@@ -41,14 +41,7 @@ def curate(
 ) -> CuratorRelease:
     """Run a curator's learner on a CSV or Parquet file.
 
-    Args:
-      learner: a name of `LEARNERS`.
-      data: path of a CSV or Parquet file, or the name of a data set that ships with the package.
-      epsilon: nats, for everything that is released.
-      label: the column to be predicted.
-      schema: a TOML file with bounds and labels.
-      settings: text by name: bounds and labels, and the learner's own.
-      seed: for experiments; None: the operating system's randomness.
+    Arguments are as of `askance_papers.interface.curate`.
 
     Raises:
       InvalidParameter, InvalidRecord: something is not as it is stated; nothing was released.

@@ -27,9 +27,6 @@ def curate(request: CuratorRequest) -> Curated:
 
     Privacy: epsilon-DP by MWEM, (epsilon, delta)-DP by Gaussian answers and a fit; drawing rows of
     it costs nothing more.
-
-    Raises:
-      InvalidParameter, InvalidRecord: no columns of labels, too many cells, or other values.
     """
     table, rows = request.table, request.whole("rows", _MAX_ROWS)
     method = request.one_of("method", ("mwem", "gaussian"))

@@ -169,7 +169,11 @@ REPRODUCTIONS: Mapping[str, ReproductionEntry] = MappingProxyType(
 
 
 def find(name: str) -> ReproductionEntry:
-    """Return the reproduction of this name."""
+    """Return the reproduction of this name.
+
+    Raises:
+      InvalidParameter: there is none.
+    """
     if name not in REPRODUCTIONS:
         raise unknown_name("reproduction", name, REPRODUCTIONS)
     return REPRODUCTIONS[name]

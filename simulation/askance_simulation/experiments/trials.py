@@ -307,11 +307,7 @@ def local_oracle(
 ) -> Iterator[LocalOracle]:
     """Make an oracle of simulated users: a session does `learn(study.learner, oracle)`.
 
-    Args:
-      study: questions and their users; the oracle's rounds follow its plan.
-      population: the users, each with a device.
-      fleet: as of `run_trial`.
-      seed: as of `run_trial`.
+    Arguments are as of `run_trial`; the oracle's rounds follow the study's plan.
 
     Raises:
       PlanRefused: too few users or too little epsilon; no user was asked.

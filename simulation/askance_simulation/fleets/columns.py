@@ -38,7 +38,6 @@ class ColumnFleet:
     Args:
       devices: the population, policy, coins, clock and behaviour that its devices have; they differ
         from each other in record, coins and history only.
-      progress: called with the number of new reports.
       runner: computes the chunks; None: the threads of this process, one per core.
       expected: users of all trials that this process will run; 0: of this one only.
     """

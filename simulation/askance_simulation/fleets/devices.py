@@ -29,9 +29,6 @@ class Devices:
     """Devices, one per user, made when first needed and kept with their ledgers.
 
     Args:
-      population: whose records they hold.
-      policy: what every owner allows.
-      coins: the fleet's seeded coins.
       now_s: the injected clock, whole seconds.
       behaviour: the users who stay away and those who lie.
       observed: these users, as a judge reads them; None: nothing is summed for a judge.

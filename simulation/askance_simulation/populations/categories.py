@@ -29,12 +29,8 @@ _AT_ONCE = 1 << 16  # users drawn together: what they are drawn from stays near 
 def categories(size: int, seed: Seed, cells: int = 16, turn: int = 0) -> Population:
     """Make `size` users, each in one of `cells` cells, named "0" .. "cells-1", by Zipf's law.
 
-    Args:
-      size: number of users.
-      seed: root of all randomness.
-      cells: 2 .. 65536.
-      turn: by how many cells all users move on from round to round, 0 .. cells-1: in round r, the
-        first being 0, cell (v + r turn) mod cells has the share that v had.
+    There are 2 .. 65536 `cells`. In round r, the first being 0, all users have moved on by r `turn`
+    cells, 0 .. cells-1: cell (v + r turn) mod cells has the share that v had.
     """
     if not 2 <= cells <= 65_536:
         raise InvalidParameter(f"categories: expected 2 to 65536 cells, found {cells}")

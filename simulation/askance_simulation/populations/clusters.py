@@ -24,11 +24,7 @@ def clusters(size: int, seed: Seed, clumps: int = 3, d: int = 2) -> Population:
     The centres come from the seed: each is the one of 32 that is farthest from those before it.
     A number is its centre's plus the mean of three uniform ones on [-1/5, 1/5].
 
-    Args:
-      size: number of users.
-      seed: root of all randomness.
-      clumps: how many, 1 .. 16.
-      d: how many numbers, 1 .. 16.
+    `clumps` and `d`, how many numbers there are, are 1 .. 16.
     """
     if not 1 <= clumps <= 16:
         raise InvalidParameter(f"clusters: expected 1 to 16 clumps, found {clumps}")

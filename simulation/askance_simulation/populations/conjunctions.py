@@ -17,11 +17,7 @@ from askance_simulation.randomness.seeds import Seed
 def conjunctions(size: int, seed: Seed, d: int = 8, relevant: int = 2) -> Population:
     """Make `size` users with x uniform on d bits, y the AND of `relevant` of them, by the seed.
 
-    Args:
-      size: number of users.
-      seed: root of all randomness.
-      d: how many bits, 1 .. 4096.
-      relevant: how many of them matter, 0 .. d (few: a fraction 2^-relevant is positive).
+    `d` is 1 .. 4096 and `relevant` is 0 .. d (few: a fraction 2^-relevant is positive).
     """
     if not 0 <= relevant <= d:
         raise InvalidParameter(f"conjunctions: expected 0 to {d} relevant bits, found {relevant}")

@@ -30,13 +30,8 @@ def correlated_bits(
     (correlation/100)^|i-j|: a bit is 1 with probability p + c (1 - p) after a 1 and p (1 - c) after
     a 0, c the correlation of neighbours. Probabilities are exact to 2^-64.
 
-    Args:
-      size: number of users.
-      seed: root of all randomness.
-      d: how many bits, 1 .. 64.
-      correlation: of neighbours, in hundredths, -99 .. 99; what is below 0 must be one that bits of
-        such a bias can have, c >= -min(p/(1-p), (1-p)/p).
-      ones: the chance of a 1, in hundredths, 1 .. 99.
+    `d` is 1 .. 64, `ones` 1 .. 99 and `correlation` -99 .. 99; what is below 0 must be one that
+    bits of such a bias can have, c >= -min(p/(1-p), (1-p)/p).
     """
     _check("correlated-bits", d)
     p, c = Fraction(ones, 100), Fraction(correlation, 100)
@@ -77,12 +72,7 @@ def latent_classes(
     q (1-q) (2a-1)^2 / (m (1-m)), m = q a + (1-q)(1-a) the chance of a 1; (2a-1)^2 where q is 1/2.
     Probabilities are exact to 2^-64.
 
-    Args:
-      size: number of users.
-      seed: root of all randomness.
-      d: how many bits, 1 .. 64.
-      agreement: in hundredths, 0 .. 100.
-      second: the share of the second class, in hundredths, 1 .. 99.
+    `d` is 1 .. 64; `agreement` and `second` are hundredths, 0 .. 100 and 1 .. 99.
     """
     _check("latent-classes", d)
     if not 0 <= agreement <= 100:

@@ -24,8 +24,6 @@ class DataSet:
 
     Args:
       name: what it is called in place of a file.
-      summary: the records, in a line.
-      columns: their names.
       make: makes the rows, a text per column; every call makes the same ones.
     """
 

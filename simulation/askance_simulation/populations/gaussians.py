@@ -96,12 +96,7 @@ def gaussian_mixture(
     standard deviation s = spread/512, in integers (`normal.standard_steps`): rounded to s/128 and
     nowhere clipped by the bounds -1 and 1.
 
-    Args:
-      size: number of users.
-      seed: root of all randomness.
-      clumps: how many, 1 .. 16.
-      d: how many numbers, 1 .. 16.
-      spread: the standard deviation in 512ths, 1 .. 32.
+    `clumps` and `d` are 1 .. 16; `spread`, the standard deviation in 512ths, is 1 .. 32.
     """
     if not 1 <= clumps <= 16:
         raise InvalidParameter(f"gaussian-mixture: expected 1 to 16 clumps, found {clumps}")

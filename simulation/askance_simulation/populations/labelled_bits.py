@@ -28,11 +28,7 @@ Concept = LiteralConjunction | Disjunction | DecisionList
 def literal_conjunctions(size: int, seed: Seed, d: int = 8, relevant: int = 2) -> Population:
     """Make `size` users with x uniform on d bits, y the AND of `relevant` random literals.
 
-    Args:
-      size: number of users.
-      seed: root of all randomness.
-      d: how many bits, 1 .. 4096.
-      relevant: how many of them matter, 0 .. d.
+    `d` is 1 .. 4096 and `relevant` is 0 .. d.
     """
     variables, coins = _drawn("literal-conjunctions", seed, d, relevant)
     chosen, negated = _split(variables, coins)
@@ -45,11 +41,7 @@ def literal_conjunctions(size: int, seed: Seed, d: int = 8, relevant: int = 2) -
 def disjunctions(size: int, seed: Seed, d: int = 8, relevant: int = 2) -> Population:
     """Make `size` users with x uniform on d bits, y the OR of `relevant` random literals.
 
-    Args:
-      size: number of users.
-      seed: root of all randomness.
-      d: how many bits, 1 .. 4096.
-      relevant: how many of them matter, 0 .. d.
+    `d` is 1 .. 4096 and `relevant` is 0 .. d.
     """
     variables, coins = _drawn("disjunctions", seed, d, relevant)
     chosen, negated = _split(variables, coins)
@@ -62,11 +54,7 @@ def decision_lists(size: int, seed: Seed, d: int = 8, relevant: int = 2) -> Popu
 
     Labels alternate along the list, so that no shorter list says the same.
 
-    Args:
-      size: number of users.
-      seed: root of all randomness.
-      d: how many bits, 1 .. 4096.
-      relevant: how many rules, 0 .. d.
+    `d` is 1 .. 4096 and `relevant` is 0 .. d.
     """
     variables, coins = _drawn("decision-lists", seed, d, relevant)
     first = int(coins[-1] >> np.uint64(1)) & 1

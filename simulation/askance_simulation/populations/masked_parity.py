@@ -20,10 +20,7 @@ def masked_parity(size: int, seed: Seed, d: int = 8) -> Population:
 
     The concept (r, a) is uniform and drawn from the seed too.
 
-    Args:
-      size: number of users.
-      seed: root of all randomness.
-      d: 2 .. 1024.
+    `d` is 2 .. 1024.
     """
     schema = masked_parity_schema(d)
     law, people = seed / "concept", seed / "people"

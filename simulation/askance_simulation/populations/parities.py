@@ -51,10 +51,7 @@ def parities(size: int, seed: Seed, d: int = 8) -> Population:
     No local learner finds r with few users (section 5); a trusted curator's does. Labels that are
     wrong with some chance are `population.label_noise`.
 
-    Args:
-      size: number of users.
-      seed: root of all randomness.
-      d: how many bits, 1 .. 4096.
+    `d` is 1 .. 4096.
     """
     if not 1 <= d <= _MAX_BITS:
         raise InvalidParameter(f"parities: expected 1 to {_MAX_BITS} bits, found {d}")

@@ -23,11 +23,7 @@ def paths(size: int, seed: Seed, horizon: int = 16, changes: int = 1) -> Populat
     The first bit is 1 with chance 1/4; it changes at `changes` epochs, all sets of which are
     equally likely.
 
-    Args:
-      size: number of users.
-      seed: root of all randomness.
-      horizon: T epochs, 2 .. 256.
-      changes: 0 .. T - 1.
+    `horizon` is T, 2 .. 256 epochs, and `changes` is 0 .. T - 1.
     """
     schema = paths_schema(horizon)
     if not 0 <= changes < horizon:

@@ -21,10 +21,7 @@ def plane(size: int, seed: Seed, d: int = 3) -> Population:
     All of them uniform on [-1, 1]; the weights, of magnitudes that sum to 3/4, come from the seed.
     So one direction holds more of the variance than any other.
 
-    Args:
-      size: number of users.
-      seed: root of all randomness.
-      d: how many features, 1 .. 32.
+    `d`, how many features there are, is 1 .. 32.
     """
     schema = plane_schema(d)
     raw = keystream((seed / "concept").key[:16], 0, d) >> np.uint64(11)

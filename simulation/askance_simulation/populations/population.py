@@ -72,6 +72,8 @@ POPULATIONS: Mapping[str, PopulationEntry] = MappingProxyType(_CATALOGUE)
 def catalogued(name: str, summary: str) -> Callable[[_Maker], _Maker]:
     """List a population under `name`; what its maker takes after size and seed are its parameters.
 
+    A maker takes `size`, the number of users, and `seed`, the root of all randomness.
+
     Raises:
       InvalidParameter: the name is taken.
     """
@@ -339,15 +341,9 @@ class Population:
     ) -> Population:
         """Make a population of a frame, like a CSV file of these cells.
 
-        Args:
-          frame: a pandas DataFrame, or what has `__arrow_c_stream__`: pyarrow, polars, DuckDB.
-          schema: the schema of the records; None: inferred.
-          name: of the population, and of a schema that is inferred.
-          label: field to be predicted; None: the only label.
-          users: how many; None: one per row.
-          seed: of a sample of the rows.
-          keep: names of columns that are not left out as identifiers.
-          most_outside: share of a field's values outside `schema` that is accepted, 0 .. 1.
+        `frame` is a pandas DataFrame, or what has `__arrow_c_stream__`: pyarrow, polars, DuckDB.
+        `name` is the population's, and that of a schema that is inferred. The other arguments
+        are as of `from_csv`.
 
         Raises:
           InvalidRecord, InvalidParameter: as of `from_csv`; pyarrow is not installed.

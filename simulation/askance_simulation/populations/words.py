@@ -19,12 +19,8 @@ _MAX_WORDS = 65_536
 def words(size: int, seed: Seed, width: int = 16, words: int = 64) -> Population:
     """Make `size` users, each with a `word` of `width` bits: the v-th in proportion to 1 / (v + 1).
 
-    Args:
-      size: number of users.
-      seed: root of all randomness.
-      width: 1 .. 256.
-      words: how many words there are, 2 .. 65536; drawn with replacement, so that of few bits some
-        may be the same.
+    `width` is 1 .. 256 and `words`, how many words there are, is 2 .. 65536. They are drawn with
+    replacement, so that of few bits some may be the same.
     """
     schema = words_schema(width)
     if not 2 <= words <= _MAX_WORDS:

@@ -41,9 +41,6 @@ def minimise(
       tilt: shape (d,); None: no tilt.
       loss: l.
 
-    Returns:
-      Shape (d,).
-
     Raises:
       InvalidParameter: a strength outside its range.
       ArithmeticError: floats do not reach the tolerance. They do wherever coefficients stay below

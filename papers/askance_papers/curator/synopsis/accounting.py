@@ -181,11 +181,7 @@ def printed_plan(
 
 
 def concentrated_within(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """The largest rho, on a grid of 10^-15, whose conversion is within (epsilon, delta).
-
-    Raises:
-      InvalidParameter: so small a budget that there is none.
-    """
+    """The largest rho, on a grid of 10^-15, whose conversion is within (epsilon, delta)."""
     return _largest_within(epsilon, lambda rho: epsilon_of_rho(rho, delta), "a release")
 
 
@@ -193,9 +189,6 @@ def per_release_epsilon(total: Fraction, delta: Fraction, count: int) -> Fractio
     """Compute the largest epsilon of each of `count` pure releases, on a grid of 10^-15.
 
     All of them together are (total, delta)-private by Theorem III.3, or by their sum.
-
-    Raises:
-      InvalidParameter: the releases are too many for the budget.
     """
     theorem = Advanced()
 

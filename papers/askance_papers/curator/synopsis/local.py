@@ -125,14 +125,7 @@ def boosting_rehearsal(
     """Make a learner that asks as much as the longest run of `boosted_locally`.
 
     A fleet's study signs its plan, and stops a run that asks more: plan this learner, and pass the
-    study's oracle to `boosted_locally` with the same arguments.
-
-    Args:
-      family: counting queries over a universe, scale 1.
-      asked: each query as a predicate over the schema.
-      schema: the shape of a record.
-      accuracy: lambda and mu, above 0.
-      samples: k, 1 or more.
+    study's oracle to `boosted_locally` with the same arguments. `schema` is the shape of a record.
 
     Raises:
       InvalidParameter: an accuracy is no number.

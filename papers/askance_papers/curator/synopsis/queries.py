@@ -108,10 +108,6 @@ def squared_sensitivity(rows: NDArray[np.int32], scale: int) -> int:
 
     The values are not negative, so two cells' columns are at most the sum of their squares apart;
     and no query moves by more than `scale`. It depends on the queries alone.
-
-    Args:
-      rows: shape (queries, |X|), as of `QueryFamily.rows`.
-      scale: denominator of the rows' entries, 1 or more.
     """
     return min(len(rows) * scale * scale, 2 * int(_squares(rows).max()))
 

@@ -112,9 +112,7 @@ class CandidateDatabases:
     def distances(self, chosen: NDArray[np.int64], answers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Compute every candidate's greatest distance to answers of the chosen queries, in units.
 
-        Args:
-          chosen: indices of queries, shape (k,).
-          answers: in units, shape (k,).
+        `chosen` are k indices of queries and `answers` their answers, in units.
 
         Returns:
           Shape (candidates,).
@@ -190,14 +188,7 @@ class NoisySearchGenerator:
       synopsis is then within 2 z of the truth on the sample, and within 2 z on most queries by
       Lemma V.1 (`queries_for`).
 
-    Args:
-      queries: what is asked, and of which databases.
-      truth: their answers, as of `LowSensitivityQueries.truth`.
-      records: m.
-      rho: rho', the zCDP of each call; above 0.
-
-    Raises:
-      InvalidParameter: too many candidates.
+    Args and Raises: as of `SmallDatabaseGenerator`.
 
     Source: DRV10 Theorem V.2. Deviations: multisets of m records instead of X^n; discrete
       Gaussians.
@@ -245,11 +236,7 @@ SearchGenerator = Callable[
 
 
 def every_database(cells: int, records: int) -> NDArray[np.int64]:
-    """Return all multisets of this many records as counts, shape (databases, cells).
-
-    Raises:
-      InvalidParameter: no record, or more than 2^18 of them.
-    """
+    """Return all multisets of this many records as counts, shape (databases, cells)."""
     if records < 1:
         raise InvalidParameter(f"records: expected 1 or more, found {records}")
     count = comb(records + cells - 1, cells - 1)

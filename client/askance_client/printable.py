@@ -20,9 +20,6 @@ def value_text(value: object) -> str:
     Not to be used for a record's value, a secret, or what an unauthenticated peer sent. Text that
     holds a PEM block, perhaps a private key in the wrong place, is named and not shown.
 
-    Args:
-      value: a configuration's value, an argument, an option or a path.
-
     Returns:
       The value's repr in at most 80 printable characters; a fraction as "1/3", a decimal as "0.5",
       bytes as their number.

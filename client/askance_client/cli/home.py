@@ -45,7 +45,7 @@ class DeviceHome:
         """Make a new secret, a ledger without a charge, and a configuration of this text.
 
         The folder is made if it is not there. The ledger is bound to the texts of `binding`;
-          without any, its first use binds it.
+        without any, its first use binds it.
 
         Raises:
           StoreError: one of the files is there already (none is ever overwritten), or the disk
@@ -92,17 +92,14 @@ class DeviceHome:
     def ledgers(self, counter: OwnCounter | None = None) -> LedgerFile:
         """The ledgers, opened; the caller closes them.
 
-        Args:
-          counter: the counter outside the folder; None: there is none, or nothing is charged.
+        The counter is outside the folder; None: there is none, or nothing is charged.
         """
         return LedgerFile.open(self.ledger_path, counter)
 
     def bound(self, binding: Mapping[str, str], counter: OwnCounter | None = None) -> LedgerFile:
         """Open the ledgers for use with a configuration; the caller closes them.
 
-        Ledgers that are not bound yet are bound to `binding`, durably.
-
-        `binding` says how the configuration names members (see `naming.binding`).
+        Ledgers that are not bound yet are bound to `binding` (see `naming.binding`), durably.
 
         Raises:
           StoreError: as of `ledgers`; or the ledgers are bound to other texts, or not bound though

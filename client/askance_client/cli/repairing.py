@@ -59,17 +59,8 @@ def accept_loss(
     Sequence numbers skip `LOSS_STEP`, so that no honest aggregator has acknowledged a higher one. A
     mark or a counter that was missing, or ahead of the file, is made anew or passed.
 
-    Args:
-        path: the ledger file.
-        members: the members that are concerned.
-        life_nano_nats: the life budget of each.
-        now_s: the time, in Unix seconds.
-        everyone: True if the members that the file knows are concerned as well; they are whenever
-            the file is older than its mark or counter.
-        counter: the counter outside the folder; None: there is none.
-
-    Returns:
-        The number of members charged.
+    With `everyone`, the members that the file knows are concerned as well as `members`; they are
+    whenever the file is older than its mark or counter. Return the number of members charged.
 
     Raises:
         StoreError: no file, damaged, in use, or the disk or the counter refuses; or the file is

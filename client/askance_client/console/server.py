@@ -47,7 +47,6 @@ class PageRequest:
     """Request that is whole and within its bounds.
 
     Args:
-      method: "GET" or "POST".
       path: without the query, not decoded.
       query: the last value of each name.
       form: likewise, of a POST.

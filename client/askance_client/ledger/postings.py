@@ -231,16 +231,8 @@ def append(
 ) -> None:
     """Append a row at the file's next place.
 
-    Args:
-        connection: inside the caller's transaction.
-        member: name of the member.
-        enrolment: id of the member's enrolment.
-        sequence: its number in the chain.
-        before: the hash of the chain's row before it.
-        kind: kind of the row.
-        charge: amounts and digests of the row.
-        report: the stored report; empty if there is none.
-        after: a place that the row's is to be above.
+    `connection` is inside the caller's transaction. `before` is the hash of the chain's row before
+    this one, `report` empty if there is none, and the row's place will be above `after`.
     """
     (place,) = connection.execute(
         "SELECT max(coalesce(max(place), 0), ?) + 1 FROM postings", (after,)

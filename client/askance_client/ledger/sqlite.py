@@ -165,10 +165,8 @@ def write_binding(
 ) -> dict[str, str]:
     """Bind a file to texts unless it is bound, and return what it is bound to.
 
-    Args:
-        connection: in a transaction.
-        texts: one or more, by name.
-        charged: whether the file has any charge.
+    `connection` is in a transaction; `texts` are one or more, by name; `charged` says whether the
+    file has any charge.
 
     Raises:
         StoreError: there are charges and no binding; nothing was changed.

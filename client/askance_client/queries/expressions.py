@@ -42,15 +42,9 @@ def build(
 ) -> Expression:
     """The one way to a node: everything about it is inferred and checked here.
 
-    Args:
-        op: the operation.
-        args: its arguments.
-        name: the field's name (FIELD only).
-        constants: its integers over 2^grid.
-        grid: see `Expression`.
-        field: the field's type (FIELD only).
-        ceiling: (size, weight) that are known not to be exceeded, where a whole program is
-            known; it spares counting shared nodes again at every step.
+    `name` and `field` are a FIELD's, `constants` integers over 2^grid. `ceiling` is a size and a
+    weight that are known not to be exceeded, where a whole program is known; it spares counting
+    shared nodes again at every step.
 
     Raises:
         InvalidQuery: ill-typed, too large, too deep, or a value could reach 2^62.

@@ -144,9 +144,7 @@ class ByNumber:
 def binding(naming: str, schema: Schema) -> dict[str, str]:
     """Return the texts that a folder's ledger is bound to, by name.
 
-    Args:
-      naming: how members are named (see `Naming.text`).
-      schema: the shape of a record.
+    `naming` says how members are named (see `Naming.text`).
     """
     return {"members": naming, "schema": f"{schema.name} {schema.digest.hex()}"}
 

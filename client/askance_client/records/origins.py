@@ -71,7 +71,6 @@ class SourceKind:
     Args:
       key: the configuration's key of its place: data, command, url or environment.
       suffixes: of files that are of this kind unless the configuration names another.
-      queried: whether it needs a query.
       names: whether the kind names its members itself.
     """
 

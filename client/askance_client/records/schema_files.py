@@ -53,10 +53,7 @@ def schema_from_toml(path: Path) -> Schema:
 def schema_from_table(content: Mapping[str, Any], place: str, name: str = "") -> Schema:
     """The schema in a table of that form.
 
-    Args:
-      content: the TOML table.
-      place: where it stands, in errors.
-      name: the schema's, where the table says none.
+    `place` is where it stands, in errors; `name` is the schema's, where the table says none.
 
     Raises:
       InvalidRecord: not a schema; the field is named.

@@ -96,9 +96,7 @@ class Table:
 
         Columns that the schema does not have are left out.
 
-        Args:
-          schema: the fields.
-          columns: column of a field whose name it does not have, by the field's name.
+        `columns` gives, by a field's name, the column of a field whose column has another name.
 
         Raises:
           InvalidRecord: the file has no column of one of the schema's fields.
@@ -145,10 +143,6 @@ def read_csv(path: Path, delimiter: str = ",") -> Table:
     A row is malformed if it has fewer or more cells than the header, a cell of more than
     `MAX_CELL_CHARACTERS`, bytes that are not UTF-8, or a quote that does not close at the end of
     its cell; after such a quote, reading continues at the next line.
-
-    Args:
-      path: the file.
-      delimiter: the character between two cells.
 
     Raises:
       InvalidRecord: no file, no header in UTF-8, no row, or two columns of one name.

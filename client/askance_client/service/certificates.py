@@ -86,10 +86,7 @@ class CertificateFile:
         """Get a certificate where there is none, it has ended, or its renewal is due.
 
         A failure is a line given to `failed`, and the present certificate stays. `anew` gets
-          another one in any case.
-
-        Returns:
-          True: there is a new one.
+        another one in any case. Return True if there is a new one.
         """
         held = self.read()
         if held is not None and held.port and self._now_s() < held.due_s and not anew:

@@ -169,7 +169,7 @@ async def on_grid(
     lock, does not delay the next one.
 
     A `release_ms` of 0 returns at once (for simulated devices). The work is cancelled if the caller
-      is. `now_ms` never goes back, and `sleep` follows it.
+    is. `now_ms` never goes back, and `sleep` follows it.
     """
     if not release_ms:
         return await work

@@ -138,8 +138,7 @@ class DeviceRunner:
     async def check_in_once(self) -> int:
         """Deliver unacknowledged reports, fetch requests, answer them and deliver the answers.
 
-        Returns:
-          When the aggregator would like the next check-in, in milliseconds.
+        Return when the aggregator would like the next check-in, in milliseconds.
         """
         response = await self._exchange(self._first_batch())
         for _ in range(MAX_EXCHANGES):

@@ -206,7 +206,7 @@ def test_they_tell_themselves_in_words() -> None:
     [
         ("disjunctions", {"d": 2, "variables": [2], "negated": []}, "ascending variables in 0..1"),
         ("disjunctions", {"d": 2, "variables": [1]}, "expected negated, got none"),
-        ("decision-lists", {"d": 2, "rules": [[0, 1]], "default": 0}, "rules of three whole"),
+        ("decision-lists", {"d": 2, "rules": [[0, 1]], "default": 0}, "expected 3 values in rules"),
         ("decision-lists", {"d": 2, "rules": [[0, 1, 2]], "default": 0}, "values and labels 0 or"),
         (
             "decision-lists",

@@ -226,7 +226,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "thousands.csv": head + _rows(lambda i, m, a, s, x: f'{i},{m},{a},{s},"{x:,}"'),
         "units.csv": head + _rows(lambda i, m, a, s, x: f"{i},{m},{a},{s},{x} €"),
         "infinite.csv": head
-        + _rows(lambda i, m, a, s, x: f"{i},{m},{a},{s},{'inf' if i == 16 else x}"),
+        + _rows(lambda i, m, a, s, x: f"{i},{m},{a},{s},{'infinity' if i == 16 else x}"),
         "unknown.csv": head
         + _rows(lambda i, m, a, s, x: f"{i},{m},{'n/a' if i in (16, 99) else a},{s},{x}"),
         "texts.csv": "school,mail,same,nothing\n" + _rows(lambda i, m, a, s, x: f"{s},{m},a,?"),

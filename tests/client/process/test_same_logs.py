@@ -228,16 +228,17 @@ def same_secrets(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def logged(file: Path) -> Iterator[None]:
     """A log's file, as `device run --log-file` has it, without times."""
     logger = logging.getLogger("askance.device")
-    before, spread = list(logger.handlers), logger.propagate
+    before, spread = logger.handlers, logger.propagate
+    logger.handlers = []  # a command of another test may have left one whose stream has ended
     event_log.start_log(file)
     for handler in logger.handlers:
         handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
     try:
         yield
     finally:
-        for handler in set(logger.handlers) - set(before):
-            logger.removeHandler(handler)
+        for handler in logger.handlers:
             handler.close()
+        logger.handlers = before
         logger.propagate = spread
 
 

@@ -441,7 +441,8 @@ def test_reports_leave_at_a_time_that_does_not_tell_how_long_they_took(
 
     run(scenario())
     assert log == [
-        "coins drawn",
+        "coins drawn",  # for what stands in for a draw that is late
+        "coins drawn",  # for the value
         "wait of 150 ms begun",
         "wait of 100 ms begun",
         "evaluated",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Any
@@ -205,10 +205,10 @@ class SlowLookup(SqliteStore):
         self.looking = threading.Event()
         self.lookup = threading.Event()
 
-    def device(self, device_id: bytes) -> EnrolledDevice | None:
+    def find_devices(self, device_ids: Sequence[bytes]) -> list[EnrolledDevice | None]:
         self.looking.set()
         assert self.lookup.wait(10)
-        return super().device(device_id)
+        return super().find_devices(device_ids)
 
 
 def test_unknown_callers_at_one_address_hold_up_no_device_that_is_known(

@@ -132,9 +132,7 @@ def lengths_agree(vectors: NDArray[np.float64], scale: float) -> bool:
     Lengths are then Gamma(d, scale). All of their law is tested, where `gamma_noise` tests the mean
     and has more power against a wrong scale.
 
-    Args:
-      vectors: shape (draws, d).
-      scale: above 0.
+    `vectors` has the shape (draws, d).
     """
     from scipy.stats import kstest
 

@@ -35,13 +35,8 @@ def round_answers(
     The tally of a group is drawn from its law (`askance_simulation.counts`) and de-biased by the
     randomizer, as the session does; intervals are left out (each is its value).
 
-    Args:
-        questions: the round's, each with a fresh group.
-        planned: the users and their randomizer.
-        laws: for each question the probabilities of its levels, shape (levels,) or (trials,
-            levels); of a number those of the two ends of its range.
-        rng: where randomness comes from.
-        trials: how many.
+    `laws` has for each question the probabilities of its levels, shape (levels,) or (trials,
+    levels); of a number those of the two ends of its range.
     """
     tallies: list[NDArray[np.int64]] = []
     for group, law in zip(planned.groups, laws, strict=True):

@@ -20,12 +20,8 @@ def dot_plot(
 ) -> None:
     """Draw numbers of every row beside its label.
 
-    Args:
-      figure: a matplotlib `Figure`.
-      rows: results of a reproduction; those without any of the numbers are left out.
-      label: names a row.
-      columns: column to its name in the legend, four at most; the first is the bound.
-      across: title of the axis of numbers.
+    `columns` has the names of columns in the legend, four at most; the first is the bound. Rows
+    without any of the numbers are left out.
     """
     shown = [row for row in rows if any(row[column] is not None for column in columns)]
     figure.set_size_inches(8, 1.5 + 0.22 * len(shown))

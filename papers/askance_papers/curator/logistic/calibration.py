@@ -90,12 +90,7 @@ def calibrate(
 ) -> Calibrated:
     """Delta and eps' that make objective perturbation epsilon-differentially private.
 
-    Args:
-      calibration: division of epsilon between the noise and the change of variables.
-      epsilon: above 0, nats.
-      count: n, 1 or more.
-      regularisation: lambda, above 0.
-      loss: l.
+    `count` is n and `regularisation` lambda; these two and `epsilon` (nats) are above 0.
 
     Raises:
       InvalidParameter: something is not above 0, or the calibration is `JOINT` and the loss's

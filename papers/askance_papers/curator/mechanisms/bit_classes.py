@@ -67,10 +67,8 @@ class _OverBits(Weighs):
     def _wrong(self, cube: NDArray[np.int64], ones: int, total: int) -> NDArray[np.int64]:
         """The weight that each hypothesis gets wrong.
 
-        Args:
-          cube: shape (2, ..., 2): of each point, the weight of its ones less that of its noughts.
-          ones: weight of all examples labelled 1.
-          total: weight of all examples.
+        `cube`, shape (2, ..., 2), has of each point the weight of its ones less that of its
+        noughts.
         """
 
 

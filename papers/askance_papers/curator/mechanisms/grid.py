@@ -92,10 +92,7 @@ def lies_on(values: ArrayLike, step: Fraction) -> bool:
 def l1_in_steps(sensitivity: Fraction, step: Fraction, rounded: int) -> int:
     """Bound the L1 distance, in steps, that one record moves an answer (proof above).
 
-    Args:
-      sensitivity: of the answer, above 0, in its own units.
-      step: granularity of the grid, above 0.
-      rounded: how many entries one record may change that need rounding; 0: none does.
+    `rounded` is how many entries one record may change that need rounding; 0: none does.
     """
     _check(sensitivity, rounded)
     ratio = sensitivity / step

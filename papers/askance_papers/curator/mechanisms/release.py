@@ -122,12 +122,8 @@ def release(
 ) -> Release:
     """Put answers on the grid, draw, and add.
 
-    Args:
-      answers: a number or shape (answers,), in real units.
-      mechanism: calibrated to the answers' sensitivity in steps, rounding included.
-      step: the granularity.
-      rounded: how many entries one record may change that lie off the grid.
-      words: source of random words.
+    `mechanism` is calibrated to the answers' sensitivity in steps, rounding included; `rounded` is
+    how many entries one record may change that lie off the grid.
     """
     whole = vector(answers, step, rounded)
     return add(mechanism, whole, step, step / 2 if rounded else Fraction(0), words)

@@ -149,8 +149,7 @@ class PermuteAndFlip:
     Utility: its expected loss of score is never above the exponential mechanism's, and down to half
     of it.
 
-    Args:
-      epsilon, sensitivity: as of `Exponential`.
+    Args: as of `Exponential`.
 
     Source: McKenna, Sheldon, "Permute-and-flip: a new mechanism for differentially private
     selection" (NeurIPS 2020).

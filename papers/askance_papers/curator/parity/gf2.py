@@ -68,8 +68,7 @@ class Solutions:
     def with_free(self, free: NDArray[np.uint64]) -> NDArray[np.uint8]:
         """The solution whose other unknowns are these; those of the pivots follow.
 
-        Args:
-          free: shape (words_of(d + 1),); its bits at pivots and from d on are of no matter.
+        The bits of `free`, shape (words_of(d + 1),), at pivots and from d on are of no matter.
 
         Returns:
           Shape (d,), values {0, 1}.

@@ -30,9 +30,7 @@ class BaseGenerator(Protocol[S_co]):
     def generate(self, chosen: NDArray[np.int64], words: Words) -> tuple[S_co, NDArray[np.float64]]:
         """A synopsis, and its answers to the whole family, shape (size,).
 
-        Args:
-          chosen: the sampled queries, none twice.
-          words: source of random words.
+        None of the chosen queries comes twice.
         """
         ...
 

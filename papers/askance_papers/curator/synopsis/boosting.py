@@ -57,10 +57,6 @@ class QueryWeights:
 
     Privacy: replacing a record moves a shortfall by at most rho, so after t reweightings any
       query's log-probability by at most 4 alpha t rho/mu, over a range of as much (Claim IV.2).
-
-    Args:
-      size: number of queries.
-      schedule: lambda and mu.
     """
 
     def __init__(self, size: int, schedule: Schedule) -> None:
@@ -95,11 +91,7 @@ def boost(
     Utility: within lambda + mu on every query whenever each synopsis is lambda-accurate on more
       than 1/2 + eta = 5/6 of its round's distribution (Theorem IV.1).
 
-    Args:
-      truth: what errors are measured against, in units, shape (size,).
-      generator: makes a round's synopsis.
-      schedule: T, k, lambda, mu.
-      words: source of random words.
+    Errors are measured against `truth`, in units, shape (size,).
 
     Source: DRV10 Figure 1, eta = 1/3. Deviations: its step 1 says (1+eta)/2 where the analysis
       needs 1/2 + eta; samples are deduplicated before they are answered; the median is defined for
@@ -126,11 +118,7 @@ def boosted_counting(
     Utility: `plan.schedule.bound` where the base synopses are as good as Theorem IV.1 asks; that is
       below 1 only for large n. Measured errors are far smaller (`askance reproduce boosting`).
 
-    Args:
-      histogram: the records' counts by cell; private.
-      family: counting queries over the histogram's universe; public.
-      plan: of `tight_plan` or `printed_plan`, for this family and this n.
-      words: source of random words.
+    `plan` is one of `tight_plan` or `printed_plan`, for this family and this n.
 
     Raises:
       InvalidParameter: a plan for other queries, or a family over another universe; nothing is
@@ -158,13 +146,8 @@ def boosted_search(
 
     Privacy: `plan.rho()`-zCDP, and what the plan was made for.
 
-    Args:
-      histogram: the records' counts by cell; private.
-      queries: of low sensitivity; public.
-      records: of a candidate.
-      plan: of `tight_plan` or `printed_plan`, for these queries.
-      words: source of random words.
-      searching: the base generator; `NoisySearchGenerator` is Theorem V.2's own.
+    `records` is the size of a candidate, and `plan` one of `tight_plan` or `printed_plan` for these
+    queries. Of the base generators for `searching`, `NoisySearchGenerator` is Theorem V.2's own.
 
     Returns:
       The synopses (each a small database) with their median answers; and the events.

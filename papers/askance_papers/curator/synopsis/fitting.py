@@ -80,14 +80,8 @@ def mirror_descent(
 
     It uses nothing but noisy answers, so it costs no privacy.
 
-    Args:
-      operator: the queries, as a linear map from distributions to answers.
-      answers: shape (answers,).
-      start: shape (cells,), a distribution above 0 everywhere where the result may be.
-      steps: maximum number of steps.
-
-    Returns:
-      A distribution, shape (cells,).
+    `start` is a distribution above 0 everywhere where the result may be; it and the result have the
+    shape (cells,), and `answers` has the shape (answers,).
 
     Source: Beck, Teboulle, "Mirror descent and nonlinear projected subgradient methods" (2003);
       DRV10 V-B asks for any synopsis that fits. The rule for steps is ours.

@@ -77,11 +77,11 @@ def boosted_locally(
 
     Args:
       family: counting queries over a universe, scale 1.
-      oracle: answers the sampled queries.
       asked: each as a predicate over the fleet's schema; `conjunctions` makes those of marginals.
       accuracy: lambda and mu, above 0.
       samples: k, 1 or more.
-      oracle: a fleet's study must have planned `boosting_rehearsal` with the same arguments.
+      oracle: answers the queries; a fleet's study must have planned `boosting_rehearsal` with
+        the same arguments.
       words: for the draws of queries.
 
     Raises:
@@ -145,9 +145,7 @@ def boosting_rehearsal(
 def conjunctions(family: MarginalFamily, columns: Sequence[Expression]) -> Asked:
     """The queries of marginals as predicates over a schema.
 
-    Args:
-      family: the marginals.
-      columns: for each column of the universe the expression that holds its code.
+    `columns` has for each column of the universe the expression that holds its code.
 
     Raises:
       InvalidParameter: another number of columns.

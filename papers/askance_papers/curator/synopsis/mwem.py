@@ -36,12 +36,7 @@ def mwem(
     Utility: no delta is needed, and it is good where few queries say all; the noise of an answer
       has the scale 2T / (epsilon n).
 
-    Args:
-      histogram: the records' counts by cell; private.
-      family: counting queries over the histogram's universe; public.
-      epsilon: above 0, nats; of all rounds together.
-      words: source of random words.
-      rounds: T, 1 .. 1000.
+    `epsilon` is for all rounds together, whose number T is 1 .. 1000.
 
     Raises:
       InvalidParameter: epsilon or T out of range, or another universe; nothing is drawn.

@@ -35,14 +35,7 @@ def exponential_draws(
     Privacy: scores that a neighbour moves by at most D change the log-probability of any candidate
     by a range of at most 2 rate D over all candidates: `BoundedRange(2 rate D)`.
 
-    Args:
-      words: source of random words.
-      scores: shape (candidates,), whole numbers, at most 2^20 candidates.
-      rate: 0 or more.
-      count: number of draws, 0 or more.
-
-    Returns:
-      Their indices, shape (count,).
+    `scores` are whole numbers, of at most 2^20 candidates. Returns indices, shape (count,).
 
     Source: McSherry, Talwar, "Mechanism design via differential privacy" (FOCS 2007).
     """

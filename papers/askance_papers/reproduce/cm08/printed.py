@@ -65,10 +65,8 @@ def delta_of_a_shift(epsilon: float, dimension: int, shift: float) -> float:
     max(0, 1 - e^epsilon f(v - shift) / f(v)), taken at the midpoints of equal parts of v's length
     and of its cosine to the shift.
 
-    Args:
-      epsilon: nats.
-      dimension: d, 2 or more.
-      shift: in units of the scale of the noise's length; the sensitivity is `epsilon` such units.
+    `shift` is in units of the scale of the noise's length; the sensitivity is `epsilon` such units.
+    `dimension` is 2 or more.
     """
     from scipy import stats
 

@@ -47,11 +47,7 @@ class ClaimedNoise:
 def output_noise(epsilon: float, count: int, regularisation: float, dimension: int) -> ClaimedNoise:
     """Return the noise of Algorithm 1: scale 2 / (n lambda epsilon), the sensitivity over epsilon.
 
-    Args:
-      epsilon: nats.
-      count: n.
-      regularisation: lambda.
-      dimension: Gamma shape of the length: d, or 1 as printed.
+    `dimension` is the Gamma shape of the length: d, or 1 as printed.
     """
     return ClaimedNoise(dimension, 2 / (count * regularisation * epsilon), regularisation)
 

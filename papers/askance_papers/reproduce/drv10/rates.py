@@ -153,11 +153,8 @@ def measured_rows(
 ) -> list[Row]:
     """Make the rows of one statement: each error, and its exponents in n and in epsilon.
 
-    Args:
-      found: errors at all sizes with the first epsilon, and at all epsilons with the last size.
-      sizes: numbers of records.
-      epsilons: budgets.
-      by: how far an exponent may be from -1.
+    `found` has the errors at all sizes with the first epsilon, and at all epsilons with the last
+    size; `by` is how far an exponent may be from -1.
     """
     statement = found[0].statement
     by_size = [one.mean for one in found if one.epsilon == epsilons[0]]

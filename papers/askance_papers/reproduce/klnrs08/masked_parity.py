@@ -98,13 +98,7 @@ def failed_trials(
 ) -> tuple[int, int]:
     """Count the trials, each of a random concept, in which either round fails.
 
-    Args:
-        batch: the learner's first.
-        planned: the plan of the learner with so many candidates.
-        candidates: number of masks that are kept, 2 or more.
-        trials: number of concepts.
-        rng: where randomness comes from.
-        scale: part of the planned users that are asked in each group.
+    `scale` is the part of the planned users that are asked in each group.
 
     Returns:
         Those whose list lacks the mask, and those that choose another one from a list that has it.

@@ -203,11 +203,7 @@ def law_row(runs: int, x: str, y: str, seed: Seed) -> Row:
 def failure_row(d: int, ones: int, trials: int, seed: Seed) -> Row:
     """Measure how often A* returns nothing, or a parity that errs by more than ERROR.
 
-    Args:
-      d: dimension.
-      ones: the bits of x are 1 with probability 2^-ones.
-      trials: number of trials.
-      seed: root of all randomness.
+    The bits of x are 1 with probability 2^-ones.
     """
     mechanism = PrivateParity.amplified(EPSILON, BETA)
     n = examples_needed(d, mechanism.keep, ERROR, BETA)

@@ -131,10 +131,8 @@ def concepts_of(d: int, masks: int, seed: Seed) -> list[MaskedParity]:
 def separation(cosets: Cosets, count: int, seed: Seed) -> list[Row]:
     """Measure the non-adaptive learner and the one of two rounds, under the same lazy oracle.
 
-    Args:
-        cosets: questions of the non-adaptive learner.
-        count: masks that are drawn of those that it is told, of those below tau, and of all others.
-        seed: of the masks.
+    `count` masks are drawn of those that the learner is told, of those below tau, and of all
+    others.
     """
     d, tau = cosets.d, cosets.tau
     schema = masked_parity_schema(d)

@@ -109,10 +109,7 @@ def proved_rows(alpha: float, share: float, tau: float) -> int:
     Half of the failure is left to the draw, ln(2/share)/alpha rows wide, the other half to the
     sample by Hoeffding's inequality: rows >= w + ln(4/share)/(2 tau'^2) with tau' = tau - w/rows.
 
-    Args:
-        alpha: nats.
-        share: chance of failure of one answer, in (0, 1).
-        tau: tolerance, in (0, 1).
+    `share` is the chance of failure of one answer; it and `tau` are in (0, 1).
     """
     width, needed = log(2 / share) / alpha, log(4 / share) / 2
     # sqrt(rows) (tau - w/rows) = sqrt(needed), which is quadratic in sqrt(rows)

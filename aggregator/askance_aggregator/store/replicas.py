@@ -177,11 +177,8 @@ class Replicas(Protocol):
     def stored(self, request_digests: Sequence[bytes]) -> tuple[list[EqualReports] | None, int]:
         """Return all stored reports of these requests, and the position of now.
 
-        What becomes durable later is stored after the position.
-
-        Returns:
-          The reports; None: they may be too many to be held at one time, or the store is not
-          shared, and `Store.reports` has them.
+        What becomes durable later is stored after the position. Reports are None if they may be too
+        many to be held at one time, or the store is not shared; `Store.reports` has them.
         """
         ...
 

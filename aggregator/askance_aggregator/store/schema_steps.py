@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True, slots=True)
 class SchemaWords:
-    """Words of a database in a shared step.
+    """Words of a database in a shared step: names of types, and ends of tables.
 
     Args:
       integer: type of a number of 64 bits.
@@ -20,7 +20,6 @@ class SchemaWords:
       ordered: type of a text that is compared by its bytes.
       bytes_of: function that counts the bytes of a value.
       flag: type of a truth value that is false at first, for the column before it.
-      end: end of a table.
       keyed: end of a table whose rows stand in the order of its key.
     """
 

@@ -199,10 +199,6 @@ class SqliteStore(SqlStore):
     def open(cls, path: Path, watch: StoreWatch | None = None) -> SqliteStore:
         """Open the store at `path` and bring an older version up to date, or refuse.
 
-        Args:
-          path: the file; it is created if absent.
-          watch: observer of later writes; None: there is none.
-
         Raises:
           StoreError: no file, no store, damaged, or in use.
           UnsupportedStore: written by a newer version.

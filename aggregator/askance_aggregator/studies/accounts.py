@@ -56,7 +56,7 @@ class CohortAccount:
             self._spent[where] = spent
 
     def confirm_alike(self, users: int, charged: int, spent: int) -> None:
-        """Enter equal reports of many devices, each for the first time; no more than its users."""
+        """Enter equal reports of at most `size` devices in all, each for the first time."""
         heard = self._alike.total() + users
         if heard > self.size:
             raise InvalidParameter(

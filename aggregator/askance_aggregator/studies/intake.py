@@ -189,12 +189,8 @@ class Intake:
     def add(self, reports: CheckedReports, where: Where) -> Where:
         """Count reports for users who sent them; what is settled already is left as it is.
 
-        Args:
-          reports: the reports, which every one of the users sent.
-          where: positions of the users in the cohort of the reports.
-
-        Returns:
-          For each user the number of reports that were counted now.
+        `where` has the users' positions in the cohort of the reports; each of them sent all of the
+        reports. Returned is the number of reports that were counted now, per user.
         """
         account = self._accounts[reports.groups[0]]
         counted: Where = 0 if isinstance(where, int) else np.zeros(len(where), np.int64)

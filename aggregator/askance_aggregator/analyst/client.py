@@ -187,7 +187,7 @@ class Aggregator:
     def submit_signed(
         self, signed: SignedStudy, population: TaggedPopulation | None = None
     ) -> StudyHandle:
-        """Hands in a study that is signed; the same again is no harm.
+        """Hand in a study that is signed; the same again is no harm.
 
         Raises: see `submit`.
         """

@@ -307,7 +307,7 @@ class Register:
         return self._change(selection, DeviceState.REVOKED)
 
     def restore(self, selection: DeviceSelection) -> Affected:
-        """Admit revoked devices and gateways again; raises as `revoke`."""
+        """Admit revoked devices and gateways again."""
         return self._change(selection, DeviceState.ACTIVE)
 
     def forget(self, selection: DeviceSelection) -> Affected:

@@ -23,7 +23,7 @@ class Fleet(Protocol):
     def ask(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
         """Ask every member of every group and return one tally per group, in order.
 
-        Records in `accounts` the charge that each device reports. Asking a round again (after a
+        Record in `accounts` the charge that each device reports. Asking a round again (after a
         crash) asks no device twice: requests keep their digests and devices their stored reports.
         """
         ...

@@ -189,7 +189,7 @@ def packed_what(randomizer: Randomizer, symbols: NDArray[np.uint8]) -> Packed:
 
 
 class MerkleTree:
-    """Return the root of a binary tree over leaves in order; an odd one is carried up.
+    """Binary tree over leaves in order, for its root; an odd one is carried up.
 
     Only the roots of the full subtrees so far are kept, one for each 1 in the number of leaves.
     """

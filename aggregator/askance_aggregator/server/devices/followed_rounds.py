@@ -17,6 +17,7 @@ from askance_aggregator.store import Store
 from askance_aggregator.studies.accounts import Accounts
 from askance_aggregator.studies.intake import without_sequence
 from askance_aggregator.studies.rounds import Round
+from askance_client.messages import AckStatus
 
 _LOGGER = logging.getLogger(__name__)
 _PAGE = 1024  # reports that are entered between two turns of the loop
@@ -161,11 +162,16 @@ class StoredReports:
                 return list(islice(reports, _PAGE))  # noqa: B023  # called before the next turn
 
             while stored := await self._run(page):
-                equal: dict[bytes, list[int]] = {}
+                equal: dict[bytes, list[tuple[int, bytes]]] = {}
                 for ordinal, data in stored:
-                    equal.setdefault(without_sequence(data)[0], []).append(ordinal)
-                for data, ordinals in equal.items():
-                    opened.add_stored(data, np.array(ordinals, np.int64))
+                    equal.setdefault(without_sequence(data)[0], []).append((ordinal, data))
+                for data, same in equal.items():
+                    if not isinstance(opened.check((data,)), AckStatus):
+                        ordinals = [ordinal for ordinal, _ in same]
+                        opened.add_stored(data, np.array(ordinals, np.int64))
+                        continue
+                    for ordinal, whole in same:  # its end is no sequence number, but a symbol's
+                        opened.add_stored(whole, np.array([ordinal], np.int64))
 
     async def enter_new(self, opened: OpenRound) -> None:
         """Enter what other replicas have stored of a round since the last time."""

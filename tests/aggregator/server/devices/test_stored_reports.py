@@ -9,11 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from askance_aggregator.families import k_ary_response
 from askance_aggregator.server.devices.followed_rounds import StoredReports
 from askance_aggregator.server.devices.open_round import OpenRound
-from askance_aggregator.store import SoleReplica, SqliteStore
+from askance_aggregator.store import SoleReplica, SqliteStore, StoredReport
 from askance_aggregator.store.replicas import EqualReports
-from askance_client.codec import encode_report
+from askance_aggregator.studies import Round
+from askance_aggregator.studies.intake import without_sequence
+from askance_client.accounting import parse_epsilon
+from askance_client.codec import digest_of, encode_report
 from askance_client.messages import Report
 
 USERS = 3
@@ -161,5 +165,36 @@ def test_an_answer_that_another_process_took_is_awaited_no_more(
             assert scene.answered == 0
             step()
         assert (scene.answered, scene.opened.outstanding) == (1, 1)
+
+    run(scenario())
+
+
+def test_a_stored_report_that_ends_like_a_sequence_number_is_counted(
+    world: Any, run: Callable[[Any], Any]
+) -> None:
+    """An answer that was charged in another study has no sequence number: it ends with a symbol."""
+
+    async def read(work: Callable[..., Any], *words: Any) -> Any:
+        return work(*words)
+
+    async def scenario() -> None:
+        randomizer = k_ary_response(1 << 14, parse_epsilon("1"))
+        group = world.group(range(USERS), USERS, randomizer=randomizer)
+        round_ = Round(0, world.study, digest_of(world.study.study), (group,))
+        opened = OpenRound(round_, world.accounts(USERS), lambda: None)
+        store = SqliteStore.in_memory()
+        like_it = encode_report(Report(group.digest, b"\x30\x05", 0, 0))
+        assert without_sequence(like_it) == (like_it[:-2], 5)
+        other = encode_report(Report(group.digest, b"\x01\x05", 1, 1, 7))
+        store.accept(
+            [
+                StoredReport(group.digest, 0, like_it, 0),
+                StoredReport(group.digest, 1, other, 7),
+                StoredReport(group.digest, 2, like_it, 0),
+            ]
+        )
+        opened.begin()
+        await StoredReports(store, read).enter_all(opened)
+        assert opened.outstanding == 0
 
     run(scenario())

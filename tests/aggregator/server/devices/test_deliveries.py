@@ -12,7 +12,7 @@ from grpc import aio
 from askance_aggregator.server.devices import AggregatorServer
 from askance_aggregator.store import SqliteStore
 from askance_aggregator.studies import Round, Tally
-from askance_client.codec import encode_report
+from askance_client.codec import decode_report, encode_report
 from askance_client.messages import AckStatus, Refusal, Report
 from askance_client.messages import Reason as Why
 from askance_client.service import SERVICE, CheckIn, Response, decode_response, encode_check_in
@@ -237,6 +237,39 @@ def test_reports_of_one_message_are_acknowledged_one_by_one(play: Play) -> None:
         both = await scene.deliver(0, unknown, scene.report(0), scene.report(0))
         assert both == ["UNKNOWN", "ACCEPTED", "DUPLICATE"]
         assert (await scene.finish(),) == scene.expected()
+
+    play(scenario)
+
+
+def test_one_request_answered_twice_in_a_message_counts_once(play: Play) -> None:
+    async def scenario(scene: Scene) -> None:
+        both = await scene.deliver(0, scene.report(0), scene.report(0))
+        assert both == ["ACCEPTED", "DUPLICATE"]
+        both = await scene.deliver(1, scene.report(1), scene.other_report(1))
+        assert both == ["ACCEPTED", "CONFLICT"]
+        assert list(scene.store.evidence(scene.digest)) == [(1, scene.other_report(1))]
+        assert (await scene.finish(),) == scene.expected()
+
+    play(scenario)
+
+
+def test_of_two_sequence_numbers_of_a_report_the_last_is_kept(play: Play) -> None:
+    """The rest of such a report is not equal to another user's: it is checked by itself."""
+
+    async def scenario(scene: Scene) -> None:
+        mine = decode_report(scene.report(0))
+        first = encode_report(mine._replace(sequence=900))
+        unnumbered = len(encode_report(mine._replace(sequence=0)))
+        last = encode_report(mine._replace(sequence=7))[unnumbered:]
+        assert decode_report(first + last).sequence == 7
+        assert await scene.deliver(0, first + last) == ["ACCEPTED"]
+        assert scene.store.report(scene.digest, 0) == first + last
+        assert scene.store.acknowledged_sequence(0) == 7
+        assert await scene.deliver(0, scene.report(0)) == ["CONFLICT"]
+        for ordinal in (1, 2):
+            await scene.deliver(ordinal, scene.report(ordinal))
+        assert scene.asking is not None
+        assert (await scene.asking) == scene.expected()
 
     play(scenario)
 

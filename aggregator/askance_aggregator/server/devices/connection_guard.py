@@ -34,7 +34,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_network
 from typing import Any, Protocol, cast
 
@@ -194,6 +194,11 @@ class ConnectionGuard:
         if self._thread is not None:
             self._thread.join()
 
+    def trust(self, networks: frozenset[Network]) -> None:
+        """Let these be the networks of proxies from now on; a ban of one of them ends."""
+        self._limits = replace(self._limits, trusted=networks)
+        self._due.set()
+
     def prove(self, peer: str, holder: Hashable) -> None:
         """Note whose call came over a connection.
 
@@ -339,7 +344,11 @@ class ConnectionGuard:
             self._bans[network] = now_s + length_s
         for network in list(self._lengths_s)[:-_MOST_BANS]:
             del self._lengths_s[network]
-        self._bans = {network: end for network, end in self._bans.items() if end > now_s}
+        self._bans = {
+            network: end
+            for network, end in self._bans.items()
+            if end > now_s and group_of(network.network_address, self._limits.trusted)
+        }
         for network in list(self._bans)[:-_MOST_BANS]:
             del self._bans[network]
 

@@ -169,10 +169,14 @@ class AggregatorServer:
     def change(self, settings: Settings) -> None:
         """Keep other limits on streams, members and unproven callers, and other waits, from now on.
 
+        Networks of proxies are trusted by the guard of connections too.
+
         Settings of the connections themselves (`Settings.server_options`) stay as they are.
         """
         self._loop.call_soon_threadsafe(self._servicer.change, settings)
         self._loop.call_soon_threadsafe(self._peers.change, settings.unproven)
+        if self._guard is not None:
+            self._guard.trust(settings.unproven.trusted)
 
     def stop(self) -> None:
         """End every call, commit the reports that have arrived, and return within bounded time."""
@@ -191,7 +195,7 @@ class AggregatorServer:
     ) -> None:
         self.stop()
 
-    def _guard(self) -> ConnectionGuard | None:
+    def _made_guard(self) -> ConnectionGuard | None:
         limits, observer = self._settings.guard, self._parts.observer
         if limits is None:
             return None
@@ -258,7 +262,7 @@ class AggregatorServer:
                 self._store, executor, parts.observer, clock=parts.clock, sleep=parts.sleep
             )
             peers = self._peers = Peers(self._settings.unproven)
-            guard = self._guard()
+            guard = self._guard = self._made_guard()
             standings = Standings(self._store, executor, parts.now_s)
             await standings.load()
             admission = Admission(self._store, executor, peers, standings)

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Collection
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Any
 
@@ -237,6 +237,33 @@ def test_a_trusted_proxy_is_not_banned_for_one_of_its_callers(watched: Watched) 
         watched.kernel.has(inode, 500, "192.0.2.1")
     assert watched.look(0) == [1]
     assert not watched.kernel.banned
+
+
+def test_a_proxy_that_is_listed_later_is_trusted_from_then_on(watched: Watched) -> None:
+    watched.kernel.has(1, 20_000)
+    assert watched.look(0) == [1]
+    assert watched.kernel.banned
+    watched.guard.trust(frozenset({ip_network("198.51.100.0/24")}))
+    for inode in range(2, 8):
+        watched.kernel.has(inode, 500)
+    watched.kernel.has(8, 20_000, "192.0.2.1")
+    assert watched.look(1) == [8]
+    assert watched.kernel.banned == {ip_network("192.0.2.1")}
+
+
+def test_other_settings_of_a_service_reach_its_guard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy that was listed while the service ran was banned like one device."""
+    trusted: list[object] = []
+    monkeypatch.setattr(ConnectionGuard, "trust", lambda _, networks: trusted.append(networks))
+    proxies = frozenset({ip_network("192.0.2.0/24")})
+    settings = Settings(guard=ConnectionLimits())
+    other = replace(settings, unproven=replace(settings.unproven, trusted=proxies))
+    with AggregatorServer.start(SqliteStore.in_memory(), settings=settings) as server:
+        server.change(other)
+    assert trusted == [proxies]
+    with AggregatorServer.start(SqliteStore.in_memory()) as server:
+        server.change(other)
+    assert trusted == [proxies]
 
 
 def test_addresses_of_one_ipv6_network_are_one(watched: Watched) -> None:

@@ -99,11 +99,7 @@ class Advanced:
 
 
 def check(accountant: Accountant, totals: EventCounts, delta: Fraction) -> None:
-    """Refuse what an accountant cannot bound.
-
-    Raises:
-      InvalidParameter: a delta outside 0 .. 1, or an event that it does not count.
-    """
+    """Refuse what an accountant cannot bound."""
     check_exact(delta, "delta")
     if not 0 <= delta < 1:
         raise InvalidParameter(f"delta: expected 0 or more and below 1, found {float(delta):g}")

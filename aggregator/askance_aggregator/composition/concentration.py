@@ -25,9 +25,7 @@ def epsilon_of_rho(rho: Fraction, delta: Fraction) -> float:
     For any order a > 1 it may be a rho + (ln(1/delta) - ln a) / (a - 1) + ln(1 - 1/a); this is
     the least over a grid of orders. It is below rho + 2 sqrt(rho ln(1/delta)).
 
-    Args:
-      rho: 0 or more.
-      delta: 0 or more and below 1.
+    rho is 0 or more; delta is 0 or more and below 1.
 
     Source: Canonne, Kamath, Steinke, "The discrete Gaussian for differential privacy" (2020),
       Proposition 12; the weaker closed form is Bun, Steinke (2016), Proposition 1.3.

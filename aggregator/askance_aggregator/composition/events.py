@@ -13,11 +13,7 @@ from askance_client.errors import InvalidParameter
 
 @dataclass(frozen=True, slots=True)
 class Pure:
-    """A release that is epsilon-differentially private.
-
-    Args:
-      epsilon: nats, 0 or more.
-    """
+    """A release that is epsilon-differentially private; epsilon in nats, 0 or more."""
 
     epsilon: Fraction
 
@@ -72,11 +68,7 @@ Event = Pure | BoundedRange | Approximate | Concentrated
 
 
 def check_exact(value: Fraction, name: str) -> None:
-    """Budgets are whole numbers or fractions: sums of floats would round, NaN is in no order.
-
-    Raises:
-      InvalidParameter: it is another type.
-    """
+    """Budgets are whole numbers or fractions: sums of floats would round, NaN is in no order."""
     if isinstance(value, bool) or not isinstance(value, int | Fraction):
         raise InvalidParameter(
             f"{name}: expected a whole number or a Fraction, found {type(value).__name__}"

@@ -37,11 +37,7 @@ class EventCounts:
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> EventCounts:
-        """The totals of these.
-
-        Raises:
-          InvalidParameter: one of them is no event.
-        """
+        """The totals of these."""
         return cls(Counter(events))
 
     def plus(self, events: Iterable[Event]) -> EventCounts:
@@ -89,10 +85,6 @@ def rho_of(event: Event) -> Fraction:
 
 
 def check_event(event: Event, place: str) -> None:
-    """Refuse what is no event.
-
-    Raises:
-      InvalidParameter: it is none.
-    """
+    """Refuse what is no event."""
     if not isinstance(event, Pure | BoundedRange | Approximate | Concentrated):
         raise InvalidParameter(f"{place}: expected a release, found {type(event).__name__}")

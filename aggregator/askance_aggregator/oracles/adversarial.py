@@ -59,7 +59,6 @@ class LazyOracle(Adversary):
     where the other half alone passes tau.)
 
     Args:
-        truth: answers exactly.
         default: answers without knowing what is to be learned: another distribution (say, of rows
             with labels that mean nothing), or `CentreOracle`.
 
@@ -97,7 +96,6 @@ class WrongSideOracle(Adversary):
     truths are 2 tau apart or more, one on each side.
 
     Args:
-        truth: answers exactly.
         thresholds: by default `usual_thresholds`.
 
     Example:
@@ -131,7 +129,6 @@ class RandomSignOracle(Adversary):
     answers up has to bear sums of errors of tau each.
 
     Args:
-        truth: answers exactly.
         words: the coins; asked twice, a question has other answers.
 
     Example:

@@ -23,12 +23,7 @@ from askance_client.queries import QueryKind
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """The rows that one question is answered by.
-
-    Args:
-        rows: how many.
-        event: what was released of them.
-    """
+    """The rows that one question is answered by."""
 
     rows: int
     event: Pure
@@ -50,8 +45,6 @@ class CentralOracle:
         columns: independent rows of a distribution, in the order in which they are used.
         epsilon: nats, for all questions together.
         words: the draws' randomness.
-        beta: the probability of failure, in (0, 1).
-        values: how many values will be asked for in all, if it is known.
 
     Source: notes, Theorem 7; deviations: the printed scale "alpha |S_i| / M" is one of rates, and M
     times less than what parallel composition gives: the scale of a mean is range / (alpha |S_i|).
@@ -208,9 +201,6 @@ def central_rows(question: Question, epsilon: Fraction, share: float) -> int:
     Of a query with a missing level the sum and the share of rows with the number are each off by
     less than q/10 of what the range allows, with q the promised share, so the mean is off by less
     than 10/9 of their errors over q.
-
-    Raises:
-        InvalidParameter: share is no probability.
     """
     if not 0 < share < 1:
         raise InvalidParameter(f"share expects a probability in (0, 1), got {value_text(share)}")

@@ -24,9 +24,6 @@ class CheckedOracle:
     either has answers that one distribution a query could have given, or fails with an error that
     names the round and the question.
 
-    Args:
-        oracle: what answers.
-
     Example:
         >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
         >>> oracle = ask.CheckedOracle(ask.ExactOracle(schema, {"age": [20, 40, 60, 80]}))

@@ -31,8 +31,6 @@ class EmpiricalOracle:
 
     Args:
         sampler: the distribution; it holds the randomness.
-        beta: the probability of failure, in (0, 1).
-        values: how many values will be asked for in all, if it is known.
 
     Source: notes, Theorem 6, which assumes values in [0, 1]: otherwise x range^2.
 

@@ -18,7 +18,6 @@ class ExactOracle:
     A value is exact until it is rounded to a float, once; its interval is that one point.
 
     Args:
-        schema: of the records.
         columns: the population: raw columns, or encoded ones.
         weights: integers >= 0, one a row: the distribution; None: every row counts once.
 

@@ -28,10 +28,7 @@ def expectations(
     A row that cannot be evaluated counts with the query's public default, as on a device; of a
     query with a missing level the mean is over the rows that have the number.
 
-    Args:
-        question: what is asked.
-        columns: the population, one row a user.
-        weights: integers >= 0, one a row, that do not sum to 0; None: every row counts once.
+    `columns` has one row a user; weights are as of `ExactOracle` and do not sum to 0.
 
     Raises:
         InvalidParameter: there is no row, or the weights are none; of a query with a missing level
@@ -69,11 +66,7 @@ def expectations(
 def presence_of(
     question: Question, columns: EncodedColumns, weights: Weights | None = None
 ) -> Presence | None:
-    """The share of rows that have the number, exactly; None of a query without a missing level.
-
-    Raises:
-        InvalidParameter: there is no row, or the weights are none.
-    """
+    """The share of rows that have the number, exactly; None of a query without a missing level."""
     if not question.over_present:
         return None
     has = evaluate_columns(question.query, columns) != question.query.default

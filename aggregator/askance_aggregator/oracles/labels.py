@@ -14,11 +14,7 @@ Rows = NDArray[np.bool_]
 
 
 def label_count(schema: Schema, label: str) -> int:
-    """Return the number of labels of a field.
-
-    Raises:
-        InvalidParameter: the schema has no category of that name.
-    """
+    """Return the number of labels of a field."""
     field = schema.fields.get(label)
     if not isinstance(field, Category):
         raise InvalidParameter(f"label expects a category of the schema, found {label!r}")
@@ -28,12 +24,9 @@ def label_count(schema: Schema, label: str) -> int:
 def relabelled(
     columns: EncodedColumns, label: str, index: int | NDArray[np.int64]
 ) -> EncodedColumns:
-    """The same records with other labels; a label that is missing stays so.
+    """Give records other labels; a label that is missing stays so.
 
-    Args:
-        columns: the records.
-        label: name of the field.
-        index: of the label, the same for all or shape (rows,).
+    `index` is that of the label, one for all or shape (rows,).
     """
     values = {**columns.values, label: np.broadcast_to(np.int64(index), (columns.rows,))}
     return EncodedColumns(values, columns.present, columns.rows)
@@ -48,12 +41,8 @@ def with_free_labels(
 ) -> tuple[EncodedColumns, NDArray[np.int64]]:
     """The population in which labels are drawn uniformly, whatever the rest of the record says.
 
-    Args:
-        schema: of the records.
-        label: the field, a category.
-        columns: the population.
-        weights: as of `ExactOracle`.
-        rows: which rows lose their label, shape (rows,); None: all.
+    The labels of `rows`, shape (rows,), are lost; None: of all rows. Weights are as of
+    `ExactOracle`.
 
     Returns:
         Columns and weights for an `ExactOracle`: every row once for each label.

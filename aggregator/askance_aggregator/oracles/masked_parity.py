@@ -39,9 +39,6 @@ class MaskedParityOracle:
 
     Utility: exact until a value is rounded to a float, once; d may be as large as 1024.
 
-    Args:
-        concept: the target.
-
     Source: KLNRS08 section 5.
     """
 

@@ -44,12 +44,8 @@ class ClassificationNoiseOracle:
     ln(2/share) range^2 / (2 tau^2 (1 - 2 eta)^2) fresh rows.
 
     Args:
-        sampler: noisy rows.
-        schema: of the rows.
         label: the field that the noise is in, a category of two labels.
         eta: the rate, in [0, 1/2).
-        beta: the probability of failure, in (0, 1).
-        values: how many values will be asked for in all, if it is known.
         part: of each tolerance what chance may use; the rest is for an eta that is only nearly so.
 
     Raises:
@@ -127,7 +123,6 @@ class LearnedUnderNoise(Generic[T]):
         hypothesis: the one that disagrees least with held-out rows.
         eta: the rate that it was learned for.
         disagreement: its share of held-out rows.
-        tried: how many rates.
         drawn: how many rows, the held-out ones included.
     """
 
@@ -182,16 +177,9 @@ def learn_under_noise(
     (and half of every tolerance, for the grid takes the other); the choice takes ln(4 G / beta) /
     (2 s^2) rows for G rates with s = extra (1 - 2 most) / 2.
 
-    Args:
-        learner: what learns; that it notices wrong rates is no matter.
-        sampler: noisy rows.
-        schema: of the rows.
-        label: the field that the noise is in.
-        disagrees: see `Disagrees`.
-        most: the highest rate there can be, below 1/2.
-        tau: the least tolerance of a question that the learner asks, over the question's range.
-        extra: the error that the choice may add.
-        beta: the probability of failure.
+    `most` is the highest rate there can be, below 1/2, `tau` the least tolerance of a question that
+    the learner asks, over the question's range, and `extra` the error that the choice may add. It
+    is no matter if the learner notices wrong rates.
 
     Raises:
         InvalidAnswer: the learner came to no hypothesis at any rate.

@@ -64,15 +64,7 @@ def learn(learner: Learner[T], oracle: Oracle) -> T:
 
 
 def finite_values(where: str, answer: Answer) -> list[Fraction]:
-    """An answer's values, exactly: no distribution has an expectation that is not finite.
-
-    Args:
-        where: the round and the question, for the error.
-        answer: the answer to check.
-
-    Raises:
-        InvalidAnswer: one is no number, or infinite.
-    """
+    """An answer's values, exactly: no distribution has an expectation that is not finite."""
     for index, value in enumerate(answer.values):
         if not isfinite(value):
             raise InvalidAnswer(f"{where}: expected a finite number as value {index}, got {value}")

@@ -42,7 +42,6 @@ class Spectrum:
     Args:
         constant: C_g times the scale.
         correlations: shape (2^d,): <h_g, chi_r> times the scale; bit j of r is r_j.
-        scale: a whole number.
     """
 
     constant: int
@@ -60,9 +59,6 @@ class ParityWorld:
 
     Args:
         d: bits of x, 1..18.
-
-    Raises:
-        InvalidParameter: another d.
 
     Source: KLNRS08 section 3.2 (the class); Blum et al. 1994 (the transform).
     """
@@ -130,11 +126,7 @@ class _ParityOracle:
 def transformed(values: NDArray[np.int64]) -> NDArray[np.int64]:
     """Compute the Walsh-Hadamard transform: sum over x of f(x) (-1)^<r,x>, for all r.
 
-    Args:
-        values: shape (2^d,): f.
-
-    Returns:
-        Shape (2^d,), whole numbers without rounding.
+    Both have shape (2^d,); they are whole numbers without rounding.
     """
     found = values.astype(np.int64)
     half = 1

@@ -45,10 +45,8 @@ def by_queries(algorithm: NonInteractive[T], beta: Rational, words: Words) -> No
     one, half of it for the tolerance and half for the chance that no candidate is accepted. (And
     within T times `candidates` times 2^-64, for coins of 64 bits.)
 
-    Args:
-        algorithm: what is simulated.
-        beta: the statistical difference allowed, in (0, 1).
-        words: candidates and coins; drawn when the learner is made.
+    `beta`, in (0, 1), is the statistical difference allowed. Candidates and coins are drawn from
+    the words when the learner is made.
 
     Source: KLNRS08 Lemma 4.4; deviations: candidates that are drawn in advance (one query a call,
     as printed, is not enough to accept any), tau' = beta/(2T).
@@ -104,10 +102,8 @@ def by_adaptive_queries(
     about beta / (2 T (e^(2 eps) - 1)); with any valid oracle the conclusion's law is within beta in
     total variation of the real one.
 
-    Args:
-        algorithm: what is simulated.
-        beta: the statistical difference allowed, in (0, 1).
-        words: opens the stream of candidates and coins, the same for every run.
+    `beta`, in (0, 1), is the statistical difference allowed; `words` opens the stream of candidates
+    and coins, the same for every run.
 
     Source: KLNRS08 Lemma 4.5; T is the number of all calls (the paper has t for those and for a
     user's).

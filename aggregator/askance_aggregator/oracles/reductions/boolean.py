@@ -49,9 +49,6 @@ class BooleanOracle:
     length s takes log2(s/tau) + O(1) predicates of tolerance at least tau/(4 s), all fixed
     beforehand; a category one a cell, a signed value two of tau/2.
 
-    Args:
-        predicates: an oracle that answers predicates; it is asked nothing else.
-
     Source: Bshouty and Feldman 2002, as KLNRS08 section 4.1 uses it.
     """
 

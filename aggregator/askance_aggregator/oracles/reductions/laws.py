@@ -43,10 +43,7 @@ def local_law(
 
     Independent users, each asked through its randomizers.
 
-    Args:
-        algorithm: asks.
-        people: the distribution's support, a row a record.
-        weights: integers >= 0, one a row; None: every row counts once.
+    People are the distribution's support, a row a record; weights are as of `ExactOracle`.
     """
     masses = [1] * people.rows if weights is None else [int(weight) for weight in weights]
 

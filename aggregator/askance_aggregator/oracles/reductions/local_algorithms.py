@@ -65,8 +65,6 @@ class LocalAlgorithm(ABC, Generic[T_co]):
     the simulations refuse a call that passes `nano_nats`.
 
     Args:
-        name: what it is called, as a learner is.
-        schema: of the records.
         nano_nats: each user's budget.
     """
 
@@ -89,7 +87,6 @@ class Interactive(LocalAlgorithm[T_co]):
     """A local algorithm whose calls may depend on earlier reports; a user may be asked again.
 
     Args:
-        factory: makes the generator of one run.
         most: T.
     """
 
@@ -113,7 +110,6 @@ class NonInteractive(LocalAlgorithm[T_co]):
     Args:
         calls: all that is asked. (Two calls on one user that are both fixed in advance are one
             call with the product of their randomizers.)
-        conclude: from the reports, in order.
 
     Raises:
         InvalidParameter: there is no call, or a user is asked twice.
@@ -151,11 +147,7 @@ class Spent:
         self._nano_nats: dict[int, int] = {}
 
     def charge(self, call: LocalCall) -> None:
-        """Count a call.
-
-        Raises:
-            InvalidParameter: it passes its user's budget, or the number of calls that was stated.
-        """
+        """Count a call; refuse one beyond its user's budget or the number that was stated."""
         name, budget = self._algorithm.name, self._algorithm.nano_nats
         self._calls += 1
         if self._calls > self._algorithm.calls_at_most:
@@ -172,11 +164,6 @@ class Spent:
 
 def run_locally(algorithm: LocalAlgorithm[T], people: EncodedColumns, words: Words) -> T:
     """Run a local algorithm on records: the real thing, with the oracle LR_z.
-
-    Args:
-        algorithm: asks.
-        people: the records, a row a user.
-        words: the coins of all users' randomizers.
 
     Raises:
         InvalidParameter: there is no such user, or a budget is passed.

@@ -25,7 +25,6 @@ class Factor:
     """A report that a user gave, as a function of the user's level.
 
     Args:
-        query: the level.
         chances: Pr[report | level], one a level.
         ratio: e^eps, or a little more: no two chances are further apart.
     """

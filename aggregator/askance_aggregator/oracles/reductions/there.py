@@ -35,10 +35,7 @@ def local_algorithm(learner: Learner[T], epsilon: str, beta: Rational) -> Intera
     Utility: all answers are within their tolerances with probability at least 1 - beta, if users
     are independent draws of the distribution and the learner asks no more than it rehearses.
 
-    Args:
-        learner: what asks; numbers are not asked of devices here, but through `BooleanOracle`.
-        epsilon: nats.
-        beta: the probability of failure, in (0, 1).
+    Numbers are not asked of devices here, but through `BooleanOracle`.
 
     Raises:
         InvalidParameter: a number out of range, or a learner without a schema.
@@ -76,9 +73,9 @@ def local_algorithm(learner: Learner[T], epsilon: str, beta: Rational) -> Intera
 
 
 def one_round_algorithm(learner: NonAdaptive[T], epsilon: str, beta: Rational) -> NonInteractive[T]:
-    """The same for a learner that asks everything at once: nothing depends on any report.
+    """Ask everything that a learner asks at once, of groups: nothing depends on any report.
 
-    Args, Raises, Source: as of `local_algorithm`.
+    All else is as of `local_algorithm`.
     """
     nano = parse_epsilon(epsilon)
     share = rational(beta, "beta") / learner.batch.values

@@ -54,12 +54,7 @@ class Grouping:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Screen:
-    """Estimated table of a field.
-
-    Args:
-        shares: raw, shape (cells, classes).
-        noise: deviation of one share.
-    """
+    """Estimated table of a field: raw shares, (cells, classes), and the deviation of one share."""
 
     part: Cells
     shares: Table

@@ -51,11 +51,7 @@ def number_schema(learner: str, schema: Schema, columns: Sequence[str] | None) -
 
 
 def clusters_schema(d: int) -> Schema:
-    """Numbers x0 .. x(d-1) in [-1, 1].
-
-    Raises:
-        InvalidParameter: d is not in 1..16.
-    """
+    """Numbers x0 .. x(d-1) in [-1, 1]; d is in 1..16."""
     if not 1 <= d <= MAX_NUMBERS:
         raise InvalidParameter(f"d expects a number in 1..{MAX_NUMBERS}, found {d}")
     return Schema.of("clusters", 1, {f"x{place}": Real(-1, 1) for place in range(d)})
@@ -125,10 +121,7 @@ def shown(point: dict[str, Any]) -> str:
 
 
 def within_clusters(hypothesis: Any, users: Users) -> Assessment:
-    """Compute the mean squared distance of rows to their centres, over that to the mean row.
-
-    Over rows that have all numbers.
-    """
+    """Compute complete rows' mean squared distance to their centres, over that to the mean row."""
     if users.unseen is None:
         return Assessment(None, None)
     rows = users.unseen(UNSEEN_ROWS)

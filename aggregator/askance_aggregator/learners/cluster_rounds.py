@@ -65,12 +65,7 @@ Clip = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class RoundSettings:
-    """Settings of the rounds as they were given; what is None follows from the conditions.
-
-    Args:
-        rounds: number of steps, 1 .. 10,000.
-        clip: in (0, 8].
-    """
+    """Settings of the rounds as they were given; what is None follows from the conditions."""
 
     rounds: int | None = None
     clip: Rational | None = None
@@ -140,9 +135,6 @@ def sums_question(parts: Sequence[Expression], squared: Fraction, tau: Fraction 
     """Return the question for the sums of a round.
 
     A vector that is longer than the root of `squared` is drawn back.
-
-    Raises:
-        InvalidParameter: there are more components than a vector question has.
     """
     if len(parts) > MAX_COMPONENTS:
         raise InvalidParameter(

@@ -44,12 +44,7 @@ class ModelChoice(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Band of relative noise in which a model is checked.
-
-    Args:
-        clear: up to this the model is concluded unseen.
-        hopeless: from this on the constant is.
-    """
+    """Band of relative noise: below it a model is concluded unseen, above it the constant is."""
 
     clear: float
     hopeless: float
@@ -90,10 +85,7 @@ def confusion_of(predicted: Expression, actual: Expression, classes: int) -> Que
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Confusion:
-    """Estimated shares of records by actual and predicted class.
-
-    Their shape is (classes, classes), the actual class first.
-    """
+    """Estimated shares of records, shape (classes, classes), by actual and then predicted class."""
 
     shares: NDArray[np.float64]
 

@@ -1,7 +1,5 @@
 """Pearson's correlation of two numbers, with an interval that holds for every number of users.
 
-Correlation from the first and second moments of two numbers, as values and as intervals.
-
 If each moment lies in an interval, the correlation lies between its least and its greatest value
 over the box of all of them. Both are at one of finitely many points: for fixed E[xy] = h,
 E[x^2] = L and E[y^2] = M the logarithm of
@@ -67,8 +65,6 @@ class Correlation(JsonObject):
 
     Args:
         estimate: from the raw moments, in the interval; consistent, not unbiased.
-        low: low end of the interval.
-        high: high end.
         p_value: of the hypothesis that the covariance is zero; None: the answers have no law.
         missing: estimated share of users without one of the numbers, or both; its interval and
             that of the correlation hold together.

@@ -40,12 +40,7 @@ class Rule(NamedTuple):
 class DecisionList(JsonObject):
     """The label of the first rule that fits; of none, the default.
 
-    Args:
-        rules: in order, at most one a variable.
-        default: 0 or 1.
-
-    Raises:
-        InvalidParameter: the parts are not of that form.
+    Rules are in order, at most one a variable; values and labels are 0 or 1.
     """
 
     json_name: ClassVar = "decision list"

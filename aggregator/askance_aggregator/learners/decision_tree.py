@@ -219,21 +219,9 @@ def decision_tree(
     is kept beyond one standard deviation of what it gains: it is likely to gain, not certain. See
     the module for what is set by users and noise where it is not given.
 
-    Args:
-        schema: of the records.
-        label: what to predict; None: its only Label.
-        columns: what from; None: all other fields.
-        depth: of the tree at most, 1 .. 12.
-        bins: into how many bins of the schema's bounds a number falls, for the screens.
-        min_share: at least this share of all users on either side of a split, in (0, 1/2].
-        cells: of the joint table at most, classes not counted, 2 .. 4,096; None: by noise or tau.
-        copies: number of equal questions for the joint table, 2 .. 4,096 (with `tau` 1 too); None:
-            C. Without `tau` the error is measured by their variation.
-        decide: "model", "check" or "constant" (`constant_checks.ModelChoice`); None: by noise.
-        tau: how exactly each share is wanted; None: as the users allow.
-
     Raises:
-        InvalidParameter: an argument is out of range.
+        InvalidParameter: an argument is out of range: depth in 1 .. 12, min_share in (0, 1/2],
+            cells in 2 .. 4,096 (classes not counted), copies in 2 .. 4,096 (with `tau` 1 too).
 
     Source: Quinlan 1986 (ID3); notes, section 1.2; Blum et al. 2005 ("SuLQ"). Deviations: splits
         are in two, and all but the screens are read from one joint table.

@@ -1,7 +1,5 @@
 """Difference of two groups of users: of their means of a number, or of their shares.
 
-Difference of two means whose estimates are independent, from their intervals at all levels.
-
 Let P be the least chance at which an end of an interval excludes the true mean. It is a p-value:
 P is at most x with a chance of at most x. For two independent ones, P1 P2 is at most x with a
 chance of at most x (1 - ln x) (Fisher 1925). So a difference is rejected, on one side, if every
@@ -214,16 +212,9 @@ def difference(
     at most x with a chance of at most x. `benchmarks/association.py` compares the width with the
     normal law's. The difference is consistent, not unbiased.
 
-    Args:
-        schema: of the records.
-        column: a number, clamped to its range, or a bit (means are then shares).
-        group: the category or bit that groups users.
-        first: a value of the group; None: its first, "(missing)" left out.
-        second: another, whose mean is taken less the first's; None: likewise its second.
-        tau: how exactly the difference is wanted, in real units; None: as exactly as the
-            population allows.
-        present: a promise, from public knowledge, that each group has at least this share of
-            users; it sizes the plan and no interval relies on it. None: one half.
+    The first and the second value of the group are by default its own first and second,
+    "(missing)" left out. Means of a bit are shares; a number is clamped to its range. `tau` is in
+    real units. `present` is a promise from public knowledge.
 
     Raises:
         InvalidParameter: no such field or value, one of an unfitting type, or a parameter out of

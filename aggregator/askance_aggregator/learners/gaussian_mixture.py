@@ -84,9 +84,6 @@ class GaussianMixture(JsonObject):
         means: points of the box.
         variances: one a component, the same in every direction.
         missing: estimated share of users who lack one of the numbers; the mixture is of the others.
-
-    Raises:
-        InvalidParameter: the parts do not fit together.
     """
 
     json_name: ClassVar = "Gaussian mixture"
@@ -123,7 +120,7 @@ class GaussianMixture(JsonObject):
     def coefficients(self) -> NDArray[np.float64]:
         """Return ln of weight times density, up to a constant: of x, |x|^2 and 1; shape (k, d + 2).
 
-        On the grid that a question has them on.
+        They are on the grid that a question has them on.
         """
         means, variances = np.array(self.means), np.array(self.variances)
         half = 1 / (2 * variances)

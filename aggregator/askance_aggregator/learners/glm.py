@@ -100,13 +100,7 @@ class ConstantCheck(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
-    """Model that a descent fits.
-
-    Args:
-        scale: of its residuals.
-        check: of the fitted model against the constant.
-        penalty: lambda of penalty / 2 |w|^2, >= 0.
-    """
+    """Model that a descent fits; penalty / 2 |w|^2, not negative, is added to its loss."""
 
     features: Features
     loss: Loss

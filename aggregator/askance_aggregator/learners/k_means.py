@@ -72,9 +72,6 @@ class Clusters(JsonObject):
         centres: of the box, a point each.
         shares: raw estimates of the shares of users who have all numbers, one a centre.
         missing: estimated share of users who lack one of the numbers; they are in no cluster.
-
-    Raises:
-        InvalidParameter: there is no centre, or the parts have different sizes.
     """
 
     json_name: ClassVar = "clusters"

@@ -43,9 +43,6 @@ class LinearModel(JsonObject):
         penalty: that was put on squared weights.
         missing: estimated share of users who lack a feature or the outcome; the model is of the
             others, the complete cases. None: it was not asked for.
-
-    Raises:
-        InvalidParameter: the parts do not fit together.
     """
 
     json_name: ClassVar = "linear model"

@@ -124,9 +124,6 @@ class LinearClassifier(JsonObject):
             others. None: it was not asked for. A row that lacks a feature is predicted for as if
             that added nothing: a number counts as the middle of its bounds, a category as none of
             its labels.
-
-    Raises:
-        InvalidParameter: there are not two classes, or not as many weights as coordinates.
     """
 
     json_name: ClassVar = "linear classifier"

@@ -38,9 +38,6 @@ class Marginal(JsonObject):
     Args:
         answer: the raw, unbiased share of each joint cell in C order, the last column varying
             fastest; then, last, the share of users without a value of a field.
-
-    Raises:
-        InvalidParameter: the parts do not fit together.
     """
 
     json_keys: ClassVar = (

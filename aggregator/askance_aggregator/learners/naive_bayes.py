@@ -53,9 +53,6 @@ class NaiveBayes(JsonObject):
         missing: estimated shares of users who lack the label, then, for each column, the label or
             the field. Priors are over the users who have the label, a table is over those who have
             its field too. None: not known.
-
-    Raises:
-        InvalidParameter: the parts do not fit together.
     """
 
     json_name: ClassVar = "naive Bayes"

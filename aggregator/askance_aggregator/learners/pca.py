@@ -70,9 +70,6 @@ class PrincipalComponents(JsonObject):
         total: the variance of all numbers together.
         missing: estimated share of users who lack one of the fields; all else is over the others.
             None: users who lack one count with its public default.
-
-    Raises:
-        InvalidParameter: the parts do not fit together.
     """
 
     json_name: ClassVar = "principal components"

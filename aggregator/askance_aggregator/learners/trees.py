@@ -66,9 +66,6 @@ class DecisionTree(JsonObject):
     Args:
         nodes: by place, ascending.
         missing: estimated share of users who lack the label or a field; they are in no leaf.
-
-    Raises:
-        InvalidParameter: the nodes are no tree, or name what is not there.
     """
 
     json_name: ClassVar = "decision tree"

@@ -49,16 +49,13 @@ def ratio_within(numerator: int, denominator: int, nano: int) -> bool:
 
 @lru_cache(maxsize=4096)
 def charge(numerator: int, denominator: int) -> int:
-    """The least N >= 0 with numerator <= e^(N / 10^9) * denominator.
+    """The least N >= 0, in nano-nats, with numerator <= e^(N / 10^9) * denominator.
 
     Privacy: an upper bound of the loss ln(numerator / denominator), by less than one nano-nat.
 
     Args:
         numerator: >= 0.
         denominator: > 0.
-
-    Returns:
-        Nano-nats.
 
     Raises:
         InvalidParameter: the loss is infinite (denominator 0), or a part is negative.

@@ -36,7 +36,6 @@ class OpenFolder:
 
     Args:
       consents: the owner's decisions; None if no device has run here.
-      running: True in a running device.
     """
 
     home: DeviceHome

@@ -32,11 +32,7 @@ from askance_client.service import (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MemberRoster:
-    """Members of a source, in its order.
-
-    Args:
-      columns: the source's columns, by field, where they have other names.
-    """
+    """Members of a source, in its order."""
 
     schema: Schema
     source: RecordSource

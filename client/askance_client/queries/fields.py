@@ -344,11 +344,7 @@ def _texts(labels: Iterable[str | int]) -> tuple[str, ...]:
 
 
 def _encode_labels(labels: Sequence[str]) -> list[bytes]:
-    """Encode labels as UTF-8, all of them in a few calls: there may be 2^16.
-
-    Raises:
-        InvalidParameter: a label is no Unicode text, stands for a missing value, or is too long.
-    """
+    """Encode labels as UTF-8, all of them in a few calls: there may be 2^16."""
     try:
         encoded = [*map(str.encode, labels)]
     except UnicodeEncodeError as error:

@@ -117,22 +117,14 @@ class Query:
 
     @property
     def cells(self) -> int:
-        """The number of values of a PREDICATE, CATEGORY or SIGNED query.
-
-        Raises:
-            InvalidQuery: a REAL or VECTOR query has no cells.
-        """
+        """The number of values of a PREDICATE, CATEGORY or SIGNED query; else an InvalidQuery."""
         if self.kind in (QueryKind.REAL, QueryKind.VECTOR):
             raise InvalidQuery(f"a {self.kind.name} query has no cells")
         return self.high + 1
 
     @property
     def components(self) -> int:
-        """The number of components of a VECTOR query.
-
-        Raises:
-            InvalidQuery: a query of another kind.
-        """
+        """The number of components of a VECTOR query; else an InvalidQuery."""
         if self.kind != QueryKind.VECTOR:
             raise InvalidQuery(f"components expects a VECTOR query, found {self.kind.name}")
         return self.expression.width

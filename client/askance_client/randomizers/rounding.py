@@ -50,14 +50,8 @@ def sign_pattern(values: Sequence[int], low: int, high: int, coins: Sequence[int
 
     Privacy: as of `round_to_levels`: a mixture of the patterns' rows.
 
-    Args:
-        values: one a component, each in low..high.
-        low: the end of - of every component.
-        high: the end of +.
-        coins: one a component.
-
-    Returns:
-        Bit s-1-j stands for component j of s.
+    There is a value, in low..high, and a coin for each component. Bit s-1-j of the pattern stands
+    for component j of s.
     """
     if not len(values) == len(coins) > 0:
         raise InvalidParameter(f"{len(values)} components have as many coins, found {len(coins)}")

@@ -48,11 +48,7 @@ class CommandReader:
         return json_table(self.place, self.output(limits))
 
     def output(self, limits: ReadLimits) -> bytes:
-        """Run the command and return what it printed.
-
-        Raises:
-          SourceFailed: it cannot be run, is late or too long, or its exit code is not 0.
-        """
+        """Run the command and return what it printed."""
         deadline = limits.deadline()
         try:
             process = subprocess.Popen(

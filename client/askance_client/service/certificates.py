@@ -27,11 +27,7 @@ _NOT_REACHED = "UNAVAILABLE"  # a call's status, and how a refused certificate l
 
 
 class CertificateFile:
-    """File of a device's certificate and key, of mode 0600; replaced as a whole.
-
-    Args:
-      path: the file; it need not exist.
-    """
+    """File, of mode 0600, of a device's certificate and key: replaced whole, and need not exist."""
 
     def __init__(self, path: Path, now_s: Callable[[], int], open_side: OpenSide) -> None:
         self._path = path

@@ -107,7 +107,6 @@ class Multiplexer:
         member's number is its place.
       metadata: credentials of the gateway (`gateway_metadata`), or of a device that is the one
         member (`device_metadata`).
-      longest_wait_ms: between two tries of the stream, or of one member.
     """
 
     def __init__(

@@ -61,12 +61,7 @@ class OpenSide:
     authority: Authority | None
 
     async def call(self, method: str, message: bytes, metadata: Metadata) -> bytes:
-        """Call a method with one message each way.
-
-        Raises:
-          CallFailed: refused, or not reached.
-          InvalidParameter: the authority cannot be read.
-        """
+        """Call a method with one message each way."""
         path = f"/{SERVICE}/{method}"
         if self.authority is not None:
             context = _trusting(self.authority(), "http/1.1")

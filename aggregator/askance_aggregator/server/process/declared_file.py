@@ -6,6 +6,7 @@ A variable of the environment goes before a key of the file: `ASKANCE_AGGREGATOR
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -26,6 +27,7 @@ from askance_client.toml_tables import TomlTable, a_text
 
 PREFIX = "ASKANCE_AGGREGATOR_"
 _SECRET = ("", "_file", "_env")  # ends of the names of the keys that may give one secret
+_SECRET_ITSELF = re.compile(r"[0-9A-Fa-f]{64}|.*(\n|-----BEGIN).*", re.DOTALL)  # as one is written
 _ABSENT = object()
 Names = tuple[str, ...]
 
@@ -145,7 +147,7 @@ class _Reading:
         names = [one.name + end for end in _SECRET]
         given = [name for name in names if variable_of((*path, name)) in self._environment]
         given = given or [name for name in names if name in table.content]
-        texts = [self._key(name, lambda value, _: a_text(value), table, path) for name in names]
+        texts = [self._key(name, _secret_place, table, path) for name in names]
         if len(given) > 1:
             raise InvalidParameter(
                 f"{table.place(one.name)}: expected one of {', '.join(names[:2])} and {names[2]},"
@@ -183,6 +185,17 @@ class _Reading:
         made = _made(one.make, self.values(one.make, row, (place,)), row)
         row.finish()
         return made
+
+
+def _secret_place(value: object, _: Path) -> str:
+    """Return the path of a secret's file, or the name of its variable; show nothing else."""
+    text = a_text(value)
+    if _SECRET_ITSELF.fullmatch(text):
+        raise InvalidParameter(
+            "expected the path of a secret's file (or, where the name ends in _env, the name of a"
+            " variable), got the secret itself"
+        )
+    return text
 
 
 def _made(make: Callable[..., Any], values: Mapping[str, Any], table: TomlTable) -> Any:

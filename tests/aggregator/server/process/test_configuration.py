@@ -319,6 +319,23 @@ def test_a_mistake_in_the_environment_is_named(
     assert complaint in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "secret", [KEY, "-----BEGIN PRIVATE KEY-----\nMC4C\n-----END PRIVATE KEY-----"]
+)
+@pytest.mark.parametrize("name", ["ENROLMENT_KEY", "ENROLMENT_KEY_FILE", "ENROLMENT_KEY_ENV"])
+def test_a_secret_in_place_of_its_place_is_not_shown(path: Path, name: str, secret: str) -> None:
+    """A configuration may name that variable as the one that holds the secret."""
+    table = '[enrolment]\nkey_env = "ASKANCE_AGGREGATOR_ENROLMENT_KEY"\n'
+    with pytest.raises(InvalidParameter) as caught:
+        overridden(path, table, **{name: secret})
+    assert f"ASKANCE_AGGREGATOR_{name}: expected the path of a secret's file" in str(caught.value)
+    with pytest.raises(InvalidParameter) as in_file:
+        overridden(path, f"[enrolment]\nkey = '''{secret}'''\n")
+    for error in (caught.value, in_file.value):
+        assert secret not in str(error)
+        assert "MC4C" not in str(error)
+
+
 def test_each_key_has_a_variable_of_its_own() -> None:
     variables = [variable_of(path) for path in key_paths(Configuration)]
     assert len(variables) == len(set(variables))

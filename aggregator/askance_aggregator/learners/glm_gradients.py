@@ -128,21 +128,14 @@ class Features:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GradientQuestion:
-    """Question for the mean gradient at some weights.
-
-    Args:
-        clip: bound of the length of a record's gradient, > 0.
-    """
+    """Question for the mean gradient at some weights, of records whose gradients are clipped."""
 
     features: Features
     loss: Loss
     clip: Fraction
 
     def at(self, weights: NDArray[np.float64], tau: Fraction | None = None) -> Question:
-        """Return the question at some weights; its values are the mean gradient's, (weights,).
-
-        The weights lie on their grid.
-        """
+        """Return the question at some weights, on their grid, for the mean gradient, (weights,)."""
         limit = self.features.limit(self.clip)
         residual = self.loss.residual(self.features.score(weights))
         bounded = minimum(maximum(residual, -limit), limit)

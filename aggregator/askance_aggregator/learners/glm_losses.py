@@ -39,11 +39,7 @@ class Loss(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Logistic:
-    """Loss of logistic regression.
-
-    Args:
-        positive: predicate of the second class.
-    """
+    """Loss of logistic regression; `positive` is the predicate of the second class."""
 
     positive: Expression
     curvature: float = 0.25
@@ -69,11 +65,7 @@ class SmoothHinge:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Squared:
-    """Half of the squared error.
-
-    Args:
-        outcome: a number in [-1, 1], or a truth.
-    """
+    """Half of the squared error of an outcome, which is a number in [-1, 1] or a truth."""
 
     outcome: Expression
     curvature: float = 1.0

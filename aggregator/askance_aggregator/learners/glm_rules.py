@@ -128,10 +128,7 @@ class Noise:
         return sqrt(self.weights * self.variance / self.users)
 
     def decision(self, scale: Scale, deviation: Callable[[], float]) -> ModelChoice:
-        """Return the decision about the model.
-
-        The deviation, of a check by a fifth of the users, is computed where r is in doubt.
-        """
+        """Return the decision about the model; a check's deviation is computed in doubt alone."""
         choice = Doubt(scale.clear, HOPELESS).decision(self.relative)
         if choice is ModelChoice.CHECK and deviation() > scale.doubt:
             return ModelChoice.CONSTANT
@@ -149,10 +146,7 @@ class Noise:
         return scale.clip if self.relative < scale.fine else scale.noisy_clip
 
     def rate(self, scale: Scale, curvature: float, typical: float) -> Fraction:
-        """Return the step per unit of gradient.
-
-        `typical` is about the mean of |x|^2.
-        """
+        """Return the step per unit of gradient; `typical` is about the mean of |x|^2."""
         fine = self.relative < scale.fine
         multiple = scale.multiple if fine else scale.noisy_multiple
         return rate_of(scale.rate, multiple, curvature, typical)

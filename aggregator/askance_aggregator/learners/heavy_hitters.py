@@ -293,10 +293,7 @@ def _found_text(
 
 
 def census(column: str, users: Users) -> dict[Value, Fraction]:
-    """Compute the share of every value that occurs, under `heavy_hitters`'s names.
-
-    The label "(missing)" is left out: it is no value.
-    """
+    """Compute the share of every value that occurs; the label "(missing)" is no value."""
     domain = Domain(users.schema, column)
     counts: Counter[Value] = Counter()
     for columns in chunks(users):

@@ -202,10 +202,7 @@ def _centre(number: Number) -> float:
 
 @assess.register
 def _(hypothesis: LinearModel, learner: Learner[Any], users: Users) -> Assessment:
-    """Return the mean squared error, as a part of the outcome's variance: 1 - R^2.
-
-    Over the rows that the model is of: those that are complete.
-    """
+    """Return the mean squared error of complete rows, over the outcome's variance: 1 - R^2."""
     if users.unseen is None:
         return Assessment(None, None)
     rows = users.unseen(UNSEEN_ROWS)

@@ -210,18 +210,10 @@ def principal_components(
     and each covariance by less than 3 t + t^2, so k components hold at least the variance of the k
     best directions less 2 k D (3 t + t^2).
 
-    Args:
-        schema: of the records.
-        columns: which fields; None: all numbers and bits.
-        components: how many, 1 .. D.
-        tau: how exactly each moment is wanted; None: as exactly as the population allows.
-        missing: "exclude", users who lack one of the fields do not count (None means that), or
-            "default", what is missing counts as the middle of its bounds.
-        present: a promise that at least this share of users has all fields; it sizes the plan.
-            None: all users.
-        clip: of the variance of all numbers together: the squared distance from the mean beyond
-            which only a record's direction counts; None: by noise, none where it is unknown. A
-            clipped moment is smaller than the true one.
+    With missing="default" what is missing counts as the middle of its bounds. `clip` is a part of
+    the variance of all numbers together: the squared distance from the mean beyond which only a
+    record's direction counts; there is none where the noise is unknown. A clipped moment is smaller
+    than the true one.
 
     Raises:
         InvalidParameter: no such field, or a number out of range.

@@ -1,7 +1,5 @@
 """Halfspaces with a margin: the perceptron by statistical queries.
 
-Questions about the examples that a linear score gets wrong: what moves its weights.
-
 Of a user with label sign s (1 for the second class, else -1) and `levels` statements w_1, w_2, ...
 of being wrong, each weaker than the next one, the residual is s (number of those that hold) /
 levels, between -1 and 1. What is learned is E[residual x] for every coordinate x of the score:
@@ -59,11 +57,7 @@ from askance_client.queries import Expression, Schema, constant
 
 @dataclass(frozen=True, slots=True)
 class Residual:
-    """A residual as expressions.
-
-    Args:
-        wrong: the statements; a power of two of them.
-    """
+    """A residual as expressions; the statements of being wrong are a power of two."""
 
     positive: Expression
     wrong: tuple[Expression, ...]

@@ -52,9 +52,6 @@ _SHIFT = 40  # the finest grid of a constant
 class Domain:
     """The values of one field, as strings of `width` bits.
 
-    Args:
-        column: a field of Bits, an Integer or a Category.
-
     Raises:
         InvalidParameter: the schema has no such field, or one of more than 256 bits.
     """

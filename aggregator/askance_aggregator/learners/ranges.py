@@ -1,7 +1,5 @@
 """The shares of ranges of a number, and its quantiles, from one round about a tree of ranges.
 
-Estimates over a tree of ranges, put right so that every part is the sum of its parts.
-
 Raw estimates of different levels are of different users, so they disagree by chance. The tree that
 is nearest to all of them is found exactly in two passes, up and down, and so is what their joint
 intervals leave possible.

@@ -21,22 +21,14 @@ Rows = Mapping[str, Any] | NDArray[Any] | EncodedColumns
 
 
 def field_of(schema: Schema, field: str) -> Field:
-    """The field of that name.
-
-    Raises:
-        InvalidParameter: the schema has none; the nearest name is suggested.
-    """
+    """The field of that name."""
     if field not in schema.fields:
         raise InvalidParameter(unknown_column(field, schema.fields))
     return schema.fields[field]
 
 
 def some_fields(schema: Schema, fields: Iterable[str]) -> Schema:
-    """The schema of these fields alone, in the order given: what a hypothesis keeps of it.
-
-    Raises:
-        InvalidParameter: one of them is not there, is named twice, or there is none.
-    """
+    """The schema of these fields alone, in the order given: what a hypothesis keeps of it."""
     names = list(fields)
     if len(set(names)) < len(names):
         raise InvalidParameter("expected each field once, found one twice")
@@ -62,11 +54,7 @@ def label_of(schema: Schema, label: str | None = None) -> str:
 
 
 def features_of(schema: Schema, label: str, columns: Sequence[str] | None = None) -> Schema:
-    """The schema of what the label is predicted from: all other fields, or these columns.
-
-    Raises:
-        InvalidParameter: there is none, one is not a field, or one is the label itself.
-    """
+    """The schema of what the label is predicted from: all other fields, or these columns."""
     names = [name for name in schema.fields if name != label] if columns is None else list(columns)
     if not names or label in names:
         raise InvalidParameter(f"expected columns besides {label}, got {value_text(names)}")

@@ -104,7 +104,6 @@ class ScaledVector:
     the number and (A + 1) / q - 1 its mean over those.
 
     Args:
-        numbers: one or more.
         excluded: whether users without a number are left out of its mean.
         present: the promised share of users who have each number, at least.
     """

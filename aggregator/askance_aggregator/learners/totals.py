@@ -24,7 +24,6 @@ class AnswerTotals:
     """Sums of a query's exact answers over users.
 
     Args:
-        users: number of users.
         counted: number of those who have the number; all, unless the query has a missing level.
         total: sum of their values on the query's grid; 0 of categories.
         cells: users per cell, int64, shape (cells,); (0,) of numbers.
@@ -37,10 +36,7 @@ class AnswerTotals:
 
     @classmethod
     def of(cls, query: Query, values: NDArray[np.signedinteger[Any]]) -> AnswerTotals:
-        """Sum exact answers.
-
-        The query is not a VECTOR; `values` are as `values_of` has them, shape (rows,).
-        """
+        """Sum exact answers, shape (rows,), as `values_of` has them; the query is not a VECTOR."""
         if query.kind not in (QueryKind.PREDICATE, QueryKind.REAL):
             cells = np.bincount(values, minlength=query.cells)
             return cls(len(values), len(values), 0, cells)

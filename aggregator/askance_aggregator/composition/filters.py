@@ -82,7 +82,6 @@ class AdaptiveFilter:
     that is rounded outward, so it refuses by 10^-12 too early and never too late.
 
     Args:
-      epsilon: nats.
       delta: of everything together, above 0.
       spare: the part of delta that is kept for the deltas of approximate releases.
 

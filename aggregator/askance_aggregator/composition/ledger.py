@@ -36,10 +36,7 @@ class ReleaseLedger:
         return self._totals
 
     def epsilon(self, accountant: Accountant, delta: Rational) -> float:
-        """Compute the cost of all events by this accountant (see its `epsilon`).
-
-        1e-6 is a millionth.
-        """
+        """Compute the cost of all events by this accountant; a delta of 1e-6 is a millionth."""
         return accountant.epsilon(self._totals, rational(delta, "delta"))
 
     def admits(self, *events: Event) -> bool:

@@ -144,18 +144,9 @@ def logistic_regression(
     rounds. Numbers are scaled by the schema's bounds; a category has one feature per label. A
     record without one of the fields has no part: the model is of complete records.
 
-    Args:
-        schema: of the records; the label has two classes.
-        label: what to predict; None: its only Label.
-        columns: what from; None: all other fields, or as many as users and epsilon allow.
-        rounds: number of steps, 1 .. 10,000: the more, the fewer users for each.
-        rate: the step, > 0: what the gradient is multiplied by.
-        clip: bound of the length of a record's gradient, > 0: residuals are clipped to keep it.
-        decide: "model", "check" or "constant" (`constant_checks.ModelChoice`).
-        tau: how exactly each component of the gradient is wanted; None: as the users allow.
-
     Raises:
-        InvalidParameter: an argument is out of range, or the label has not two classes.
+        InvalidParameter: an argument is out of range (rounds in 1 .. 10,000, rate in (0, 1000],
+            clip in (0, 8]), or the label has not two classes.
 
     Source: Chu et al. 2007 (learning by sums of gradients); Duchi, Jordan and Wainwright 2018
         (locally private stochastic gradients).
@@ -203,7 +194,7 @@ def linear_svm(
 
     Utility: as `logistic_regression`; the margin of a record is its signed score.
 
-    Arguments and errors are as of `logistic_regression`.
+    Errors are as of `logistic_regression`.
 
     Source: Rennie and Srebro 2005 (the smooth hinge).
 

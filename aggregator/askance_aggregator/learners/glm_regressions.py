@@ -157,7 +157,7 @@ def linear_regression(
     Utility: as `ridge_regression`, with penalty 0. Directions in which the features hardly vary get
     little weight, as a few rounds take the weights no farther.
 
-    Arguments, errors and source are as of `ridge_regression`.
+    Errors and source are as of `ridge_regression`.
 
     Example:
         >>> people = ask.Population.generated("plane", users=2_000, d=2)
@@ -203,19 +203,11 @@ def ridge_regression(
     A record without one of the fields has no part: the model is of complete records, and with a
     share q of them the penalty counts as penalty / q.
 
-    Args:
-        schema: of the records.
-        target: the field to predict; None: see `target_of`.
-        columns: what from; None: all other fields, or as many as users and epsilon allow.
-        penalty: lambda >= 0, on scaled features; None: by the noise (`glm_rules.PENALTY_PART`).
-        tau: how exactly each component of the gradient is wanted; None: as the users allow.
-        rounds: number of steps, 1 .. 10,000.
-        rate: the step, > 0.
-        clip: bound of the length of a record's gradient, > 0.
-        decide: "model", "check" or "constant".
+    `penalty` is by default set by the noise (`glm_rules.PENALTY_PART`).
 
     Raises:
-        InvalidParameter: no such field, or a number out of range.
+        InvalidParameter: no such field, a negative penalty, or a number out of range: rounds in
+            1 .. 10,000, rate in (0, 1000], clip in (0, 8].
 
     Source: Duchi, Jordan and Wainwright 2018 (locally private stochastic gradients).
 
@@ -260,8 +252,8 @@ def huber_regression(
     Utility: as `linear_regression`; outliers move the model less.
 
     `width`, in (0, 4], is on the scaled outcome (-1 to 1, or 0 and 1). None: 1/8, or 1 for an
-    outcome of two values: it has no outliers, and a narrow loss would fit its median. The other
-    arguments and the errors are as of `ridge_regression`.
+    outcome of two values: it has no outliers, and a narrow loss would fit its median. Errors are as
+    of `ridge_regression`.
 
     Source: Huber 1964 (robust estimation of a location parameter).
 

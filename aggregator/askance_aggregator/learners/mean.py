@@ -141,20 +141,12 @@ def mean(
     population's, for the worst population; `conditional` the mean of those who answer, for the
     worst of them; `prior` the population's, for one like the prior.
 
-    Args:
-        query: a number, clamped to its range, or a predicate (the mean is then a share). An
-            expression is asked of the users who have a value; a query has a public default of its
-            own, by which users without a value answer.
-        tau: how exactly the mean is wanted, in real units; None: as exactly as the population
-            allows.
-        objective: "minimax", "conditional" or "prior"; None: minimax. Of a predicate, minimax.
-        prior: of the objective "prior": what is publicly known of the numbers, as text
-            (`aims.prior_in`). It must not be made from the records that are asked about.
-        missing: of an expression: "exclude", those without a value are not part of the mean (None
-            means that), or "default", they count with the middle of the range.
-        present: a promise, from public knowledge, that at least this share of users has a value; it
-            sizes the plan and no interval relies on it. Users grow with its inverse square at small
-            epsilon and with its inverse at large (ADR 30). None: all users.
+    A number is clamped to its range; the mean of a predicate is a share. An expression is asked of
+    the users who have a value; with missing="default" all others count with the middle of the
+    range. A query has a public default of its own, by which users without a value answer. `tau` is
+    in real units. A prior (`aims.prior_in`) must not be made from the records that are asked about.
+    `present` is a promise from public knowledge: users grow with its inverse square at small
+    epsilon and with its inverse at large (ADR 30).
 
     Raises:
         InvalidQuery: it is neither a number nor a predicate, or an objective meets a predicate.

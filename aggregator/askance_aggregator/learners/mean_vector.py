@@ -152,20 +152,11 @@ def mean_vector(
     codebook tells all of them, with PrivUnit's n x E||error||^2: d bound^2 times 25, 6.33, 1.61,
     .44 and .135 at eps .5, 1, 2, 4 and 8.
 
-    Args:
-        schema: of the records.
-        columns: numbers and bits, by name; None: all of the schema, 1..1024 in all (512 with their
-            presences).
-        norm: "linf": each number lies in its range; "l2": and their vector's length is bounded.
-        bound: in real units; of `l2` a promise: a vector that is longer counts as drawn back to it
-            by a codebook, and as clipped number by number by sign patterns. None: of `linf` the
-            fields' own bounds, least to greatest; of `l2` 1.
-        tau: see above, in real units; None: as exactly as the population allows.
-        missing: "exclude", a mean is over the users who have the field (None means that for
-            `linf`), or "default", users without it count as the middle of its range (the only way
-            of `l2`).
-        present: a promise that at least this share of users has each field; it sizes the plan and
-            no interval relies on it. None: all users.
+    There are 1..1024 columns, 512 with their presences. `bound` and `tau` are in real units. For
+    `l2` the bound is a promise: a vector that is longer counts as drawn back to it by a codebook,
+    and as clipped number by number by sign patterns. By default missing values are excluded for
+    `linf`. For `l2` users without a field count as the middle of its range, in no other way.
+    `present` is a promise about each field.
 
     Raises:
         InvalidParameter: no such field, or a parameter out of range.

@@ -202,16 +202,10 @@ def trend(
     it is C(eps / T)^2 / n, about 4 T^2 / (eps^2 n). So one answer per path wins below a number of
     changes, which `benchmarks/trend.py` measures. Intervals are joint over all epochs.
 
-    Args:
-        schema: of the records.
-        columns: a field per epoch, oldest first, 2..256 of one type and range: bits, numbers or
-            categories; None: all of the schema that suit, in its order. A user who lacks one of
-            them counts with the middle of the range in every epoch.
-        value: of categories, the one whose share is wanted.
-        changes: k, 0 or more. 0: the values never change, and one number is asked for all epochs.
-        tau: how exactly each epoch is wanted, in real units; None: as exactly as the population
-            allows. It is kept for every valid oracle, by the sum of all components' errors, which
-            takes more users than the same interval.
+    There are 2..256 columns of one type and range: bits, numbers or categories. A user who lacks
+    one of them counts with the middle of the range in every epoch. If k is 0, the values never
+    change, and one number is asked for all epochs. `tau`, in real units, is kept for every valid
+    oracle, by the sum of all components' errors, which takes more users than the same interval.
 
     Raises:
         InvalidParameter: no such fields or value, fields of several ranges, or a parameter out of

@@ -32,14 +32,8 @@ def sample_levels(
 ) -> Counts:
     """Draw the number of independent users at each level.
 
-    Args:
-        law: probabilities of the levels, shape (m,), or (trials, m) where trials have their own.
-        users: >= 0.
-        rng: where randomness comes from.
-        trials: >= 1.
-
-    Returns:
-        Shape (trials, m).
+    `law` has the probabilities of the levels, shape (m,), or (trials, m) where trials have their
+    own. The result has the shape (trials, m).
 
     Raises:
         InvalidParameter: the law is none, or a number is out of range.
@@ -90,11 +84,7 @@ def sample_signed_sets(
     The tally at (j, +) is bound at (j, +) and Binomial(strays at j, 1/2), at (j, -) the rest of
     these strays; independently for all j. So chances of a tally can be summed exactly over coins.
 
-    Args:
-        randomizer: one that favours the own value, and not its opposite.
-        level_counts: as in `sample_tally`.
-        rng: where randomness comes from.
-        trials: how many independent ones.
+    `randomizer` favours the own value, and not its opposite. The rest is as of `sample_tally`.
 
     Returns:
         The bound reports by item, shape (trials, 2 d), and the strays by value, shape (trials, d).

@@ -71,9 +71,7 @@ class DataTable:
     """People, one a row, and what is known of their columns beforehand.
 
     Args:
-      people: the file.
       columns: by name; columns of the file that are not here are not used.
-      label: the column to be predicted, if one was named.
       clip: whether a number outside its bounds is moved to the nearer one; else it is an error.
     """
 

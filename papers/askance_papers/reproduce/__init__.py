@@ -3,8 +3,8 @@
 Rules of the package:
 
 - One module a reproduction: `reproduce(setting) -> Reproduction`. The algorithms are those of
-  `askance_aggregator`; what only the print has (and is not private, or not true) stands in the
-  module here, is named so, and is offered nowhere else.
+  `askance_papers.curator` and `askance_aggregator`; what only the print has (and is not private, or
+  not true) stands in the module here, is named so, and is offered nowhere else.
 - Everything random comes from the setting's seed: the same command gives the same rows.
 - `holds` is decided by the numbers in the rows, with a stated slack for chance; nothing is assumed.
 - A noise is held to its claim from both sides (`checks`), each check with a false-alarm rate of

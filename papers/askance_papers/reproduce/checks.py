@@ -93,10 +93,8 @@ def normal_noise(errors: ArrayLike, deviations: ArrayLike) -> NoiseCheck:
 
     Half of the false alarms are left to the sum of squares (chi-squared), half to the mean. For
     means of many bounded values the normal law is an approximation.
-
-    Args:
-      errors: answers less the truth, any shape.
-      deviations: claimed standard deviations, above 0, of a shape that broadcasts.
+    `errors` are answers less the truth; `deviations` are the claimed ones, above 0, of a shape that
+    broadcasts.
 
     Returns:
       The root of the mean square of errors in units of the deviations.
@@ -112,11 +110,8 @@ def normal_noise(errors: ArrayLike, deviations: ArrayLike) -> NoiseCheck:
 def gamma_noise(lengths: ArrayLike, shape: float, scale: float) -> NoiseCheck:
     """Compare independent lengths with the Gamma law of a claimed shape and scale.
 
-    Args:
-      lengths: at least 0, any shape.
-      shape: of each length: d for a vector with density e^(-length/scale) in d dimensions, 1 for
-        the size of a Laplace variable.
-      scale: above 0, in the unit of the lengths.
+    `shape` is that of each length: d for a vector with density e^(-length/scale) in d dimensions, 1
+    for the size of a Laplace variable. `scale` is in the unit of the lengths.
 
     Returns:
       The mean length over shape times scale.
@@ -131,7 +126,6 @@ def lengths_agree(vectors: NDArray[np.float64], scale: float) -> bool:
 
     Lengths are then Gamma(d, scale). All of their law is tested, where `gamma_noise` tests the mean
     and has more power against a wrong scale.
-
     `vectors` has the shape (draws, d).
     """
     from scipy.stats import kstest
@@ -145,10 +139,7 @@ def laplace_noise(draws: ArrayLike, scale: float) -> NoiseCheck:
 
     The number of zeros is binomial, the sum of the other sizes negative binomial and the number of
     negative ones binomial given the others: three tests at a third of `ALPHA` each.
-
-    Args:
-      draws: noise in steps; a draw that is not a whole number is impossible.
-      scale: claimed scale in steps, above 0.
+    A draw, in steps, that is not a whole number is impossible.
 
     Returns:
       The mean size over its expectation 2 q / (1 - q^2), q = e^(-1/scale).

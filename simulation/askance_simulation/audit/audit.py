@@ -70,7 +70,10 @@ def _chances(randomizer: Randomizer, level: int, symbols: tuple[bytes, ...]) -> 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InHalf:
-    """An event that is counted only among symbols below another one, or not below."""
+    """An event that is counted only among symbols below another one, or not below.
+
+    That symbol, `middle`, was fixed before anything was asked.
+    """
 
     event: StatedLikelier
     middle: bytes

@@ -22,11 +22,8 @@ def losses_at_least(first: Counted, second: Counted, n: tuple[int, int], alpha: 
 
     The one-sided Clopper-Pearson bounds of the two probabilities each miss with alpha/2.
 
-    Args:
-      first: how many of n[0] reports showed each event.
-      second: of n[1].
-      n: number of reports of each case.
-      alpha: the chance that one bound is above the truth.
+    `first` and `second` say how many of n[0] and n[1] reports showed each event; `alpha` is the
+    chance that one bound is above the truth.
 
     Returns:
       In nats; -inf for an event that was not seen under the first.

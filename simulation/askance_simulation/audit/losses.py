@@ -141,7 +141,6 @@ class Exposure:
     """Audit result for the two cases of a pair.
 
     Args:
-      pair: which.
       low: a lower bound of the loss, in nats; -inf if no event was seen often enough for any.
       event: in which event it was found, and under which case that event is likelier.
       events: how many were tested, each with its share of alpha.
@@ -187,7 +186,12 @@ def exposures(
     events: Sequence[Event],
     alpha: float,
 ) -> list[Exposure]:
-    """Bound the loss of every pair from below; all bounds together miss with at most alpha."""
+    """Bound the loss of every pair from below; all bounds together miss with at most alpha.
+
+    Reports are of fresh devices, so that they are independent; `events`, tested besides those that
+    are learned, were fixed before anything was asked. Bonferroni: all events of all pairs share
+    alpha evenly.
+    """
     width = max(1, *(len(message.symbol) for of in reports.values() for message in of))
     halves = {
         case: Symbols.of([message.symbol for message in of], width).halves()

@@ -28,7 +28,6 @@ class Occasion:
     """Inputs of a liar's report to a request.
 
     Args:
-      randomizer: the randomizer of the honest report.
       targets: the levels that liars push, of those that the question has; may be empty.
       key: what its coins come from: the behaviour's seed, the request and the ordinal.
     """

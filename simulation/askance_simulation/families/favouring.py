@@ -40,6 +40,8 @@ def favour(randomizer: Randomizer, weights: Weights, draw: Draw) -> bytes:
     Utility: the best of all reports for an alphabet of at most 4096. For a larger one of a family
     without a case of its own, the likeliest under the heaviest level of 64 honest reports: valid,
     and no more than that.
+
+    `weights` is not empty, and `draw` is called once.
     """
     best = _best(randomizer, weights)
     if best is not None:

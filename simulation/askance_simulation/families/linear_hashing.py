@@ -43,14 +43,8 @@ _TABLE = 1 << 16  # entries of a table of products: small enough to stay near th
 def hash_values(modulus: int, vectors: int, hashes: Numbers, cells: Numbers) -> Numbers:
     """Compute a.x mod q of each user, several digits at a time.
 
-    Args:
-      modulus: q.
-      vectors: q^t, more than any hash and cell.
-      hashes: a, shape (n,).
-      cells: x, shape (n,).
-
-    Returns:
-      Shape (n,), in 0..q-1.
+    `modulus` is q and `vectors` q^t, more than any hash and cell. `hashes` (a), `cells` (x) and the
+    result, in 0..q-1, have the shape (n,).
     """
     digits = _digits_at_once(modulus)
     base = modulus**digits

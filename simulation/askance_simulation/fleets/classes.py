@@ -38,7 +38,6 @@ class UserClass:
 
     Args:
       rows: where they stand in the chunk: sorted positions, or a slice of all.
-      users: how many they are.
       does: what they do, group by group, where they are asked.
       says: their responses, if they are present.
     """

@@ -70,14 +70,9 @@ def _draw_members(
 ) -> None:
     """Draw sets as `randomizers.floyd.draw_members` does, all but the own item.
 
-    Args:
-        words: coins of the users of a block, in a row.
-        each: number of coins per user.
-        own_in: 1 if the own item is in, else 0; shape (n,), uint64.
-        column: room for one coin per user, shape (n,).
-        sets: to be filled, shape (n,).
-        cells: 2..64, more than `size`.
-        size: number of items of a set.
+    `words` are the coins of the users of a block, `each` per user, in a row. `own_in`, shape (n,),
+    uint64, is 1 if the own item is in, else 0; `column` has room for one coin per user.
+    There are 2..64 cells, more than `size`.
     """
     j = np.uint64(cells - size)
     _first_member(column_of(words, each, 1, column), own_in, sets, j)

@@ -34,11 +34,7 @@ def users_at_once(each: int) -> int:
 def column_of(words: Any, each: int, place: int, room: Any) -> Any:
     """Return one coin of each user in a row, where it is or copied.
 
-    Args:
-        words: coins of the users of a block, in a row.
-        each: number of coins per user.
-        place: which of them.
-        room: for the copy, shape (users,).
+    `place` says which coin, of `each` per user; the copy is in `room`, shape (users,).
     """
     if each == 1:
         return words
@@ -137,11 +133,7 @@ def _store_whole(octets: Any, numbers: Any) -> None:
 def store_pairs(octets: Any, high: Any, low: Any, width: int) -> None:
     """Write the first bytes of pairs of words as reports.
 
-    Args:
-        octets: the reports' bytes in a row, shape (n * width,), uint8.
-        high: the first words, shape (n,), uint64.
-        low: the second words.
-        width: bytes of a report, 9..16.
+    `octets` is as of `store_numbers`; a report has 9..16 bytes.
     """
     users, wide = np.uint64(len(high)), np.uint64(width)
     tail = wide - _BYTE

@@ -36,10 +36,7 @@ class Hashing(NamedTuple):
 
     Args:
         hashes: number of hashes: q^t - 1, less than 2^32.
-        modulus: q.
-        factor: f.
-        shift: s.
-        base: q^d.
+        modulus, factor, shift, base: q, f, s and q^d.
         part: floor(2^32 / base).
         parts: number of parts of a vector.
         digits: number of digits of each part but the last.

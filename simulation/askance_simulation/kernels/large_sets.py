@@ -41,12 +41,8 @@ def _are_below(coins: Any, threshold: Any, below: Any) -> None:
 def _items_below(coins: Any, each: int, draw: int, limit: Any, items: Any) -> None:
     """Compute the items that the coins of a draw choose from those below a limit.
 
-    Args:
-        coins: of the users of a block, in a row.
-        each: number of coins per user.
-        draw: number of the draw, from 0 on; the coin before the first is the own item's.
-        limit: uint64.
-        items: to be filled, shape (n,).
+    `draw` is the number of the draw, from 0 on; the coin before the first is the own item's.
+    `items`, shape (n,), is filled.
     """
     stride, coin = np.uint64(each), np.uint64(draw + 1)
     for row in range(len(items)):
@@ -58,10 +54,8 @@ def _items_below(coins: Any, each: int, draw: int, limit: Any, items: Any) -> No
 def _find(items: Any, marks: Any, taken: Any) -> None:
     """Find out which items are marked.
 
-    Args:
-        items: one per user, shape (n,).
-        marks: bits by item, item 0 in a user's first word's highest; users one after another.
-        taken: to be filled with 1 or 0, shape (n,).
+    `marks` has bits by item, item 0 in a user's first word's highest, users one after another;
+    `taken` is filled with 1 or 0.
     """
     wide, at = np.uint64(len(marks) // len(items)), _NONE
     for row in range(len(items)):

@@ -32,10 +32,7 @@ class ResponseConstants(NamedTuple):
 def response_of(own: int, other: int, values: int) -> ResponseConstants:
     """Compute the constants of a response.
 
-    Args:
-        own: number of coins that keep the own value.
-        other: number of coins of each other value, at least 1.
-        values: 2..2^20.
+    `own` and `other` are numbers of coins, the latter at least 1; `values` is 2..2^20.
     """
     shift = 64 - ((values - 1) * other).bit_length()
     unit = other << shift
@@ -48,11 +45,8 @@ def response_of(own: int, other: int, values: int) -> ResponseConstants:
 def respond_all(values: Any, coins: Any, drawn: Any, response: Any) -> None:
     """Compute the values that are reported.
 
-    Args:
-        values: own values, shape (n,).
-        coins: shape (n,).
-        drawn: to be filled, shape (n,), of any unsigned type; no part of the others.
-        response: the constants.
+    `drawn` is filled, of any unsigned type, and no part of the other arrays; all have the shape
+    (n,).
     """
     own, other, shift, factor, down = response
     for row in range(len(coins)):

@@ -75,14 +75,8 @@ def _find_distances(
 ) -> None:
     """Compute how many signs differ.
 
-    Args:
-        words: coins of the users of a block, in a row.
-        each: number of coins per user.
-        near: work space, shape (n,): 1 where the pattern is a near one, else 0.
-        room: work space, shape (n,): one coin per user.
-        other: work space, shape (n,): distances of far patterns.
-        found: to be filled with the distances, shape (n,).
-        distances: the constants.
+    `near`, `room` and `other` are work space, shape (n,): 1 where the pattern is a near one, else
+    0; a coin per user; and distances of far patterns. `found` is filled with the distances.
     """
     threshold, least = distances.threshold, np.uint64(distances.least)
     decisive = column_of(words, each, 0, room)

@@ -69,12 +69,7 @@ def _first_and_last(edges: NDArray[np.uint64], bits: int) -> tuple[Symbols, Symb
 def draw_bits(levels: Any, coins: Any, reports: Any, sums: Any, edges: Any) -> None:
     """Draw reports of one bit and count them.
 
-    Args:
-        levels: shape (n,).
-        coins: shape (n, 1 or more).
-        reports: shape (n, 1).
-        sums: shape (2,).
-        edges: first coin of symbol 1, shape (levels,).
+    `edges` has the first coin of symbol 1, shape (levels,).
     """
     users, each = coins.shape
     words, octets, ones = coins.reshape(-1), reports.reshape(-1), 0

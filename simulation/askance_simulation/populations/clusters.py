@@ -23,7 +23,6 @@ def clusters(size: int, seed: Seed, clumps: int = 3, d: int = 2) -> Population:
 
     The centres come from the seed: each is the one of 32 that is farthest from those before it.
     A number is its centre's plus the mean of three uniform ones on [-1/5, 1/5].
-
     `clumps` and `d`, how many numbers there are, are 1 .. 16.
     """
     if not 1 <= clumps <= 16:

@@ -204,10 +204,8 @@ def _not_numbers(cells: ColumnCells) -> str | None:
 def _mostly_numbers(counts: Counter[str], texts: Collection[str], written: Collection[str]) -> bool:
     """Return whether a column is mostly numbers, if texts of one form are.
 
-    Args:
-        counts: number of rows by value.
-        texts: values that are no numbers.
-        written: those of them that are of the form, most of them if the column is of that form.
+    `counts` has the number of rows by value and `texts` the values that are no numbers. `written`
+    are those of the form: most of them if the column is of that form.
     """
     of_form, all_texts = (sum(counts[text] for text in some) for some in (written, texts))
     others = all_texts - of_form

@@ -19,7 +19,6 @@ def masked_parity(size: int, seed: Seed, d: int = 8) -> Population:
     is 1/d to within 2^-63, and exactly 1/d where d is a power of two.
 
     The concept (r, a) is uniform and drawn from the seed too.
-
     `d` is 2 .. 1024.
     """
     schema = masked_parity_schema(d)

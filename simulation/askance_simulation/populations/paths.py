@@ -22,7 +22,6 @@ def paths(size: int, seed: Seed, horizon: int = 16, changes: int = 1) -> Populat
 
     The first bit is 1 with chance 1/4; it changes at `changes` epochs, all sets of which are
     equally likely.
-
     `horizon` is T, 2 .. 256 epochs, and `changes` is 0 .. T - 1.
     """
     schema = paths_schema(horizon)

@@ -20,7 +20,6 @@ def plane(size: int, seed: Seed, d: int = 3) -> Population:
 
     All of them uniform on [-1, 1]; the weights, of magnitudes that sum to 3/4, come from the seed.
     So one direction holds more of the variance than any other.
-
     `d`, how many features there are, is 1 .. 32.
     """
     schema = plane_schema(d)

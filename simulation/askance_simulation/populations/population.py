@@ -97,11 +97,7 @@ def entry(name: str) -> PopulationEntry:
 
 
 def build(name: str, users: int, seed: Seed, parameters: Mapping[str, int]) -> Population:
-    """Make `users` users of the population of that name.
-
-    Raises:
-      InvalidParameter: no such population or parameter, or a parameter out of range.
-    """
+    """Make `users` users of the population of that name."""
     chosen = entry(name)
     known = [key for key, _ in chosen.parameters]
     for key in parameters:
@@ -374,10 +370,7 @@ def people_of(
 ) -> Population:
     """Make a population of the rows of a table, one user per row.
 
-    Args and rules: as of `tables.records_of` and `tables.users_of`.
-
-    Raises:
-      InvalidRecord, InvalidParameter: as of these.
+    Args, Raises and rules: as of `tables.records_of` and `tables.users_of`.
     """
     records = records_of(people, schema=schema, label=label, keep=keep, most_outside=most_outside)
     return population_of(records, seed, size=size, held_out=held_out)
@@ -386,11 +379,7 @@ def people_of(
 def population_of(
     records: TableRecords, seed: Seed, *, size: int | None = None, held_out: Fraction = Fraction(0)
 ) -> Population:
-    """Make a population of the records of a table (see `tables.users_of`).
-
-    Raises:
-      InvalidParameter: no users, or no rows that are not held out.
-    """
+    """Make a population of the records of a table (see `tables.users_of`)."""
     users = users_of(records, seed, size=size, held_out=held_out)
     return Population(
         users.name,

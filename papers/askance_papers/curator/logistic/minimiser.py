@@ -35,11 +35,7 @@ def minimise(
     large that the losses are all but piecewise linear, Newton's method finds its way from one piece
     to the next only slowly; there a sum of more strength is minimised first.
 
-    Args:
-      examples: x_i and y_i, checked.
-      strength: 1e-12 .. 1e12.
-      tilt: shape (d,); None: no tilt.
-      loss: l.
+    `strength` is 1e-12 .. 1e12 and `tilt` of the shape (d,); None: no tilt.
 
     Raises:
       InvalidParameter: a strength outside its range.

@@ -96,14 +96,8 @@ def gaussian(
 
     Privacy: rho-zCDP; what is trusted is what `laplace` trusts.
 
-    Args:
-      answers: as of `laplace`.
-      squared: the most that replacing one record moves the entries, in L2, squared (2 for a
-        histogram).
-      rho: above 0.
-      words: source of random words.
-      step: as of `laplace`.
-      rounded: as of `laplace`.
+    `squared` is the most that replacing one record moves the entries, in L2, squared (2 for a
+    histogram); `rho` is above 0. The other arguments are as of `laplace`.
 
     Raises:
       InvalidParameter, InvalidRecord: as of `laplace`. Nothing has been drawn.

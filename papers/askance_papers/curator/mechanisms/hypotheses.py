@@ -59,10 +59,7 @@ class WeightedClass(FiniteClass, Protocol):
     ) -> Mistakes:
         """The total weight of the examples that each gets wrong.
 
-        Args:
-          x: features of n examples, as the class takes them.
-          y: labels of n examples.
-          weights: shape (n,), whole numbers of 0 or more; their sum is below 2^52.
+        `weights`, shape (n,), are whole numbers of 0 or more; their sum is below 2^52.
 
         Raises:
           InvalidRecord: examples that are none of this class, or weights that are none.

@@ -66,9 +66,7 @@ class PrivateParity:
     def once(cls, epsilon: Rational, keeping: Keeping = sharper_keeping) -> PrivateParity:
         """A: one run.
 
-        Args:
-          epsilon: above 0, nats.
-          keeping: `sharper_keeping` and `even_keeping` are both tanh(eps/2); or `printed_keeping`.
+        `sharper_keeping` and `even_keeping` are both tanh(eps/2) for one run.
 
         Raises:
           InvalidParameter: no epsilon above 0, or one that this keeping passes.

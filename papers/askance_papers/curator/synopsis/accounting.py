@@ -104,8 +104,6 @@ class BoostingPlan:
 
     Args:
       accounting: "printed" or "tight".
-      queries: what it was made for.
-      schedule: T, k, lambda and mu.
       answer_rho: the zCDP of each round's base synopsis.
     """
 

@@ -20,9 +20,6 @@ def queries_for(synopses: int, beta: float, advantage: float) -> int:
       beta: above 0, below 1.
       advantage: eta, 0 or more and below 1/2.
 
-    Returns:
-      k, 1 or more.
-
     Raises:
       InvalidParameter: an argument outside its range.
 

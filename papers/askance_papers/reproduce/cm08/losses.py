@@ -38,7 +38,6 @@ class TiltedLaw:
     """Law of the minimiser of a randomly tilted objective.
 
     Args:
-      loss: of a row's margin.
       strength: lambda + Delta.
       scale: of the tilt's length.
       laplace: the length is exponential, as printed; else Gamma(d).

@@ -42,8 +42,6 @@ class LineClass:
     """A class of sets on a line of points 0 .. N - 1.
 
     Args:
-        name: for the table.
-        dimension: the VC dimension, as stated.
         behaviours: N to the different labellings, values {0, 1}.
         target: N and a generator to the number of a target and the points next to its ends.
     """

@@ -71,7 +71,6 @@ class Cell:
       users: how many; None: as many as the data have rows.
       randomizer: by its name in `DESIGNS`.
       settings: text by name, sorted, for the learner and a generated population.
-      people: the users that it asks.
     """
 
     learner: str

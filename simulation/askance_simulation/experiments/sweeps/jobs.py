@@ -56,11 +56,7 @@ class Job:
 
 
 def planned(cell: Cell, making: Making) -> Planned:
-    """Return a cell's plan, on some population of its law.
-
-    Raises:
-      InvalidParameter: a name or value that there is none of; the cell is named.
-    """
+    """Return a cell's plan, on some population of its law."""
     try:
         made = making(cell)
         people = made.people(Seed.of(0))

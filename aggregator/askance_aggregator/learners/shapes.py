@@ -30,11 +30,7 @@ class ResultShape:
 
 @dataclass(frozen=True, slots=True)
 class NoShape(ResultShape):
-    """Reason for which a hypothesis has no picture of its own.
-
-    Args:
-        reason: in a few words, without a full stop.
-    """
+    """Reason for which a hypothesis has no own picture, in a few words without a full stop."""
 
     reason: str
 
@@ -54,7 +50,6 @@ class Effect(ResultShape):
     """Rows of the presentation against the value that stands for no effect.
 
     Args:
-        null: value that stands for no effect.
         limits: least and greatest possible value; None: not known.
     """
 
@@ -74,11 +69,7 @@ class FrequentValues(ResultShape):
 
 @dataclass(frozen=True, slots=True)
 class TwoWayTable:
-    """Two-way table.
-
-    Args:
-        values: shape (rows, columns).
-    """
+    """Two-way table; its values have the shape (rows, columns)."""
 
     up: str
     across: str
@@ -89,11 +80,7 @@ class TwoWayTable:
 
 @dataclass(frozen=True, slots=True)
 class Tables(ResultShape):
-    """Two-way tables of shares.
-
-    Args:
-        unit: what a value is a share of.
-    """
+    """Two-way tables of shares; the unit is what a value is a share of."""
 
     heading: str
     unit: str
@@ -170,11 +157,7 @@ class Tree(ResultShape):
 
 @dataclass(frozen=True, slots=True)
 class RuleList(ResultShape):
-    """Conditions in order, each with the outcome of the first that holds.
-
-    Args:
-        rules: condition, outcome and the outcome's index.
-    """
+    """Conditions in order, each with its outcome and index; the first that holds decides."""
 
     label: str
     rules: tuple[tuple[str, str, int], ...]
@@ -184,11 +167,7 @@ class RuleList(ResultShape):
 
 @dataclass(frozen=True, slots=True)
 class ConfusionTable(ResultShape):
-    """True and predicted classes of rows of users who were not asked.
-
-    Args:
-        counts: rows by true class, columns by predicted class; shape (classes, classes).
-    """
+    """Counts of users who were not asked, rows by true and columns by predicted class."""
 
     label: str
     classes: tuple[str, ...]
@@ -197,11 +176,7 @@ class ConfusionTable(ResultShape):
 
 @dataclass(frozen=True, slots=True)
 class Predictions(ResultShape):
-    """True and predicted numbers of rows of users who were not asked.
-
-    Args:
-        truth: in the field's units, shape (n,).
-    """
+    """True and predicted numbers of users who were not asked, in the field's units."""
 
     target: str
     truth: tuple[float, ...]
@@ -219,11 +194,7 @@ class Coefficients(ResultShape):
 
 @dataclass(frozen=True, slots=True)
 class Components(ResultShape):
-    """Principal components.
-
-    Args:
-        loadings: shape (components, numbers).
-    """
+    """Principal components; the loadings have the shape (components, numbers)."""
 
     names: tuple[str, ...]
     explained: tuple[float, ...]

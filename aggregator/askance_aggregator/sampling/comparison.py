@@ -26,13 +26,8 @@ def happens_each(
 ) -> NDArray[np.bool_]:
     """Independent events, one word each where no guess is too close.
 
-    Args:
-      words: source of random words.
-      guesses: shape (count,): floats within 2^-40 of the probabilities.
-      bounds: a place's probability, exactly; asked for only where floats cannot decide.
-
-    Returns:
-      Which have happened, shape (count,).
+    The guesses, shape (count,), are floats within 2^-40 of the probabilities; `bounds` is a place's
+    exact probability, asked for only where floats cannot decide.
     """
     drawn = words.take(len(guesses))
     uniform = drawn * 2.0**-_WORD_BITS

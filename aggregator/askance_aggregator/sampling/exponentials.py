@@ -28,10 +28,8 @@ def happens_exp_minus(
 ) -> NDArray[np.bool_]:
     """Independent events of probabilities e^-x, shape (count,).
 
-    Args:
-      words: source of random words.
-      guesses: shape (count,): the exponents as floats, each within 2^-42 of it (or above 40).
-      exponent: a place's exponent x >= 0, exactly.
+    The guesses, shape (count,), are the exponents as floats, each within 2^-42 of it (or above 40);
+    `exponent` is a place's exponent x >= 0, exactly.
     """
     return happens_each(words, np.exp(-guesses), lambda place: exp_minus(exponent(place)))
 

@@ -37,7 +37,7 @@ WITHIN = "the part of the variance that stays within clusters, on rows of which 
 
 
 def number_schema(learner: str, schema: Schema, columns: Sequence[str] | None) -> Schema:
-    """Return the numbers to be clustered by: these columns, or all Integer and Real fields."""
+    """Return the schema of the numbers to cluster by: these columns, or all Integer and Real."""
     fits = [name for name, kind in schema.fields.items() if isinstance(kind, Integer | Real)]
     names = fits if columns is None else list(columns)
     for name in names:

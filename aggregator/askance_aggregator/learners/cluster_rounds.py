@@ -247,7 +247,7 @@ class Step:
         shares: of users in every cluster, shape (k,): beside much noise near those before.
         known: whether a cluster is not empty, within the error, shape (k,).
         moves: of the centres that are known, shape (k, d).
-        reach: bound of the error of a component.
+        reach: bound of the error of a component, about two standard deviations.
         settled: whether the answer shows every cluster, and no centre off the mean of its cluster
             beyond the error; False for an answer of zeros, so that a rehearsal takes all steps.
     """

@@ -184,8 +184,8 @@ class JsonObject:
     Its keys are the dataclass's fields, or those that the class states as `json_keys`, in their
     order: "label" is the attribute of that name, "scaled=centres" the attribute `centres`, and
     "estimate=v.value" an attribute of the attribute `v`; "of?" may be absent from what is read.
-    Keys of attributes that are no fields are for readers, and are not read again. A class refuses
-    parts that do not fit together with `InvalidParameter`.
+    Keys of attributes that are no fields are for readers, and are not read again. A class that
+    checks its parts raises `InvalidParameter` where they do not fit together.
     """
 
     __slots__ = ()

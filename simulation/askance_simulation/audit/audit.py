@@ -289,7 +289,8 @@ def audit_families(
 ) -> Iterator[Audit | Refused]:
     """Audit the device as it is built, on every family at every epsilon.
 
-    A false alarm has at most the chance 10^-6 for each family and epsilon.
+    A false alarm has at most the chance 10^-6 for each family and epsilon. Epsilons are in nats;
+    `coins` are the operating system's if None.
 
     Raises:
       InvalidParameter: an epsilon that is none, or too few reports.
@@ -312,7 +313,10 @@ def audit_families(
 def audit_as_built(
     epsilons: Iterable[Epsilon] = (), reports: int | None = None
 ) -> Iterator[Audit | Refused]:
-    """Run `audit_families` with ledgers in files of a temporary folder, and the system's coins."""
+    """Run `audit_families` with ledgers in files of a temporary folder, and the system's coins.
+
+    No epsilons stand for `DEFAULT_EPSILONS`, and None for `DEFAULT_REPORTS`.
+    """
     with TemporaryDirectory() as folder, FileLedgers(Path(folder)) as ledgers:
         yield from audit_families(
             tuple(epsilons) or DEFAULT_EPSILONS,

@@ -123,7 +123,8 @@ def named(
 class FileUsers:
     """Maker of the users in a data file.
 
-    It is pickled with the records that it has read: another machine may not have the file.
+    It is pickled with the records that it has read: another machine may not have the file. A `size`
+    of None is one user per row.
     """
 
     read: Callable[[], TableRecords]

@@ -71,7 +71,6 @@ def latent_classes(
     that class and 1 - a in the other, independently. So any two bits correlate by
     q (1-q) (2a-1)^2 / (m (1-m)), m = q a + (1-q)(1-a) the chance of a 1; (2a-1)^2 where q is 1/2.
     Probabilities are exact to 2^-64.
-
     `d` is 1 .. 64; `agreement` and `second` are hundredths, 0 .. 100 and 1 .. 99.
     """
     _check("latent-classes", d)

@@ -22,7 +22,6 @@ def halfspaces(size: int, seed: Seed, d: int = 3, gap: int = 10) -> Population:
 
     Points that lie too near to the plane are moved away from it, so that for a unit vector w, the
     plane's, sign(y) w.(1, x) >= gap/100 sqrt(1 + d) for all users.
-
     `d` is 1 .. 32; `gap` is in hundredths of the greatest length of (1, x), 0 .. 20.
     """
     if not 0 <= gap <= 20:

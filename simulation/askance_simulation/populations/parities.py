@@ -50,7 +50,6 @@ def parities(size: int, seed: Seed, d: int = 8) -> Population:
 
     No local learner finds r with few users (section 5); a trusted curator's does. Labels that are
     wrong with some chance are `population.label_noise`.
-
     `d` is 1 .. 4096.
     """
     if not 1 <= d <= _MAX_BITS:

@@ -143,7 +143,7 @@ class RecordReader:
     ) -> TableRecords:
         """Return a source's records on the grid of a schema.
 
-        Raises: as of `DataSource.read` and `tables.records_of`.
+        Args, Raises: as of `DataSource.read` and `tables.records_of`.
         """
         key = (source, source.stamp(), None if schema is None else schema.digest, label, keep)
         kept = self._kept

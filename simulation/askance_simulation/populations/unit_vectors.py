@@ -22,7 +22,6 @@ def unit_vectors(size: int, seed: Seed, d: int = 8, lean: int = 50) -> Populatio
 
     A number is uniform on [-1, 1], plus lean/100 times a sign of the component that the seed draws;
     the vector is then divided by its length, rounded up, towards zero: never longer than 1.
-
     `d`, how many numbers there are, is 1 .. 1024, and `lean` is 0 .. 1000 hundredths.
     """
     schema = vectors_schema(d)

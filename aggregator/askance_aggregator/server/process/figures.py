@@ -61,7 +61,8 @@ class FleetReader:
 
     Args:
       store: the process's; reading may wait for the disk.
-      user_nano_nats: the operator's bound of what a user is asked for; None: there is none.
+      user_nano_nats: the operator's bound of what a user is asked for, which a reload may change;
+        None: there is none.
       now_s: the time, in whole seconds since 1970, UTC; first read at the start of the process.
     """
 
@@ -74,7 +75,7 @@ class FleetReader:
     ) -> None:
         self._registry = registry
         self._store = store
-        self._user_nano_nats = user_nano_nats
+        self.user_nano_nats = user_nano_nats
         self._now_s = now_s
         self._started_s = now_s()
         self._of_store: _StoreFigures | None = None
@@ -98,7 +99,7 @@ class FleetReader:
             failures=found.failures(),
             costs=of_store.costs,
             asked_nano_nats=of_store.asked_nano_nats,
-            user_nano_nats=self._user_nano_nats or 0,
+            user_nano_nats=self.user_nano_nats or 0,
             spent_nano_nats=found.nano_nats("askance_epsilon_spent_nats_total"),
         )
 

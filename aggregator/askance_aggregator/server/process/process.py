@@ -258,6 +258,7 @@ class _Beside:
                 quotas=found.quotas,
             ),
         )
+        self.figures.user_nano_nats = limits.user_nano_nats
         server.change(replace(limits.service, max_connections=connections))
         server.loop.call_soon_threadsafe(self.gate.change, limits.callers)
 
@@ -299,12 +300,13 @@ class _Beside:
             gate=self.gate,
             observer=self._observer,
         )
+        self.figures = FleetReader(
+            self._observer.registry, self._store, limits.user_nano_nats, self._now_s
+        )
         operators = OperatorsServicer(
             manager,
             gate=self.gate,
-            figures=FleetReader(
-                self._observer.registry, self._store, limits.user_nano_nats, self._now_s
-            ).read,
+            figures=self.figures.read,
             executor=self._executor,
         )
         server.add_generic_rpc_handlers((analysts.handler(), operators.handler()))

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
 from prometheus_client import CollectorRegistry
 
-from askance_aggregator.server.devices import RoundProgress
+from askance_aggregator.clock import system_now_s
+from askance_aggregator.server.callers import AuditRecorder
+from askance_aggregator.server.devices import AggregatorServer, RoundProgress, ServerParts
+from askance_aggregator.server.process import process
+from askance_aggregator.server.process.configuration import read_configuration
 from askance_aggregator.server.process.figures import COST_BOUNDS, FleetReader, cost_bins
+from askance_aggregator.server.process.health import Health
 from askance_aggregator.server.process.metrics import PrometheusObserver
 from askance_aggregator.store import SqliteStore
 from askance_client.messages import AckStatus, Reason
@@ -44,6 +53,26 @@ def test_figures_are_those_of_the_metrics() -> None:
     ]
     store.enrol([(b"another", bytes(32))])
     assert reader.read().enrolled == 2
+
+
+def test_the_bound_of_a_user_is_the_one_that_was_read_last(tmp_path: Path) -> None:
+    """Studies kept to the bound of a reload while operators were shown the one before."""
+    path, store = tmp_path / "aggregator.toml", SqliteStore.in_memory()
+    text = 'listen = "127.0.0.1:0"\nstore = "sqlite:///store"\n[limits]\nepsilon_per_user = "9"\n'
+    path.write_text(text)
+    before = read_configuration(path, environment={})
+    after = replace(before, limits=replace(before.limits, user_nano_nats=2 * NAT))
+    observer = PrometheusObserver(CollectorRegistry())
+    with ThreadPoolExecutor(1) as executor:
+        recorder = AuditRecorder(store.audit, system_now_s)
+        beside = process._Beside(
+            before, store, observer, executor, executor, Health(), system_now_s, recorder
+        )
+        with AggregatorServer.start(store, parts=ServerParts(services=(beside.add_to,))) as server:
+            assert beside.figures.read().user_nano_nats == 9 * NAT
+            beside.change(server, 10, after)
+            assert beside.figures.read().user_nano_nats == 2 * NAT
+            beside.manager.stop()
 
 
 def test_the_size_of_a_store_is_read_again_after_two_seconds() -> None:

@@ -110,15 +110,11 @@ def _history(arguments: argparse.Namespace) -> int:
 
 
 def _explain(arguments: argparse.Namespace) -> int:
-    from askance_client.cli.device import explanations, tell_explanations
-
     result = explanations(*_home_and_configuration(arguments), arguments)
     return _show(arguments, result, tell_explanations)
 
 
 def _decide(arguments: argparse.Namespace) -> int:
-    from askance_client.cli.device import decide, tell_decision
-
     return _show(arguments, decide(*_home_and_configuration(arguments), arguments), tell_decision)
 
 

@@ -39,7 +39,6 @@ from askance_client.printable import unknown_text, value_text
 from askance_client.toml_tables import a_text, texts, true_or_false
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
-_REPLICA_LETTERS = 64
 _LIFE_S = 30 * 86_400  # a device that is away for 10 days of it need not be enrolled anew
 _PUBLIC_KEY_BYTES = 32
 _MAX_NAME = 64  # characters; a name stands in each entry of the audit log

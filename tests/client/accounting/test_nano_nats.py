@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askance_client.accounting import (
+    LEAST_LOSS,
     MAX_NANO_NATS,
     check_nano_nats,
     format_nats,
@@ -120,3 +121,7 @@ def test_what_is_shown_reads_back(nano: int) -> None:
 def test_it_is_shown_in_nats(nano: int, shown: str) -> None:
     assert format_nats(nano) == shown
     assert format_nats(-nano) == (f"-{shown}" if nano else "0")
+
+
+def test_a_question_costs_a_thousandth_of_a_nat_at_least() -> None:
+    assert LEAST_LOSS == 1_000_000

@@ -7,7 +7,6 @@ from fractions import Fraction
 from typing import Any
 
 from tests.papers.reproduce.planted.defect import (
-    CURATOR,
     HALF_SENSITIVITY,
     ORACLES,
     QUIET_TALLIES,
@@ -42,7 +41,7 @@ def _one_minus_eta(honest: Any) -> Any:
 
 _LONG_DRAWS = Defect(
     "Laplace draws twice as large",
-    f"{CURATOR}.mechanisms.laplace:discrete_laplace",
+    "askance_aggregator.oracles.laplace:discrete_laplace",
     argument_times(1, Fraction(2)),
 )
 
@@ -50,12 +49,12 @@ DEFECTS: Defects = {
     "theorem-3": (
         Defect(
             "Laplace draws a tenth smaller",
-            f"{CURATOR}.mechanisms.laplace:discrete_laplace",
+            "askance_aggregator.oracles.laplace:discrete_laplace",
             argument_times(1, Fraction(9, 10)),
         ),
         Defect(
             "Laplace draws a tenth larger",
-            f"{CURATOR}.mechanisms.laplace:discrete_laplace",
+            "askance_aggregator.oracles.laplace:discrete_laplace",
             argument_times(1, Fraction(11, 10)),
         ),
         HALF_SENSITIVITY,

@@ -33,7 +33,7 @@ _Users = Counter[tuple[ClassResponse, ...]]
 
 
 class ColumnFleet:
-    """Users as columns (see `session.Fleet`), whose devices exist as arithmetic only.
+    """Users as columns (see `studies.Fleet`), whose devices exist as arithmetic only.
 
     Args:
       devices: the population, policy, coins, clock and behaviour that its devices have; they differ

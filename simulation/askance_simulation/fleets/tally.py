@@ -34,7 +34,7 @@ DRAWN = "drawn from their law"
 
 
 class TallyFleet:
-    """Users of whom only the counts are drawn (see `session.Fleet`).
+    """Users of whom only the counts are drawn (see `studies.Fleet`).
 
     Raises:
       InvalidParameter: the population is not given by types, or users lie or stay away.

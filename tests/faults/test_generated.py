@@ -39,7 +39,7 @@ def test_one_round(examples: int) -> None:
     run()
 
 
-@settings(STEADY, max_examples=10)
+@settings(STEADY, max_examples=20)
 @given(HISTORIES, st.sampled_from([0, 60]))
 def test_one_round_on_disk(history: list[Operation], deadline_s: int) -> None:
     with tempfile.TemporaryDirectory() as folder:

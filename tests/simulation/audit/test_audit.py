@@ -188,11 +188,12 @@ LARGER: dict[str, Callable[[int], Randomizer]] = {
 }
 
 
+@pytest.mark.parametrize("reports", [250, pytest.param(1_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", LARGER)
-def test_sound_devices_of_the_larger_families_raise_no_alarm(name: str) -> None:
-    """At n = 250; ALPHA."""
+def test_sound_devices_of_the_larger_families_raise_no_alarm(name: str, reports: int) -> None:
+    """At ALPHA."""
     subject = subject_of(name, LARGER[name](NAT))
-    found = audit_devices(subject, SystemCoins(), MemoryLedgers(), reports=250, alpha=ALPHA)
+    found = audit_devices(subject, SystemCoins(), MemoryLedgers(), reports=reports, alpha=ALPHA)
     assert found.alarms == ()
     assert found.goodness.statements > 0
 

@@ -97,7 +97,7 @@ def test_random_coins_and_every_level(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RANDOMIZERS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_coins_at_the_edges(name: str, data: st.DataObject) -> None:
     randomizer = RANDOMIZERS[name]

@@ -91,10 +91,9 @@ class Deployment:
             await asyncio.gather(task, return_exceptions=True)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def deployment(request: Any, world: World, tmp_path: Path) -> Iterator[Deployment]:
-    memory = request.param == "memory"
-    store = SqliteStore.in_memory() if memory else SqliteStore.create(tmp_path / "store")
+@pytest.fixture
+def deployment(world: World, tmp_path: Path) -> Iterator[Deployment]:
+    store = SqliteStore.create(tmp_path / "store")
     world.enrol(store, USERS)
     with ThreadPoolExecutor(1) as executor:
         yield Deployment(world, store, Clock(world.now_s), executor)

@@ -157,6 +157,7 @@ def test_a_study_is_approved_while_it_runs_and_its_charge_appears(
             )
             before = await waiting(owned)
             assert not asking.done()
+            assert owned.log.answers == []  # nothing leaves while it is held
             study = before["waiting"][0]["study"]
             explained = await asyncio.to_thread(owned.ask, "explain", name=study[:16])
             told = await asyncio.to_thread(owned.ask, "approve", study=study[:16])

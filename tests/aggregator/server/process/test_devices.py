@@ -11,6 +11,7 @@ import grpc
 import pytest
 
 from askance_aggregator.server.process.home import AggregatorHome
+from askance_client.service.open_side import CallFailed
 from tests.aggregator.server.process.conftest import Served, ran, serving
 from tests.aggregator.server.process.people import People
 
@@ -56,6 +57,8 @@ def test_a_revoked_device_loses_its_stream_within_a_second(fresh: AggregatorHome
             next(people.stream(channel))
         ended_as_well = grpc.StatusCode.UNAVAILABLE  # the connection of a revoked certificate
         assert refused.value.code() in (grpc.StatusCode.PERMISSION_DENIED, ended_as_well)
+        with pytest.raises(CallFailed, match="got a revoked one"):  # nor a certificate
+            held.enter_context(people.channel(served.address, pinned))
         assert run(fresh, "device", "restore", first) == {"devices": 1, "gateways": 0}
         time.sleep(_WITHIN_S)
         channel = held.enter_context(people.channel(served.address, pinned))

@@ -40,7 +40,7 @@ from askance_aggregator.learners.constant_checks import (
 from askance_aggregator.learners.glm_gradients import Features, GradientQuestion
 from askance_aggregator.learners.glm_losses import Loss
 from askance_aggregator.learners.glm_rules import Noise, Scale, affordable, rate_of, users_for
-from askance_aggregator.learners.learning import Batch, Learning, Question
+from askance_aggregator.learners.learning import Answer, Batch, Learning, Question
 from askance_aggregator.learners.linear_classifiers import on_weight_grid
 from askance_aggregator.learners.parameters import check_rounds
 from askance_aggregator.numbers import Rational, positive, rational
@@ -96,6 +96,18 @@ class ConstantCheck(Protocol):
 
     def variance(self, conditions: Conditions) -> float:
         """Return n times the variance of the advantage that it estimates, n all users."""
+
+    @property
+    def mean(self) -> Question:
+        """The question for the mean outcome, or for the second class's share."""
+
+    def constants(self, answers: Sequence[Answer]) -> NDArray[np.float64]:
+        """Return the weights of the constant by answers to `mean`."""
+
+    def constant(
+        self, weights: NDArray[np.float64], given: DescentSettings
+    ) -> Learning[NDArray[np.float64] | None]:
+        """Return the constant's weights if it is no worse; None: the model is better."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -186,6 +198,19 @@ def _columns(task: Task, conditions: Conditions) -> tuple[str, ...] | None:
     variance, limit = model.noise(conditions).variance, model.scale.most_noise
     kept = affordable(widths, variance, conditions.users or 0, MAX_COMPONENTS, limit)
     return None if len(kept) == len(names) else tuple(names[place] for place in kept)
+
+
+def fit(model: Model, given: DescentSettings) -> Learning[NDArray[np.float64]]:
+    """Learn the weights of the model, or of the constant where that is decided or no worse."""
+    if given.decide == ModelChoice.CONSTANT:
+        answers = yield Batch([model.check.mean])
+        return model.check.constants(answers)
+    weights = yield from descend(model, given)
+    if given.decide == ModelChoice.CHECK:
+        constants = yield from model.check.constant(weights, given)
+        if constants is not None:
+            return constants
+    return weights
 
 
 def descend(model: Model, given: DescentSettings) -> Learning[NDArray[np.float64]]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +25,11 @@ from askance_aggregator.learners.glm_gradients import Features
 from askance_aggregator.learners.glm_losses import RESIDUAL_BITS
 from askance_aggregator.learners.learning import Answer, Learning, Question
 from askance_aggregator.learners.linear_classifiers import on_weight_grid
-from askance_aggregator.queries import among_present, clip, real, round_to, where
+from askance_aggregator.queries import among_present, clip, predicate, real, round_to, where
 from askance_client.queries import Expression
 
 _CELLS = 5  # predicted class and class, and incomplete records
+_LEAST_SHARE = 1 / 64  # of a class, for the constant's log-odds
 _FARTHEST = 2  # of a score, where its squared error is compared with a constant's
 
 
@@ -56,10 +58,10 @@ class ClassCheck:
         predicted = where(self.features.score(weights) > 0, 1, 0)
         return Question(confusion_of(predicted, where(self.positive, 1, 0), 2))
 
-    def constant_share(
+    def constant(
         self, weights: NDArray[np.float64], given: DescentSettings
-    ) -> Learning[float | None]:
-        """Return the second class's share if the constant is no worse; None: the model is better.
+    ) -> Learning[NDArray[np.float64] | None]:
+        """Return the constant's weights if it is no worse; None: the model is better.
 
         Both are of complete records.
         """
@@ -67,7 +69,23 @@ class ClassCheck:
         if found.advantage > 0:
             return None
         complete, positive = float(found.actual.sum()), float(found.actual[1])
-        return positive / complete if complete > 0 else 0.0
+        return self._log_odds(positive / complete if complete > 0 else 0.0)
+
+    @property
+    def mean(self) -> Question:
+        """The question for the second class's share."""
+        return Question(predicate(self.positive))
+
+    def constants(self, answers: Sequence[Answer]) -> NDArray[np.float64]:
+        """Return the weights of the log-odds of the share that was answered."""
+        (answer,) = answers
+        return self._log_odds(answer.value)
+
+    def _log_odds(self, share: float) -> NDArray[np.float64]:
+        weights = np.zeros(self.features.count)
+        inside = min(max(share, _LEAST_SHARE), 1 - _LEAST_SHARE)
+        weights[0] = log(inside / (1 - inside))
+        return on_weight_grid(weights)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import log
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.learners.conditions import Conditions
-from askance_aggregator.learners.constant_checks import Decide, ModelChoice
+from askance_aggregator.learners.constant_checks import Decide
 from askance_aggregator.learners.encodings import cells
 from askance_aggregator.learners.glm import (
     Clip,
@@ -20,7 +19,7 @@ from askance_aggregator.learners.glm import (
     Model,
     Rate,
     Rounds,
-    descend,
+    fit,
     settle,
 )
 from askance_aggregator.learners.glm_checks import ClassCheck
@@ -28,20 +27,18 @@ from askance_aggregator.learners.glm_gradients import Features, check_width
 from askance_aggregator.learners.glm_losses import Logistic, Loss, SmoothHinge
 from askance_aggregator.learners.glm_rules import CLASSES, MARGINS, Scale
 from askance_aggregator.learners.learner import adaptive
-from askance_aggregator.learners.learning import Batch, Learning, Question
+from askance_aggregator.learners.learning import Learning
 from askance_aggregator.learners.linear_classifiers import (
     LinearClassifier,
     LogisticModel,
     SupportVectorModel,
     coordinates_of,
-    on_weight_grid,
     positive_class,
 )
 from askance_aggregator.learners.parameters import Affordable, LabelName, Tau
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import features_of, label_of, some_fields
 from askance_aggregator.learners.schemas import traits_schema
-from askance_aggregator.queries import predicate
 from askance_client.queries import Expression, Schema
 
 C = TypeVar("C", bound=LinearClassifier)
@@ -61,8 +58,6 @@ class _Kind:
 
 _LOGISTIC = _Kind(Logistic, CLASSES)
 _HINGE = _Kind(SmoothHinge, MARGINS)
-
-_LEAST_SHARE = 1 / 64  # of a class, for the constant's log-odds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -162,7 +157,7 @@ def logistic_regression(
     """
     given = DescentSettings(rounds, rate, clip, decide, tau)
     task = _Task.of({"schema": schema, "label": label, "columns": columns}, _LOGISTIC)
-    return _learn(LogisticModel, task, task.model, given)
+    return _learn(LogisticModel, task, given)
 
 
 @catalogued(
@@ -209,28 +204,12 @@ def linear_svm(
     """
     given = DescentSettings(rounds, rate, clip, decide, tau)
     task = _Task.of({"schema": schema, "label": label, "columns": columns}, _HINGE)
-    return _learn(SupportVectorModel, task, task.model, given)
+    return _learn(SupportVectorModel, task, given)
 
 
 def _settle(arguments: Mapping[str, Any], conditions: Conditions, kind: _Kind) -> Mapping[str, Any]:
     return settle(_Task.of(arguments, kind), arguments, conditions)
 
 
-def _learn(kind: type[C], task: _Task, model: Model, given: DescentSettings) -> Learning[C]:
-    if given.decide == ModelChoice.CONSTANT:
-        (answer,) = yield Batch([Question(predicate(task.positive))])
-        return task.concluded(kind, _constant(model, answer.value))
-    weights = yield from descend(model, given)
-    if given.decide == ModelChoice.CHECK:
-        share = yield from task.check.constant_share(weights, given)
-        if share is not None:
-            return task.concluded(kind, _constant(model, share))
-    return task.concluded(kind, weights)
-
-
-def _constant(model: Model, share: float) -> NDArray[np.float64]:
-    """Return the weights of the log-odds alone."""
-    weights = np.zeros(model.features.count)
-    inside = min(max(share, _LEAST_SHARE), 1 - _LEAST_SHARE)
-    weights[0] = log(inside / (1 - inside))
-    return on_weight_grid(weights)
+def _learn(kind: type[C], task: _Task, given: DescentSettings) -> Learning[C]:
+    return task.concluded(kind, (yield from fit(task.model, given)))

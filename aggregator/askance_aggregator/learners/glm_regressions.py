@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.conditions import Conditions
-from askance_aggregator.learners.constant_checks import Decide, ModelChoice
+from askance_aggregator.learners.constant_checks import Decide
 from askance_aggregator.learners.encodings import Number, numbers_of
 from askance_aggregator.learners.glm import (
     Clip,
@@ -19,7 +19,7 @@ from askance_aggregator.learners.glm import (
     Model,
     Rate,
     Rounds,
-    descend,
+    fit,
     settle,
 )
 from askance_aggregator.learners.glm_checks import OutcomeCheck
@@ -27,7 +27,7 @@ from askance_aggregator.learners.glm_gradients import Features, check_width
 from askance_aggregator.learners.glm_losses import Huber, Loss, Squared
 from askance_aggregator.learners.glm_rules import OUTCOMES, TWO_VALUES, Scale
 from askance_aggregator.learners.learner import adaptive
-from askance_aggregator.learners.learning import Batch, Learning
+from askance_aggregator.learners.learning import Learning
 from askance_aggregator.learners.linear import SQUARED, LinearModel, Target, target_of
 from askance_aggregator.learners.parameters import Affordable, Tau
 from askance_aggregator.learners.registry import SmallSettings, catalogued
@@ -288,13 +288,4 @@ def _settle(
 
 
 def _learn(task: _Task, given: DescentSettings) -> Learning[LinearModel]:
-    check = task.check
-    if given.decide == ModelChoice.CONSTANT:
-        answers = yield Batch([check.mean])
-        return task.concluded(check.constants(answers))
-    weights = yield from descend(task.model, given)
-    if given.decide == ModelChoice.CHECK:
-        constants = yield from check.constant(weights, given)
-        if constants is not None:
-            return task.concluded(constants)
-    return task.concluded(weights)
+    return task.concluded((yield from fit(task.model, given)))

@@ -157,7 +157,7 @@ def logistic_regression(
     """
     given = DescentSettings(rounds, rate, clip, decide, tau)
     task = _Task.of({"schema": schema, "label": label, "columns": columns}, _LOGISTIC)
-    return _learn(LogisticModel, task, given)
+    return _learn(LogisticModel, task, task.model, given)
 
 
 @catalogued(
@@ -204,12 +204,12 @@ def linear_svm(
     """
     given = DescentSettings(rounds, rate, clip, decide, tau)
     task = _Task.of({"schema": schema, "label": label, "columns": columns}, _HINGE)
-    return _learn(SupportVectorModel, task, given)
+    return _learn(SupportVectorModel, task, task.model, given)
 
 
 def _settle(arguments: Mapping[str, Any], conditions: Conditions, kind: _Kind) -> Mapping[str, Any]:
     return settle(_Task.of(arguments, kind), arguments, conditions)
 
 
-def _learn(kind: type[C], task: _Task, given: DescentSettings) -> Learning[C]:
-    return task.concluded(kind, (yield from fit(task.model, given)))
+def _learn(kind: type[C], task: _Task, model: Model, given: DescentSettings) -> Learning[C]:
+    return task.concluded(kind, (yield from fit(model, given)))

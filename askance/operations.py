@@ -326,7 +326,7 @@ def study_from_toml(path: Path | str) -> StudyDefinition:
     return analyst.read_definition(Path(path))
 
 
-def verify_export(path: Path, analysts: Collection[bytes] | None = None) -> Verification:
+def verify_export(path: Path | str, analysts: Collection[bytes] | None = None) -> Verification:
     """Replay a study's exported transcript, without asking any user.
 
     Args:
@@ -338,7 +338,7 @@ def verify_export(path: Path, analysts: Collection[bytes] | None = None) -> Veri
     """
     from askance_aggregator import analyst
 
-    return analyst.verify_export(path, analysts)
+    return analyst.verify_export(Path(path), analysts)
 
 
 def check_output(path: Path | None, suffixes: tuple[str, ...]) -> None:

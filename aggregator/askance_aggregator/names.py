@@ -29,4 +29,6 @@ def unknown_column(column: object, known: Iterable[str]) -> str:
     shown = ", ".join(names[:_COLUMNS_SHOWN])
     more = ", ..." if len(names) > _COLUMNS_SHOWN else ""
     nearest = nearest_text(column, names)
+    if isinstance(column, str) and "," in column and set(column.split(",")) <= set(names):
+        nearest = ": this learner takes one"
     return f"expected one of the fields {shown}{more}, got {value_text(column)}{nearest}"

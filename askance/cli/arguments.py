@@ -12,7 +12,7 @@ from askance.cli.output import Failure
 if TYPE_CHECKING:
     from askance_simulation.populations import DataSource
 
-_BY_PLACE = ("learner", "name")  # arguments without dashes
+_BY_PLACE = {"learner": "a learner's name", "name": "a name"}  # arguments without dashes
 
 
 def add_learner(parser: argparse.ArgumentParser, *, nargs: str | None = None) -> None:
@@ -253,6 +253,6 @@ def required(arguments: argparse.Namespace, *names: str) -> None:
     """Refuse the command if one of these is missing, by the name of the first."""
     for name in names:
         if getattr(arguments, name) is None:
-            what = name if name in _BY_PLACE else f"--{name}"
-            listed = " and --list" if what == name and "list" in arguments else ""
+            what = _BY_PLACE.get(name, f"--{name}")
+            listed = " and --list" if name in _BY_PLACE and "list" in arguments else ""
             raise Failure(2, "usage", f"expected {what}, got none (see --help{listed})")

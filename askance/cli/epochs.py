@@ -36,11 +36,15 @@ def add_csv(parser: argparse._ActionsContainer) -> None:
 
 
 def print_series(
-    series: StudySeries, arguments: argparse.Namespace, extra: dict[str, Any] | None = None
+    series: StudySeries,
+    arguments: argparse.Namespace,
+    extra: dict[str, Any] | None = None,
+    *,
+    quiet: bool = False,
 ) -> int:
     """Print a series as text, JSON or CSV, and draw it; return the exit code.
 
-    `extra` has further parts of its JSON.
+    `extra` has further parts of its JSON; where `quiet`, the text is left out.
     """
     from askance_aggregator.studies.series_report import series_report
     from askance_simulation.plots.epochs import series_picture
@@ -50,7 +54,7 @@ def print_series(
         print_json({**series.to_json(), **(extra or {})})
     elif arguments.csv:
         _print_csv(series.to_rows())
-    else:
+    elif not quiet:
         print_report(series_report(series, every=arguments.all), verbose=arguments.verbose)
     return 0 if refused is None else fail(refused, as_json=False)
 

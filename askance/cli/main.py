@@ -27,6 +27,7 @@ from askance.cli import (
     version,
 )
 from askance.cli.output import Failure, fail
+from askance.cli.parameters import first_positional
 from askance.cli.standard_output import named_output
 from askance_client.garbage_collection import rare_collections
 from askance_client.version import __version__
@@ -47,7 +48,9 @@ COMMANDS = (
 GROUP = "askance.commands"
 """Group of entry points: modules of other packages that are commands, like those of `COMMANDS`."""
 
-_NO_COMMAND = "required: COMMAND"  # the end of argparse's message
+_REQUIRED = "the following arguments are required: "  # the start of argparse's message
+
+_NO_LEARNER = "expected a learner's name, got none (see askance simulate --list)"
 
 _EPILOG = "Every command has its own --help. Start with: askance demo"
 
@@ -69,9 +72,12 @@ class _Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, unknown_text(value, map(str, choices)))
 
     def error(self, message: str) -> NoReturn:
-        if message.endswith(_NO_COMMAND):
+        missing = message.removeprefix(_REQUIRED)
+        if missing == "COMMAND":
             (commands,) = (a for a in self._actions if isinstance(a, argparse._SubParsersAction))
             message = f"expected one of the commands {', '.join(commands.choices)}, got none"
+        elif missing != message:
+            message = f"expected {missing}, got none"
         raise Failure(2, "usage", f"{message} (see {self.prog} --help)")
 
 
@@ -170,11 +176,11 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
     top = parser(words)
     arguments, unknown = top.parse_known_args(words)
     if unknown:
-        from askance_client.printable import nearest_text
-
         called = _called(top, arguments)
-        nearest = nearest_text(unknown[0].partition("=")[0], called._option_string_actions)
         learner = getattr(arguments, "learner", None)
+        if learner is not None and first_positional(called, words[1:]) is None:
+            raise Failure(2, "usage", _NO_LEARNER)
+        nearest = _meant(unknown[0], called, arguments)
         command = " ".join(filter(None, (called.prog, _text(learner))))
         raise Failure(
             2,
@@ -182,6 +188,17 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
             f"unrecognized arguments: {' '.join(unknown)}{nearest} (see {command} --help)",
         )
     return arguments
+
+
+def _meant(word: str, called: argparse.ArgumentParser, arguments: argparse.Namespace) -> str:
+    """Format the option that an unknown word was meant as, as a question in brackets."""
+    from askance_client.printable import nearest_text
+
+    if not word.startswith("-"):
+        takes_data = getattr(arguments, "data", word) is None
+        return f" (did you mean --data {word}?)" if takes_data else ""
+    name, options = word.partition("=")[0], called._option_string_actions
+    return nearest_text(name, [one for one in options if one.startswith(name)] or options)
 
 
 def _called(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> Any:

@@ -124,7 +124,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     watch = add("watch", "follow a study to its end, and print its result", _watch)
     result = add("result", "print a study's result and its cost", _result)
     _add_wait(result)
-    add_out(result, "FILE", "write the study's export, for study verify")
+    add_out(result, "FILE", "write the study's export, for study verify, and print no text")
     result.add_argument(
         "--plot", type=Path, metavar="FILE", help="a picture of the result: .png or .svg"
     )
@@ -323,10 +323,12 @@ def _result(arguments: argparse.Namespace) -> int:
         else:
             result = _followed(handle, epoch)
         unwritten = written(arguments.out, lambda path: handle.export(path, epoch=epoch))
+    # The file has the result: it is printed only where it was not written, or a program reads it.
+    quiet = arguments.out is not None and unwritten is None
     if arguments.epochs:
-        code = print_series(series, arguments)
+        code = print_series(series, arguments, quiet=quiet)
     else:
-        code = _ended(result, arguments, arguments.plot)
+        code = _ended(result, arguments, arguments.plot, quiet=quiet)
     return code if unwritten is None else fail(unwritten, as_json=False)
 
 
@@ -451,8 +453,21 @@ def _followed(handle: StudyHandle, epoch: int | None = None) -> StudyResult:
         return handle.result(epoch=epoch)
 
 
-def _ended(result: StudyResult, arguments: argparse.Namespace, plot: Path | None = None) -> int:
-    """Print a result; a failure is also reported on stderr and by the exit code."""
+def _ended(
+    result: StudyResult,
+    arguments: argparse.Namespace,
+    plot: Path | None = None,
+    *,
+    quiet: bool = False,
+) -> int:
+    """Print a result; a failure is also reported on stderr and by the exit code.
+
+    Args:
+        result: of a study that has ended, or of an epoch.
+        arguments: the options of the text and of JSON.
+        plot: the file of a picture; None: no picture is drawn.
+        quiet: whether the text is left out.
+    """
     content, failure = result.to_json(), None
     if "epochs_signed" in content:  # a repeated study that ended before its first epoch did
         message = f"the study {_ENDED[result.state.name]}: {result.message or result.reason}"
@@ -466,7 +481,7 @@ def _ended(result: StudyResult, arguments: argparse.Namespace, plot: Path | None
         failure = plotted(plot, lambda: _picture(content))
     if arguments.json:
         print_json(content)
-    else:
+    elif not quiet:
         report = _report(content, every=arguments.all, verbose=arguments.verbose)
         print_report(report, verbose=arguments.verbose)
     return 0 if failure is None else fail(failure, as_json=False)

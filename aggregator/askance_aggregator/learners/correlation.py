@@ -49,7 +49,6 @@ from askance_aggregator.learners.shapes import Effect
 from askance_aggregator.numbers import Rational, positive
 from askance_aggregator.queries import has_all, number_of_complete, vector, where
 from askance_client.errors import InvalidParameter
-from askance_client.printable import value_text
 from askance_client.queries import Bit, Expression, Integer, Query, Real, Schema
 
 _GRID = 20  # bits of a product of two numbers on multiples of 2^-10
@@ -193,7 +192,7 @@ def _two_numbers(schema: Schema, columns: Sequence[str]) -> tuple[Number, Number
         isinstance(kind, Integer | Real | Bit) for kind in kinds.values()
     ):
         raise InvalidParameter(
-            f"correlation: columns: expected two numbers or bits, got {value_text(list(columns))}"
+            f"correlation: columns: expected two numbers or bits, got {', '.join(columns)}"
         )
     (first,), (second,) = (numbers(schema, name) for name in kinds)
     return first, second

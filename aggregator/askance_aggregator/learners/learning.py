@@ -111,6 +111,9 @@ class Question:
         if not isinstance(query, Query):
             raise InvalidQuery(f"Question expects a Query, found {type(query).__name__}")
         tolerance = None if tau is None else positive(tau, "tau")
+        shares = query.kind in (QueryKind.CATEGORY, QueryKind.PREDICATE)
+        if shares and tolerance is not None and tolerance > 1:
+            raise InvalidParameter(f"tau: expected at most 1, as of shares, got {tau}")
         mass = None if cell_mass is None else _share("cell_mass", cell_mass)
         if aim not in (None, PopulationMean()) and query.kind is not QueryKind.REAL:
             raise InvalidQuery(

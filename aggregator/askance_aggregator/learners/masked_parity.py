@@ -303,8 +303,8 @@ def _width(schema: Schema) -> int:
         if dict(schema.fields) == dict(expected.fields):
             return bits.width
     raise InvalidParameter(
-        "masked parity expects the fields x=Bits(d), i=Integer(0, d-1), b=Bit(), "
-        f"y=Label([1, -1]), got {value_text(dict(schema.fields))}"
+        "masked-parity: expected the fields x, i, b and y, as the population masked-parity has"
+        f" them, got {', '.join(schema.fields):.80}"
     )
 
 

@@ -123,7 +123,8 @@ def _quantiles(
     parts = _parts(schema, column, steps)
     excluded = excludes_missing("quantiles", schema[column], missing)
     if not levels or not all(0 < level < 1 for level in levels):
-        raise InvalidParameter(f"levels expects shares in (0, 1), got {value_text(list(levels))}")
+        given = ", ".join(str(float(level)) for level in levels) or "none"
+        raise InvalidParameter(f"levels: expected shares between 0 and 1, as 0.5, got {given}")
     return _search(schema, parts, levels, tau, excluded, present)
 
 

@@ -30,8 +30,9 @@ def field_of(schema: Schema, field: str) -> Field:
 def some_fields(schema: Schema, fields: Iterable[str]) -> Schema:
     """The schema of these fields alone, in the order given: what a hypothesis keeps of it."""
     names = list(fields)
-    if len(set(names)) < len(names):
-        raise InvalidParameter("expected each field once, found one twice")
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise InvalidParameter(f"columns: expected each field once, got {name!r} twice")
     return Schema.of(schema.name, schema.version, {name: field_of(schema, name) for name in names})
 
 
@@ -47,9 +48,10 @@ def label_of(schema: Schema, label: str | None = None) -> str:
         return label
     found = [name for name, kind in schema.fields.items() if isinstance(kind, Label)]
     if len(found) != 1:
-        raise InvalidParameter(
-            f"expected one Label in the schema, or label set to a category, found {len(found)}"
-        )
+        kinds = schema.fields.items()
+        known = found or [name for name, kind in kinds if isinstance(kind, Category)]
+        shown = ", ".join(known) or "which there are none of"
+        raise InvalidParameter(f"label: expected one of the categories {shown:.200}, got none")
     return found[0]
 
 

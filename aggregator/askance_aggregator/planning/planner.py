@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from numbers import Integral
 from typing import Any, TypeVar
 
 from askance_aggregator.learners import (
@@ -250,8 +251,8 @@ def _settings(learner: Learner[Any], chosen: Learner[Any]) -> dict[str, str]:
 def _check_users(n_users: int | None, least_answers: int) -> None:
     if n_users is None:
         return
-    if n_users < 0:
-        raise InvalidParameter(f"n_users expects 0 or more, found {n_users}")
+    if not isinstance(n_users, Integral) or n_users < 0:
+        raise InvalidParameter(f"n_users: expected 0 or more, got {value_text(n_users)}")
     if least_answers > n_users:
         raise PlanRefused(
             f"least_answers: expected at most {n_users:,}, the number of users, got"

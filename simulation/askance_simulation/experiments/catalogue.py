@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -171,10 +172,12 @@ def _explained(
 ) -> InvalidParameter:
     """Return the error with what is known of the columns that it is about.
 
-    They are those that a setting names, else, if no column suits the learner, all.
+    They are those that a setting and the error name, else, if no column suits the learner, all.
     """
     types = population.column_types
-    columns = [name for name in map(field_name, sorted(_named_in(settings))) if name in types]
+    named = [name for name in map(field_name, sorted(_named_in(settings))) if name in types]
+    said = str(error)
+    columns = [name for name in named if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", said)]
     if not columns and isinstance(error, NoSuitableColumn):
         columns = list(types)[:_EXPLAINED]
     if not columns:

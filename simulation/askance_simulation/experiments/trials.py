@@ -208,6 +208,12 @@ def simulate(
       >>> ask.simulate(made.study, made.people, fleet="columns").epsilon_spent.max
       1.0
     """
+    if not isinstance(study, Study) and not callable(study):
+        raise InvalidParameter(f"study: expected a study, got {type(study).__name__}")
+    if not isinstance(people, Population) and not callable(people):
+        raise InvalidParameter(
+            f"people: expected a population, as askance.read makes it, got {type(people).__name__}"
+        )
     fleet_by(fleet, workers)  # refuses a wrong name or number, before any user is made
     if trials < 1:
         raise InvalidParameter(f"trials: expected 1 or more, found {trials}")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from numbers import Integral
 
 from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
 
 
 class Seed:
@@ -33,8 +35,9 @@ class Seed:
         Raises:
           InvalidParameter: a negative number.
         """
-        if number < 0:
-            raise InvalidParameter(f"seed: expected a whole number of 0 or more, found {number}")
+        if not isinstance(number, Integral) or number < 0:
+            given = value_text(number)
+            raise InvalidParameter(f"seed: expected a whole number of 0 or more, got {given}")
         return cls(hashlib.sha256(b"askance seed v1\0" + str(number).encode()).digest())
 
     def __truediv__(self, name: str | int) -> Seed:

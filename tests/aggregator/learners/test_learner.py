@@ -118,7 +118,7 @@ def test_a_float_stands_for_what_was_written() -> None:
 def test_bad_arguments_are_refused_before_a_run_is_started() -> None:
     with pytest.raises(InvalidParameter, match="variant"):
         masked_parity(masked_parity_schema(4), "other")
-    with pytest.raises(InvalidParameter, match="masked parity expects the fields"):
+    with pytest.raises(InvalidParameter, match="masked-parity: expected the fields"):
         masked_parity(SCHEMA)
     with pytest.raises(InvalidParameter, match="accuracy"):
         conjunctions(conjunctions_schema(2), accuracy=1)

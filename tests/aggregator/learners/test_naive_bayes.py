@@ -159,7 +159,7 @@ def test_a_file_that_does_not_fit_together_is_refused(change: dict[str, Any], me
 def test_a_wrong_setting_is_named(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidParameter, match=message):
         naive_bayes(SCHEMA, **settings)
-    with pytest.raises(InvalidParameter, match="expected one Label in the schema"):
+    with pytest.raises(InvalidParameter, match="label: expected one of the categories"):
         naive_bayes(Schema("s", 1, a=Bit(), b=Bit()))
 
 

@@ -145,8 +145,8 @@ class TestQuantiles:
         [
             ({"column": "colour"}, "quantiles expects a number as column, found colour"),
             ({"column": "weight"}, "expected one of the fields age"),
-            ({"levels": []}, "levels expects shares"),
-            ({"levels": ["1"]}, "levels expects shares"),
+            ({"levels": []}, "levels: expected shares"),
+            ({"levels": ["1"]}, "levels: expected shares"),
             ({"steps": 1}, r"steps expects a whole number in 2\.\.1024"),
             ({"tau": "x"}, "tau expects a finite number"),
         ],

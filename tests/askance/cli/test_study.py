@@ -269,6 +269,7 @@ def test_people_read_it(
         assert part in " ".join(screen.split())
     out = file.with_name("out.json")
     assert main(["study", "result", one["study"], "--out", str(out), *where]) == 0
+    assert capsys.readouterr().out == ""  # the file has it
     assert main(["study", "show", one["study"], *where]) == 0
     assert "is done: after 1 round" in capsys.readouterr().out
     assert main(["study", "verify", str(out)]) == 0

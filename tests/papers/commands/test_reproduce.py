@@ -88,7 +88,7 @@ def test_a_picture_is_the_same_every_time(holds: bool, suffix: str, tmp_path: Pa
     ("words", "message"),
     [
         (["no-such"], "reproduction: expected one of"),
-        ([], "expected name, got none"),
+        ([], "expected a name, got none"),
         (["toy", "--data", "nowhere"], "data: expected a folder"),
         (["toy", "--plot", "a.gif"], "expected a file named *.png or *.svg"),
         (["toy", "--seed", "-1"], "expected a whole number of 0 or more"),

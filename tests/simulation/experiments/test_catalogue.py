@@ -109,7 +109,7 @@ def test_a_file_s_schema_may_be_given(data: Path, tmp_path: Path) -> None:
         ({"schema": Path("schema.toml")}, "expected a data file with a schema or a label"),
         ({"population": "numbers", "data": Path("x.csv")}, "expected a population or a data file"),
         ({"data": Path("none.csv")}, "none.csv: cannot be read"),
-        ({"population": "numbers"}, "masked parity expects the fields"),
+        ({"population": "numbers"}, "masked-parity: expected the fields"),
         ({"epsilon": "0"}, "epsilon"),
         ({"beta": "1"}, "beta"),
     ],

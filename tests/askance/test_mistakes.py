@@ -1,0 +1,179 @@
+"""Natural mistakes, on the command line and in Python, each with the line that answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import askance as ask
+from askance.cli import main
+
+FILE = "people.csv"
+ON = f"--data {FILE} --epsilon 1"
+
+# The words after "askance", and the beginning of the one line on stderr.
+TYPED = [
+    # No learner, or in another order.
+    ("simulate", "expected a learner's name, got none (see --help and --list)"),
+    (
+        f"simulate --data {FILE} --column city --epsilon 1",
+        "expected a learner's name, got none (see askance simulate --list)",
+    ),
+    (
+        f"simulate frequency {FILE} --column city --epsilon 1",
+        f"unrecognized arguments: {FILE} (did you mean --data {FILE}?)",
+    ),
+    (f"simulate Frequency {ON}", "no learner 'Frequency' (did you mean frequency?)"),
+    # Options.
+    (
+        f"simulate frequency --data {FILE} --column city --eps 1",
+        "unrecognized arguments: --eps 1 (did you mean --epsilon?)",
+    ),
+    (
+        f"simulate frequency --columns city {ON}",
+        "unrecognized arguments: --columns city (did you mean --column?)",
+    ),
+    ("study submit", "expected LEARNER|FILE.toml, got none (see askance study submit --help)"),
+    ("device init", "expected folder, got none (see askance device init --help)"),
+    # Values.
+    (
+        f"simulate frequency --data {FILE} --column city --epsilon one",
+        "epsilon: expected a decimal number of nats, got 'one'",
+    ),
+    (
+        f"simulate frequency --column city --tau 2 {ON}",
+        "tau: expected at most 1, as of shares, got 2",
+    ),
+    (f"simulate frequency --column city --tau 0 {ON}", "tau expects a positive number, got 0\n"),
+    (
+        f"simulate quantiles --column age --levels 50 {ON}",
+        "levels: expected shares between 0 and 1, as 0.5, got 50",
+    ),
+    # Columns.
+    (
+        f"simulate mean --column age,hours {ON}",
+        "mean: column: expected one of the fields age, hours, got 'age,hours':"
+        " this learner takes one",
+    ),
+    (
+        f"simulate mean --column city {ON}",
+        "mean: column: expected one of the fields age, hours, got 'city'",
+    ),
+    (
+        f"simulate naive-bayes {ON}",
+        "label: expected one of the categories city, sex, got none",
+    ),
+    (
+        f"simulate correlation --columns age {ON}",
+        "correlation: columns: expected two numbers or bits, got age",
+    ),
+    (
+        f"simulate correlation --columns age,age {ON}",
+        "columns: expected each field once, got 'age' twice",
+    ),
+    (
+        f"simulate masked-parity {ON}",
+        "masked-parity: expected the fields x, i, b and y, as the population masked-parity has"
+        " them, got age, hours, city, sex",
+    ),
+    (
+        f"simulate difference --column city --group sex {ON}",
+        "difference: column: expected one of the fields age, hours, got 'city'; in the file, city:",
+    ),
+]  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        f"{20 + i % 31},{i % 17},{['Rome', 'Oslo', 'Bern'][i % 3]},{'fm'[i % 2]}" for i in range(60)
+    ]
+    Path(FILE).write_text("\n".join(["age,hours,city,sex", *rows]))
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(("words", "answer"), TYPED)
+def test_a_mistake_on_the_command_line_is_answered_in_one_line(
+    words: str, answer: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words.split()) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith(f"askance: {answer}")
+    assert printed.err.count("\n") == 1
+
+
+@cache
+def people() -> ask.Population:
+    return ask.Population.generated("traits", 50)
+
+
+def study() -> ask.Study:
+    return ask.Study(ask.learners.frequency(people().schema["colour"]), people().schema, epsilon=1)
+
+
+def simulated(*arguments: Any, **options: Any) -> object:
+    return ask.simulate(*arguments, fleet="columns", **options)
+
+
+CALLED: list[tuple[str, Callable[[], object], str]] = [
+    ("the order", lambda: simulated(people(), study()), "study: expected a study, got Population"),
+    (
+        "a learner for a study",
+        lambda: simulated(ask.learners.frequency(people().schema["colour"]), people()),
+        "study: expected a study, got NonAdaptive",
+    ),
+    (
+        "a name for people",
+        lambda: simulated(study(), "census"),
+        "people: expected a population, as askance.read makes it, got str",
+    ),
+    (
+        "a text as seed",
+        lambda: simulated(study(), people(), seed="abc"),
+        "seed: expected a whole number of 0 or more, got 'abc'",
+    ),
+    (
+        "a text as users",
+        lambda: study().plan(n_users="many"),  # type: ignore[arg-type]
+        "n_users: expected 0 or more, got 'many'",
+    ),
+    (
+        "people as users",
+        lambda: study().plan(people()),  # type: ignore[arg-type]
+        "n_users: expected 0 or more, got <Population: ",
+    ),
+    (
+        "a tolerance in percent",
+        lambda: ask.learners.frequency(people().schema["colour"], tau=5),
+        "tau: expected at most 1, as of shares, got 5",
+    ),
+    (
+        "no label",
+        lambda: ask.learners.naive_bayes(ask.Schema("one", age=ask.Integer(0, 9))),
+        "label: expected one of the categories which there are none of, got none",
+    ),
+    (
+        "a path as text",
+        lambda: ask.verify_export("nothere.json"),
+        "export nothere.json: cannot be read: No such file or directory",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "answer"), [pytest.param(*case, id=name) for name, *case in CALLED]
+)
+def test_a_mistake_in_python_is_answered_in_one_line(
+    call: Callable[[], object], answer: str
+) -> None:
+    with pytest.raises(ask.AskanceError) as error:
+        call()
+    assert str(error.value).startswith(answer)
+    assert "\n" not in str(error.value)

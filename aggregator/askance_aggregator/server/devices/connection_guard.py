@@ -76,6 +76,8 @@ class ConnectionLimits:
         many members has 32.
       address_connections: of one IPv4 address or IPv6 network of 64 bits at one time.
       unproven_connections: of these, without a proven caller.
+      streams: of one connection at one time; more calls of its holder wait. The header lists of
+        all are read, one after the other, before a flood is seen.
       trusted: networks of proxies, which stand for many callers.
     """
 
@@ -86,6 +88,7 @@ class ConnectionLimits:
     holder_connections: int = 64
     address_connections: int = 1_024
     unproven_connections: int = 128
+    streams: int = 2
     trusted: frozenset[Network] = field(default_factory=frozenset)
 
     def __post_init__(self) -> None:
@@ -96,6 +99,7 @@ class ConnectionLimits:
             self.holder_connections,
             self.address_connections,
             self.unproven_connections,
+            self.streams,
         )
         if least < 1 or self.ban_s <= 0:
             raise InvalidParameter("connections: expected limits of 1 or more")

@@ -33,8 +33,8 @@ class Settings:
     Args:
       max_pending: calls that gRPC has received and the service has not yet taken up. gRPC's own
         limit rejects calls silently above 1,000, which a fleet that connects at once passes.
-      connection_streams: streams open at one time on one connection. Each may hold a header list,
-        which gRPC keeps in 115 bytes per byte that was sent.
+      connection_streams: streams open at one time on one connection that is not guarded. Each may
+        hold a header list, which gRPC keeps in 115 bytes per byte that was sent.
       guard: limits on the connections of devices with certificates; None: they are not guarded.
       check_in_every_ms: when an idle device is to check in again, give or take a half.
       stop_grace_s: how long calls at work may take to end when the service stops.
@@ -99,14 +99,17 @@ class Settings:
 
     def server_options(self) -> list[tuple[str, int]]:
         """The options of the gRPC server."""
-        guarded = [] if self.guard is None else [("grpc.tcp_receive_buffer_size", _RECEIVE_BYTES)]
+        streams, guarded = self.connection_streams, []
+        if self.guard is not None:
+            streams = self.guard.streams
+            guarded = [("grpc.tcp_receive_buffer_size", _RECEIVE_BYTES)]
         return [
             *guarded,
             ("grpc.server.max_pending_requests", self.max_pending),
             ("grpc.server.max_pending_requests_hard_limit", self.max_pending),
             ("grpc.max_receive_message_length", MAX_REQUEST_MESSAGE_BYTES),
             ("grpc.max_send_message_length", _MAX_SEND_BYTES),
-            ("grpc.max_concurrent_streams", self.connection_streams),
+            ("grpc.max_concurrent_streams", streams),
             # Or gRPC resets calls by chance as a connection comes near that number.
             ("grpc.http.overload_protection", 0),
             ("grpc.max_allowed_incoming_connections", self.max_connections),

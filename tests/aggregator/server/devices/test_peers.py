@@ -20,6 +20,7 @@ from askance_aggregator.server.devices import (
     Peers,
     Settings,
 )
+from askance_aggregator.server.devices.connection_guard import ConnectionLimits
 from askance_aggregator.server.devices.credentials import retry_metadata
 from askance_aggregator.server.outer.addresses import address_of
 from askance_aggregator.store import EnrolledDevice, SqliteStore
@@ -122,6 +123,12 @@ def test_a_process_opens_as_many_connections_as_its_streams_need(
 def test_an_aggregator_takes_twice_as_many_streams_as_a_client_opens() -> None:
     assert dict(Settings().server_options())["grpc.max_concurrent_streams"] == 16
     assert STREAMS_PER_CONNECTION == 8
+
+
+def test_a_guarded_connection_has_few_streams() -> None:
+    """One burst of header lists is read as a whole, 5 to 10 ms each, before the guard sees it."""
+    options = dict(Settings(guard=ConnectionLimits()).server_options())
+    assert options["grpc.max_concurrent_streams"] == 2
 
 
 @pytest.mark.parametrize("streams", [1, 7])

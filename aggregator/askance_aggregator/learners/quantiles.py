@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import isnan, nan
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from askance_aggregator.learners.parameters import (
     Parameter,
     ParameterKind,
     Present,
+    Tau,
     one_of,
 )
 from askance_aggregator.learners.presentation import Presentation
@@ -33,6 +35,8 @@ from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Integer, Query, Real, Schema
 
+_ROUNDING = 1e-12  # of floats
+
 
 @dataclass(frozen=True, slots=True)
 class Quantile(JsonObject):
@@ -40,20 +44,30 @@ class Quantile(JsonObject):
 
     Args:
         level: the share, in (0, 1).
-        low: the least value of the cell that holds the quantile.
-        high: where the cell ends; of whole numbers, its greatest value.
+        low: the least value of the cell that was found, or of the cells of an interval.
+        high: where these cells end; of whole numbers, their greatest value.
+        value: the estimate; if it is not given, the middle.
+        within: of a cell, the most by which the level may lie outside of the cell's ranks; it holds
+            jointly with the other levels'. None: low and high are an interval of the value.
     """
 
-    json_keys: ClassVar = ("level", "value", "low", "high")
+    json_keys: ClassVar = ("level", "value", "low", "high", "within?")
 
     level: Fraction
     low: float
     high: float
+    value: float = nan
+    within: float | None = None
+
+    def __post_init__(self) -> None:
+        if isnan(self.value):
+            object.__setattr__(self, "value", (self.low + self.high) / 2)
 
     @property
-    def value(self) -> float:
-        """The middle of the cell."""
-        return (self.low + self.high) / 2
+    def cell(self) -> str:
+        """Text of the cell, and of what is known of its rank."""
+        ends = f"{self.low:g}" if self.low == self.high else f"{self.low:g} .. {self.high:g}"
+        return ends if self.within is None else f"{ends} (within {self.within:.2g} in rank)"
 
 
 @hypothesis_of("quantiles")
@@ -74,19 +88,14 @@ class Quantiles(JsonObject):
     missing: MissingShare | None = None
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Return a row per quantile: its level, value and interval."""
+        """Return a row per quantile: its level, value, cell and distance in rank."""
         return [
             {**quantile.to_json(), "level": float(quantile.level)} for quantile in self.quantiles
         ]
 
     def present(self) -> Presentation:
         """Return a line per quantile."""
-        told = (
-            f"{item.level} of users: {item.low:g}"
-            if item.low == item.high
-            else f"{item.level} of users: {item.low:g} .. {item.high:g}"
-            for item in self.quantiles
-        )
+        told = (f"{item.level} of users: {item.cell}" for item in self.quantiles)
         notes = () if self.missing is None else self.missing.notes()
         return Presentation(lines=tuple(told), notes=notes, subject=self.column)
 
@@ -100,12 +109,7 @@ class Quantiles(JsonObject):
         return DistributionFunction(self.column, tuple(points))
 
     def __str__(self) -> str:
-        told = (
-            f"{item.level}: {item.low:g}"
-            if item.low == item.high
-            else f"{item.level}: {item.low:g} .. {item.high:g}"
-            for item in self.quantiles
-        )
+        told = (f"{item.level}: {item.cell}" for item in self.quantiles)
         missing = "" if self.missing is None else f"; {self.missing}"
         return f"quantiles of {self.column}: {', '.join(told)}{missing}"
 
@@ -116,7 +120,7 @@ def _quantiles(
     column: str,
     levels: Sequence[Fraction],
     steps: int,
-    tau: Fraction,
+    tau: Fraction | None,
     missing: str | None,
     present: Rational | None,
 ) -> Learning[Quantiles]:
@@ -132,7 +136,7 @@ def _quantiles(
     summary="the values below which given shares of people lie, by binary search",
     error="greatest distance of a found cell's ranks from its level, 0 if the level is in the cell",
     guess="the cells where values spread evenly between the bounds have these quantiles",
-    success="every rank within tau of its level",
+    success="every rank within tau of its level; without a tau, within what is stated",
     example=lambda: Schema("quantiles", 1, number=Real(0, 1)),
     population="numbers",
     small=SmallSettings(
@@ -153,7 +157,7 @@ def quantiles(
         Sequence[Rational], Parameter("shares in (0, 1), with commas", ParameterKind.NUMBERS)
     ] = ("1/2",),
     steps: Annotated[int, "into how many cells the bounds are cut"] = 64,
-    tau: Annotated[Rational, "how exactly each rank is wanted"] = "1/20",
+    tau: Tau = None,
     missing: Missing = None,
     present: Present = None,
 ) -> Adaptive[Quantiles]:
@@ -167,7 +171,8 @@ def quantiles(
     level + tau of all users lie below the cell that is found, and more than level - tau lie below
     its end: its rank is right to within tau, and no data were looked at to choose cells. Users: of
     the order levels log(steps) / (epsilon tau)^2, about 15,000 for one level in 64 steps at
-    tau = 1/20, epsilon = 2.
+    tau = 1/20, epsilon = 2. Without a tau rounds share all users evenly, and each cell states the
+    distance in rank that the intervals of the answers at its two ends leave.
 
     With missing="default" users without the number count as above all. No answer relies on
     `present`; it sizes the plan.
@@ -181,11 +186,13 @@ def quantiles(
     Example:
         >>> schema = ask.Schema("people", age=ask.Integer(0, 127))
         >>> oracle = ask.ExactOracle(schema, {"age": list(range(100))})
-        >>> print(ask.learn(ask.learners.quantiles(schema, "age", levels=["1/2"]), oracle))
-        quantiles of age: 1/2: 48 .. 49; 0.0% of users without a value (0.0% .. 0.0%)
+        >>> found = ask.learn(ask.learners.quantiles(schema, "age", levels=["1/2"]), oracle)
+        >>> print(found.quantiles[0].cell)
+        48 .. 49 (within 0 in rank)
     """
     asked = sorted({rational(level, "levels") for level in levels})
-    made = _quantiles(schema, column, asked, steps, rational(tau, "tau"), missing, present)
+    exact = None if tau is None else rational(tau, "tau")
+    made = _quantiles(schema, column, asked, steps, exact, missing, present)
     parts = _parts(schema, column, steps)
     excluded = excludes_missing("quantiles", schema[column], missing)
     return replace(made, rehearsal=_Rehearsal(schema, parts, tuple(asked), excluded))
@@ -195,12 +202,13 @@ def _search(
     schema: Schema,
     parts: Cells,
     levels: Sequence[Fraction],
-    tau: Fraction,
+    tau: Fraction | None,
     excluded: bool,
     present: Rational | None,
 ) -> Learning[Quantiles]:
     """The quantile is in a cell low .. high; the share up to high passes the level, or is all."""
     left = [(0, len(parts) - 1) for _ in levels]
+    ranks = [(0.0, 1.0) for _ in levels]  # most below the cell, least up to its end
     shares: list[MissingShare] = []
     while searched := [place for place, (low, high) in enumerate(left) if low < high]:
         middles = [sum(left[place]) // 2 for place in searched]
@@ -210,11 +218,18 @@ def _search(
         )
         shares += [share for answer in answers if (share := MissingShare.of(answer))]
         for place, middle, answer in zip(searched, middles, answers, strict=True):
-            low, high = left[place]
+            (low, high), (least, most) = left[place], ranks[place]
             below = answer.value < levels[place]
             left[place] = (middle + 1, high) if below else (low, middle)
-    pairs = zip(levels, left, strict=True)
-    found = (Quantile(level, *_ends(schema, parts, cell)) for level, (cell, _) in pairs)
+            ranks[place] = (answer.high, most) if below else (least, answer.low)
+    found = (
+        Quantile(
+            level,
+            *_ends(schema, parts, cell),
+            within=max(below - float(level), float(level) - up_to, 0.0),
+        )
+        for level, (cell, _), (below, up_to) in zip(levels, left, ranks, strict=True)
+    )
     # All intervals of a run hold together, so the narrowest does.
     narrowest = min(shares, key=lambda share: share.high - share.low, default=None)
     return Quantiles(parts.name, tuple(found), narrowest)
@@ -278,15 +293,18 @@ def _ends(schema: Schema, parts: Cells, cell: int) -> tuple[float, float]:
 
 @assess.register
 def _(hypothesis: Quantiles, learner: Learner[Any], users: Users) -> Assessment:
-    """Judge each level by its distance to the ranks of its cell's ends; right if within tau.
+    """Judge each level by its distance to the ranks of its cell's ends.
 
-    Ranks are among the users who have the number, or, where those without it count, among all. The
-    interval of the missing share must hold too.
+    It is right if that is below tau, or without a tau at most what the cell states. Ranks are among
+    the users who have the number, or, where those without it count, among all. The interval of the
+    missing share must hold too.
     """
     kind = users.schema.fields[hypothesis.column]
     if not isinstance(kind, Integer | Real):
         return Assessment(None, None)
-    tau = float(Fraction(learner.parameters["tau"]))
+    given = learner.parameters.get("tau")
+    stated = np.array([item.within or 0.0 for item in hypothesis.quantiles])
+    tau = float(stated.max()) if given is None else float(Fraction(given))
     guess = _evenly_spread(hypothesis, users.schema, int(learner.parameters["steps"]))
     having = sum(int(columns.present[hypothesis.column].sum()) for columns in chunks(users))
     share = hypothesis.missing
@@ -295,10 +313,12 @@ def _(hypothesis: Quantiles, learner: Learner[Any], users: Users) -> Assessment:
         return Assessment(None, None)
     both = (*hypothesis.quantiles, *guess)
     missed = _ranks_missed(both, hypothesis.column, kind, users, counted)
-    error, baseline = (float(part.max()) for part in np.split(missed, 2))
+    distances, guessed = np.split(missed, 2)
+    error, baseline = float(distances.max()), float(guessed.max())
+    right = bool((distances <= stated + _ROUNDING).all()) if given is None else error < tau
     inside = share is None or share.low <= 1 - having / users.size <= share.high
     reach = Reach(within=tau, unasked=0.5, excludes_guess=baseline >= tau)
-    return Assessment(error < tau and inside, error, baseline=baseline, reach=reach)
+    return Assessment(right and inside, error, baseline=baseline, reach=reach)
 
 
 def _evenly_spread(hypothesis: Quantiles, schema: Schema, steps: int) -> tuple[Quantile, ...]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import inf
+from itertools import pairwise
+from math import ceil, floor, inf, log10
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -52,6 +53,8 @@ class Ranges(JsonObject):
         answers: raw, one a level, the coarsest first: a value a range, and that of users without
             a number. They are unbiased and have the intervals that hold jointly.
         levels: the nearest estimates that add up, and what all intervals together leave possible.
+        cumulative: shares below each end of a cell but the first, of the users who have a number:
+            the nearest that rise, with intervals that rise and hold jointly.
     """
 
     json_name: ClassVar = "ranges"
@@ -72,10 +75,11 @@ class Ranges(JsonObject):
     arity: int
     answers: tuple[Answer, ...]
     levels: tuple[Answer, ...] = field(init=False, repr=False, compare=False)
+    cumulative: Answer = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         tree = self._tree
-        if not all(a < b for a, b in zip(self.ends, self.ends[1:], strict=False)):
+        if not all(a < b for a, b in pairwise(self.ends)):
             raise InvalidParameter(
                 f"ranges expects rising ends of cells, got {value_text(self.ends)}"
             )
@@ -89,6 +93,8 @@ class Ranges(JsonObject):
             for parts in zip(values, lows, highs, strict=True)
         )
         object.__setattr__(self, "levels", tuple(levels))
+        start, *ends = self.ends
+        object.__setattr__(self, "cumulative", _rising([self.share(start, end) for end in ends]))
 
     @property
     def shares(self) -> tuple[float, ...]:
@@ -145,9 +151,13 @@ class Ranges(JsonObject):
         return least, min(self._sum("highs", nodes), 1 - self._sum("lows", rest), 1.0)
 
     def quantile(self, level: Rational) -> Quantile:
-        """Return the first cell at whose end the share reaches a level, or the last.
+        """Return a quantile of the users who have a number, with its interval.
 
-        Shares are of the users who have a number.
+        Utility: the interval is made of whole cells, t_(a-1) up to t_b, where t_a is the first end
+        up to which the share may reach the level, by the upper ends of `cumulative`, and t_b the
+        first up to which it does, by the lower ends. The intervals of all levels hold wherever all
+        raw intervals do. The value is where the shares reach the level, if a cell's users are
+        spread evenly over it.
 
         Raises:
             InvalidParameter: the level is not in (0, 1).
@@ -155,49 +165,65 @@ class Ranges(JsonObject):
         asked = rational(level, "level")
         if not 0 < asked < 1:
             raise InvalidParameter(f"level expects a share in (0, 1), got {value_text(level)}")
-        reached = np.cumsum(self.shares) >= float(asked) * (1 - self.missing)
-        cell = int(np.argmax(reached)) if reached.any() else len(self.shares) - 1
-        return Quantile(asked, self.ends[cell], self.ends[cell + 1] - int(self.whole))
+        shares, lows, highs = self.cumulative.values, self.cumulative.lows, self.cumulative.highs
+        first, cell, last = (_reached(some, float(asked)) for some in (highs, shares, lows))
+        start, width = self.ends[cell], self.ends[cell + 1] - self.ends[cell]
+        before = shares[cell - 1] if cell else 0.0
+        along = min(_part(float(asked) - before, shares[cell] - float(asked), 1.0), 1.0) * width
+        value = start + (max(ceil(along - _SLACK), 1) - 1 if self.whole else along)
+        low, high = self.ends[first], self.ends[last + 1] - int(self.whole)
+        return Quantile(asked, low, high, min(max(value, low), high))
 
     def present(self) -> Presentation:
         """Return a row per end of a cell: the share of users below it, or up to it."""
-        shares = [self.share(self.ends[0], end) for end in self.ends[1:]]
         names = (f"up to {end - 1:g}" if self.whole else f"below {end:g}" for end in self.ends[1:])
-        parts = zip(names, shares, strict=True)
+        parts = zip(names, *self._band, strict=True)
         return Presentation(
-            tuple(EstimateRow(name, part.value, part.low, part.high) for name, part in parts),
+            tuple(EstimateRow(*part) for part in parts),
             shares=True,
             ranked=False,
             notes=self.missing_share.notes(),
-            lines=(f"quartiles: {self._quartiles()}",),
+            lines=(f"quartiles (joint intervals): {self._quartiles()}",),
             subject=self.column,
         )
 
     def to_shape(self) -> DistributionFunction:
         """Return the share of users below each end of a cell."""
-        start, *ends = self.ends
-        shares = [self.share(start, end) for end in ends]
-        values = [end - int(self.whole) for end in ends]
+        values = [end - int(self.whole) for end in self.ends[1:]]
         return DistributionFunction(
             self.column,
             tuple(
-                DistributionPoint(value, value, part.value, part.low, part.high)
-                for value, part in zip(values, shares, strict=True)
+                DistributionPoint(value, value, *part)
+                for value, *part in zip(values, *self._band, strict=True)
             ),
         )
 
     def _quartiles(self) -> str:
-        quarters = (self.quantile(Fraction(place, 4)) for place in (1, 2, 3))
-        return ", ".join(
-            f"{item.level}: {item.low:g}"
-            if item.low == item.high
-            else f"{item.level}: {item.low:g} .. {item.high:g}"
-            for item in quarters
-        )
+        """Format the quartiles with their intervals; an end at a bound tells nothing."""
+        told = []
+        for name, place in (("1/4: ", 1), ("median ", 2), ("3/4: ", 3)):
+            item = self.quantile(Fraction(place, 4))
+            step = min(b - a for a, b in pairwise(self.ends))
+            value = f"{round(item.value, -floor(log10(step))):g}"
+            told.append(f"{name}{value} ({self._interval(item)})")
+        return ", ".join(told)
+
+    def _interval(self, item: Quantile) -> str:
+        below = item.low == self.ends[0]
+        above = item.high == self.ends[-1] - int(self.whole)
+        if below and above:
+            return "anywhere within the bounds"
+        if below or above:
+            return f"at most {item.high:g}" if below else f"{item.low:g} or more"
+        return f"{item.low:g}" if item.low == item.high else f"{item.low:g} to {item.high:g}"
 
     def __str__(self) -> str:
-        told = f"quantiles {self._quartiles()}"
-        return f"{self.column} in {len(self.shares)} cells; {told}; {self.missing_share}"
+        cells_told = f"{self.column} in {len(self.shares)} cells"
+        return f"{cells_told}; {self._quartiles()}; {self.missing_share}"
+
+    @property
+    def _band(self) -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
+        return self.cumulative.values, self.cumulative.lows, self.cumulative.highs
 
     @property
     def _tree(self) -> Hierarchy:
@@ -210,6 +236,37 @@ class Ranges(JsonObject):
 def _part(inside: float, outside: float, otherwise: float) -> float:
     """Return the part that one share is of two; of none, what is given."""
     return inside / (inside + outside) if inside + outside > 0 else otherwise
+
+
+def _rising(shares: Sequence[Answer]) -> Answer:
+    """Return shares of ever larger ranges as one answer that rises.
+
+    Utility: the truth rises, so wherever all intervals hold, so do the greatest of the lower ends
+    before each and the least of the upper ends after it. Where these cross (then one interval does
+    not hold) the ends stay as they are. The values are the nearest in squares that rise, each
+    moved into its interval: no farther from a truth inside than the greatest given distance.
+    """
+    given = np.array([answer.lows for answer in shares]), np.array([a.highs for a in shares])
+    low = np.maximum.accumulate(given[0].ravel())
+    high = np.minimum.accumulate(given[1].ravel()[::-1])[::-1]
+    if (low > high + _SLACK).any():
+        low, high = given[0].ravel(), given[1].ravel()
+    blocks: list[tuple[float, int]] = []  # means of neighbours, and how many
+    for answer in shares:
+        mean, count = answer.value, 1
+        while blocks and blocks[-1][0] > mean:
+            other, size = blocks.pop()
+            mean, count = (mean * count + other * size) / (count + size), count + size
+        blocks.append((mean, count))
+    means, counts = zip(*blocks, strict=True)
+    values = np.clip(np.repeat(means, counts), np.minimum(low, high), np.maximum(low, high))
+    return Answer(tuple(values.tolist()), tuple(low.tolist()), tuple(high.tolist()))
+
+
+def _reached(shares: Sequence[float], level: float) -> int:
+    """Return the first cell up to whose end shares reach a level; if none, the last cell."""
+    places = (place for place, share in enumerate(shares) if share >= level - _SLACK)
+    return next(places, len(shares) - 1)
 
 
 @catalogued(
@@ -295,11 +352,11 @@ def _(hypothesis: Ranges, learner: Learner[Any], users: Users) -> Assessment:
     if not present:
         return Assessment(None, None)
     first, last = hypothesis.ends[0], hypothesis.ends[-1]
-    told = [hypothesis.share(first, end) for end in hypothesis.ends[1:]]
+    told = hypothesis.cumulative
     assessment = covers(
-        tuple(answer.value for answer in told),
-        tuple(answer.low for answer in told),
-        tuple(answer.high for answer in told),
+        told.values,
+        told.lows,
+        told.highs,
         tuple((np.cumsum(cells) / present).tolist()),
         tuple((end - first) / (last - first) for end in hypothesis.ends[1:]),
     )

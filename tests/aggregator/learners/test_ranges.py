@@ -92,17 +92,77 @@ class TestExactAnswers:
         levels = ["1/10", "1/4", "1/2", "7/10"]
         searched = learn(quantiles(SCHEMA, "age", levels, 64), ORACLE).quantiles
         together = learned(steps=64)
-        assert [together.quantile(level) for level in levels] == list(searched)
-        assert (
-            together.quantile("9/10")
-            == learn(quantiles(SCHEMA, "age", ["9/10"], 64), ORACLE).quantiles[0]
-        )  # outside the range: a fifth has no age, so it is the last cell
+        found = [together.quantile(level) for level in levels]
+        cells = [(item.level, item.low, item.high) for item in searched]
+        assert [(item.level, item.low, item.high) for item in found] == cells
+        ages = np.quantile(AGES, [0.1, 0.25, 0.5, 0.7], method="inverted_cdf")
+        assert [item.value for item in found] == pytest.approx(ages, abs=1)
 
     def test_it_tells_its_quartiles(self) -> None:
-        assert str(learned(steps=74)).startswith("age in 74 cells; quantiles 1/4: 4")
+        assert str(learned(steps=74)) == (
+            "age in 74 cells; 1/4: 43 (43), median 46 (46), 3/4: 49 (49);"
+            " 20.0% of users without a value (20.0% .. 20.0%)"
+        )
+
+
+class TestBand:
+    """Four cells of one level. Shares up to 1, 2, 3: .05 to .15, .45 to .6, .45 to .6."""
+
+    RAW = Answer((0.1, 0.5, -0.1, 0.5, 0), (0.05, 0.4, 0, 0.4, 0), (0.15, 0.6, 0.05, 0.6, 0))
+
+    @pytest.mark.parametrize(
+        ("level", "low", "high", "text"),
+        [
+            ("1/10", 0, 2, "at most 2"),
+            ("1/5", 1, 2, "1 to 2"),
+            ("2/5", 1, 2, "1 to 2"),
+            ("1/2", 1, 4, "1 or more"),
+            ("3/4", 3, 4, "3 or more"),
+            ("1/25", 0, 1, "at most 1"),
+        ],
+    )
+    def test_a_quantile_lies_where_the_band_lets_it(
+        self, level: str, low: float, high: float, text: str
+    ) -> None:
+        one = Ranges("x", (0.0, 1.0, 2.0, 3.0, 4.0), False, 4, (self.RAW,))
+        found = one.quantile(level)
+        assert (found.low, found.high) == (low, high)
+        assert low <= found.value <= high
+        assert one._interval(found) == text
+
+    def test_shares_and_both_ends_rise(self) -> None:
+        """The raw shares up to 2 and 3 are .6 and .5: their mean stands for both."""
+        found = Ranges("x", (0.0, 1.0, 2.0, 3.0, 4.0), False, 4, (self.RAW,)).cumulative
+        assert found.values == pytest.approx((0.1, 0.55, 0.55, 1))
+        assert found.lows == pytest.approx((0.05, 0.45, 0.45, 1))
+        assert found.highs == pytest.approx((0.15, 0.6, 0.6, 1))
+
+    def test_answers_that_say_nothing_say_so(self) -> None:
+        nothing = Answer((0.5, 0.5, 0), (0, 0, 0), (1, 1, 1))
+        one = Ranges("x", (0.0, 1.0, 2.0), False, 2, (nothing,))
+        assert "median 1 (anywhere within the bounds)" in str(one)
 
 
 class TestDrawnAnswers:
+    @pytest.mark.parametrize("epsilon", [1, 4])
+    def test_intervals_of_quartiles_hold_the_quartiles(self, epsilon: int) -> None:
+        """20 studies of 2,000 users; 19 of 20 hold all, so 14 or fewer have a chance below 1e-3.
+
+        The cell in which the estimated share passes the level holds the quartile in two of three.
+        """
+        schema = Schema("s", 1, number=Integer(0, 99))
+        held = 0
+        for seed in range(20):
+            values = np.random.default_rng(seed).binomial(99, 0.4, 2_000)
+            people = Population.from_columns(schema, {"number": values})
+            study = Study(ranges(schema, "number", 50), schema, epsilon=epsilon)
+            found = simulate(study, people, fleet="tally", seed=seed).hypothesis
+            quartiles = np.sort(values)[[499, 999, 1499]]
+            pairs = zip((found.quantile(f"{i}/4") for i in (1, 2, 3)), quartiles, strict=True)
+            held += all(item.low <= true <= item.high for item, true in pairs)
+            assert np.all(np.diff(found.cumulative.values) >= -1e-12)
+        assert held >= 15
+
     @staticmethod
     def drawn(arity: int, seed: int) -> tuple[Ranges, Any]:
         people = Population.generated("numbers", 20_000, seed=seed)

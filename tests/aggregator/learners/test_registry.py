@@ -171,7 +171,7 @@ def test_shares_are_planned_for_as_many_cells_as_a_question_has(cells: int) -> N
         (principal_components(PEOPLE, components=1), PEOPLE, {"components": "1"}),
         (marginals(PEOPLE, way=3), PEOPLE, {"way": "3", "bins": "4"}),
         (
-            quantiles(PEOPLE, "age", ["3/4", "0.25"]),
+            quantiles(PEOPLE, "age", ["3/4", "0.25"], tau="1/20"),
             PEOPLE,
             {"column": "age", "levels": "1/4,3/4", "steps": "64", "tau": "1/20"},
         ),

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from askance_aggregator.learners import (
+    Answer,
     Batch,
     Marginals,
+    Presence,
     Quantiles,
     Question,
     hypothesis_from_json,
@@ -102,7 +104,8 @@ class TestQuantiles:
         assert (found.low, found.high) == (40, 49)
         assert found.low <= np.median(AGES) <= found.high
         assert str(self.learned(steps=10)) == (
-            "quantiles of age: 1/2: 40 .. 49; 0.0% of users without a value (0.0% .. 0.0%)"
+            "quantiles of age: 1/2: 40 .. 49 (within 0 in rank);"
+            " 0.0% of users without a value (0.0% .. 0.0%)"
         )
 
     @pytest.mark.parametrize("tau", [0.02, 0.2])
@@ -114,6 +117,32 @@ class TestQuantiles:
             for item in learn(learner, oracle).quantiles:
                 assert (item.low > AGES).mean() < item.level + tau
                 assert (item.high >= AGES).mean() > item.level - tau
+
+    @pytest.mark.parametrize(("reach", "told"), [(0.35, 0.2), (0.25, 0.1), (0.1, 0)])
+    def test_a_cell_states_how_far_off_its_ranks_may_be(self, reach: float, told: float) -> None:
+        """A median among four cells: up to the second .35, up to the third .65.
+
+        At most .35 + reach lies below the cell and at least .65 - reach up to its end: the level is
+        off its ranks by at most reach - .15.
+        """
+        shares = iter((0.35, 0.65))
+
+        class Drawn:
+            def answer(self, batch: Batch) -> Any:
+                share, all_of_them = next(shares), Presence(1.0, 1.0, 1.0)
+                low, high = share - reach, share + reach
+                return (Answer((share,), (low,), (high,), present=all_of_them),)
+
+        (found,) = learn(quantiles(SCHEMA, "age", ["1/2"], 4), Drawn()).quantiles
+        assert (found.low, found.high) == (50, 74)
+        assert found.within == pytest.approx(told)
+        assert found.cell == f"50 .. 74 (within {told:g} in rank)"
+
+    def test_users_who_are_few_are_asked_all_the_same(self) -> None:
+        """A tolerance of 1/20, the former default, refused them."""
+        planned = plan(quantiles(SCHEMA, "age"), 10**9, 0.05, 600)
+        assert planned.feasible
+        assert [item.users for item in planned.rounds] == [100] * 6
 
     def test_rounds_are_as_many_as_halvings_and_the_plan_knows_them(self) -> None:
         asked: list[Batch] = []

@@ -8,8 +8,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from askance_aggregator.learners import Learner
+from askance_aggregator.numbers import plain_arguments, read_nano_nats
 from askance_aggregator.studies.study import Epsilon, Study
-from askance_client.accounting import format_nats, parse_epsilon
+from askance_client.accounting import format_nats
 from askance_client.errors import InvalidParameter, PlanRefused
 from askance_client.printable import value_text
 from askance_simulation.experiments import Simulation, simulate
@@ -48,6 +49,7 @@ class Budget:
     charged: dict[str, int] = field(default_factory=dict)
     closed: bool = False
 
+    @plain_arguments
     def ask(
         self, learner: Learner[Any], epsilon: Epsilon | None = None, *, name: str | None = None
     ) -> Simulation:
@@ -119,7 +121,7 @@ class Budget:
     def _wanted(self, epsilon: Epsilon | None) -> int:
         if epsilon is None and not self.parts:
             raise InvalidParameter("epsilon: expected one, as no part of the budget is left for it")
-        wanted = self.parts[0] if epsilon is None else parse_epsilon(str(epsilon))
+        wanted = self.parts[0] if epsilon is None else read_nano_nats(epsilon)
         reserved = 0 if epsilon is None else sum(self.parts)
         if wanted > self._left - reserved:
             raise InvalidParameter(
@@ -137,6 +139,7 @@ class Budget:
         return name
 
 
+@plain_arguments
 def budget(
     people: Population,
     *,
@@ -165,7 +168,7 @@ def budget(
         >>> budget
         <Budget: 1 of 2 spent on 1 studies>
     """
-    whole = parse_epsilon(str(epsilon))
+    whole = read_nano_nats(epsilon)
     if split_evenly_over is not None and not 1 <= split_evenly_over <= whole:
         raise InvalidParameter(f"split_evenly_over: expected 1 or more, got {split_evenly_over}")
     parts = [] if split_evenly_over is None else [whole // split_evenly_over] * split_evenly_over

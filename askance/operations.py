@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from askance_aggregator import learners
+from askance_aggregator.numbers import plain_arguments
 from askance_aggregator.planning import RoundPlan, StudyPlan
 from askance_aggregator.studies.study import Epsilon, Study
 from askance_client.errors import (
@@ -105,6 +106,7 @@ def read(
     return make(source, schema, label=label, users=users, seed=seed, keep=keep, **settings)
 
 
+@plain_arguments
 def audit(
     epsilons: Iterable[Epsilon] = (), *, reports: int | None = None
 ) -> Iterator[Audit | Refused]:
@@ -125,6 +127,7 @@ def audit(
     return audit_as_built(epsilons, reports)
 
 
+@plain_arguments
 def demo(
     *,
     devices: int = 10_000,
@@ -158,6 +161,7 @@ def demo(
     return run_trial(study, population, fleet="grpc", seed=root, progress=progress, watch=watch)
 
 
+@plain_arguments
 def plan(
     learner: str,
     *,

@@ -1,9 +1,16 @@
-"""Numbers that callers give, checked and exact, and their canonical text."""
+"""Numbers that callers give, checked and exact.
+
+NumPy's scalars are Python's numbers from here on: `plain` converts one, and `plain_arguments` those
+of a call. It decorates the public functions that take numbers.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -13,6 +20,9 @@ from askance_client.printable import value_text
 
 Rational = int | str | Decimal | Fraction | float
 """What is accepted as a number; a float stands for the decimal that Python prints for it."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _MAX_TEXT = 64
 _MAX_DECADES = 100  # "1e999999999" is refused before a gigabyte of digits is built
@@ -24,14 +34,14 @@ def rational(value: Rational, what: str) -> Fraction:
     Raises:
         InvalidParameter: it is not a finite number.
     """
-    value = _plain(value)
+    value = plain(value)
     try:
         if isinstance(value, bool):
             raise ValueError
         if isinstance(value, int | Fraction):
             return Fraction(value)
         if isinstance(value, float | Decimal):
-            return _decimal(Decimal(repr(float(value))) if isinstance(value, float) else value)
+            return _decimal(Decimal(repr(value)) if isinstance(value, float) else value)
         return _parsed(value)
     except (ValueError, ArithmeticError):
         raise InvalidParameter(f"{what} expects a finite number, got {value_text(value)}") from None
@@ -56,11 +66,15 @@ def read_epsilon(value: Rational, name: str = "epsilon") -> Fraction:
     Raises:
         InvalidParameter: no number, or one that is not above 0 and at most 10^6.
     """
-    value = _plain(value)
+    return Fraction(read_nano_nats(value, name), NANO_NATS_PER_NAT)
+
+
+def read_nano_nats(value: Rational, name: str = "epsilon") -> int:
+    """Return `read_epsilon` in nano-nats."""
+    value = plain(value)
     if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal | Fraction):
         raise InvalidParameter(f"{name}: expected a number of nats, got {value_text(value)}")
-    exact = Decimal(repr(float(value))) if isinstance(value, float) else value
-    return Fraction(parse_epsilon(exact, name), NANO_NATS_PER_NAT)
+    return parse_epsilon(Decimal(repr(value)) if isinstance(value, float) else value, name)
 
 
 def read_probability(value: Rational, name: str) -> Fraction:
@@ -73,9 +87,35 @@ def read_probability(value: Rational, name: str) -> Fraction:
     return found
 
 
-def _plain(value: Rational) -> Rational:
-    """A number of NumPy's (of an `arange`, say) as Python's; anything else as it is."""
-    return value.item() if isinstance(value, np.generic) else value
+def plain(value: Any) -> Any:
+    """Return a scalar of NumPy's as Python's, and anything else as it is.
+
+    A float of any width is the float that has its shortest decimal, so that np.float32(.1) is .1;
+    one of more digits than a float has is a Decimal. In a list, a tuple or an array of one
+    dimension, which becomes a list, each value is converted.
+    """
+    if isinstance(value, np.longdouble):
+        return Decimal(str(value))
+    if isinstance(value, np.floating):
+        return float(str(value))
+    if isinstance(value, np.number | np.bool_ | np.str_) and not isinstance(value, np.timedelta64):
+        return value.item()
+    if type(value) in (list, tuple):
+        return type(value)(map(plain, value))
+    if isinstance(value, np.ndarray) and value.ndim < 2:
+        return plain(list(value) if value.ndim else value[()])
+    return value
+
+
+def plain_arguments(function: Callable[P, T]) -> Callable[P, T]:
+    """Decorate a function, so that it gets each argument as `plain` has it."""
+    call: Callable[..., T] = function
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        return call(*map(plain, args), **{name: plain(value) for name, value in kwargs.items()})
+
+    return called
 
 
 def _parsed(text: str) -> Fraction:

@@ -14,6 +14,7 @@ import numpy as np
 from askance_aggregator.families.family import Counts, Family, Reports, check_counts, describes
 from askance_aggregator.families.fitting import check_expressible, check_positive, greatest
 from askance_aggregator.families.rates import InclusionRates
+from askance_aggregator.numbers import plain_arguments
 from askance_client.accounting import ratio_within
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers.channel import MIN_SIDE, Channel, Table
@@ -207,6 +208,7 @@ def _bit(channel: Channel, sides: Sides) -> Table:
     return tuple(tuple(sum(row[y] for y in side) for side in sides) for row in channel.table)
 
 
+@plain_arguments
 def randomized_response(nano: int) -> Channel:
     """Return the 2 x 2 table that keeps a bit with probability P / 2^64 and flips it otherwise.
 

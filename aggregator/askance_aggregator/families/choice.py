@@ -12,6 +12,7 @@ from askance_aggregator.families.k_ary import k_ary_response
 from askance_aggregator.families.linear_hashing import linear_hashing
 from askance_aggregator.families.signed_subset_selection import signed_subset_selection
 from askance_aggregator.families.subset_selection import subset_selection
+from askance_aggregator.numbers import plain_arguments
 from askance_client.randomizers import KaryResponse, LinearHashing, Randomizer, SubsetSelection
 
 SET_CELLS = 400  # up to here a set's bitmap has 50 bytes and its coins are few, whatever eps
@@ -20,6 +21,7 @@ SET_GAIN = Fraction(103, 100)
 SIGNED_SET_VALUES = 1024  # a signed set takes up to a coin a value
 
 
+@plain_arguments
 @lru_cache(maxsize=256)
 def best_for(levels: int, nano: int) -> Randomizer:
     """The randomizer with the least variance for the shares of `levels` cells, at a fair price.

@@ -12,6 +12,7 @@ import numpy as np
 from askance_aggregator.families.family import Counts, Family, Reports, check_counts, describes
 from askance_aggregator.families.fitting import check_expressible, check_positive, greatest
 from askance_aggregator.families.rates import InclusionRates
+from askance_aggregator.numbers import plain_arguments
 from askance_client.accounting import NANO_NATS_PER_NAT, exp_bounds, ratio_within
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers.coins import COIN_BITS, COIN_SPACE
@@ -91,6 +92,7 @@ class HypercubeFamily(Family[HypercubeResponse]):
         return Fraction(own * (1 - own), self.agreement**2)
 
 
+@plain_arguments
 def hypercube_response(components: int, nano: int) -> HypercubeResponse:
     """The hypercube response that spends a budget with the greatest agreement m.
 

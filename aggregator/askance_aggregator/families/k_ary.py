@@ -11,6 +11,7 @@ import numpy as np
 from askance_aggregator.families.family import Counts, Family, Reports, check_counts, describes
 from askance_aggregator.families.fitting import check_expressible, check_positive, least
 from askance_aggregator.families.rates import InclusionRates, JointRates, SignRates
+from askance_aggregator.numbers import plain_arguments
 from askance_client.accounting import ratio_within
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers.coins import COIN_SPACE
@@ -75,6 +76,7 @@ class KaryFamily(Family[KaryResponse]):
         return self.rates.variance(self.randomizer.cells)
 
 
+@plain_arguments
 def k_ary_response(cells: int, nano: int) -> KaryResponse:
     """The k-ary response that spends a budget: the least `other` whose loss fits.
 

@@ -15,6 +15,7 @@ from askance_aggregator.families.fitting import check_positive
 from askance_aggregator.families.hash_supports import each_sums, supports, table_sums
 from askance_aggregator.families.k_ary import k_ary_response
 from askance_aggregator.families.rates import InclusionRates, SignRates
+from askance_aggregator.numbers import plain_arguments
 from askance_client.accounting import NANO_NATS_PER_NAT, exp_bounds
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers.coins import COIN_BITS, COIN_SPACE
@@ -125,6 +126,7 @@ def _rates(randomizer: LinearHashing) -> InclusionRates:
     return InclusionRates(own, collisions * own + (1 - collisions) * other)
 
 
+@plain_arguments
 def linear_hashing(cells: int, nano: int) -> LinearHashing:
     """The linear hashing that spends a budget with the least variance.
 

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from askance_aggregator.families.family import Counts, Family, Reports, describes
 from askance_aggregator.families.fitting import check_expressible, check_positive, greatest
 from askance_aggregator.families.rotation_columns import signs_of
+from askance_aggregator.numbers import plain_arguments
 from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import COIN_SPACE, RandomCodebook
@@ -183,6 +184,7 @@ class CodebookFamily(Family[RandomCodebook]):
         return greatest_sums(self.randomizer.order, self.randomizer.bases)
 
 
+@plain_arguments
 @lru_cache(maxsize=1024)
 def random_codebook(components: int, radius: int, nano: int) -> RandomCodebook:
     """The codebook that spends a budget with about the least variance.

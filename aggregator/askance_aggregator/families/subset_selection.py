@@ -11,6 +11,7 @@ from askance_aggregator.families.family import Counts, Family, Reports, check_co
 from askance_aggregator.families.fitting import check_expressible, check_positive, greatest
 from askance_aggregator.families.rates import InclusionRates, JointRates, SignRates
 from askance_aggregator.families.sets import set_report, tally_sets
+from askance_aggregator.numbers import plain_arguments
 from askance_client.accounting import NANO_NATS_PER_NAT, exp_bounds, ratio_within
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers.coins import COIN_BITS, COIN_SPACE
@@ -80,6 +81,7 @@ class SubsetFamily(Family[SubsetSelection]):
         return self.rates.variance(self.randomizer.cells)
 
 
+@plain_arguments
 def subset_selection(cells: int, nano: int) -> SubsetSelection:
     """The subset selection that spends a budget with the least variance.
 

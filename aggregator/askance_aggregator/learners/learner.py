@@ -24,7 +24,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 from askance_aggregator.learners.conditions import Conditions, Settle
 from askance_aggregator.learners.learning import Answers, Batch, Learning
-from askance_aggregator.numbers import rational
+from askance_aggregator.numbers import plain, plain_arguments, rational
 from askance_aggregator.queries import as_query
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -191,6 +191,7 @@ def adaptive(
     """
 
     def decorate(function: Callable[P, Learning[T]]) -> Callable[P, Adaptive[T]]:
+        @plain_arguments
         @wraps(function)
         def make(*args: P.args, **kwargs: P.kwargs) -> Adaptive[T]:
             run = function(*args, **kwargs)
@@ -242,6 +243,7 @@ def non_adaptive(
     def decorate(
         function: Callable[P, tuple[Batch, Callable[[Answers], T]]],
     ) -> Callable[P, NonAdaptive[T]]:
+        @plain_arguments
         @wraps(function)
         def make(*args: P.args, **kwargs: P.kwargs) -> NonAdaptive[T]:
             made = function(*args, **kwargs)
@@ -314,6 +316,7 @@ def canonical_text(value: object) -> str:
     Raises:
         InvalidParameter: a value of this type has no canonical text.
     """
+    value = plain(value)
     if isinstance(value, Expression | Query):
         return "query:" + sha256(as_query(value).canonical).hexdigest()
     if isinstance(value, Enum):

@@ -34,6 +34,7 @@ from askance_aggregator.learners.parameters import Parameter, ParameterKind, who
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.shapes import NoShape
 from askance_aggregator.learners.sign_lists import likely_patterns
+from askance_aggregator.numbers import plain_arguments
 from askance_aggregator.queries import parity, predicate, signed, vector, where
 from askance_client.errors import InvalidParameter
 from askance_client.printable import unknown_text, value_text
@@ -113,6 +114,7 @@ class MaskedParity(JsonObject):
         return f"r = {self.mask}, a = {self.a}"
 
 
+@plain_arguments
 def masked_parity_schema(
     d: Annotated[int, "bits of the mask, 2..1024 (8 without data)"] = 8,
 ) -> Schema:

@@ -29,7 +29,7 @@ from askance_aggregator.learners.presentation import Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import field_of
 from askance_aggregator.learners.shapes import DistributionFunction, DistributionPoint
-from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.numbers import Rational, plain_arguments, rational
 from askance_aggregator.queries import among_present, predicate
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -145,6 +145,7 @@ def _quantiles(
     ),
     made_by=_quantiles,
 )
+@plain_arguments
 def quantiles(
     schema: Schema,
     column: Annotated[

@@ -18,7 +18,7 @@ from inspect import signature
 from itertools import takewhile
 from typing import Any, TypeVar
 
-from askance_aggregator.learners.learner import Learner, identity_of
+from askance_aggregator.learners.learner import Learner, canonical_text, identity_of
 from askance_aggregator.learners.parameters import ParameterEntry, ParameterKind, declared, whole
 from askance_client.errors import InvalidParameter, InvalidQuery
 from askance_client.printable import nearest_text, value_text
@@ -105,7 +105,7 @@ class LearnerEntry:
             InvalidParameter: a parameter has no such name or a wrong value, the schema does not
                 suit the learner, or the function makes a learner of another name or version.
         """
-        given = dict(parameters or {})
+        given = {name: canonical_text(value) for name, value in (parameters or {}).items()}
         known = [parameter.name for parameter in self.parameters]
         for name in given:
             if name not in known:

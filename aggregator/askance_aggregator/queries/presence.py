@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from operator import index
 
 from askance_aggregator.queries.building import predicate
 from askance_aggregator.queries.functions import dot, index_of, round_to, vector, where
@@ -60,6 +61,7 @@ def among_present(expression: Expression, steps: int = 1) -> PresentQuery:
         >>> len(answer.values)
         1
     """
+    steps = index(steps)
     number = _fitting(expression, steps)
     missing = number.low + (steps + 1) * _step(number, steps)
     return PresentQuery(QueryKind.REAL, number, number.low, missing, missing)

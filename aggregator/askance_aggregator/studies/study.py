@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -14,7 +13,12 @@ from askance_aggregator.encoding import sign_study
 from askance_aggregator.families import best_for
 from askance_aggregator.learners import Learner
 from askance_aggregator.names import unknown_column
-from askance_aggregator.numbers import rational
+from askance_aggregator.numbers import (
+    Rational,
+    plain_arguments,
+    read_nano_nats,
+    read_probability,
+)
 from askance_aggregator.planning import Design, RoundRules, StudyPlan, fields_needed, plan, settled
 from askance_aggregator.reports.html import html_of, line_of
 from askance_aggregator.reports.report import (
@@ -25,14 +29,13 @@ from askance_aggregator.reports.report import (
     shown_rows,
 )
 from askance_aggregator.reports.schemas import Schema
-from askance_client.accounting import parse_epsilon
 from askance_client.errors import InvalidParameter
 from askance_client.ledger import MAX_ANSWERS
 from askance_client.messages import DEFAULT_ANSWERS, Conduct, Repeat, SignedStudy, StudyTerms
 from askance_client.printable import value_text
 
 _MAX_FIELDS = 3  # that a line names; of more it has the schema
-Epsilon = str | int | float | Decimal | Fraction
+Epsilon = Rational
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -87,6 +90,7 @@ class Study:
     given_fields: tuple[str, ...] | None
     most_answers: int
 
+    @plain_arguments
     def __init__(
         self,
         learner: Learner[Any],
@@ -126,10 +130,10 @@ class Study:
             raise InvalidParameter(
                 f"most_answers: expected 1 to {MAX_ANSWERS}, got {value_text(most_answers)}"
             )
-        nano_nats = parse_epsilon(_exact(epsilon, "epsilon"))
+        nano_nats = read_nano_nats(epsilon)
         conduct = Conduct(
-            _probability(beta, "beta"),
-            _probability(confidence, "confidence"),
+            read_probability(beta, "beta"),
+            read_probability(confidence, "confidence"),
             round_deadline_s,
             least_answers,
             waves,
@@ -143,7 +147,7 @@ class Study:
             "conduct": conduct,
             "design": design,
             "purpose": purpose,
-            "delta": None if delta is None else _probability(delta, "delta"),
+            "delta": None if delta is None else read_probability(delta, "delta"),
             "given_fields": None if fields is None else _field_names(fields, schema),
             "most_answers": most_answers,
         }
@@ -197,10 +201,12 @@ class Study:
         body: list[Part] = [table, *more_rows(len(rows), len(shown))]
         return html_of(CommandReport(f"study: {self.subject}", body))
 
+    @plain_arguments
     def plan(self, n_users: int | None = None) -> StudyPlan:
         """Plan the users of each round and their randomizers; no user is asked."""
         return plan(self.learner, self.nano_nats, self.beta, n_users, self._rules)
 
+    @plain_arguments
     def settled(self, n_users: int) -> Learner[Any]:
         """Return the learner with the settings that it was not given, for so many users."""
         return settled(self.learner, self.nano_nats, self.beta, n_users, self._rules)
@@ -274,17 +280,3 @@ def _field_names(fields: Collection[str], schema: Schema) -> tuple[str, ...]:
         if name not in schema.fields:
             raise InvalidParameter(f"fields: {unknown_column(name, schema.fields)}")
     return tuple(sorted(set(fields)))
-
-
-def _exact(value: Epsilon, name: str) -> str | int | Decimal | Fraction:
-    """Return a float as the shortest decimal that reads as it, so that .1 is a tenth."""
-    if isinstance(value, bool):
-        raise InvalidParameter(f"{name}: expected a number, found a truth value")
-    return Decimal(repr(value)) if isinstance(value, float) else value
-
-
-def _probability(value: Epsilon, name: str) -> Fraction:
-    chance = rational(value, name)
-    if not 0 < chance < 1:
-        raise InvalidParameter(f"{name}: expected a number between 0 and 1, found {value}")
-    return chance

@@ -102,7 +102,7 @@ class Bits:
     width: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "width", _integer("Bits width", self.width))
+        object.__setattr__(self, "width", whole("Bits width", self.width))
         if not 1 <= self.width <= MAX_BITS:
             raise InvalidParameter(f"Bits expects a width in 1..{MAX_BITS}, found {self.width}")
 
@@ -224,8 +224,8 @@ class Integer:
     high: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "low", _integer("Integer low", self.low))
-        object.__setattr__(self, "high", _integer("Integer high", self.high))
+        object.__setattr__(self, "low", whole("Integer low", self.low))
+        object.__setattr__(self, "high", whole("Integer high", self.high))
         _check_bounds("Integer", self.low, self.high)
 
     @property
@@ -263,7 +263,7 @@ class Real:
     high_mantissa: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        frac = _integer("Real frac_bits", self.frac_bits)
+        frac = whole("Real frac_bits", self.frac_bits)
         if not 0 <= frac <= MAX_FRAC:
             raise InvalidParameter(f"Real expects frac_bits in 0..{MAX_FRAC}, found {frac}")
         low, high = exact_ratio(self.low), exact_ratio(self.high)
@@ -310,7 +310,8 @@ def _encode_number(value: object, frac: int, low: int, high: int) -> int | None:
     return None if ratio is None else min(max(to_grid(ratio, frac), low), high)
 
 
-def _integer(what: str, value: object) -> int:
+def whole(what: str, value: object) -> int:
+    """Return an integer of any type as Python's."""
     if isinstance(value, bool):
         raise InvalidParameter(f"{what} expects an integer, found bool")
     try:
@@ -338,7 +339,7 @@ def _texts(labels: Iterable[str | int]) -> tuple[str, ...]:
     if {*map(type, kept)} <= {str}:
         return cast(tuple[str, ...], kept)
     return tuple(
-        label if isinstance(label, str) else str(_integer(f"label {position}", label))
+        label if isinstance(label, str) else str(whole(f"label {position}", label))
         for position, label in enumerate(kept)
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 from askance_client.errors import InvalidParameter, InvalidQuery, InvalidRecord
 from askance_client.queries.canonical import i64, text, u32
 from askance_client.queries.expressions import Expression, field_expression
-from askance_client.queries.fields import FIELD_NAME, Bit, Bits, Category, Field, Integer, Real
+from askance_client.queries.fields import FIELD_NAME, Bits, Field, whole
 from askance_client.queries.limits import MAX_FIELDS
 
 _FORMAT = b"askance/schema/1"
@@ -76,6 +76,7 @@ class Schema:
     _expressions: Mapping[str, Expression]
 
     def __init__(self, name: str = "schema", version: int = 1, /, **fields: Field) -> None:
+        version = whole("schema version", version)
         _check_schema(name, version, fields)
         kept = dict(fields)
         canonical = _FORMAT + text(name) + i64(version) + u32(len(kept))
@@ -176,12 +177,9 @@ def refuse_unknown(schema: Schema, names: Iterable[object]) -> None:
         )
 
 
-def _check_schema(name: object, version: object, fields: Mapping[str, object]) -> None:
+def _check_schema(name: object, version: int, fields: Mapping[str, object]) -> None:
     if not isinstance(name, str) or not 1 <= len(name) <= _MAX_NAME or not name.isprintable():
         raise InvalidParameter(f"schema: expected a printable name of 1..{_MAX_NAME} characters")
-    if not isinstance(version, int) or isinstance(version, bool):
-        found = type(version).__name__
-        raise InvalidParameter(f"schema: expected an integer version, found {found}")
     if not 0 <= version <= _MAX_VERSION:
         raise InvalidParameter(f"schema: expected a version in 0..{_MAX_VERSION}, found {version}")
     if not 1 <= len(fields) <= MAX_FIELDS:
@@ -192,6 +190,6 @@ def _check_schema(name: object, version: object, fields: Mapping[str, object]) -
                 f"schema: field {position} expects a name [A-Za-z_][A-Za-z0-9_]{{0,63}}, "
                 f"found {key[:64]!r}"
             )
-        if not isinstance(field, Bit | Bits | Category | Integer | Real):
+        if not isinstance(field, Field):
             found = type(field).__name__
             raise InvalidParameter(f"schema: field {key} expects a field type, found {found}")

@@ -13,12 +13,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from askance_aggregator.families import randomized_response
+from askance_aggregator.numbers import plain_arguments, read_nano_nats
 from askance_aggregator.studies.study import Epsilon
 from askance_client.accounting import (
     LEAST_LOSS,
     NANO_NATS_PER_NAT,
     format_nats,
-    parse_epsilon,
 )
 from askance_client.device import Device
 from askance_client.errors import InvalidParameter
@@ -296,7 +296,7 @@ def audit_families(
       InvalidParameter: an epsilon that is none, or too few reports.
     """
     for epsilon in epsilons:
-        nano = parse_epsilon(epsilon if not isinstance(epsilon, float) else str(epsilon))
+        nano = read_nano_nats(epsilon)
         for name, make in subjects().items():
             try:
                 subject = make(nano)
@@ -310,6 +310,7 @@ def audit_families(
             yield audit_devices(subject, coins or SystemCoins(), ledgers, reports=reports)
 
 
+@plain_arguments
 def audit_as_built(
     epsilons: Iterable[Epsilon] = (), reports: int | None = None
 ) -> Iterator[Audit | Refused]:

@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from askance_aggregator.names import unknown_name
-from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.numbers import Rational, plain, rational
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Query
 from askance_client.randomizers import Randomizer
@@ -120,6 +120,7 @@ class Misbehaving:
 
 
 def _levels(targets: Sequence[int]) -> tuple[int, ...]:
+    targets = plain(targets)
     for target in targets:
         if isinstance(target, bool) or not isinstance(target, int) or target < 0:
             raise InvalidParameter(

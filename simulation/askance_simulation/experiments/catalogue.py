@@ -9,8 +9,9 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
-from askance_aggregator.learners import LearnerEntry, find
+from askance_aggregator.learners import LearnerEntry, canonical_text, find
 from askance_aggregator.names import NoSuitableColumn
+from askance_aggregator.numbers import plain_arguments
 from askance_aggregator.studies.study import Epsilon, Study
 from askance_client.errors import InvalidParameter
 from askance_client.records import field_name, schema_from_toml
@@ -47,6 +48,7 @@ class Named:
     people: Callable[[Seed], Population]
 
 
+@plain_arguments
 def named(
     learner: str,
     *,
@@ -90,7 +92,7 @@ def named(
       3000
     """
     chosen, designed = find(learner), design(randomizer)
-    given = dict(settings or {})
+    given = {name: canonical_text(value) for name, value in (settings or {}).items()}
     changes = {one.name: given.pop(one.name) for one in CHANGES if one.name in given}
     if data is None and (schema is not None or label is not None):
         raise InvalidParameter("expected a data file with a schema or a label, got none")

@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance_aggregator.learners import hypothesis_json
 from askance_aggregator.learners.presentation import EstimateRow, presentation_of
+from askance_aggregator.numbers import plain_arguments
 from askance_aggregator.studies import MemoryLog, Outcome, Session, Transcript
 from askance_aggregator.studies.results import cohort_seed, epoch_facts, time_statement
 from askance_aggregator.studies.series import EpochResult, StudySeries
@@ -112,6 +113,7 @@ class EpochSeries:
         self.picture().save(path)
 
 
+@plain_arguments
 def simulate_epochs(
     study: Study,
     people: Callable[[int], Population],

@@ -20,6 +20,7 @@ from askance_aggregator.learners import Learner, MeanEstimate
 from askance_aggregator.learners.assessments import Assessment, Users, assess, only_query
 from askance_aggregator.learners.mean import SAMPLE, judge_mean
 from askance_aggregator.learners.totals import AnswerTotals, queries_judged
+from askance_aggregator.numbers import plain_arguments
 from askance_aggregator.planning import RoundPlan
 from askance_aggregator.queries import evaluate_columns
 from askance_aggregator.studies import (
@@ -160,6 +161,7 @@ EPOCH_S = 1_767_225_600  # 2026-01-01, where the clock of every simulation stand
 _LIFETIME_S = 365 * 86_400
 
 
+@plain_arguments
 def simulate(
     study: Study | Callable[[Population], Study],
     people: Population | Callable[[Seed], Population],

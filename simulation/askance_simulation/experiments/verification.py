@@ -15,8 +15,9 @@ from itertools import islice
 from typing import Any
 
 from askance_aggregator.families import family_of
+from askance_aggregator.numbers import plain_arguments, read_nano_nats
 from askance_aggregator.studies.study import Epsilon
-from askance_client.accounting import parse_epsilon, ratio_within
+from askance_client.accounting import ratio_within
 from askance_client.errors import InvalidParameter
 from askance_client.exact_laws import probability
 from askance_client.randomizers import Randomizer
@@ -65,6 +66,7 @@ class Check:
         }
 
 
+@plain_arguments
 def verify(epsilons: Iterable[Epsilon] = DEFAULT_EPSILONS) -> Iterator[Check]:
     """Check every family at every epsilon.
 
@@ -74,7 +76,7 @@ def verify(epsilons: Iterable[Epsilon] = DEFAULT_EPSILONS) -> Iterator[Check]:
         (True, True)
     """
     for epsilon in epsilons:
-        nano = parse_epsilon(epsilon if not isinstance(epsilon, float) else str(epsilon))
+        nano = read_nano_nats(epsilon)
         for name, make in FAMILIES.items():
             yield _check(name, make, nano)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.learners.totals import AnswerTotals, sum_columns
 from askance_aggregator.names import unknown_name
-from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.numbers import Rational, plain_arguments, rational
 from askance_aggregator.queries import EncodedColumns, encode_columns
 from askance_aggregator.queries.columns import ColumnValue
 from askance_aggregator.reports.html import html_of, line_of
@@ -220,17 +220,20 @@ class Population:
         types = self.law(seed)
         return replace(self, columns=types.columns, types=types, law=None)
 
+    @plain_arguments
     def with_label_noise(
         self, rate: Rational, *, label: str | None = None, seed: int = 0
     ) -> Population:
         """Change each user's label with chance `rate` (see `label_noise`)."""
         return label_noise(self, rate, Seed.of(seed) / "label-noise", label=label)
 
+    @plain_arguments
     def moving_to(self, other: Population, rate: Rational, *, seed: int = 0) -> Population:
         """Return users who become those of `other` as rounds go by (see `moving`)."""
         return moving(self, other, rate, Seed.of(seed) / "drift")
 
     @classmethod
+    @plain_arguments
     def generated(cls, name: str, users: int, *, seed: int = 0, **parameters: int) -> Population:
         """Return a generated population by its name (see `askance simulate --list`)."""
         return build(name, users, Seed.of(seed), parameters)
@@ -254,6 +257,7 @@ class Population:
         )
 
     @classmethod
+    @plain_arguments
     def from_csv(
         cls,
         path: str | Path,
@@ -293,6 +297,7 @@ class Population:
         )
 
     @classmethod
+    @plain_arguments
     def from_parquet(
         cls,
         path: str | Path,
@@ -323,6 +328,7 @@ class Population:
         )
 
     @classmethod
+    @plain_arguments
     def from_arrow(
         cls,
         frame: Any,

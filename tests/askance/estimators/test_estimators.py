@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 pytest.importorskip("sklearn")
 from sklearn.base import clone
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import askance as ask
@@ -65,6 +65,14 @@ def test_one_random_state_gives_one_transcript_and_another_gives_another() -> No
     )
     assert first.study_.transcript.digest == again.study_.transcript.digest
     assert first.study_.transcript.digest != other.study_.transcript.digest
+
+
+def test_a_grid_of_numpys_numbers_is_searched() -> None:
+    rows, label = examples()
+    grid = {"epsilon": np.logspace(0, 1, 2), "bins": np.arange(4, 6)}
+    search = GridSearchCV(LocalNaiveBayes(random_state=0), grid, cv=2, error_score="raise")
+    search.fit(rows, label)
+    assert search.best_params_["epsilon"] == 10
 
 
 def test_a_frame_keeps_the_names_and_kinds_of_its_columns() -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from askance_aggregator.names import unknown_name
+from askance_aggregator.numbers import plain_arguments
 from askance_client import __version__
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -49,6 +50,7 @@ class Advance:
     answers: int
 
 
+@plain_arguments
 def sweep(
     learner: str | Making | Sequence[str | Making],
     grid: Grid,

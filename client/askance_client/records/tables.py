@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple, Protocol, cast
 
 from askance_client.errors import InvalidRecord
 from askance_client.queries import Category, EncodedRecord, Field, Schema
@@ -137,43 +137,65 @@ class Table:
         return (None,) * len(self.names)
 
 
-def read_csv(path: Path, delimiter: str = ",") -> Table:
+class RowCollector(Protocol):
+    """Rows that are collected, as by a list."""
+
+    def append(self, row: Sequence[object], /) -> None:
+        """Add a row."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, number: Any, /) -> Any: ...
+
+
+def read_csv(path: Path, delimiter: str = ",", rows: RowCollector | None = None) -> Table:
     """Read the records of a CSV file with a header line; spaces around a cell are no part of it.
 
     A row is malformed if it has fewer or more cells than the header, a cell of more than
     `MAX_CELL_CHARACTERS`, bytes that are not UTF-8, or a quote that does not close at the end of
     its cell; after such a quote, reading continues at the next line.
 
+    Args:
+      path: the file.
+      delimiter: the character between two cells.
+      rows: collects the table's rows; None: a list.
+
     Raises:
       InvalidRecord: no file, no header in UTF-8, no row, or two columns of one name.
     """
     try:
         with path.open(newline="", encoding="utf-8-sig", errors=_NOT_UTF_8) as file:
-            found = _records(file.readlines(), delimiter)
+            lines = file.readlines()
     except OSError as error:
         raise InvalidRecord(f"{path}: cannot be read: {error.strerror}") from None
-    if not found or found[0].cells == []:
-        raise InvalidRecord(f"{path}: expected a header line, got none")
-    problem = _problem(found[0].cells, None)
-    if problem is not None or found[0].cells is None:
-        raise InvalidRecord(f"{path}: expected a CSV file in UTF-8, got a header with {problem}")
-    header = tuple(name.strip() for name in found[0].cells)
-    rows: list[Sequence[object]] = []
+    rows = [] if rows is None else rows
     malformed: dict[int, str] = {}
     numbered: int | None = None
-    for record in found[1:]:
-        if record.cells == []:  # an empty line
-            continue
-        problem = _problem(record.cells, len(header))
-        if problem is not None:
+    header: tuple[str, ...] | None = None
+    for record in _records(lines, delimiter):
+        width = None if header is None else len(header)
+        problem = _problem(record.cells, width)
+        if width is None:
+            header = _header(path, record.cells, problem)
+        elif problem is None:
+            rows.append([*map(str.strip, record.cells or ())])
+        elif record.cells != []:  # no empty line
             malformed[len(rows)] = f"line {record.line}: {problem}"
-        if record.cells is None or len(record.cells) != len(header):
-            rows.append((None,) * len(header))
-        else:
-            rows.append([cell.strip() for cell in record.cells])
+            whole = record.cells is not None and len(record.cells) == width
+            rows.append([*map(str.strip, record.cells or ())] if whole else (None,) * width)
         if record.open and numbered is None:
             numbered = len(rows)
+    if header is None:
+        raise InvalidRecord(f"{path}: expected a header line, got none")
     return _table(path, header, rows, malformed, numbered)
+
+
+def _header(path: Path, cells: list[str] | None, problem: str | None) -> tuple[str, ...]:
+    if cells == []:
+        raise InvalidRecord(f"{path}: expected a header line, got none")
+    if cells is None or problem is not None:
+        raise InvalidRecord(f"{path}: expected a CSV file in UTF-8, got a header with {problem}")
+    return tuple(map(str.strip, cells))
 
 
 def read_json(path: Path) -> Table:
@@ -231,8 +253,7 @@ def table_of_items(path: Path | str, items: Sequence[object]) -> Table:
     return _table(path, header, rows, malformed, None)
 
 
-@dataclass(frozen=True, slots=True)
-class _CsvRecord:
+class _CsvRecord(NamedTuple):
     """Record of a CSV file.
 
     Args:
@@ -246,12 +267,12 @@ class _CsvRecord:
     open: bool = False
 
 
-def _records(lines: Sequence[str], delimiter: str) -> list[_CsvRecord]:
+def _records(lines: Sequence[str], delimiter: str) -> Iterator[_CsvRecord]:
     """Split lines into records; after a malformed record, continue at the line after its first."""
     with _LIMIT:  # csv has one limit per process; a row's own is checked by `_problem`
         usual = csv.field_size_limit(_NO_LIMIT)
         try:
-            return list(_split(lines, delimiter))
+            yield from _split(lines, delimiter)
         finally:
             csv.field_size_limit(usual)
 
@@ -260,7 +281,7 @@ def _split(lines: Sequence[str], delimiter: str) -> Iterator[_CsvRecord]:
     start = 0
     while start < len(lines):
         begin = start
-        rest = (lines[number] for number in range(start, len(lines)))
+        rest = map(lines.__getitem__, range(start, len(lines)))
         reader = csv.reader(rest, delimiter=delimiter, skipinitialspace=True, strict=True)
         try:
             for cells in reader:
@@ -281,9 +302,10 @@ def _problem(cells: Sequence[str] | None, width: int | None) -> str | None:
         return "expected quotes that close at the end of a cell, got others"
     if width is not None and len(cells) != width:
         return f"expected {width} cells, got {len(cells)}"
-    if any(len(cell) > MAX_CELL_CHARACTERS for cell in cells):
+    whole = "".join(cells)
+    if len(whole) > MAX_CELL_CHARACTERS and max(map(len, cells)) > MAX_CELL_CHARACTERS:
         return f"expected cells of at most {MAX_CELL_CHARACTERS} characters, got a longer one"
-    if not all(is_utf_8(cell) for cell in cells):
+    if not is_utf_8(whole):
         return "expected UTF-8, got other bytes"
     return None
 
@@ -332,16 +354,16 @@ def field_name(name: str) -> str:
 def _table(
     path: Path | str,
     header: tuple[str, ...],
-    rows: Sequence[Sequence[object]],
+    rows: RowCollector,
     malformed: Mapping[int, str],
     numbered: int | None,
 ) -> Table:
-    if not rows:
+    if not len(rows):
         raise InvalidRecord(f"{path}: expected at least one row, got none")
     names = tuple(field_name(name) for name in header)
     if len(set(names)) != len(names):
         raise InvalidRecord(f"{path}: expected distinct column names, found one twice")
-    return Table(path, header, names, rows, malformed, numbered)
+    return Table(path, header, names, cast(Sequence[Sequence[object]], rows), malformed, numbered)
 
 
 def _value(cell: object, kind: Field) -> object:

@@ -229,11 +229,17 @@ def _filled(name: str, field: Field, cells: Sequence[Cell]) -> list[object]:
 def count_numbers(cells: NumberCells, column: pyarrow.ChunkedArray) -> list[NumberBlock]:
     """Summarize a block of a column of numbers (see `NumberCells.block`), slice by slice."""
     values, known = numbers_of(column)
+    infinite: dict[str, int] = {}
+    if known is not None and values.dtype.kind == "f":
+        ends = column.to_numpy()
+        counts = {sign: int((ends == float(sign)).sum()) for sign in ("inf", "-inf")}
+        infinite = {sign: count for sign, count in counts.items() if count}
     blocks = []
     for start in range(0, len(values), SLICE):
         rows = slice(start, start + SLICE)
         given = values[rows] if known is None else values[rows][known[rows]]
-        blocks.append(cells.block(given, len(values[rows]) - len(given)))
+        missing = len(values[rows]) - len(given)
+        blocks.append(cells.block(given, missing, {} if start else infinite))
     return blocks
 
 

@@ -9,7 +9,7 @@ their rows, so that the share of different values is known to about one in a tho
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -32,6 +32,7 @@ MOST_NUMBERS = 1 << 20
 """Different numbers of a column that are kept."""
 SLICE = 1 << 17
 """Rows that are counted at once: what is computed of them stays small, and in the cache."""
+_TOGETHER = 1 << 12  # rows that are turned into columns at once, while they are in the cache
 _UNEVEN = 0.1  # distance from the uniform law: that of a bell is about 0.2
 _BY_CHANCE = 1.4  # over the root of the values: the distance of numbers drawn from that law
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
@@ -57,6 +58,14 @@ class ColumnCells(Protocol):
     @property
     def some_missing(self) -> bool:
         """True if a row has none."""
+        ...
+
+    @property
+    def missing_texts(self) -> Mapping[str, int]:
+        """Number of rows by text that stands for no value where it is no label; but not "" or "?".
+
+        Of a column of floats: those of infinity.
+        """
         ...
 
     @property
@@ -117,13 +126,9 @@ class TextCells:
         self._others = others
 
     @classmethod
-    def of(cls, cells: Sequence[Cell]) -> TextCells:
-        """Count the cells of a column in memory."""
-
-        def firsts() -> dict[Cell, int]:
-            return {cells[row]: row for row in range(len(cells) - 1, -1, -1)}
-
-        return cls(Counter(cells), firsts)
+    def of(cls, column: TextBlock) -> TextCells:
+        """Count the cells of a whole column."""
+        return cls(column.counts, lambda: column.firsts)
 
     @property
     def total(self) -> int:
@@ -135,7 +140,6 @@ class TextCells:
 
     @property
     def missing_texts(self) -> Mapping[str, int]:
-        """Count the cells with a text that stands for no value where it is no label."""
         return {
             cell: count
             for cell, count in self._cells.items()
@@ -163,6 +167,10 @@ class TextCells:
         return sorted(self.counts)
 
     def ends(self) -> Ends | None:
+        return self._ends
+
+    @cached_property
+    def _ends(self) -> Ends | None:
         ratios = [exact_ratio(text) for text in self.counts]
         numbers = [ratio for ratio in ratios if ratio is not None]
         if not numbers or self.cut or len(numbers) < len(ratios):
@@ -191,16 +199,18 @@ class NumberCells:
         self._whole = True
         self._total = 0
         self._missing = 0
+        self._infinite: Counter[str] = Counter()
         self._values: Numbers = np.empty(0)
         self._rows: NDArray[np.int64] = np.empty(0, np.int64)
         self._level = 0
 
     truths = False
 
-    def block(self, values: Numbers, missing: int) -> NumberBlock:
+    def block(self, values: Numbers, missing: int, infinite: Mapping[str, int]) -> NumberBlock:
         """Summarize a block's values; to be added by `add`, in any order."""
         if not len(values):
-            return NumberBlock(missing, 0, None, None, True, values, np.empty(0, np.int64))
+            none = np.empty(0, np.int64)
+            return NumberBlock(missing, infinite, 0, None, None, True, values, none)
         low, high = values.min(), values.max()
         whole = values.dtype.kind != "f" or (
             self._whole and bool((values == np.rint(values)).all())
@@ -208,11 +218,12 @@ class NumberCells:
         distinct, rows = values[:0], np.empty(0, np.int64)
         if whole or self._counted:
             distinct, rows = _counted(self._sampled(values), low, high)
-        return NumberBlock(missing, len(values), low, high, whole, distinct, rows)
+        return NumberBlock(missing, infinite, len(values), low, high, whole, distinct, rows)
 
     def add(self, block: NumberBlock) -> None:
         """Add a block that `block` has summarized."""
         self._missing += block.missing
+        self._infinite.update(block.infinite)
         self._total += block.total
         if not block.total:
             return
@@ -242,6 +253,10 @@ class NumberCells:
     @property
     def some_missing(self) -> bool:
         return self._missing > 0
+
+    @property
+    def missing_texts(self) -> Mapping[str, int]:
+        return self._infinite
 
     @property
     def distinct(self) -> int:
@@ -287,9 +302,15 @@ class NumberCells:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NumberBlock:
-    """Summary of a block of numbers, with the rows of each different value that is counted."""
+    """Summary of a block of numbers, with the rows of each different value that is counted.
+
+    Args:
+      missing: number of rows without a finite number.
+      infinite: of these, those of each infinity by its text.
+    """
 
     missing: int
+    infinite: Mapping[str, int]
     total: int
     low: Any
     high: Any
@@ -331,6 +352,57 @@ class TextBlock:
         for cell, row in zip(self.cells, first.tolist(), strict=True):
             rows[cell] = min(row, rows.get(cell, row))
         return rows
+
+
+class _Places(dict[Cell, int]):
+    """Place of each cell, in the order in which they are asked for."""
+
+    def __missing__(self, cell: Cell) -> int:
+        place = self[cell] = len(self)
+        return place
+
+
+class CellRows:
+    """Rows of raw cells that are kept by columns, in which a repeated cell is kept once."""
+
+    def __init__(self, rows: Iterable[Sequence[Any]] = ()) -> None:
+        self._rows = 0
+        self._latest: list[Sequence[Any]] = []
+        self._cells: list[_Places] = []
+        self._places: list[list[NDArray[np.int32]]] = []
+        for row in rows:
+            self.append(row)
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def __getitem__(self, number: int) -> list[Cell]:
+        """Return a row by its number from 0."""
+        return [column.cells[column.places[number]] for column in self.columns()]
+
+    def append(self, row: Sequence[Any], /) -> None:
+        """Add a row, of as many cells as the others."""
+        self._latest.append(row)
+        self._rows += 1
+        if len(self._latest) >= _TOGETHER:
+            self._settle()
+
+    def columns(self) -> list[TextBlock]:
+        """Return the columns."""
+        self._settle()
+        return [
+            TextBlock(list(cells), np.concatenate(places))
+            for cells, places in zip(self._cells, self._places, strict=True)
+        ]
+
+    def _settle(self) -> None:
+        rows, self._latest = self._latest, []
+        for number, column in enumerate(zip(*rows, strict=True)):
+            if number == len(self._cells):
+                self._cells.append(_Places())
+                self._places.append([])
+            places = map(self._cells[number].__getitem__, column)
+            self._places[number].append(np.fromiter(places, np.int32, len(rows)))
 
 
 class TextCounts:

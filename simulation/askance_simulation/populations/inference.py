@@ -46,7 +46,7 @@ class InferredSchema:
     Args:
       left_out: by column, why it is no field of the schema.
       doubts: by column, why it is read as texts though nearly all of its values look like numbers.
-      missing: by column of texts, the number of rows by text that was read as no value.
+      missing: by field, the number of rows by text that was read as no value.
       column_types: by column of the table, what it is, or why it is left out.
     """
 
@@ -121,11 +121,7 @@ def infer(people: Summarized, label: str | None, keep: Collection[str]) -> Infer
             f"{people.path}: expected a column of numbers, or of 2 to {_MAX_LABELS:,} different"
             f" texts, got none: {'; '.join(shown)}{more}"
         )
-    missing = {
-        column: cells.missing_texts
-        for column, cells in columns.items()
-        if isinstance(fields.get(column), Category) and isinstance(cells, TextCells)
-    }
+    missing = {column: cells.missing_texts for column, cells in columns.items() if column in fields}
     in_order = {column: fields[column] for column in header if column in fields}
     column_types = {column: left_out.get(column) or types[column] for column in header}
     return InferredSchema(Schema.of(name, 1, in_order), left_out, doubts, missing, column_types)

@@ -287,7 +287,7 @@ class Population:
         """
         source = DataSource(Path(path), delimiter, rational(most_outside, "most_outside"))
         return people_of(
-            source.read(),
+            source.records(),
             Seed.of(seed),
             schema=schema,
             label=label,

@@ -13,7 +13,7 @@ from askance_client.queries import Schema
 from askance_client.records import Table
 from askance_simulation.populations.arrow_records import parquet_records
 from askance_simulation.populations.datasets import DATA_SETS, DataSet
-from askance_simulation.populations.files import PARQUET, read_file
+from askance_simulation.populations.files import PARQUET, read_csv_columns, read_file
 from askance_simulation.populations.formats import DELIMITERS
 from askance_simulation.populations.tables import MOST_OUTSIDE, Records, TableRecords, records_of
 
@@ -70,11 +70,17 @@ class DataSource:
         return read_file(self.place, self.delimiter)
 
     def records(self) -> Table | Records:
-        """Return the records to be counted and encoded; those of a Parquet file stay in it."""
-        if self._data_set() is None and self.place.suffix.lower() == PARQUET:
-            self._check_name()
+        """Return the records to be counted and encoded; those of a Parquet file stay in it.
+
+        Raises: as of `read`.
+        """
+        known = self._data_set()
+        if known is not None:
+            return known.table()
+        self._check_name()
+        if self.place.suffix.lower() == PARQUET:
             return parquet_records(self.place)
-        return self.read()
+        return read_csv_columns(self.place, self.delimiter)
 
     def stamp(self) -> tuple[int, ...]:
         """Return the file's length, time and number, which differ once it was written; () without.

@@ -2,46 +2,70 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
+from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.queries import EncodedColumns
-from askance_aggregator.queries.columns import ColumnValue, encode_column, rows_of
+from askance_aggregator.queries import DeferredColumns, EncodedColumns
+from askance_aggregator.queries.columns import ColumnValue
+from askance_aggregator.reports.texts import counted
 from askance_aggregator.studies import Permutation
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Schema
+from askance_client.queries import Category, Schema
 from askance_client.records import Table, field_name, is_missing
 from askance_simulation.cores import in_order
-from askance_simulation.populations.cells import ColumnCells, TextCells
-from askance_simulation.populations.columns import draws, narrowed
-from askance_simulation.populations.inference import Summarized, infer
+from askance_simulation.populations.arrow_columns import Encoded, encoded
+from askance_simulation.populations.cells import CellRows, ColumnCells, TextBlock, TextCells
+from askance_simulation.populations.columns import draws
+from askance_simulation.populations.inference import InferredSchema, Summarized, infer
 from askance_simulation.populations.outside_values import Outside, outside_warnings
 from askance_simulation.populations.record_types import RecordTypes, drawn_types
 from askance_simulation.randomness.seeds import Seed
 
 
-class RecordsOfTable:
-    """Records of a table (see `tables.Records`), in which repeated texts are encoded once."""
+class TextColumns:
+    """Records by columns of cells (see `Records`), in which a repeated cell is read once.
 
-    def __init__(self, table: Table) -> None:
-        self._table = table
-        self.path = table.path
-        self.written = table.written
-        self.names = table.names
+    Args:
+      path: file that they are of, or name of another source.
+      written: names of the columns as the source has them.
+      rows: number of rows.
+      column: returns a column by its place; it is called once for a column that is used.
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        written: tuple[str, ...],
+        rows: int,
+        column: Callable[[int], TextBlock],
+    ) -> None:
+        self.path = path
+        self.written = written
+        self.names = tuple(map(field_name, written))
+        self._rows = rows
+        self._read = column
+        self._columns: dict[int, TextBlock] = {}
+
+    @classmethod
+    def of(cls, table: Table) -> TextColumns:
+        """Return the columns of a table, whose rows are not kept."""
+        rows = table.rows if isinstance(table.rows, CellRows) else CellRows(table.rows)
+        columns = rows.columns()
+        return cls(table.path, table.written, len(table.rows), columns.__getitem__)
 
     def __len__(self) -> int:
-        return len(self._table.rows)
+        return self._rows
 
     def cells(self, label: str | None) -> dict[str, ColumnCells]:
         """Count every column's cells."""
-        columns = zip(*self._table.rows, strict=True)
+        columns = map(self.column, range(len(self.names)))
         return {
             name: TextCells.of(column) for name, column in zip(self.names, columns, strict=True)
         }
@@ -50,24 +74,68 @@ class RecordsOfTable:
         """Count the values of each field that a schema does not know or clamps."""
         found = {}
         for name, kind in schema.fields.items():
-            place = self._table.column_index(name)
-            cells = Counter(row[place] for row in self._table.rows)
-            given = {cell: count for cell, count in cells.items() if not is_missing(cell, kind)}
+            cells = self.field(name).counts
+            given: dict[object, int] = {
+                cell: count for cell, count in cells.items() if not is_missing(cell, kind)
+            }
             found[name] = Outside.of(kind, given)
         return found
 
     def encoded(self, schema: Schema) -> EncodedColumns:
-        """Return all rows on the grid."""
-        values: dict[str, ColumnValue] = {}
-        present: dict[str, NDArray[np.bool_]] = {}
-        for name, kind in schema.fields.items():
-            column = self._table.column(name, kind)
-            places = {cell: place for place, cell in enumerate(dict.fromkeys(column))}
-            chosen = np.fromiter(map(places.__getitem__, column), np.int64, len(column))
-            found, known = encode_column(name, kind, list(places))
-            present[name] = known[chosen]
-            values[name] = rows_of(found, chosen)
-        return narrowed(schema, EncodedColumns(values, present, len(self)))
+        """Return all rows on the grid; a field is encoded when it is first asked about."""
+        for name in schema.fields:
+            self._place(name)
+        grid = _Grid(self, schema)
+        return EncodedColumns(
+            DeferredColumns(schema.fields, grid.values),
+            DeferredColumns(schema.fields, grid.present),
+            len(self),
+        )
+
+    def field(self, name: str) -> TextBlock:
+        """Return the cells of a field.
+
+        Raises:
+          InvalidRecord: there is no such column.
+        """
+        return self.column(self._place(name))
+
+    def _place(self, name: str) -> int:
+        return Table(self.path, self.written, self.names, ()).column_index(name)
+
+    def column(self, place: int) -> TextBlock:
+        """Return the cells of a column by its place."""
+        if place not in self._columns:
+            self._columns[place] = self._read(place)
+        return self._columns[place]
+
+
+class _Grid:
+    """Columns on the grid of a schema, each encoded once; any thread may ask."""
+
+    def __init__(self, records: TextColumns, schema: Schema) -> None:
+        self._records = records
+        self._schema = schema
+        self._encoded: dict[str, Encoded] = {}
+        self._lock = Lock()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _Grid, (self._records, self._schema)
+
+    def values(self, name: str) -> ColumnValue:
+        """Return a field's values."""
+        return self._column(name)[0]
+
+    def present(self, name: str) -> NDArray[np.bool_]:
+        """Return where a field is present."""
+        return self._column(name)[1]
+
+    def _column(self, name: str) -> Encoded:
+        with self._lock:
+            if name not in self._encoded:
+                kind = self._schema.fields[name]
+                self._encoded[name] = encoded(name, kind, self._records.field(name))
+            return self._encoded[name]
 
 
 Rows = NDArray[np.int64]
@@ -258,7 +326,7 @@ def records_of(
       most_outside: share of a field's values outside `schema` that is accepted, 0 .. 1; the error
         names the field.
     """
-    records = RecordsOfTable(people) if isinstance(people, Table) else people
+    records = TextColumns.of(people) if isinstance(people, Table) else people
     if schema is None:
         known = _inferred(records, label, keep)
     else:
@@ -334,15 +402,32 @@ def _inferred(people: Records, label: str | None, keep: Collection[str]) -> Tabl
     notes = ["bounds and labels were inferred from the data file"]
     notes += [f"the column {name} is left out: {why}" for name, why in found.left_out.items()]
     notes += [f"the column {name} is of texts: {why}" for name, why in found.doubts.items()]
-    notes += [
-        f"{count:,} values {text} of {name} were read as missing; a schema that lists the label"
-        " counts them"
-        for name, texts in found.missing.items()
-        for text, count in texts.items()
-    ]
+    notes += _missing_texts(found)
     table = people.encoded(found.schema)
     name = Path(people.path).stem
     return TableRecords(name, found.schema, table, notes, column_types=found.column_types)
+
+
+def _missing_texts(found: InferredSchema) -> list[str]:
+    """Note the texts that were read as missing: by category, and by text of all numbers."""
+    notes = []
+    of_numbers: dict[str, dict[str, int]] = {}
+    for name, texts in found.missing.items():
+        for text, count in texts.items():
+            if isinstance(found.schema.fields[name], Category):
+                remedy = "; a schema that lists the label counts them"
+                notes.append(f"{_as_missing(text, count, name)}{remedy}")
+            else:
+                of_numbers.setdefault(text, {})[name] = count
+    for text, counts in of_numbers.items():
+        columns = next(iter(counts)) if len(counts) == 1 else f"{len(counts):,} columns of numbers"
+        notes.append(_as_missing(text, sum(counts.values()), columns))
+    return notes
+
+
+def _as_missing(text: str, count: int, columns: str) -> str:
+    verb = "was" if count == 1 else "were"
+    return f"{counted(count, 'value')} {text} of {columns} {verb} read as missing"
 
 
 def _given(people: Records, schema: Schema, most_outside: Fraction) -> TableRecords:

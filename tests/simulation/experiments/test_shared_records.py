@@ -9,9 +9,9 @@ import pytest
 
 import askance as ask
 from askance_client.errors import InvalidRecord
-from askance_client.records import Table
 from askance_simulation.populations import sources
-from askance_simulation.populations.files import read_file as before
+from askance_simulation.populations.files import read_csv_columns as before
+from askance_simulation.populations.tables import TextColumns
 
 ROWS = ["yes", "no", "no", "maybe"] * 500
 
@@ -21,11 +21,11 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """List the files that are read."""
     files: list[Path] = []
 
-    def read_file(path: Path, delimiter: str) -> Table:
+    def read_csv_columns(path: Path, delimiter: str) -> TextColumns:
         files.append(path)
         return before(path, delimiter)
 
-    monkeypatch.setattr(sources, "read_file", read_file)
+    monkeypatch.setattr(sources, "read_csv_columns", read_csv_columns)
     return files
 
 

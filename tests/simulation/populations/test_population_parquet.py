@@ -142,6 +142,10 @@ class TestTypes:
     def test_an_infinite_number_is_missing(self, tmp_path: Path) -> None:
         people = Population.from_parquet(written(tmp_path, {"a": [inf, 0.5, 4.5, -inf]}))
         assert values(people, "a") == [None, 1 << 15, 9 << 15, None]
+        assert people.notes[1:] == (
+            "1 value inf of a was read as missing",
+            "1 value -inf of a was read as missing",
+        )
 
     def test_truth_values_to_be_predicted_are_two_labels(self, tmp_path: Path) -> None:
         path = written(tmp_path, {"a": [1, 2, 3], "y": [True, False, None]})

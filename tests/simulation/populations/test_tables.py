@@ -71,7 +71,10 @@ class TestInference:
 
     def test_bounds_taken_from_people_are_said_to_be(self, tmp_path: Path) -> None:
         path = written(tmp_path, PEOPLE)
-        assert Population.from_csv(path).notes == (INFERRED,)
+        assert Population.from_csv(path).notes == (
+            INFERRED,
+            "1 value NA of pay was read as missing",
+        )
         schema = Schema("known", 1, age=Integer(0, 99))
         assert Population.from_csv(path, schema).notes == ()
 
@@ -229,8 +232,13 @@ class TestMissingValues:
         text = "region,age\nAS,1\nNA,2\nEU,NA\nNA,3\n?,3\n"
         people = Population.from_csv(written(tmp_path, text))
         assert [note for note in people.notes if "missing" in note] == [
-            "2 values NA of region were read as missing; a schema that lists the label counts them"
+            "2 values NA of region were read as missing; a schema that lists the label counts them",
+            "1 value NA of age was read as missing",
         ]
+
+    def test_texts_of_several_columns_of_numbers_are_one_note(self, tmp_path: Path) -> None:
+        people = Population.from_csv(written(tmp_path, "a,b\n1,NA\nNA,2\n3,NA\n2,1\n"))
+        assert people.notes[1:] == ("3 values NA of 2 columns of numbers were read as missing",)
 
     def test_what_is_infinite_is_missing_in_a_csv_file_as_in_a_parquet_file(
         self, tmp_path: Path

@@ -4,8 +4,8 @@ A learner's module registers the rule for its hypothesis with `assess.register`.
 three figures by one measure: the error, the error of a constant guess (`Assessment.baseline`), and
 whether it is a success. The learner's catalogue entry says in words what each means (`error`,
 `guess`, `success`). The same learner with exact answers needs no rule: a simulation runs it on
-`askance_aggregator.oracles.ExactOracle` and judges it by the same rule. `worth` puts the figures
-into a sentence.
+`askance_aggregator.oracles.ExactOracle` and judges it by the same rule.
+`askance_aggregator.reports.verdict` puts the figures into sentences.
 
 A hypothesis that predicts is judged by rows of users who were not asked, where there are such,
 without a rule of its own. The rules read users through the protocol `Users`, which simulated
@@ -15,7 +15,8 @@ populations satisfy.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from functools import singledispatch
 from math import sqrt
 from typing import Any, Protocol
@@ -44,7 +45,7 @@ NO_SPREAD = "the rows that the estimate is over have one value only"
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Width of a hypothesis's intervals, for `worth`.
+    """Width of a hypothesis's intervals, for the verdict.
 
     Args:
         within: half the width of the widest interval, in the units of the error.
@@ -54,6 +55,31 @@ class Reach:
     within: float
     unasked: float
     excludes_guess: bool
+
+
+class Measure(Enum):
+    """Quantity that an error is."""
+
+    LABELS = auto()  # share of labels that are wrong
+    UNEXPLAINED = auto()  # share of an outcome's variance that is left: 1 - R^2
+    OTHER = auto()  # the learner's entry says what it is
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Interval of the same joint statement that is not one of the estimates shown.
+
+    Args:
+        name: what it is of, after "that of".
+        held: whether it holds the truth.
+    """
+
+    name: str
+    held: bool
+
+
+MISSING = "the share of users without a value"
+"""Name of an interval beside the estimates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +96,10 @@ class Assessment:
         margin: by how much the errors may be off, as they are measured on a sample of rows.
         details: lists of what is right and what is not, as JSON; empty for most.
         summary: the details in a few words, or why the error cannot be measured; empty for most.
+        measure: quantity that the error is.
+        beside: intervals besides those of the estimates shown; a success takes these, too.
+        absent: true shares of users without a value, in the order of `Presentation.missing`; none:
+            not known.
     """
 
     success: bool | None
@@ -80,6 +110,16 @@ class Assessment:
     reach: Reach | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     summary: str = ""
+    measure: Measure = Measure.OTHER
+    beside: tuple[Beside, ...] = ()
+    absent: tuple[float, ...] = ()
+
+    def also(self, *beside: Beside, absent: Sequence[float] = ()) -> Assessment:
+        """Return the assessment with intervals besides, which a success takes, too."""
+        held = bool(self.success) and all(one.held for one in beside)
+        return replace(
+            self, success=held, beside=(*self.beside, *beside), absent=(*self.absent, *absent)
+        )
 
 
 class Users(Protocol):
@@ -198,6 +238,7 @@ def _on_rows(hypothesis: Classifier, users: Users, rows: EncodedColumns) -> Asse
         error,
         baseline=baseline,
         margin=2 * sqrt(baseline * (1 - baseline) / counted),
+        measure=Measure.LABELS,
     )
 
 

@@ -35,6 +35,7 @@ from askance_aggregator.learners.assessments import (
     ALL_COVER,
     NO_VALUES,
     Assessment,
+    Beside,
     Users,
     assess,
     covers,
@@ -46,14 +47,14 @@ from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
 from askance_aggregator.learners.marginals import Marginal
-from askance_aggregator.learners.missing import MissingShare
+from askance_aggregator.learners.missing import MissingShare, named_share
 from askance_aggregator.learners.parameters import (
     Parameter,
     ParameterKind,
     Tau,
     two_of,
 )
-from askance_aggregator.learners.presentation import EstimateRow, Presentation
+from askance_aggregator.learners.presentation import EstimateRow, Null, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import some_fields
 from askance_aggregator.learners.schemas import traits_schema
@@ -105,11 +106,17 @@ class Association(JsonObject):
         return MissingShare.of_cell(self.table.answer, len(self.table.answer.values) - 1)
 
     def present(self) -> Presentation:
-        """Return one row, Cramér's V, and the test as a line."""
+        """Return one row, Cramér's V, and the test's statistic as a line."""
         return Presentation(
             (EstimateRow("Cramér's V", self.v.value, self.v.low, self.v.high),),
-            lines=(self._test_text(),),
-            notes=self.missing.notes(),
+            lines=(self._statistic_text(),),
+            missing=named_share(self.missing),
+            null=Null(
+                "Cramér's V",
+                p_value=None if self.test is None else self.test.p_value,
+                is_exact=True,
+            ),
+            whole=(0.0, 1.0),
             subject=" and ".join(self.table.columns),
         )
 
@@ -120,16 +127,17 @@ class Association(JsonObject):
             f"Association of {first} and {second}", "Cramér's V", 0.0, "no association", (0.0, 1.0)
         )
 
-    def _test_text(self) -> str:
+    def _statistic_text(self) -> str:
         if self.test is None:
             return "no test: the answer has no law"
         degrees = f"{self.test.degrees} degree{'s' if self.test.degrees > 1 else ''} of freedom"
-        return f"chi-square {self.test.statistic:.4g}, {degrees}, p = {self.test.p_value:.2g}"
+        return f"chi-square {self.test.statistic:.4g}, {degrees}"
 
     def __str__(self) -> str:
         first, second = self.table.columns
         told = f"association of {first} and {second}: Cramér's V {self.v.value:.3g}"
-        return f"{told} ({self.v.low:.3g} .. {self.v.high:.3g}); {self._test_text()}"
+        sure = "" if self.test is None else f", p = {self.test.p_value:.2g}"
+        return f"{told} ({self.v.low:.3g} .. {self.v.high:.3g}); {self._statistic_text()}{sure}"
 
 
 @catalogued(
@@ -281,7 +289,7 @@ def _(hypothesis: Association, learner: Learner[Any], users: Users) -> Assessmen
     true = (cramers_v(np.array(truth), shape),)
     judged = covers((v.value,), (v.low,), (v.high,), true, (0.0,))
     cells = covers(answer.values, answer.lows, answer.highs, truth)
-    return replace(judged, success=bool(judged.success and cells.success))
+    return judged.also(Beside("the table's shares", bool(cells.success)), absent=[truth[-1]])
 
 
 Reals = NDArray[np.float64]

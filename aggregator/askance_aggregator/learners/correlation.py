@@ -14,7 +14,7 @@ moments h, L and M enter monotonically.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from math import exp, log, sqrt
 from typing import Annotated, Any, ClassVar, NamedTuple
@@ -23,8 +23,10 @@ import numpy as np
 
 from askance_aggregator.learners.assessments import (
     ALL_COVER,
+    MISSING,
     NO_SPREAD,
     Assessment,
+    Beside,
     Users,
     assess,
     chunks,
@@ -34,14 +36,14 @@ from askance_aggregator.learners.encodings import Number, numbers
 from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
-from askance_aggregator.learners.missing import MissingShare, complete_rows
+from askance_aggregator.learners.missing import MissingShare, complete_rows, named_share
 from askance_aggregator.learners.parameters import (
     Parameter,
     ParameterKind,
     Present,
     two_of,
 )
-from askance_aggregator.learners.presentation import EstimateRow, Presentation
+from askance_aggregator.learners.presentation import EstimateRow, Null, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import some_fields
 from askance_aggregator.learners.schemas import plane_schema
@@ -80,12 +82,12 @@ class Correlation(JsonObject):
     missing: MissingShare
 
     def present(self) -> Presentation:
-        """Return one row, the correlation, and the p-value as a line."""
-        told = () if self.p_value is None else (f"no correlation: p <= {self.p_value:.2g}",)
+        """Return one row, the correlation."""
         return Presentation(
             (EstimateRow("correlation", self.estimate, self.low, self.high),),
-            lines=told,
-            notes=self.missing.notes(),
+            missing=named_share(self.missing),
+            null=Null("the correlation", p_value=self.p_value),
+            whole=(-1.0, 1.0),
             subject=" and ".join(self.columns),
         )
 
@@ -271,8 +273,7 @@ def _(hypothesis: Correlation, learner: Learner[Any], users: Users) -> Assessmen
     truth = (float((product - mean_x * mean_y) / np.sqrt(variances[0] * variances[1])),)
     ends = (hypothesis.low,), (hypothesis.high,)
     judged = covers((hypothesis.estimate,), *ends, truth, (0.0,), 1.0)
-    inside = hypothesis.missing.low <= absent <= hypothesis.missing.high
-    return replace(judged, success=bool(judged.success and inside))
+    return judged.also(Beside(MISSING, hypothesis.missing.holds(absent)), absent=[absent])
 
 
 class Interval(NamedTuple):

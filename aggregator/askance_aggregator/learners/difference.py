@@ -14,7 +14,7 @@ grid costs width and never coverage.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import log
@@ -27,6 +27,7 @@ from askance_aggregator.learners.assessments import (
     ALL_COVER,
     NO_VALUES,
     Assessment,
+    Beside,
     Users,
     assess,
     covers,
@@ -50,7 +51,7 @@ from askance_aggregator.learners.parameters import (
     field_named,
     first_fields,
 )
-from askance_aggregator.learners.presentation import EstimateRow, Presentation
+from askance_aggregator.learners.presentation import EstimateRow, Null, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import field_of
 from askance_aggregator.learners.schemas import traits_schema
@@ -86,6 +87,7 @@ class Difference(JsonObject):
     low: float
     high: float
     p_value: float | None
+    complete_cases: ClassVar[bool] = True
 
     @property
     def estimate(self) -> float:
@@ -112,16 +114,15 @@ class Difference(JsonObject):
         )
 
     def present(self) -> Presentation:
-        """Return one row, the difference; both means and the p-value as lines."""
+        """Return one row, the difference; both means as lines."""
         first, second = self.groups
         lines = [
             f"{name}: {mean.estimate:.4g} ({mean.low:.4g} .. {mean.high:.4g}){_share_text(mean)}"
             for name, mean in zip(self.groups, self.means, strict=True)
         ]
-        if self.p_value is not None:
-            lines.append(f"equal means: p <= {self.p_value:.2g}")
         row = EstimateRow(f"{second} less {first}", self.estimate, self.low, self.high)
-        return Presentation((row,), lines=tuple(lines))
+        null = Null("the difference", p_value=self.p_value)
+        return Presentation((row,), lines=tuple(lines), null=null)
 
     def to_shape(self) -> Effect:
         """Return the difference against none."""
@@ -142,7 +143,11 @@ class Difference(JsonObject):
 
 
 def _share_text(mean: MeanEstimate) -> str:
-    return "" if mean.missing is None else f", {1 - mean.missing.share:.1%} of users"
+    """Format the share of users in a group by its interval: those of both add up to 1 at most."""
+    if mean.missing is None:
+        return ""
+    least, most = 100 * (1 - mean.missing.high), 100 * (1 - mean.missing.low)
+    return f", {least:.0f} to {most:.0f} % of users"
 
 
 def _number(learner: str, schema: Schema, asked: str | None) -> str:
@@ -296,22 +301,27 @@ def _(hypothesis: Difference, learner: Learner[Any], users: Users) -> Assessment
     """Judge by the difference; right if it and both means and shares are in their intervals."""
     if not isinstance(learner, NonAdaptive):
         return Assessment(None, None)
-    truth, inside, widths = [], True, []
+    truth: list[float] = []
+    widths: list[float] = []
+    beside: list[Beside] = []
     questions = learner.batch.questions
     totals = users.totals([question.query for question in questions])
-    for mean, question, group in zip(hypothesis.means, questions, totals, strict=True):
+    parts = zip(hypothesis.groups, hypothesis.means, questions, totals, strict=True)
+    for name, mean, question, group in parts:
         found = group.mean(question.query)
         if found is None:
             return Assessment(None, None, summary=NO_VALUES)
         truth.append(found[0])
         widths.append(float(question.spread))
-        inside &= bool(covers((mean.estimate,), (mean.low,), (mean.high,), found[:1]).success)
+        held = covers((mean.estimate,), (mean.low,), (mean.high,), found[:1]).success
+        beside.append(Beside(f"the mean of {name}", bool(held)))
         if mean.missing is not None:
-            inside &= mean.missing.low <= 1 - found[1] <= mean.missing.high
+            held = mean.missing.holds(1 - found[1])
+            beside.append(Beside(f"the share of users in {name}", held))
     true = (truth[1] - truth[0],)
     ends = (hypothesis.low,), (hypothesis.high,)
     judged = covers((hypothesis.estimate,), *ends, true, (0.0,), max(widths))
-    return replace(judged, success=bool(judged.success and inside))
+    return judged.also(*beside)
 
 
 Reals = NDArray[np.float64]

@@ -43,7 +43,7 @@ from askance_aggregator.learners.encodings import SCALE_BITS, Number
 from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import Learner, adaptive
 from askance_aggregator.learners.learning import Batch, Learning, Question
-from askance_aggregator.learners.missing import MissingShare
+from askance_aggregator.learners.missing import MissingShare, named_share
 from askance_aggregator.learners.parameters import Columns, Tau
 from askance_aggregator.learners.presentation import Presentation
 from askance_aggregator.learners.reach import reach_of
@@ -129,8 +129,7 @@ class Clusters(JsonObject):
 
     def present(self) -> Presentation:
         """Return a line per centre, the one with the most users first."""
-        notes = () if self.missing is None else self.missing.notes()
-        return Presentation(lines=tuple(str(self).split("; ")), notes=notes)
+        return Presentation(lines=tuple(str(self).split("; ")), missing=named_share(self.missing))
 
     def to_shape(self) -> Centres:
         """Return the centres in the fields' units."""

@@ -15,6 +15,7 @@ from askance_aggregator.learners.assessments import (
     NO_VALUES,
     UNSEEN_ROWS,
     Assessment,
+    Measure,
     Users,
     assess,
 )
@@ -216,7 +217,14 @@ def _(hypothesis: LinearModel, learner: Learner[Any], users: Users) -> Assessmen
         return Assessment(None, None, summary=NO_SPREAD)
     margin = 2 / sqrt(int(present.sum()))
     told = "" if any(hypothesis.weights[1:]) else CONSTANT
-    return Assessment(None, float(missed / variance), baseline=1.0, margin=margin, summary=told)
+    return Assessment(
+        None,
+        float(missed / variance),
+        baseline=1.0,
+        margin=margin,
+        summary=told,
+        measure=Measure.UNEXPLAINED,
+    )
 
 
 Target = Annotated[

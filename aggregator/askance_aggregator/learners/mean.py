@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar
 
 from askance_aggregator.learners.aims import Aim, PopulationMean, SampleMean, prior_in
 from askance_aggregator.learners.assessments import (
     ALL_COVER,
+    MISSING,
     NO_VALUES,
     Assessment,
+    Beside,
     Users,
     assess,
     covers,
@@ -20,7 +22,7 @@ from askance_aggregator.learners.assessments import (
 from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
-from askance_aggregator.learners.missing import MissingShare, excludes_missing
+from askance_aggregator.learners.missing import MissingShare, excludes_missing, named_share
 from askance_aggregator.learners.parameters import (
     Missing,
     Parameter,
@@ -70,11 +72,15 @@ class MeanEstimate(JsonObject):
             raise InvalidParameter(f"mean: expected of to be {POPULATION} or {SAMPLE}")
 
     def present(self) -> Presentation:
-        """Return one row; the share of users without a value as a note."""
-        notes = () if self.missing is None else self.missing.notes()
+        """Return one row, and the share of users without a value."""
+        notes: tuple[str, ...] = ()
         if self.of == SAMPLE:
-            notes += ("the interval is for the mean of those who answered, not of a population",)
-        return Presentation((EstimateRow("mean", self.estimate, self.low, self.high),), notes=notes)
+            notes = ("the interval is for the mean of those who answered, not of a population",)
+        return Presentation(
+            (EstimateRow("mean", self.estimate, self.low, self.high),),
+            notes=notes,
+            missing=named_share(self.missing),
+        )
 
     def to_shape(self) -> NoShape:
         """Return the reason why there is none."""
@@ -227,11 +233,10 @@ def judge_mean(hypothesis: MeanEstimate, query: Query, truth: AnswerTotals) -> A
         return Assessment(None, None, summary=NO_VALUES)
     ends = (hypothesis.low,), (hypothesis.high,)
     found = covers((hypothesis.estimate,), *ends, true[:1], *_middle_of(query))
-    share = hypothesis.missing
+    share, absent = hypothesis.missing, 1 - true[1]
     if share is None:
         return found
-    inside = share.low <= 1 - true[1] <= share.high
-    return replace(found, success=bool(found.success and inside))
+    return found.also(Beside(MISSING, share.holds(absent)), absent=[absent])
 
 
 def _middle_of(query: Query) -> tuple[tuple[float], float]:

@@ -14,6 +14,7 @@ from askance_aggregator.learners.assessments import (
     ALL_COVER,
     NO_VALUES,
     Assessment,
+    Beside,
     Users,
     assess,
     chunks,
@@ -94,16 +95,17 @@ class MeanVector(JsonObject):
         return cls(tuple(means.data), estimates, lows, highs, radius, tuple(shares) or None)
 
     def present(self) -> Presentation:
-        """Return a row per field, in the order of the fields; missing shares as notes."""
+        """Return a row per field, in the order of the fields."""
         rows = zip(self.fields, self.estimates, self.lows, self.highs, strict=True)
-        notes = tuple(
-            note
-            for name, share in zip(self.fields, self.missing or (), strict=False)
-            for note in share.notes(name)
-        )
+        notes: tuple[str, ...] = ()
         if self.radius is not None:
-            notes += (f"the length of the error is at most {self.radius:.5g}, joint with these",)
-        return Presentation(tuple(EstimateRow(*row) for row in rows), ranked=False, notes=notes)
+            notes = (f"the length of the error is at most {self.radius:.5g}, joint with these",)
+        return Presentation(
+            tuple(EstimateRow(*row) for row in rows),
+            ranked=False,
+            notes=notes,
+            missing=tuple(zip(self.fields, self.missing or (), strict=False)),
+        )
 
     def __str__(self) -> str:
         shown = ", ".join(
@@ -268,11 +270,14 @@ def _(hypothesis: MeanVector, learner: Learner[Any], users: Users) -> Assessment
     covered = covers(hypothesis.estimates, hypothesis.lows, hypothesis.highs, truth, guess, unasked)
     if hypothesis.radius is None:
         absent = (1 - having / users.size).tolist()
-        inside = all(
-            share.low <= part <= share.high
-            for share, part in zip(shares or (), absent, strict=False)
+        if shares is None:
+            return covered
+        parts = zip(hypothesis.fields, shares, absent, strict=True)
+        held = (
+            Beside(f"the share of users without {name}", share.holds(one))
+            for name, share, one in parts
         )
-        return replace(covered, success=bool(covered.success and inside))
+        return covered.also(*held, absent=absent)
     error = float(np.linalg.norm(np.array(hypothesis.estimates) - np.array(truth)))
     return replace(
         covered,

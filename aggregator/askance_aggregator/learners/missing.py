@@ -51,18 +51,17 @@ class MissingShare(JsonObject):
         share = min(max(answer.values[cell], 0.0), 1.0)
         return cls(share, answer.lows[cell], answer.highs[cell])
 
-    def notes(self, name: str = "") -> tuple[str, ...]:
-        """Return the note on an estimate that leaves these users out; none if they are none."""
-        if not self.share:
-            return ()
-        about = f"{name}: " if name else ""
-        return (
-            f"{about}over users who have a value; {self.share:.1%} of users have none"
-            f" ({self.low:.1%} .. {self.high:.1%}, joint with the estimates)",
-        )
+    def holds(self, true: float) -> bool:
+        """Return whether the interval holds a share."""
+        return self.low <= true <= self.high
 
     def __str__(self) -> str:
         return f"{self.share:.1%} of users without a value ({self.low:.1%} .. {self.high:.1%})"
+
+
+def named_share(share: MissingShare | None) -> tuple[tuple[str, MissingShare], ...]:
+    """Return the missing share of a presentation, without a name; none for None."""
+    return () if share is None else (("", share),)
 
 
 def excludes_missing(learner: str, asked: Query | Expression, missing: str | None) -> bool:

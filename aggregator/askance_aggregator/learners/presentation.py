@@ -52,6 +52,22 @@ class EstimateRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Null:
+    """Value of an estimate where there is nothing to find: no difference, no correlation.
+
+    Args:
+        subject: name of the estimate, in a sentence.
+        p_value: of the hypothesis that the estimate has this value; None: there is no test.
+        is_exact: whether the p-value is that of a law, and not an upper bound.
+    """
+
+    subject: str
+    value: float = 0.0
+    p_value: float | None = None
+    is_exact: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Presentation:
     """Rows and lines that present a hypothesis.
 
@@ -61,6 +77,10 @@ class Presentation:
         ranked: whether readers want the greatest estimates first; False: the rows have an order.
         lines: text beside the rows, or in place of them.
         notes: remarks on the estimates, a sentence each.
+        missing: estimated shares of users without a value, whom the estimates leave out, each with
+            the name of what they lack; an empty name: any value.
+        null: value that the first estimate is compared with; None: there is none.
+        whole: least and greatest possible value of every estimate; None: not known.
         subject: name of what was learned about; empty: the fields of the study.
         shape: data of the picture (`shapes`); None: there is none.
     """
@@ -70,6 +90,9 @@ class Presentation:
     ranked: bool = True
     lines: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    missing: tuple[tuple[str, MissingShare], ...] = ()
+    null: Null | None = None
+    whole: tuple[float, float] | None = None
     subject: str = ""
     shape: ResultShape | None = None
 
@@ -140,10 +163,10 @@ def _of_json(data: Any) -> Presentation:
     if not isinstance(data.get("summary"), str):
         return Presentation(lines=tuple(f"{name} = {part}" for name, part in data.items()))
     subjects = (data[key] for key in _SUBJECTS if isinstance(data.get(key), str))
-    notes: tuple[str, ...] = ()
+    missing: tuple[tuple[str, MissingShare], ...] = ()
     if isinstance(data.get("missing"), dict):
         with suppress(InvalidParameter):
-            notes = MissingShare.from_json(data["missing"]).notes()
+            missing = (("", MissingShare.from_json(data["missing"])),)
     return Presentation(
-        lines=tuple(data["summary"].splitlines()), notes=notes, subject=next(subjects, "")
+        lines=tuple(data["summary"].splitlines()), missing=missing, subject=next(subjects, "")
     )

@@ -11,12 +11,20 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.learners.assessments import Assessment, Reach, Users, assess, chunks
+from askance_aggregator.learners.assessments import (
+    MISSING,
+    Assessment,
+    Beside,
+    Reach,
+    Users,
+    assess,
+    chunks,
+)
 from askance_aggregator.learners.encodings import MAX_BINS, Cells, cells
 from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import Adaptive, Learner, adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
-from askance_aggregator.learners.missing import MissingShare, excludes_missing
+from askance_aggregator.learners.missing import MissingShare, excludes_missing, named_share
 from askance_aggregator.learners.parameters import (
     Missing,
     Parameter,
@@ -96,8 +104,8 @@ class Quantiles(JsonObject):
     def present(self) -> Presentation:
         """Return a line per quantile."""
         told = (f"{item.level} of users: {item.cell}" for item in self.quantiles)
-        notes = () if self.missing is None else self.missing.notes()
-        return Presentation(lines=tuple(told), notes=notes, subject=self.column)
+        missing = named_share(self.missing)
+        return Presentation(lines=tuple(told), missing=missing, subject=self.column)
 
     def to_shape(self) -> DistributionFunction:
         """Return the levels at the cells that hold their quantiles."""
@@ -317,9 +325,12 @@ def _(hypothesis: Quantiles, learner: Learner[Any], users: Users) -> Assessment:
     distances, guessed = np.split(missed, 2)
     error, baseline = float(distances.max()), float(guessed.max())
     right = bool((distances <= stated + _ROUNDING).all()) if given is None else error < tau
-    inside = share is None or share.low <= 1 - having / users.size <= share.high
     reach = Reach(within=tau, unasked=0.5, excludes_guess=baseline >= tau)
-    return Assessment(right and inside, error, baseline=baseline, reach=reach)
+    judged = Assessment(right, error, baseline=baseline, reach=reach)
+    absent = 1 - having / users.size
+    if share is None:
+        return judged
+    return judged.also(Beside(MISSING, share.holds(absent)), absent=[absent])
 
 
 def _evenly_spread(hypothesis: Quantiles, schema: Schema, steps: int) -> tuple[Quantile, ...]:

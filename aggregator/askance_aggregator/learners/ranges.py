@@ -17,12 +17,20 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from askance_aggregator.learners.assessments import ALL_COVER, Assessment, Users, assess, covers
+from askance_aggregator.learners.assessments import (
+    ALL_COVER,
+    MISSING,
+    Assessment,
+    Beside,
+    Users,
+    assess,
+    covers,
+)
 from askance_aggregator.learners.encodings import binned, cells, joint
 from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import Learner, NonAdaptive, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
-from askance_aggregator.learners.missing import MissingShare
+from askance_aggregator.learners.missing import MissingShare, named_share
 from askance_aggregator.learners.parameters import (
     Parameter,
     ParameterKind,
@@ -182,7 +190,7 @@ class Ranges(JsonObject):
             tuple(EstimateRow(*part) for part in parts),
             shares=True,
             ranked=False,
-            notes=self.missing_share.notes(),
+            missing=named_share(self.missing_share),
             lines=(f"quartiles (joint intervals): {self._quartiles()}",),
             subject=self.column,
         )
@@ -365,9 +373,10 @@ def _(hypothesis: Ranges, learner: Learner[Any], users: Users) -> Assessment:
         covers(answer.values, answer.lows, answer.highs, truth.shares()).success
         for answer, truth in levels
     )
-    missing = hypothesis.missing_share
-    inside = missing.low <= absent / users.size <= missing.high
-    return replace(assessment, success=held and inside)
+    missing = absent / users.size
+    return replace(assessment, success=held).also(
+        Beside(MISSING, hypothesis.missing_share.holds(missing)), absent=[missing]
+    )
 
 
 Floats = NDArray[np.float64]

@@ -16,6 +16,7 @@ _PERCENT = 100.0
 _KILO = 1e3
 _BYTE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 _PERIODS = ((1, "second"), (60, "minute"), (3_600, "hour"))
+_LOPSIDED = 1.5  # times the shorter side of an interval
 _SLACK = 1e-9  # of a half width's last place, lost by floats
 
 
@@ -24,7 +25,9 @@ class EstimateText:
     """Estimate, half width, truth and ends as text.
 
     The half width is of an interval around the estimate, without a unit; `low` and `high` are the
-    ends of the row's interval; `truth` is empty where it is not known.
+    ends of the row's interval; `truth` is empty where it is not known. A number that lies much
+    nearer to one end than to the other, as in an interval that is cut off at what is possible, is
+    lopsided: its ends say more than a half width.
     """
 
     estimate: str
@@ -32,6 +35,7 @@ class EstimateText:
     truth: str
     low: str
     high: str
+    is_lopsided: bool = False
 
 
 def estimate_texts(
@@ -71,7 +75,13 @@ def _estimate_text(
         "" if true is None else f"{true * scale:z,.{places}f}{unit}",
         f"{low:z,.{places}f}{unit}",  # z: no minus before a zero
         f"{high:z,.{places}f}{unit}",
+        not shares and _is_lopsided(row),
     )
+
+
+def _is_lopsided(row: EstimateRow) -> bool:
+    sides = row.high - row.shown, row.shown - row.low
+    return max(sides) > _LOPSIDED * max(min(sides), 0.0) + _SLACK
 
 
 def _reach(row: EstimateRow) -> float:
@@ -94,7 +104,8 @@ def _ceiling(number: float, places: int) -> float:
 def number_text(number: float, *, share: bool) -> str:
     """Format a figure with three digits, a large one whole; a share as a percentage."""
     if share:
-        return f"{number * _PERCENT:.2g} %"
+        scaled = number * _PERCENT
+        return f"{scaled:,.0f} %" if abs(scaled) >= _PERCENT - 0.5 else f"{scaled:.2g} %"
     return f"{number:,.0f}" if abs(number) >= _KILO - 0.5 else f"{number:.3g}"
 
 

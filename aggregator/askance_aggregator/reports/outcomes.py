@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from askance_aggregator.reports.bounds import bounds_lines, influence_lines
-from askance_aggregator.reports.figures import nats_text, number_text, share_text
+from askance_aggregator.reports.figures import nats_text
 from askance_aggregator.reports.report import CommandReport, Part, presentation_body
 from askance_aggregator.reports.texts import counted, population_text, settings_line
 
 if TYPE_CHECKING:
-    from askance_aggregator.learners import EstimateRow, Presentation
+    from askance_aggregator.learners import Presentation
+    from askance_aggregator.reports.verdict import Verdict
 
 _MAX_FIELDS = 3  # that a title names; of more it has the number
 _NANO = 10**9
-_ROUNDING = 1e-12  # of floats; an interval of exact answers has no width
-_JUDGED_BY_WORTH = ("near_guess", "unanswered", "unknown")
 
 
 def simulation_report(
@@ -27,7 +25,7 @@ def simulation_report(
     `every` prints all rows, `verbose` raw estimates too.
     """
     truth = result["truth"] or ()
-    warnings = [*presentation.notes, *result["notes"]]
+    warnings = [*presentation.notes, *result["missing_notes"], *result["notes"]]
     if result["trials"] > 1:
         warnings.insert(0, f"shown is the first of {counted(result['trials'], 'trial')}")
     spent = result["epsilon_spent"]
@@ -43,7 +41,7 @@ def simulation_report(
     return CommandReport(
         title=_title(result, presentation, result["users"], result["epsilon"]),
         body=presentation_body(presentation, truth, every=every, verbose=verbose),
-        verdict=_verdict(result, presentation),
+        verdict=result["verdict"],
         cost=f"{cost}  {result['seconds']:.1f} s",
         warnings=warnings,
         details=_simulation_details(result),
@@ -58,20 +56,18 @@ def study_report(
     `every` prints all rows, `verbose` raw estimates too.
     """
     epsilon = content["epsilon"]
-    found: tuple[EstimateRow, ...] = () if presentation is None else presentation.rows
     state = "" if content["state"] == "done" else f": {content['state']}"
     title = _title(content, presentation, content["users"], epsilon["budget"])
     if "number" in content:
         title += f", epoch {content['number']} of {content['epochs']} from {content['first_day']}"
-    warnings = list(() if presentation is None else presentation.notes)
+    verdict = None if presentation is None else study_verdict(content, presentation)
+    warnings = [] if verdict is None else [*verdict.presentation.notes, *verdict.missing_notes]
     refused = sum(content["refusals"].values())
     if refused:
         reasons = (f"{why.replace('_', '-')} {n:,}" for why, n in content["refusals"].items())
         warnings.append(f"{counted(refused, 'refusal')}: {', '.join(reasons)}")
     if content.get("reused"):
         warnings.insert(0, content["time"])
-    if presentation is not None and not content["answers"]:
-        warnings.insert(0, "no user answered: the hypothesis says nothing about the users")
     if not content["reconciled"]:
         warnings.append(
             "the spending that devices report differs from the charges they were asked for"
@@ -84,7 +80,7 @@ def study_report(
     return CommandReport(
         title=f"{title}{state}",
         body=[*body, *population_lines(content), f"  study {content['study']}"],
-        verdict=_joint(len(found), content["confidence"]),
+        verdict="" if verdict is None else str(verdict),
         cost=cost_line(
             users=content["users"],
             asked=content["users_asked"],
@@ -96,6 +92,20 @@ def study_report(
         ),
         warnings=warnings,
         details=_study_details(content),
+    )
+
+
+def study_verdict(content: dict[str, Any], presentation: Presentation) -> Verdict:
+    """Make the verdict on a deployed study, of which no truth is known."""
+    from askance_aggregator.reports.verdict import Verdict  # imports NumPy, which few commands need
+
+    return Verdict(
+        presentation,
+        content["confidence"],
+        content["users"],
+        epsilon=content["epsilon"]["budget"],
+        answered=bool(content["answers"]),
+        reused=content.get("reused", 0),
     )
 
 
@@ -162,63 +172,6 @@ def _title(
     return f"{result['learner']} of {subject}, {counted(users, 'user')}, epsilon {epsilon:.9g}"
 
 
-def _verdict(result: dict[str, Any], presentation: Presentation) -> str:
-    """Say what a simulated result is worth: intervals against the truth, then the error."""
-    truth, rows = result["truth"], presentation.rows
-    covered = _covered(rows, truth, result) if truth and len(truth) == len(rows) else ""
-    told = [covered, _successes(result) if result["trials"] > 1 else ""]
-    if covered and result["placement"] not in _JUDGED_BY_WORTH:
-        error, guess = (
-            number_text(number, share=presentation.shares)
-            for number in (result["error"]["mean"], result["baseline"])
-        )
-        no_better = result["placement"] == "no_better"
-        told.append("No better than guessing." if no_better else "")
-        told.append(f"Error {error}; of a constant guess {guess}.")
-        if result["advice"]:
-            told.append(f"Planned for more exact answers: {'; '.join(result['advice'])}.")
-        told += [f"But {warning}." for warning in result["warnings"]]
-    else:
-        told.append(f"{result['verdict'][:1].upper()}{result['verdict'][1:]}.")
-    return " ".join(filter(None, told))
-
-
-def _covered(rows: Sequence[EstimateRow], truth: Sequence[float], result: dict[str, Any]) -> str:
-    """Say how many intervals contain the truth."""
-    held = sum(
-        row.low - _ROUNDING <= true <= row.high + _ROUNDING
-        for row, true in zip(rows, truth, strict=True)
-    )
-    level = share_text(result["confidence"])
-    if len(rows) == 1:
-        verb = "contains" if held else "does not contain"
-        return f"The interval ({level}) {verb} the true value."
-    which = f"All {len(rows):,}" if held == len(rows) else f"{held:,} of {len(rows):,}"
-    return f"{which} intervals ({level}, joint) contain the true value."
-
-
-def _joint(rows: int, confidence: float) -> str:
-    if not rows:
-        return ""
-    level = share_text(confidence)
-    if rows == 1:
-        return f"The interval contains the true value with a confidence of {level}."
-    return f"The {rows:,} intervals contain the true values, jointly, with a confidence of {level}."
-
-
-def _successes(result: dict[str, Any]) -> str:
-    """Format the successes by what a success of the learner is, as its catalogue entry states."""
-    from askance_aggregator.learners import LearnerEntry, learners
-
-    if result["successes"] is None:
-        return ""
-    entries: dict[str, LearnerEntry] = {entry.name: entry for entry in learners()}
-    entry = entries.get(result["learner"])
-    what = entry.success if entry is not None and entry.success else "right"
-    told = f"{what} in {result['successes']:,} of {counted(result['trials'], 'trial')}."
-    return f"{told[0].upper()}{told[1:]}"
-
-
 def _simulation_details(result: dict[str, Any]) -> list[str]:
     error, spent = result["error"], result["epsilon_spent"]
     lines = [
@@ -230,7 +183,7 @@ def _simulation_details(result: dict[str, Any]) -> list[str]:
         lines.append(settings_line(result["settings"]))
     if error["max"] is not None:
         lines.append(f"error: mean {error['mean']:.4g}, max {error['max']:.4g}")
-    lines += [f"verdict: {result['verdict']}", *bounds_lines(result["bounds"])]
+    lines += bounds_lines(result["bounds"])
     at_delta = (
         f" ({spent['at_delta']:.4g} at delta {spent['delta']:g})" if "at_delta" in spent else ""
     )

@@ -112,7 +112,8 @@ def presentation_body(
 
 
 def _cells(row: EstimateRow, text: EstimateText, *, verbose: bool) -> tuple[str, ...]:
-    cells = [f"  {row.name}", text.estimate, f"+- {text.half_width}"]
+    wide = f"{text.low} .. {text.high}" if text.is_lopsided else f"+- {text.half_width}"
+    cells = [f"  {row.name}", text.estimate, wide]
     cells += [f"true {text.truth}"] if text.truth else []
     if verbose:
         cells.append(f"raw {row.estimate:.5g}, interval {row.low:.5g} .. {row.high:.5g}")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from askance_aggregator.reports.figures import estimate_texts, nats_text, share_text
+from askance_aggregator.reports.figures import estimate_texts, nats_text
 from askance_aggregator.reports.report import CommandReport, Grid, MoreRows, Part
 from askance_aggregator.reports.texts import counted
+from askance_aggregator.reports.verdict import series_sentence
 from askance_aggregator.studies.series import EpochResult, StudySeries
 from askance_client.accounting import NANO_NATS_PER_NAT
 
@@ -66,11 +67,7 @@ def _estimates(epoch: EpochResult, names: list[str]) -> list[str]:
 def _verdict(series: StudySeries, estimates: bool) -> str:
     if not estimates:
         return ""
-    return (
-        f"All intervals of all {counted(series.signed, 'epoch')} contain the true values, jointly,"
-        f" with a confidence of {share_text(series.confidence)}: the level of each epoch was fixed"
-        " before the first was asked."
-    )
+    return series_sentence(series.signed, series.confidence)
 
 
 def _cost(series: StudySeries) -> str:

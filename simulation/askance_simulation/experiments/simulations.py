@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
@@ -14,22 +14,22 @@ import numpy as np
 
 from askance_aggregator.composition import ZeroConcentrated
 from askance_aggregator.encoding import query_from_bytes
-from askance_aggregator.learners import hypothesis_json, presentation_of, table_of
+from askance_aggregator.learners import hypothesis_json, learners, presentation_of, table_of
 from askance_aggregator.learners.assessments import Assessment
 from askance_aggregator.learners.encodings import has_missing_cell
 from askance_aggregator.learners.missing import leaves_out_missing
-from askance_aggregator.learners.worth import Worth, mean_of
 from askance_aggregator.names import unknown_name
 from askance_aggregator.reports.html import html_of, line_of
 from askance_aggregator.reports.outcomes import simulation_report
 from askance_aggregator.reports.texts import counted
+from askance_aggregator.reports.verdict import Verdict, mean_of
 from askance_aggregator.studies import Outcome, Transcript, composed
 from askance_aggregator.studies.results import bounds_json
 from askance_aggregator.studies.study import Study
 from askance_aggregator.studies.transcript import Asked
 from askance_client.queries import Query, QueryKind
 from askance_client.queries.categories import cell_names
-from askance_simulation.experiments.advice import Advice, advice
+from askance_simulation.experiments.advice import advice
 from askance_simulation.experiments.references import reference_of
 from askance_simulation.frames import to_arrow, to_pandas, write_rows
 from askance_simulation.plots.picture import Content, Picture
@@ -45,6 +45,7 @@ class Trial:
     Args:
       seconds: of the whole run: planning, rounds and judging.
       whole: fields that all users were seen to have.
+      is_lied_to: whether some of its users lie.
       planning_seconds: of these, until the first round opened; a first run in a process also
         imports what it needs and designs its randomizers.
 
@@ -66,6 +67,7 @@ class Trial:
     notes: tuple[str, ...] = ()  # users who stayed away, users who lied, faults
     planning_seconds: float = 0.0
     whole: frozenset[str] = frozenset()
+    is_lied_to: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +157,8 @@ class Simulation:
     def notes(self) -> tuple[str, ...]:
         """Notes that a reader of trial 0 must know besides its numbers."""
         first = self.trials[0]
-        silent = ("no user answered: the hypothesis is empty",) if not first.outcome.answers else ()
         people = first.population
         return (
-            *silent,
             *first.notes,
             *people.notes,
             *absences(first.transcript, people, first.outcome.hypothesis, first.whole),
@@ -210,22 +210,22 @@ class Simulation:
         return None if None in assessments else sum(bool(assessment) for assessment in assessments)
 
     @property
-    def worth(self) -> Worth:
-        """Error beside the constant guess's and the same learner's with exact answers.
+    def worth(self) -> Verdict:
+        """Facts that the verdict states: the error beside a constant guess's and exact answers'.
 
-        The last is computed when it is asked for; None where that would cost more than the study.
-        Of several trials each figure is a mean; users that all trials share are met once.
+        The same learner with exact answers is run when it is asked for; None where that would cost
+        more than the study. Of several trials each figure is a mean; users that all trials share
+        are met once.
         """
         learner, found = self.study.learner, {}
         for trial in self.trials:
             people = trial.population
             if id(people) not in found:
                 found[id(people)] = reference_of(learner, people, trial.outcome.answers)
-        return Worth(
-            tuple(trial.assessment for trial in self.trials),
-            mean_of([found[id(trial.population)] for trial in self.trials]),
-            answered=any(trial.outcome.answers for trial in self.trials),
+        judged = replace(
+            self._judged, reference=mean_of([found[id(trial.population)] for trial in self.trials])
         )
+        return replace(judged, advice=self._advice(judged), warnings=self.warnings)
 
     @property
     def error(self) -> float | None:
@@ -239,13 +239,23 @@ class Simulation:
 
     @property
     def verdict(self) -> str:
-        """Worth of the result in a sentence, with what would help (`worth` says at what cost)."""
-        return self._verdict(self.worth)
+        """Worth of the result in sentences, with what would help (`worth` says at what cost)."""
+        return str(self.worth)
 
     @property
-    def _judged(self) -> Worth:
-        """Worth without the same learner on exact answers, so at no cost."""
-        return Worth(tuple(trial.assessment for trial in self.trials))
+    def _judged(self) -> Verdict:
+        """Verdict without the same learner on exact answers, so at no cost."""
+        first = self.trials[0]
+        return Verdict(
+            presentation_of(self.hypothesis),
+            float(self.study.confidence),
+            first.population.size,
+            epsilon=self.study.epsilon,
+            assessments=tuple(trial.assessment for trial in self.trials),
+            success=_success_of(self.study.learner.name),
+            answered=any(trial.outcome.answers for trial in self.trials),
+            lying=any(trial.is_lied_to for trial in self.trials),
+        )
 
     def __repr__(self) -> str:
         users = counted(self.trials[0].population.size, "user")
@@ -262,19 +272,14 @@ class Simulation:
         shown = presentation_of(self.hypothesis)
         return html_of(simulation_report(self.to_json(), shown, every=False, verbose=False))
 
-    def _verdict(self, worth: Worth) -> str:
-        """Return the worth in words, with what would help where answers are too inexact."""
-        told = self._advice(worth)
-        found = str(worth) if told is None else f"{worth}; {told}"
-        return "; but ".join((found, *self.warnings))
-
-    def _advice(self, worth: Worth) -> Advice | None:
-        """Return what would help, by the planner; None: answers are exact enough, or nothing."""
+    def _advice(self, worth: Verdict) -> tuple[str, ...]:
+        """Return what would help, by the planner; none: answers are exact enough, or nothing."""
         if not worth.helped_by_users:
-            return None
+            return ()
         first = self.trials[0]
         tau = max((round_.tau for round_ in first.rounds), default=0.0)
-        return advice(self.study, first.population.size, tau, first.outcome.hypothesis)
+        told = advice(self.study, first.population.size, tau, first.outcome.hypothesis)
+        return () if told is None else told.options
 
     def write(self, path: str | Path) -> None:
         """Write one row per trial to a .jsonl or .parquet file."""
@@ -348,8 +353,9 @@ class Simulation:
             "baseline": worth.baseline,
             "reference": worth.reference,
             "placement": worth.placement.name.lower(),
-            "verdict": self._verdict(worth),
-            "advice": list(told.options) if (told := self._advice(worth)) else [],
+            "verdict": str(worth),
+            "advice": list(worth.advice),
+            "missing_notes": list(worth.missing_notes),
             "details": dict(self.trials[0].assessment.details),
             "queries": first.queries,
             "hypothesis": hypothesis_json(first.hypothesis),
@@ -368,6 +374,11 @@ class Simulation:
             "steady_answers_per_second": self.speed.steady,
             "peak_memory_mb": self.peak_memory_mb,
         }
+
+
+def _success_of(learner: str) -> str:
+    """Return what a success of a learner is, as its catalogue entry states; empty: nothing."""
+    return next((entry.success for entry in learners() if entry.name == learner), "")
 
 
 def _trial_rows(simulation: Simulation) -> list[dict[str, Any]]:

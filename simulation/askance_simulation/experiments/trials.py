@@ -306,6 +306,7 @@ def run_trial(
             *drawn(session.transcript),
         ),
         planning_seconds=times[0] - began if times else 0.0,
+        is_lied_to=bool(manners.lies),
     )
 
 

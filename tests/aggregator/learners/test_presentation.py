@@ -19,6 +19,7 @@ from askance_aggregator.learners import (
     presentation_of_json,
 )
 from askance_aggregator.learners.learning import Answer
+from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.oracles import learn
 from askance_aggregator.reports.figures import estimate_texts, nats_text
 from askance_simulation.experiments.worlds import ORACLES, world
@@ -43,6 +44,8 @@ def test_every_learner_s_rows_are_in_the_order_of_the_truth(name: str) -> None:
     data = json.loads(json.dumps(hypothesis_json(hypothesis)))
     again = presentation_of_json(name, data)
     assert (again.lines, again.notes, again.subject) == (shown.lines, shown.notes, shown.subject)
+    assert (again.missing, again.whole) == (shown.missing, shown.whole)
+    assert len(assessed.absent) in (0, len(shown.missing))
     assert [row.name for row in again.rows] == [row.name for row in shown.rows]
     for row, before in zip(again.rows, shown.rows, strict=True):
         assert row.shown == pytest.approx(before.shown)
@@ -81,13 +84,13 @@ def test_a_spending_is_never_rounded_down() -> None:
     assert nats_text(0.00121, 0.0125) == "0.0013 of 0.0125 nats"
 
 
-def test_users_without_a_value_are_a_note() -> None:
+def test_users_without_a_value_are_part_of_it() -> None:
     data = {"summary": "no for every row", "label": "y"}
     share = {"share": 0.25, "low": 0.2, "high": 0.3}
     shown = presentation_of_json("some-learner", data | {"missing": share})
     assert (shown.subject, shown.lines) == ("y", ("no for every row",))
-    assert "25.0% of users have none (20.0% .. 30.0%" in shown.notes[0]
-    assert presentation_of_json("some-learner", data).notes == ()
+    assert shown.missing == (("", MissingShare(0.25, 0.2, 0.3)),)
+    assert presentation_of_json("some-learner", data).missing == ()
 
 
 def test_a_hypothesis_of_an_unknown_learner_is_presented_by_its_parts() -> None:

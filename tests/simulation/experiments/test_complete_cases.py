@@ -308,7 +308,7 @@ def test_a_statistic_that_cannot_be_judged_says_why_and_not_that_a_target_is_mis
         why = "no row has all of the values"
         for made in makers:
             result = simulate(Study(made, SCHEMA, epsilon=2), people, fleet="columns")
-            assert result.to_json()["verdict"].startswith(f"not judged: {why}")
+            assert result.to_json()["verdict"].startswith(f"Not judged: {why}")
     rows = encode_columns(SCHEMA, dict(COLUMNS, income=np.full(USERS, income)))
     why = "no row has all of the values" if np.isnan(income) else "have one value only"
     kept = people_with(rows)

@@ -1,10 +1,12 @@
-"""Made-up people, one a row, to try a deployment with: a CSV file, and the truth about it.
+"""Made-up people, one per row, to try a file or a deployment with: a CSV file.
 
+    python examples/people.py survey 800 survey.csv
     python examples/people.py schooling 500 people.csv
     python examples/people.py masked-parity 6000 masked.csv
 
-The first have an age and a schooling (schema: examples/people.toml), the second a record of
-MASKED-PARITY (schema: examples/masked.toml) with a hidden mask and bit that a study can find.
+The first are the answers of a small survey. The second have an age and a schooling (schema:
+examples/people.toml), the third a record of MASKED-PARITY (schema: examples/masked.toml) with a
+hidden mask and bit that a study can find.
 """
 
 from __future__ import annotations
@@ -20,6 +22,20 @@ SCHOOLING = {"school": 5, "college": 3, "university": 2}  # so many in ten
 BITS = 8
 
 Rows = Iterator[dict[str, object]]
+
+
+def survey(count: int, draw: random.Random) -> Rows:
+    """People who travel to work, or work at home and sleep longer."""
+    for person in range(count):
+        at_home = draw.random() < 0.4
+        (commute,) = draw.choices(["car", "train", "bicycle", "on foot"], [45, 30, 15, 10])
+        sleep = draw.gauss(7.6 if at_home else 6.8, 0.9)
+        yield {
+            "id": f"s{person}",
+            "sleep (hours)": round(min(max(sleep, 3), 12), 1),
+            "commute": commute,
+            "works at home": "yes" if at_home else "no",
+        }
 
 
 def schooling(count: int, draw: random.Random) -> Rows:
@@ -44,7 +60,7 @@ def masked_parity(count: int, draw: random.Random) -> Rows:
         yield {"id": f"m{person}", "x": bits, "i": i, "b": b, "y": "-1" if minus else "1"}
 
 
-WORLDS = {"schooling": schooling, "masked-parity": masked_parity}
+WORLDS = {"survey": survey, "schooling": schooling, "masked-parity": masked_parity}
 
 
 def main(argv: Sequence[str]) -> int:

@@ -32,11 +32,14 @@ LONG_DOCUMENTS = {
 # Parts of what some commands print, so that a command that does nothing is noticed.
 PRINTED = {
     "README.md": {
-        "askance simulate frequency": "school      53.4 %  +- 6.0  true 51.4 %",
+        "askance simulate frequency --data census": "Secondary   32.4 %  +- 3.4  true 32.4 %",
+        "askance simulate frequency --data survey.csv": "car      45 %  +- 14  true 45 %",
         "askance study submit examples/schooling.toml": "Each of 500 users answered once",
         "askance aggregator status": "500",
         "askance device status gateway": "500 answers to 1 study",
         "askance device verify gateway": "500 answers checked, 0 violations",
+    },
+    "docs/deployment.md": {
         "askance study submit examples/masked_parity.toml": "1,869 of 4,000 users answered",
     },
     "docs/curator.md": {"askance curate --list": "parity"},

@@ -103,7 +103,7 @@ def add_people(parser: argparse.ArgumentParser) -> None:
         "--schema",
         type=Path,
         metavar="FILE.toml",
-        help="the schema of --data (an example is in README.md); else it is inferred",
+        help="the schema of --data, as examples/people.toml is one; else it is inferred",
     )
     parser.add_argument(
         "--label",

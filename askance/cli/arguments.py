@@ -23,7 +23,12 @@ def add_learner(parser: argparse.ArgumentParser, *, nargs: str | None = None) ->
         nargs=nargs,
         help="a learner's name (see: askance simulate --list); --help after it lists its options",
     )
-    parser.add_argument("--beta", default="0.01", metavar="B", help="failure chance; default 0.01")
+    parser.add_argument(
+        "--beta",
+        default="0.01",
+        metavar="B",
+        help="chance that an answer is off by more than its tolerance; default 0.01",
+    )
     parser.add_argument(
         "--epsilon", metavar="E", help="each user's whole budget for the study, in nats"
     )
@@ -31,7 +36,7 @@ def add_learner(parser: argparse.ArgumentParser, *, nargs: str | None = None) ->
         "--users",
         type=count,
         metavar="N",
-        help="how many users there are; of --data, so many rows are drawn (default: all of them)",
+        help="number of users; with --data, so many rows are drawn at random (default: all rows)",
     )
     parser.add_argument(
         "--set",
@@ -53,9 +58,8 @@ def add_learner(parser: argparse.ArgumentParser, *, nargs: str | None = None) ->
         type=count,
         default=1,
         metavar="W",
-        help="ask the users of a round in W parts and end it when a part is exact enough; the"
-        " failure chance stays; saves users where epsilon is large and answers vary little, and is"
-        " not done where it cannot (default: 1)",
+        help="ask the users of a round in W parts, and end it when the answers are exact enough;"
+        " saves users where epsilon is large and answers vary little (default: 1)",
     )
     add_people(parser)
 
@@ -88,9 +92,8 @@ def add_people(parser: argparse.ArgumentParser) -> None:
         "--data",
         type=Path,
         metavar="FILE.csv|.parquet|NAME",
-        help="real users, one per row, in CSV (header line first) or Parquet; an empty value or ?"
-        " is a missing one; or the name of a data set that ships with askance (census; see:"
-        " askance simulate --list)",
+        help="a file of records, one user per row: CSV with a header line, or Parquet; an empty"
+        " value or ? is a missing one. Or the name of a data set that ships with askance: census",
     )
     add_delimiter(parser)
     parser.add_argument(
@@ -108,7 +111,7 @@ def add_people(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--label",
         metavar="COLUMN",
-        help="the category that is to be predicted; a column of --data becomes the label",
+        help="the category to predict",
     )
 
 

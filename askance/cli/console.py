@@ -12,12 +12,12 @@ from askance.cli.output import Failure, print_json
 from askance.cli.study_connection import add_aggregator, connected
 
 NAME = "console"
-SUMMARY = "a console in the browser for operators and analysts, on this machine"
+SUMMARY = "open a console in the browser, for operators and analysts"
 DESCRIPTION = (
-    "Serve a console of an aggregator to browsers on this machine. It calls the aggregator with"
-    " your key or token, which no browser gets, and shows what your role may see. It prints a login"
-    " link that works once. Other machines reach it only with --listen and a certificate. Needs the"
-    " extra console: pip install 'askance[console]'."
+    "Serves a console of an aggregator to browsers on this machine, and prints a login link that"
+    " works once. The console calls the aggregator with your key or token, which no browser gets,"
+    " and shows what your role may see. Other machines reach it only with --listen and a"
+    " certificate. Needs pip install 'askance[console]'."
 )
 _LISTEN = "127.0.0.1:7460"
 

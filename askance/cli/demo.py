@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from askance_simulation.experiments.simulations import Trial
 
 NAME = "demo"
-SUMMARY = "run a fleet of devices and a two-round learner over gRPC, on this machine"
+SUMMARY = "run an aggregator and 10,000 devices on this machine, and learn in two rounds"
 DESCRIPTION = (
-    "Starts an aggregator on a loopback port with its SQLite store and a fleet of devices that "
-    "connect to it over gRPC, and runs the two-round MASKED-PARITY learner on them: it finds the "
-    "hidden mask and bit, and no record leaves its device."
+    "Starts an aggregator on this machine, and devices that connect to it over gRPC. Their records "
+    "follow a rule with a hidden mask and a hidden bit (MASKED-PARITY), which two rounds of "
+    "questions find. No record leaves its device."
 )
 
 

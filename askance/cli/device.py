@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 NAME = "device"
-SUMMARY = "run a device or a gateway of your own: init, enroll, run, approve, history"
+SUMMARY = "run a device, or a gateway with the devices of many users"
 DESCRIPTION = (
-    "The commands of a device's owner; `python -m askance_client` has them alone. Here `explain"
-    " FILE.toml` explains the file of a study, too, without a folder."
+    "The commands of a device's owner. A device needs the package askance-client alone, which has"
+    " them as `python -m askance_client`. Start with: askance device init FOLDER. `explain"
+    " FILE.toml` explains the file of a study, without a folder."
 )
 
 

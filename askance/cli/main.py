@@ -52,7 +52,10 @@ _REQUIRED = "the following arguments are required: "  # the start of argparse's 
 
 _NO_LEARNER = "expected a learner's name, got none (see askance simulate --list)"
 
-_EPILOG = "Every command has its own --help. Start with: askance demo"
+_EPILOG = (
+    "Every command has its own --help. Start with: askance simulate frequency --data census"
+    " --column education --epsilon 1"
+)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -124,10 +124,10 @@ def course_of(arguments: argparse.Namespace, plan: StudyPlan) -> Course | None:
 
 
 NAME = "plan"
-SUMMARY = "compute the users that a learner needs per round, before any is asked"
+SUMMARY = "compute how many users a learner needs; no user is asked"
 DESCRIPTION = (
     "Computes how many users each round of a learner needs at an epsilon, how they are asked and"
-    " by which randomizer. With --users it exits with 3 when they are too few."
+    " by which randomizer. No user is asked. Exits with 3 if --users are too few."
 )
 
 

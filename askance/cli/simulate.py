@@ -113,10 +113,10 @@ def _chances(text: str) -> dict[str, str]:
 
 
 NAME = "simulate"
-SUMMARY = "run a learner on simulated users, or on real ones from a file"
+SUMMARY = "run a learner on simulated users: those of a file, or generated ones"
 DESCRIPTION = (
-    "Runs a learner on a population: every user is a device with its own ledger, answering through "
-    "the same randomizers as in deployment; only the coins come from a seed."
+    "Runs a learner on simulated users. Each has a device with a ledger and the randomizers of a "
+    "deployment; the only difference is that random numbers come from a seed."
 )
 
 

@@ -87,7 +87,7 @@ def _new(arguments: argparse.Namespace) -> int:
 
 
 NAME = "study"
-SUMMARY = "studies on a served aggregator: submit, watch, result, pause, cancel, verify"
+SUMMARY = "submit studies to an aggregator, get their results, verify them"
 DESCRIPTION = "The commands of an analyst. An ID is a study's digest, or 8 or more digits of it."
 
 _BAD_INPUT = ("malformed", "unknown-learner", "unknown-study", "unknown-epoch", "missing-fields")

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 NAME = "sweep"
 SUMMARY = "run a learner on a grid of settings, with many trials of each"
 DESCRIPTION = (
-    "Runs every combination of the values that are given, each trial on a seed of its own. With "
-    "--out it can be stopped at any moment; the same command goes on where it was. A plan that is "
-    "refused, for too few users say, is a result and reported as one."
+    "Runs a learner on every combination of the given values, several trials of each. With --out "
+    "it can be stopped at any moment: the same command goes on where it was. A combination that "
+    "cannot work, because of too few users for example, is reported and does not end the sweep."
 )
 
 
@@ -44,7 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for option, names, what in (
         ("--epsilon", "E,E,...", "each user's whole budget, in nats"),
         ("--users", "N,N,...", "how many users there are; of --data, so many rows are drawn"),
-        ("--beta", "B,B,...", "failure chance; default 0.01"),
+        (
+            "--beta",
+            "B,B,...",
+            "chance that an answer is off by more than its tolerance; default 0.01",
+        ),
         (
             "--randomizer",
             "R,R,...",

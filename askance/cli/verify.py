@@ -13,11 +13,11 @@ from askance_aggregator.reports.report import CommandReport, Grid
 from askance_aggregator.reports.texts import counted
 
 NAME = "verify"
-SUMMARY = "compare every randomizer's exact privacy loss with epsilon, by integers"
+SUMMARY = "check that no randomizer loses more privacy than its epsilon"
 DESCRIPTION = (
-    "Makes every randomizer at every epsilon and compares its exact privacy loss, in integers, "
-    "with its epsilon. With --audit, asks devices instead and searches the bytes of their reports "
-    "for losses. Exits with 1 when a loss is greater, or an audit raises an alarm."
+    "Makes every randomizer at every epsilon, and compares its exact privacy loss with the epsilon "
+    "in integers. With --audit, asks simulated devices instead, and estimates the loss from the "
+    "bytes that they send. Exits with 1 if a loss is greater, or an audit raises an alarm."
 )
 
 

@@ -33,10 +33,10 @@ from askance_client.queries import Category, Query, QueryKind, Schema
 
 _ROUNDING = 1e-12  # of floats, and of their size; an interval of exact answers has no width
 UNSEEN_ROWS = 1 << 16  # a share of them is off by 0.002 at most, one standard error
-HELD_OUT = "share of labels that the hypothesis gets wrong, on rows of which nobody was asked"
+HELD_OUT = "share of labels that the hypothesis gets wrong, on rows whose users were not asked"
 MOST_FREQUENT = "the most frequent class of those rows"
 NONE_WRONG = "no label of those rows wrong"
-ALL_COVER = "all intervals hold the truth"
+ALL_COVER = "all intervals contain the truth"
 CONSTANT = "a constant: so few users at this epsilon can tell no more"
 THE_TARGET = "the hypothesis is the target"
 NO_VALUES = "no row has all of the values that the estimate is over"

@@ -33,7 +33,7 @@ _SAMPLE = 2000  # rows behind centres in a picture; more hide each other
 Points = NDArray[np.float64]
 """Points of the box [-1, 1]^d, shape (k, d), on the grid of scaled numbers."""
 
-WITHIN = "the part of the variance that stays within clusters, on rows of which nobody was asked"
+WITHIN = "the part of the variance that stays within clusters, on rows whose users were not asked"
 
 
 def number_schema(learner: str, schema: Schema, columns: Sequence[str] | None) -> Schema:

@@ -132,7 +132,7 @@ def correlation(
             read=two_of(Integer, Real),
         ),
     ],
-    tau: Annotated[Rational | None, "how exactly it is wanted (default: as users allow)"] = None,
+    tau: Annotated[Rational | None, "its tolerance (default: what the users allow)"] = None,
     deviation: Annotated[
         Rational | None,
         "the standard deviation of each number, as a part of half its range, at least: sizes"

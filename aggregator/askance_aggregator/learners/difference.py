@@ -197,7 +197,7 @@ def difference(
         str | None, "another, whose mean is taken less the first's (its second)"
     ] = None,
     tau: Annotated[
-        Rational | None, "how exactly the difference is wanted (default: as users allow)"
+        Rational | None, "tolerance of the difference (default: what the users allow)"
     ] = None,
     present: Annotated[
         Rational | None,

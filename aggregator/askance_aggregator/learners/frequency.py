@@ -123,7 +123,7 @@ def frequency(
         ),
     ],
     tau: Annotated[
-        Rational | None, "how exactly each share is wanted (default: as users allow)"
+        Rational | None, "tolerance of each share (default: what the users allow)"
     ] = None,
 ) -> tuple[Batch, Callable[[Answers], FrequencyEstimate]]:
     """Ask one categorical question of all users.

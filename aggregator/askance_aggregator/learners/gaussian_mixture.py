@@ -201,7 +201,7 @@ def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str
 
 
 @catalogued(
-    summary="a sum of round bells by expectation-maximisation",
+    summary="clusters of numbers as Gaussians, by expectation-maximisation",
     error=WITHIN,
     guess="the mean row as the only centre",
     example=lambda: clusters_schema(2),

@@ -108,7 +108,7 @@ class _Task:
 
 
 @catalogued(
-    summary="one of two classes by a weighted sum, by gradients of fresh users",
+    summary="one of two classes by a weighted sum, and its probability",
     error=HELD_OUT,
     guess=MOST_FREQUENT,
     success=NONE_WRONG,
@@ -161,7 +161,7 @@ def logistic_regression(
 
 
 @catalogued(
-    summary="one of two classes by a halfspace of wide margin, by gradients of fresh users",
+    summary="one of two classes by a weighted sum, with a wide margin",
     error=HELD_OUT,
     guess=MOST_FREQUENT,
     success=NONE_WRONG,

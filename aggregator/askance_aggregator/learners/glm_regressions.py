@@ -225,7 +225,7 @@ def ridge_regression(
 
 
 @catalogued(
-    summary="a number as a weighted sum of others, with little pull by outliers",
+    summary="a number as a weighted sum of others, which outliers move little",
     error=SQUARED,
     guess=_GUESS,
     example=lambda: plane_schema(3),

@@ -232,5 +232,5 @@ Target = Annotated[
     Parameter("what to predict (default: the label, or the last number)", ParameterKind.FIELD),
 ]
 SQUARED = (
-    "mean squared error on rows of which nobody was asked, over that of the mean outcome: 1 - R^2"
+    "mean squared error on rows whose users were not asked, over that of the mean outcome: 1 - R^2"
 )

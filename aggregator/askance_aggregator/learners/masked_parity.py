@@ -1,4 +1,4 @@
-"""MASKED-PARITY: the class that two rounds learn and one round cannot (KLNRS08 section 5).
+"""MASKED-PARITY: a hidden mask and bit, which two rounds learn and one cannot (KLNRS08 section 5).
 
 A concept is a mask r in {0,1}^d, d in 2..1024, and a bit a. Of a uniform example (x, i, b):
 
@@ -149,7 +149,7 @@ def _candidates(_: str, __: Schema, text: str | None) -> int | None:
 
 
 @catalogued(
-    summary="the class that two rounds learn and one round cannot (KLNRS08 section 5)",
+    summary="a hidden mask and bit, which two rounds learn and one cannot (KLNRS08 section 5)",
     error="share of the domain's labels that the hypothesis gets wrong",
     guess="the more frequent label",
     success=THE_TARGET,

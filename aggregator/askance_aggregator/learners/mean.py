@@ -114,9 +114,7 @@ def mean(
             "the number (default: the only one)", ParameterKind.FIELD, name="column", read=_number
         ),
     ],
-    tau: Annotated[
-        Rational | None, "how exactly the mean is wanted (default: as users allow)"
-    ] = None,
+    tau: Annotated[Rational | None, "tolerance of the mean (default: what the users allow)"] = None,
     objective: Annotated[
         str | None,
         Parameter(

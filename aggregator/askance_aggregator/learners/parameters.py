@@ -177,7 +177,7 @@ LabelName = Annotated[
     Parameter("the category to predict (default: the only label)", ParameterKind.FIELD),
 ]
 Accuracy = Annotated[Rational, "the allowed error"]
-Tau = Annotated[Rational | None, "how exactly each answer is wanted (default: as users allow)"]
+Tau = Annotated[Rational | None, "tolerance of each answer (default: what the users allow)"]
 Missing = Annotated[
     str | None,
     Parameter(

@@ -181,7 +181,7 @@ def trend(
         Rational, "of a user, at most: the sum of squared steps over the squared range"
     ] = 1,
     tau: Annotated[
-        Rational | None, "how exactly each epoch is wanted (default: as users allow)"
+        Rational | None, "tolerance of each epoch (default: what the users allow)"
     ] = None,
 ) -> tuple[Batch, Callable[[Answers], Trend]]:
     """Ask each user once about T epochs, for values that change at most k times.

@@ -22,7 +22,7 @@ from askance.cli.aggregator import (
 )
 
 NAME = "aggregator"
-SUMMARY = "run an aggregator of your own: init, serve, reload, backup, token, device, status, ..."
+SUMMARY = "run an aggregator, which asks devices and answers analysts"
 DESCRIPTION = "The commands of an aggregator's operator. Start with: askance aggregator init DIR"
 
 _COMMANDS = (

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from askance_papers.curate import CuratorRelease
 
 NAME = "curate"
-SUMMARY = "run a trusted curator's learner on a data file"
+SUMMARY = "learn from data that a trusted curator holds, with central privacy"
 DESCRIPTION = (
     "Runs a learner on data that a curator holds, and releases its result privately. "
-    "Bounds and labels are stated, by --schema, --bounds or --labels. Draws from the operating "
-    "system's randomness, unless a seed makes it an experiment."
+    "--schema, --bounds or --labels state bounds and labels. Random numbers are the operating "
+    "system's, unless --seed makes the run an experiment."
 )
 
 

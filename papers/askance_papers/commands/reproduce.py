@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from askance_papers.reproduce import Reproduction
 
 NAME = "reproduce"
-SUMMARY = "reproduce a theorem, table or figure of the papers by measurement"
+SUMMARY = "measure a theorem, table or figure of the papers"
 DESCRIPTION = (
-    "Prints the paper's statement, its correction if the print is wrong, and the measurements. "
+    "Prints the paper's statement, a correction if it is wrong, and the measurements. "
     "Exits with 1 if the statement does not hold."
 )
 

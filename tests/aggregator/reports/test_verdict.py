@@ -72,8 +72,8 @@ COMPARED = {
 }
 
 SUCCESSES = {
-    1: "All intervals hold the truth in 1 of 3 trials.",
-    2: "All intervals hold the truth in 2 of 3 trials.",
+    1: "All intervals contain the truth in 1 of 3 trials.",
+    2: "All intervals contain the truth in 2 of 3 trials.",
 }
 
 FIGURES = {
@@ -123,7 +123,7 @@ def test_a_result_s_sentences_are_those_of_the_tables(guess: str) -> None:
             users=100,
             assessments=(first, *(right, judged((BROKEN,) * rows, guess))[: trials - 1]),
             reference=0.0,
-            success="all intervals hold the truth",
+            success="all intervals contain the truth",
             lying=lying,
         )
         told = [COVERAGE[key]]

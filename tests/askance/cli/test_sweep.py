@@ -118,7 +118,7 @@ def test_a_picture_is_the_same_bytes_for_the_same_rows(
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ("", "required: LEARNER"),
+        ("", "expected LEARNER, got none"),
         ("mean", "expected --epsilon"),
         ("mean --epsilon 1", "expected a number of users"),
         ("mean --epsilon 1, --users 9", "expected values with commas between, found '1,'"),

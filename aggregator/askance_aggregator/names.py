@@ -1,11 +1,23 @@
-"""Errors for names that a registry or a schema does not have."""
+"""Names of columns as a file has them and as fields have them, and errors for unknown names.
+
+A field's name is an identifier, on the wire and in a signed schema; a column may be called
+"sepal length (cm)". Names are translated where data and settings come in (`field_called`) and where
+texts and JSON go out (`ColumnNames`); everything between has fields' names.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import csv
+import re
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from askance_client.errors import InvalidParameter
 from askance_client.printable import nearest_text, unknown_text, value_text
+from askance_client.queries import Category, Schema
+from askance_client.queries.exact import exact_ratio
+from askance_client.records import field_name, field_names
 
 _COLUMNS_SHOWN = 20  # of a wide table; the nearest name is sought among all
 
@@ -32,3 +44,122 @@ def unknown_column(column: object, known: Iterable[str]) -> str:
     if isinstance(column, str) and "," in column and set(column.split(",")) <= set(names):
         nearest = ": this learner takes one"
     return f"expected one of the fields {shown}{more}, got {value_text(column)}{nearest}"
+
+
+def field_called(column: str, fields: Container[str]) -> str:
+    """Return the field of a column by either name; the name as it is where there is none."""
+    plain = field_name(column)
+    marked = field_names("", [*dict.fromkeys((plain, column))])[-1]
+    return next((name for name in (column, marked, plain) if name in fields), column)
+
+
+def fields_called(text: str, fields: Container[str]) -> str:
+    """Return the fields of columns in a list with commas; a name with a comma stands in quotes."""
+    (names,) = csv.reader([text], skipinitialspace=True) if text else ([""],)
+    return ",".join(field_called(name.strip(), fields) for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnNames:
+    """Names of columns in what is shown, in place of their fields' names.
+
+    Args:
+        own: name of the column by field, of all fields of a schema.
+        renamed: the same of those that differ, and that no text of the data can be mistaken for.
+    """
+
+    own: Mapping[str, str] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, schema: Schema, own: Mapping[str, str]) -> ColumnNames:
+        """Return the names of a schema's fields; a field without a name of its own keeps its name.
+
+        A label that has a field's or a column's name in it leaves that field its name: in a result
+        it could not be told from it.
+        """
+        named = {name: own.get(name, name) for name in schema.fields}
+        differ = {name: column for name, column in named.items() if column not in ("", name)}
+        if differ:
+            kinds = (kind for kind in schema.fields.values() if isinstance(kind, Category))
+            labels = {label for kind in kinds for label in kind.labels}
+            words = {word for label in labels for word in _WORD.findall(label)}
+            differ = {
+                name: column
+                for name, column in differ.items()
+                if name not in words and column not in labels
+            }
+        return cls({name: differ.get(name, name) for name in named}, differ)
+
+    def in_text(self, text: str) -> str:
+        """Return a text with columns' names; one that reads like a number stands in quotes."""
+        if not self.renamed:
+            return text
+        return _WORD.sub(lambda word: self._shown(word[0]), text)
+
+    def in_json(self, data: Any) -> Any:
+        """Return JSON with columns' names as keys and texts.
+
+        A field of a schema keeps its name and has that of the column besides, under "column", by
+        which `fields_in_json` finds the fields again.
+        """
+        if not self.renamed:
+            return data
+        if isinstance(data, Mapping):
+            if "field" in data and "type" in data:
+                column = self.renamed.get(data["field"])
+                return {**data} if column is None else {**data, "column": column}
+            by_field = data.keys() <= self.own.keys()
+            return {
+                self.own[key] if by_field else key: self.in_json(part) for key, part in data.items()
+            }
+        if isinstance(data, list | tuple):
+            return [self.in_json(part) for part in data]
+        if not isinstance(data, str):
+            return data
+        column = self.renamed.get(data)
+        if column is None:
+            return self.in_text(data)
+        return data if _reads_as_number(column) else column
+
+    def _shown(self, word: str) -> str:
+        column = self.renamed.get(word, word)
+        return repr(column) if _reads_as_number(column) and column != word else column
+
+
+def fields_in_json(data: Any) -> Any:
+    """Return JSON by `ColumnNames.in_json` with fields' names, as far as schemas in it tell."""
+    fields = dict(_columns_in(data))
+    if all(column == name for column, name in fields.items()):
+        return data
+    texts = {column: name for column, name in fields.items() if not _reads_as_number(column)}
+
+    def named(part: Any) -> Any:
+        if isinstance(part, Mapping):
+            if "field" in part and "type" in part:
+                return {key: value for key, value in part.items() if key != "column"}
+            by_field = part.keys() <= fields.keys()
+            return {fields[key] if by_field else key: named(one) for key, one in part.items()}
+        if isinstance(part, list | tuple):
+            return [named(one) for one in part]
+        return texts.get(part, part) if isinstance(part, str) else part
+
+    return named(data)
+
+
+def _columns_in(data: Any) -> Iterable[tuple[str, str]]:
+    """Generate the column and the field of each field of schemas in JSON."""
+    if isinstance(data, Mapping):
+        if isinstance(data.get("field"), str) and "type" in data:
+            yield str(data.get("column", data["field"])), data["field"]
+        data = list(data.values())
+    if isinstance(data, list | tuple):
+        for part in data:
+            yield from _columns_in(part)
+
+
+def _reads_as_number(name: str) -> bool:
+    return exact_ratio(name) is not None
+
+
+_WORD = re.compile(r"\w+", re.ASCII)

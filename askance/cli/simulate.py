@@ -182,7 +182,7 @@ def add_parameters(parser: argparse.ArgumentParser, words: Sequence[str]) -> Non
 def run(arguments: argparse.Namespace) -> int:
     """Run the simulation and print the result."""
     import askance as ask
-    from askance_aggregator.learners import find, presentation_of
+    from askance_aggregator.learners import find
 
     if arguments.list:
         return _list(as_json=arguments.json)
@@ -226,7 +226,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_json(told)
     else:
         report = simulation_report(
-            told, presentation_of(result.hypothesis), every=arguments.all, verbose=arguments.verbose
+            told, result.presentation, every=arguments.all, verbose=arguments.verbose
         )
         print_report(report, verbose=arguments.verbose)
     failure = unwritten or refused

@@ -43,6 +43,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.rows import Rows
+from askance_aggregator.names import fields_in_json
 from askance_aggregator.numbers import rational
 from askance_aggregator.queries.tables import table_from_schema
 from askance_client.errors import InvalidParameter, InvalidRecord
@@ -406,6 +407,8 @@ def hypothesis_json(hypothesis: Any) -> Any:
 def hypothesis_from_json(learner: str, data: Any) -> Any:
     """The hypothesis that a learner concluded and `hypothesis_json` wrote.
 
+    A printed result has columns' own names, from which it is read as well.
+
     Raises:
         InvalidParameter: no learner of that name has a hypothesis that can be read, or the data is
             not of its form; the part is named.
@@ -416,7 +419,7 @@ def hypothesis_from_json(learner: str, data: Any) -> Any:
     if learner not in _KINDS:
         known = ", ".join(sorted(_KINDS))
         raise InvalidParameter(f"expected the hypothesis of one of {known}, found {learner!r}")
-    return _KINDS[learner].from_json(data)
+    return _KINDS[learner].from_json(fields_in_json(data))
 
 
 def _import_learner(name: str) -> None:

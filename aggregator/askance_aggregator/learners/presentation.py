@@ -16,6 +16,7 @@ from typing import Any
 from askance_aggregator.learners.hypotheses import hypothesis_from_json, hypothesis_json
 from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.shapes import Intervals, ResultShape, shape_of
+from askance_aggregator.names import ColumnNames
 from askance_client.errors import InvalidParameter
 
 _SUBJECTS = ("label", "target", "column")  # members of a hypothesis's JSON that name what it is of
@@ -95,6 +96,21 @@ class Presentation:
     whole: tuple[float, float] | None = None
     subject: str = ""
     shape: ResultShape | None = None
+
+    def named(self, names: ColumnNames) -> Presentation:
+        """Return the presentation with columns' names in its texts."""
+        if not names.renamed:
+            return self
+        text = names.in_text
+        return replace(
+            self,
+            rows=tuple(
+                replace(row, name=text(row.name), group=text(row.group)) for row in self.rows
+            ),
+            lines=tuple(map(text, self.lines)),
+            notes=tuple(map(text, self.notes)),
+            subject=text(self.subject),
+        )
 
 
 def presentation_of(hypothesis: Any) -> Presentation:

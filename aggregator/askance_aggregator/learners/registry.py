@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 from askance_aggregator.learners.learner import Learner, canonical_text, identity_of
 from askance_aggregator.learners.parameters import ParameterEntry, ParameterKind, declared, whole
+from askance_aggregator.names import field_called, fields_called
 from askance_client.errors import InvalidParameter, InvalidQuery
 from askance_client.printable import nearest_text, value_text
 from askance_client.queries import Schema
@@ -99,7 +100,8 @@ class LearnerEntry:
     ) -> Learner[Any]:
         """Build the learner, with its schema set.
 
-        Without a schema it has its own for its parameters (enough to plan).
+        Without a schema it has its own for its parameters (enough to plan). A field may be given by
+        its column's own name, "sepal length (cm)".
 
         Raises:
             InvalidParameter: a parameter has no such name or a wrong value, the schema does not
@@ -114,6 +116,10 @@ class LearnerEntry:
                     f"{self.name} has no parameter {name!r}{hint}; it has {', '.join(known)}"
                 )
         about = self._schema(schema, given)
+        for parameter in self.parameters:
+            if parameter.kind in _FIELDS and parameter.name in given:
+                called = field_called if parameter.kind is ParameterKind.FIELD else fields_called
+                given[parameter.name] = called(given[parameter.name], about.fields)
         arguments = {"schema": about} if "schema" in signature(self.function).parameters else {}
         for one in declared(self.function):
             arguments |= one.value(self.name, about, given.get(one.entry.name))

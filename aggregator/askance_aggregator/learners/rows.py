@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.names import unknown_column
+from askance_aggregator.names import field_called, unknown_column
 from askance_aggregator.queries import EncodedColumns, encode_columns
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -86,12 +86,21 @@ def encoded(schema: Schema, rows: Rows) -> EncodedColumns:
         if absent:
             raise InvalidParameter(f"expected a column {absent[0]}, got none")
         return rows
-    columns = dict(_table(schema, rows)) if isinstance(rows, np.ndarray) else rows
+    columns = (
+        dict(_table(schema, rows)) if isinstance(rows, np.ndarray) else _by_field(schema, rows)
+    )
     kept = {name: columns[name] for name in schema.fields if name in columns}
     if not kept:
         known = ", ".join(list(schema.fields)[:20])
         raise InvalidParameter(f"expected columns among {known}, got {value_text(list(columns))}")
     return encode_columns(schema, kept)
+
+
+def _by_field(schema: Schema, rows: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return columns by field, where a column may have a name of its own."""
+    if schema.fields.keys() <= set(rows):
+        return rows
+    return {field_called(str(name), schema.fields): rows[name] for name in rows}
 
 
 def _table(schema: Schema, rows: NDArray[Any]) -> Iterator[tuple[str, NDArray[Any]]]:

@@ -195,6 +195,7 @@ def _simulation_details(result: dict[str, Any]) -> list[str]:
         f" ({result['steady_answers_per_second']:,.0f} once planned),"
         f" {result['peak_memory_mb']:.0f} MB"
     )
+    lines += result.get("column_notes", ())
     return [*lines, f"transcript {result['transcript']}"]
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_client.records.naming import ByColumn
 from askance_client.records.sources import Members, ReadLimits, Several, SourceFailed
-from askance_client.records.tables import Table, field_name
+from askance_client.records.tables import Table, field_names
 
 MAX_ROWS = 1 << 22  # of one result
 _STEPS = 1 << 12  # of SQLite's machine between two looks at the clock: below 1 ms
@@ -109,10 +109,7 @@ class Database:
         header, rows = self.select(self.path, statement, parameters, limits)
         if not rows:
             raise SourceFailed(f"{self.path}: expected at least one row, got none")
-        names = tuple(field_name(name) for name in header)
-        if len(set(names)) != len(names):
-            raise InvalidRecord(f"{self.path}: expected distinct column names, found one twice")
-        return Table(self.path, header, names, rows)
+        return Table(self.path, header, field_names(self.path, header), rows)
 
 
 class KeyedDatabase:

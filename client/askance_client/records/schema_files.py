@@ -9,7 +9,10 @@ education = { type = "category", labels = ["school", "college"] }
 height = { type = "real", low = "0.5", high = "2.5", frac_bits = 10 }
 smokes = { type = "bit" }
 answers = { type = "bits", width = 12 }
+"sepal length (cm)" = { type = "real", low = 4, high = 8 }
 income = { type = "label", labels = ["<=50K", ">50K"] }
+
+A field may have the name of a column, which becomes a field's name as in a table.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from typing import Any
 from askance_client.errors import AskanceError, InvalidRecord
 from askance_client.printable import nearest_text, value_text
 from askance_client.queries import Bit, Bits, Category, Field, Integer, Label, Real, Schema
+from askance_client.records.tables import field_names
 
 _TYPES: Mapping[str, tuple[Callable[..., Field], frozenset[str], frozenset[str]]] = {
     # the type: its maker, the keys that it needs, the keys that it may have besides
@@ -67,9 +71,10 @@ def schema_from_table(content: Mapping[str, Any], place: str, name: str = "") ->
     if not isinstance(fields, dict):
         got = "none" if fields is None else value_text(fields)
         raise InvalidRecord(f"{place}: expected a table of fields, got {got}")
-    types = {field: _field(f"{place}: fields.{field}", item) for field, item in fields.items()}
+    types = [_field(f"{place}: fields.{field}", item) for field, item in fields.items()]
+    named = dict(zip(field_names(place, [*fields]), types, strict=True))
     try:
-        return Schema.of(content.get("name", name), content.get("version", 1), types)
+        return Schema.of(content.get("name", name), content.get("version", 1), named)
     except AskanceError as error:
         raise InvalidRecord(f"{place}: {error}") from None
 

@@ -5,20 +5,24 @@ from __future__ import annotations
 import csv
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple, Protocol, cast
 
 from askance_client.errors import InvalidRecord
-from askance_client.queries import Category, EncodedRecord, Field, Schema
+from askance_client.queries import Bit, Category, EncodedRecord, Field, Schema
 from askance_client.queries.exact import exact_ratio
 from askance_client.queries.fields import MISSING_TEXTS
 
 NOTHING = "(missing)"  # the label of those who have none, where a schema has such a label
+TRUTHS = {"yes": 1, "no": 0, "true": 1, "false": 0, "y": 1, "n": 0}  # as bits
 _MAX_NAME = 64
+_DIGEST = 8  # characters of a digest in a name
 _SHOWN = 20  # column names in an error
 MAX_CELL_CHARACTERS = 1 << 17  # of one cell or JSON text, as Python's csv module has it
 MAX_DIGITS = 640  # of a whole number in JSON: Python converts this many under every setting
@@ -351,6 +355,25 @@ def field_name(name: str) -> str:
     return kept if kept and not kept[0].isdigit() else f"_{kept}"[:_MAX_NAME]
 
 
+def field_names(path: Path | str, header: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns' names as fields', distinct and in any order of columns the same.
+
+    Of columns whose names are the same as fields', those that are called otherwise get a digest.
+
+    Raises:
+      InvalidRecord: two columns of one name.
+    """
+    names = [*map(field_name, header)]
+    times, fields = Counter(names), {}
+    for own, name in zip(header, names, strict=True):
+        if own in fields:
+            raise InvalidRecord(f"{path}: expected distinct column names, got {own!r:.80} twice")
+        digest = sha256(own.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST]
+        marked = f"{name[: _MAX_NAME - _DIGEST - 1]}_{digest}"
+        fields[own] = name if own == name or times[name] == 1 else marked
+    return tuple(fields.values())
+
+
 def _table(
     path: Path | str,
     header: tuple[str, ...],
@@ -360,17 +383,16 @@ def _table(
 ) -> Table:
     if not len(rows):
         raise InvalidRecord(f"{path}: expected at least one row, got none")
-    names = tuple(field_name(name) for name in header)
-    if len(set(names)) != len(names):
-        raise InvalidRecord(f"{path}: expected distinct column names, found one twice")
-    return Table(path, header, names, cast(Sequence[Sequence[object]], rows), malformed, numbered)
+    kept = cast(Sequence[Sequence[object]], rows)
+    return Table(path, header, field_names(path, header), kept, malformed, numbered)
 
 
 def _value(cell: object, kind: Field) -> object:
     """Return the value that a field encodes; a missing value may be a label of its own."""
-    if not is_missing(cell, kind):
-        return cell
-    return NOTHING if isinstance(kind, Category) and NOTHING in kind.labels else None
+    if is_missing(cell, kind):
+        return NOTHING if isinstance(kind, Category) and NOTHING in kind.labels else None
+    word = isinstance(kind, Bit) and isinstance(cell, str)
+    return TRUTHS.get(str(cell).casefold(), cell) if word else cell
 
 
 def _bytes(path: Path) -> bytes:

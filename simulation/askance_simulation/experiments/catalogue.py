@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,11 +11,11 @@ from functools import partial
 from pathlib import Path
 
 from askance_aggregator.learners import LearnerEntry, canonical_text, find
-from askance_aggregator.names import NoSuitableColumn
+from askance_aggregator.names import NoSuitableColumn, field_called
 from askance_aggregator.numbers import plain_arguments
 from askance_aggregator.studies.study import Epsilon, Study
 from askance_client.errors import InvalidParameter
-from askance_client.records import field_name, schema_from_toml
+from askance_client.records import schema_from_toml
 from askance_simulation.experiments.designs import BEST, design
 from askance_simulation.populations import (
     CHANGES,
@@ -166,7 +167,11 @@ def _with_records(
 
 def _named_in(settings: Mapping[str, str]) -> frozenset[str]:
     """Return the names among the settings' texts: a column that is named is not left out."""
-    return frozenset(part for text in settings.values() for part in text.split(","))
+    return frozenset(
+        part.strip()
+        for text in settings.values()
+        for part in (text, *next(csv.reader([text], skipinitialspace=True), ()))
+    )
 
 
 def _explained(
@@ -177,15 +182,16 @@ def _explained(
     They are those that a setting and the error name, else, if no column suits the learner, all.
     """
     types = population.column_types
-    named = [name for name in map(field_name, sorted(_named_in(settings))) if name in types]
+    called = (field_called(name, types) for name in sorted(_named_in(settings)))
+    named = [name for name in called if name in types]
     said = str(error)
     columns = [name for name in named if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", said)]
     if not columns and isinstance(error, NoSuitableColumn):
         columns = list(types)[:_EXPLAINED]
-    if not columns:
-        return error
     reasons = "; ".join(f"{name}: {types[name]}" for name in columns)
-    return InvalidParameter(f"{error}; in the file, {reasons}")
+    more = f"; in the file, {reasons}" if reasons else ""
+    told = population.names.in_text(f"{error}{more}")
+    return error if told == said else InvalidParameter(told)
 
 
 def _changing(

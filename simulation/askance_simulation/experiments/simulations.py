@@ -14,11 +14,17 @@ import numpy as np
 
 from askance_aggregator.composition import ZeroConcentrated
 from askance_aggregator.encoding import query_from_bytes
-from askance_aggregator.learners import hypothesis_json, learners, presentation_of, table_of
+from askance_aggregator.learners import (
+    Presentation,
+    hypothesis_json,
+    learners,
+    presentation_of,
+    table_of,
+)
 from askance_aggregator.learners.assessments import Assessment
 from askance_aggregator.learners.encodings import has_missing_cell
 from askance_aggregator.learners.missing import leaves_out_missing
-from askance_aggregator.names import unknown_name
+from askance_aggregator.names import ColumnNames, unknown_name
 from askance_aggregator.reports.html import html_of, line_of
 from askance_aggregator.reports.outcomes import simulation_report
 from askance_aggregator.reports.texts import counted
@@ -139,7 +145,17 @@ class Simulation:
     @property
     def estimates(self) -> dict[str, Any] | None:
         """Estimates of trial 0's hypothesis by cell; None: it has none."""
-        return _estimates(hypothesis_json(self.hypothesis), self.study.learner.name)
+        hypothesis = self._names.in_json(hypothesis_json(self.hypothesis))
+        return _estimates(hypothesis, self.study.learner.name)
+
+    @property
+    def presentation(self) -> Presentation:
+        """Rows and lines of trial 0's hypothesis for readers, with columns' own names."""
+        return presentation_of(self.hypothesis).named(self._names)
+
+    @property
+    def _names(self) -> ColumnNames:
+        return self.trials[0].population.names
 
     @property
     def transcript(self) -> Transcript:
@@ -158,17 +174,19 @@ class Simulation:
         """Notes that a reader of trial 0 must know besides its numbers."""
         first = self.trials[0]
         people = first.population
+        absent = absences(first.transcript, people, first.outcome.hypothesis, first.whole)
         return (
             *first.notes,
             *people.notes,
-            *absences(first.transcript, people, first.outcome.hypothesis, first.whole),
+            *map(people.names.in_text, absent),
         )
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Defects of the data in the fields that the study asks about; `verdict` repeats them."""
         found = self.trials[0].population.warnings
-        return tuple(found[name] for name in self.study.fields if name in found)
+        texts = (found[name] for name in self.study.fields if name in found)
+        return tuple(map(self._names.in_text, texts))
 
     @property
     def epsilon_spent(self) -> EpsilonSpent:
@@ -264,12 +282,13 @@ class Simulation:
         trials = [counted(len(self.trials), "trial")] if len(self.trials) > 1 else []
         epsilon = f"epsilon {self.study.epsilon:.9g}"
         return line_of(
-            "Simulation", ", ".join([self.study.subject, users, epsilon, *known, *trials])
+            "Simulation",
+            ", ".join([self._names.in_text(self.study.subject), users, epsilon, *known, *trials]),
         )
 
     def _repr_html_(self) -> str:
         """Show in a notebook what the command line prints."""
-        shown = presentation_of(self.hypothesis)
+        shown = self.presentation
         return html_of(simulation_report(self.to_json(), shown, every=False, verbose=False))
 
     def _advice(self, worth: Verdict) -> tuple[str, ...]:
@@ -329,20 +348,23 @@ class Simulation:
         self.picture(kind).save(path)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the result as the command line prints it; counts and details are trial 0's."""
-        first = self.trials[0].outcome
+        """Return the result as the command line prints it; counts and details are trial 0's.
+
+        Columns have their own names in it; of a schema in it the fields' names are kept.
+        """
+        first, names = self.trials[0].outcome, self._names
         errors = [t.assessment.error for t in self.trials if t.assessment.error is not None]
         users, worth = self.trials[0].population.size, self.worth
         return {
             "learner": self.study.learner.name,
-            "fields": list(self.study.fields),
+            "fields": [names.own.get(name, name) for name in self.study.fields],
             "fleet": self.fleet,
             "users": users,
             "users_used": first.users_used,
             "users_saved": first.users_saved,
             "waves": self.study.conduct.waves,
             "epsilon": self.study.epsilon,
-            "settings": self.settings,
+            "settings": names.in_json(self.settings),
             "trials": len(self.trials),
             "successes": self.successes,
             "error": {
@@ -353,12 +375,12 @@ class Simulation:
             "baseline": worth.baseline,
             "reference": worth.reference,
             "placement": worth.placement.name.lower(),
-            "verdict": str(worth),
-            "advice": list(worth.advice),
-            "missing_notes": list(worth.missing_notes),
+            "verdict": names.in_text(str(worth)),
+            "advice": names.in_json(list(worth.advice)),
+            "missing_notes": names.in_json(list(worth.missing_notes)),
             "details": dict(self.trials[0].assessment.details),
             "queries": first.queries,
-            "hypothesis": hypothesis_json(first.hypothesis),
+            "hypothesis": names.in_json(hypothesis_json(first.hypothesis)),
             "bounds": bounds_json(self.trials[0].outcome),
             "truth": list(self.trials[0].assessment.truth) or None,
             "confidence": float(self.study.confidence),
@@ -369,6 +391,7 @@ class Simulation:
             "transcript": first.transcript,
             "warnings": list(self.warnings),
             "notes": list(self.notes),
+            "column_notes": list(self.trials[0].population.details),
             "seconds": self.seconds,
             "answers_per_second": self.speed.whole,
             "steady_answers_per_second": self.speed.steady,
@@ -400,7 +423,9 @@ def _trial_rows(simulation: Simulation) -> list[dict[str, Any]]:
             "refusals": trial.outcome.refusals,
             "max_spent_nano_nats": trial.outcome.spending.max_spent,
             "transcript": trial.outcome.transcript,
-            "hypothesis": json.dumps(hypothesis_json(trial.outcome.hypothesis)),
+            "hypothesis": json.dumps(
+                simulation._names.in_json(hypothesis_json(trial.outcome.hypothesis))
+            ),
             "notes": json.dumps(trial.notes),
             "seconds": trial.seconds,
         }
@@ -411,7 +436,7 @@ def _trial_rows(simulation: Simulation) -> list[dict[str, Any]]:
 def _estimate_rows(simulation: Simulation) -> list[dict[str, Any]]:
     """Return a row per estimate and trial, or per row of the hypothesis's own table."""
     return [
-        {"trial": number, **row}
+        {"trial": number, **simulation._names.in_json(row)}
         for number, trial in enumerate(simulation.trials)
         for row in table_of(
             trial.outcome.hypothesis, trial.assessment.truth, simulation.study.learner.name

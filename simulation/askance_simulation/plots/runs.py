@@ -224,12 +224,12 @@ def hypothesis_picture(
     study: Study, people: Population, hypothesis: object, assessment: Assessment
 ) -> Picture:
     """Draw the hypothesis of a trial: its shape, or its error where it has none."""
-    presentation, shape = presentation_of(hypothesis), None
+    presentation, shape = presentation_of(hypothesis).named(people.names), None
     content = _content(
         presentation,
         run_title(study, people),
         float(study.confidence),
-        tuple(study.fields),
+        tuple(map(people.names.in_text, study.fields)),
         assessment.truth,
         _compared(assessment.error, assessment.baseline),
     )

@@ -20,7 +20,7 @@ from askance_aggregator.queries import DeferredColumns, EncodedColumns
 from askance_aggregator.queries.columns import ColumnValue, rows_of
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_client.queries import Field, Schema
-from askance_client.records import field_name, is_missing
+from askance_client.records import field_names, is_missing
 from askance_simulation.cores import in_order
 from askance_simulation.populations.arrow_columns import (
     Encoded,
@@ -213,10 +213,7 @@ class ArrowRecords:
     """
 
     def __init__(self, blocks: Blocks) -> None:
-        path, names = blocks.path, tuple(map(field_name, blocks.schema.names))
-        if len(set(names)) != len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise InvalidRecord(f"{path}: expected distinct column names, got {twice!r:.80} twice")
+        path, names = blocks.path, field_names(blocks.path, blocks.schema.names)
         if not blocks.starts[-1] or not names:
             raise InvalidRecord(f"{path}: expected at least one row, got none")
         for name, kind in zip(blocks.schema.names, blocks.schema.types, strict=True):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_client.printable import value_text
-from askance_client.records import Table, field_name
+from askance_client.records import Table, field_names
 from askance_simulation.populations.arrow_columns import cells_of, check_type
 from askance_simulation.populations.cells import Cell
 
@@ -52,10 +52,7 @@ def table_of(people: pyarrow.Table, path: Path) -> Table:
         values, text and times, or text that is not UTF-8.
     """
     written = tuple(people.column_names)
-    names = tuple(field_name(name) for name in written)
-    if len(set(names)) != len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidRecord(f"{path}: expected distinct column names, got {twice!r:.80} twice")
+    names = field_names(path, written)
     if not people.num_rows or not names:
         raise InvalidRecord(f"{path}: expected at least one row, got none")
     columns = [

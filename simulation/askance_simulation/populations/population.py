@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.totals import AnswerTotals, sum_columns
-from askance_aggregator.names import unknown_name
+from askance_aggregator.names import ColumnNames, unknown_name
 from askance_aggregator.numbers import Rational, plain_arguments, rational
 from askance_aggregator.queries import EncodedColumns, encode_columns
 from askance_aggregator.queries.columns import ColumnValue
@@ -135,6 +135,8 @@ class Population:
       warnings: by field, a defect of the data that puts a result about it in doubt.
       column_types: by column of the file that the schema was inferred from, what it is, or why it
         is no field; empty for other populations.
+      details: notes on single columns of the file, of which `notes` has the sum.
+      names: columns' names in what is shown.
 
     Example:
       >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
@@ -156,6 +158,8 @@ class Population:
     drift: Callable[[int], Population] | None = None
     warnings: Mapping[str, str] = field(default_factory=dict)
     column_types: Mapping[str, str] = field(default_factory=dict)
+    details: tuple[str, ...] = ()
+    names: ColumnNames = field(default_factory=ColumnNames)
 
     def __post_init__(self) -> None:
         if not 1 <= self.size <= MAX_USERS:
@@ -397,6 +401,8 @@ def population_of(
         notes=users.notes,
         warnings=users.warnings,
         column_types=users.column_types,
+        details=users.details,
+        names=users.names,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from threading import Lock
@@ -12,13 +12,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.names import ColumnNames, field_called
 from askance_aggregator.queries import DeferredColumns, EncodedColumns
 from askance_aggregator.queries.columns import ColumnValue
 from askance_aggregator.reports.texts import counted
 from askance_aggregator.studies import Permutation
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Category, Schema
-from askance_client.records import Table, field_name, is_missing
+from askance_client.records import Table, field_names, is_missing
 from askance_simulation.cores import in_order
 from askance_simulation.populations.arrow_columns import Encoded, encoded
 from askance_simulation.populations.cells import CellRows, ColumnCells, TextBlock, TextCells
@@ -48,7 +49,7 @@ class TextColumns:
     ) -> None:
         self.path = path
         self.written = written
-        self.names = tuple(map(field_name, written))
+        self.names = field_names(path, written)
         self._rows = rows
         self._read = column
         self._columns: dict[int, TextBlock] = {}
@@ -278,11 +279,19 @@ class TableUsers:
     notes: tuple[str, ...]
     warnings: Mapping[str, str]
     column_types: Mapping[str, str]
+    details: tuple[str, ...]
+    names: ColumnNames
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableRecords:
-    """A table's records under a schema, and what is to be said of them."""
+    """A table's records under a schema, and what is to be said of them.
+
+    Args:
+      notes: what a reader of results must know, a line each.
+      details: the same column by column.
+      names: names of the columns.
+    """
 
     name: str
     schema: Schema
@@ -290,6 +299,8 @@ class TableRecords:
     notes: Sequence[str] = ()
     warnings: Mapping[str, str] = field(default_factory=dict)
     column_types: Mapping[str, str] = field(default_factory=dict)
+    details: Sequence[str] = ()
+    names: ColumnNames = field(default_factory=ColumnNames)
 
 
 def records_of(
@@ -308,15 +319,16 @@ def records_of(
     nothing to ask about is left out: a constant, free text, numbers too large for any grid. So is a
     column that looks like an identifier: texts, or whole numbers that lie evenly, nearly all of
     which differ (of 50 or more). It is kept if `keep` names it, or if no other column is left. The
-    result notes each. What a field's name cannot hold is "_" in it, whatever the schema:
-    "hours-per-week" is hours_per_week, and the result notes it. The texts "", "?", "NA", "NaN",
-    "nan", "inf" and "-inf" are missing values, unless a given schema lists such a label. A missing
-    value of a category is the label "(missing)", which an inferred category has where it needs
-    one, the label to be predicted excepted; the result counts the texts that were read so. Other
-    missing values and labels that a given schema does not know are answered by a query's public
-    default, and the result of a study counts them. More than 1 % of values that a given schema
-    does not know, or whose bounds they exceed, are a warning, and more than `most_outside` an
-    error.
+    result notes each, or their number. What a field's name cannot hold is "_" in it, whatever the
+    schema: "hours-per-week" is hours_per_week; columns that would be one field get a digest of
+    their own names besides. What is shown has the columns' own names. The texts "", "?", "NA",
+    "NaN", "nan", "inf" and "-inf" are missing values, unless a given schema lists such a label. A
+    missing value of a category is the label "(missing)", which an inferred category has where it
+    needs one, the label to be predicted excepted; the result counts the texts that were read so.
+    Other missing values and labels that a given schema does not know are answered by a query's
+    public default, and the result of a study counts them. More than 1 % of values that a given
+    schema does not know, or whose bounds they exceed, are a warning, and more than `most_outside`
+    an error.
 
     Args:
       people: columns, one row per user: a table in memory, or `arrow_records.ArrowRecords`.
@@ -328,10 +340,8 @@ def records_of(
     """
     records = TextColumns.of(people) if isinstance(people, Table) else people
     if schema is None:
-        known = _inferred(records, label, keep)
-    else:
-        known = _given(records, schema, most_outside)
-    return replace(known, notes=(*known.notes, *_renamed(records, known.schema)))
+        return _inferred(records, label, keep)
+    return _given(records, schema, most_outside)
 
 
 def users_of(
@@ -374,6 +384,8 @@ def users_of(
         notes=tuple(notes),
         warnings=records.warnings,
         column_types=records.column_types,
+        details=tuple(records.details),
+        names=records.names,
     )
 
 
@@ -398,14 +410,36 @@ def _law(
 
 
 def _inferred(people: Records, label: str | None, keep: Collection[str]) -> TableRecords:
-    found = infer(people, None if label is None else field_name(label), keep)
-    notes = ["bounds and labels were inferred from the data file"]
-    notes += [f"the column {name} is left out: {why}" for name, why in found.left_out.items()]
-    notes += [f"the column {name} is of texts: {why}" for name, why in found.doubts.items()]
-    notes += _missing_texts(found)
-    table = people.encoded(found.schema)
-    name = Path(people.path).stem
-    return TableRecords(name, found.schema, table, notes, column_types=found.column_types)
+    kept = {field_called(name, people.names) for name in keep}
+    found = infer(people, None if label is None else field_called(label, people.names), kept)
+    names = _names(people, found.schema)
+    own = dict(zip(people.names, people.written, strict=True))
+    left_out = [
+        f"the column {own[name]} is left out: {why}" for name, why in found.left_out.items()
+    ]
+    renamed = [
+        f"the column {column!r} is the field {name}" for name, column in names.renamed.items()
+    ]
+    doubts = [f"the column {own[name]} is of texts: {why}" for name, why in found.doubts.items()]
+    missing = [*map(names.in_text, _missing_texts(found))]
+    notes = [
+        "bounds and labels were inferred from the data file",
+        *_in_a_line(renamed, left_out),
+        *_summarized(doubts, f"{len(doubts)} columns that look like numbers are of texts"),
+        *missing[:_MISSING_SHOWN],
+    ]
+    return TableRecords(
+        Path(people.path).stem,
+        found.schema,
+        people.encoded(found.schema),
+        notes,
+        column_types=found.column_types,
+        details=[line for line in (*renamed, *left_out, *doubts, *missing) if line not in notes],
+        names=names,
+    )
+
+
+_MISSING_SHOWN = 3  # notes on texts that were read as missing
 
 
 def _missing_texts(found: InferredSchema) -> list[str]:
@@ -432,17 +466,25 @@ def _as_missing(text: str, count: int, columns: str) -> str:
 
 def _given(people: Records, schema: Schema, most_outside: Fraction) -> TableRecords:
     warnings = outside_warnings(people.path, schema, people.outside(schema), most_outside)
-    encoded = people.encoded(schema)
-    return TableRecords(Path(people.path).stem, schema, encoded, warnings=warnings)
+    encoded, names = people.encoded(schema), _names(people, schema)
+    return TableRecords(Path(people.path).stem, schema, encoded, warnings=warnings, names=names)
 
 
-def _renamed(people: Records, schema: Schema) -> list[str]:
-    """Note the columns of the schema whose names in the file a field cannot have."""
-    return [
-        f"the column {before!r} is called {after}"
-        for before, after in zip(people.written, people.names, strict=True)
-        if before != after and after in schema.fields
-    ]
+def _names(people: Records, schema: Schema) -> ColumnNames:
+    return ColumnNames.of(schema, dict(zip(people.names, people.written, strict=True)))
+
+
+def _in_a_line(renamed: Sequence[str], left_out: Sequence[str]) -> Sequence[str]:
+    """Return one note on columns that have other names as fields, and on those left out."""
+    if not renamed:
+        return _summarized(left_out, f"{len(left_out)} columns are left out")
+    more = f", {len(left_out)} left out" if left_out else ""
+    return [f"{counted(len(renamed), 'column')} renamed{more} (--verbose)"]
+
+
+def _summarized(lines: Sequence[str], summary: str) -> Sequence[str]:
+    """Return a line as it is, and several as one."""
+    return lines if len(lines) < 2 else [f"{summary} (--verbose)"]
 
 
 def _divided(rows: int, held_out: Fraction, seed: Seed) -> tuple[RowSet | None, RowSet]:

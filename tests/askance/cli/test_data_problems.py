@@ -93,7 +93,7 @@ PROBLEMS: dict[str, str] = {
         "quotes.csv: line 2: expected quotes that close at the end of a cell, got others: inside a"
         " cell in quotes write each quote twice"
     ),
-    "mean --data twice.csv": "twice.csv: expected distinct column names, found one twice",
+    "mean --data twice.csv": "twice.csv: expected distinct column names, got 'a' twice",
     # columns
     "mean --data decimals.csv --delimiter ; --set column=income": (
         "mean: column: expected one of the fields age, got 'income'; in the file, income: numbers"

@@ -142,8 +142,8 @@ class TestIdentifiers:
         people = Population.from_csv(self.file(tmp_path, 1_000))
         assert list(people.schema.fields) == ["reading", "income", "age"]
         for name in ("number", "code"):
-            assert any(f"the column {name} {self.LEFT}" in note for note in people.notes)
-        assert not any("income" in note for note in people.notes)
+            assert any(f"the column {name} {self.LEFT}" in note for note in people.details)
+        assert people.notes[1:] == ("2 columns are left out (--verbose)",)
 
     @pytest.mark.parametrize(("repeated", "fields"), [(1, 3), (2, 4), (9, 4), (11, 5)])
     def test_nearly_all_is_19_of_20_texts_and_99_of_100_numbers(
@@ -200,7 +200,7 @@ class TestIdentifiers:
         made = named("mean-vector", epsilon=8, data=self.file(tmp_path))
         shown = simulate(made.study, made.people, fleet="columns").to_json()
         assert "number" not in shown["hypothesis"]["means"]
-        assert any(f"the column number {self.LEFT}" in note for note in shown["notes"])
+        assert any(f"the column number {self.LEFT}" in note for note in shown["column_notes"])
 
 
 class TestMissingValues:

@@ -10,6 +10,14 @@ They need scikit-learn: `pip install 'askance[curator]'`.
 
 from __future__ import annotations
 
+try:
+    import sklearn  # noqa: F401  # of the estimators' base classes
+except ImportError:
+    raise ImportError(
+        "askance.estimators: expected scikit-learn installed, got none: pip install"
+        " 'askance[curator]'"
+    ) from None
+
 from askance.estimators.classifiers import (
     LocalDecisionTree,
     LocalLogisticRegression,

@@ -5,12 +5,15 @@ The packages are hidden from the import system, as if they were not installed.
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+
+from tests.examples.documents import steps
 
 ROOT = Path(__file__).parents[2]
 HIDDEN = (
@@ -97,6 +100,26 @@ def test_a_missing_package_is_named_with_the_extra_to_install(
     assert f"expected {package} installed" in done.stderr
     assert f"pip install 'askance[{extra}]'" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["a.parquet"]
+
+
+def test_estimators_name_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn", None)  # as if it were not installed
+    for name in [name for name in sys.modules if name.startswith("askance.estimators")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ImportError, match=r"expected scikit-learn installed.*askance\[curator\]"):
+        importlib.import_module("askance.estimators")
+
+
+@pytest.mark.parametrize(
+    ("needing", "install"), [("--plot ", ".[plots]"), ("from askance.estimators", ".[curator]")]
+)
+def test_readme_installs_an_extra_before_it_is_needed(needing: str, install: str) -> None:
+    texts = [str(step) for step in steps("README.md")]
+    first = {
+        word: next(number for number, text in enumerate(texts) if word in text)
+        for word in (needing, install)
+    }
+    assert first[install] < first[needing]
 
 
 def test_the_hidden_packages_are_of_extras_only() -> None:

@@ -2,7 +2,7 @@
 
     >>> import askance as ask
     >>> people = ask.read("census")  # or "people.csv", "people.parquet", a frame
-    >>> learner = ask.learners.frequency(people.schema.education)
+    >>> learner = ask.learners.frequency("education")  # the study has the schema
     >>> study = ask.Study(learner, people.schema, epsilon=1.0)
     >>> study.plan(n_users=people.size).feasible  # before anything is spent
     True

@@ -35,7 +35,7 @@ class Budget:
     Example:
         >>> people = ask.Population.generated("categories", users=3_000, cells=4)
         >>> budget = ask.budget(people, epsilon=1)
-        >>> result = budget.ask(ask.learners.frequency(people.schema["category"]), epsilon="0.75")
+        >>> result = budget.ask(ask.learners.frequency("category"), epsilon="0.75")
         >>> budget.spent, budget.left
         (0.75, 0.25)
     """
@@ -164,7 +164,7 @@ def budget(
     Example:
         >>> people = ask.Population.generated("categories", users=3_000, cells=4)
         >>> with ask.budget(people, epsilon=2, split_evenly_over=2) as budget:
-        ...     _ = budget.ask(ask.learners.frequency(people.schema["category"]))
+        ...     _ = budget.ask(ask.learners.frequency("category"))
         >>> budget
         <Budget: 1 of 2 spent on 1 studies>
     """

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from askance_aggregator import learners
+from askance_aggregator.learners import Learner
 from askance_aggregator.numbers import plain_arguments
 from askance_aggregator.planning import RoundPlan, StudyPlan
 from askance_aggregator.studies.study import Epsilon, Study
@@ -20,6 +21,7 @@ from askance_client.errors import (
 )
 from askance_client.printable import value_text
 from askance_client.queries import Schema
+from askance_client.records import schema_from_toml
 from askance_simulation.experiments import (
     Trial,
     design,
@@ -163,7 +165,7 @@ def demo(
 
 @plain_arguments
 def plan(
-    learner: str,
+    learner: str | Learner[Any],
     *,
     epsilon: Epsilon,
     beta: Epsilon = "0.01",
@@ -171,25 +173,56 @@ def plan(
     settings: Mapping[str, str] | None = None,
     population: str | None = None,
     data: DataSource | Path | str | None = None,
-    schema: Path | None = None,
+    schema: Path | Schema | None = None,
     label: str | None = None,
     randomizer: str = "best",
     waves: int = 1,
 ) -> StudyPlan:
-    """Compute the number of users that a learner needs, by its name.
+    """Compute the number of users that a learner needs.
 
-    Without a population, the plan is for the learner's own schema.
+    Args:
+        learner: its name, or the learner itself, whose columns are of `schema`.
+        epsilon: each user's whole budget, in nats.
+        beta: the chance that an answer is off by its tolerance or more.
+        users: how many there are; None: as many as are needed.
+        settings: of a learner by its name, as on the command line.
+        population: a generated one, by its name. Without one and without data, the plan of a name
+            is for the learner's own schema.
+        data: a population's file or data set.
+        schema: of the records: itself, or its file.
+        label: field to be predicted.
+        randomizer: which one is used, as `askance plan --randomizer` names it.
+        waves: in how many parts the users of a round are asked.
 
     Raises:
         InvalidParameter: a name or setting that there is none of.
 
     Example:
+        >>> schema = ask.Schema("people", income=ask.Integer(0, 100), sex=ask.Bit())
+        >>> learner = ask.learners.difference("income", by="sex", tau=10)
+        >>> ask.plan(learner, epsilon=2, schema=schema).feasible
+        True
         >>> ask.plan("frequency", epsilon=1, settings={"cells": "16", "tau": "0.05"}).users_needed
         20362
         >>> cells = {"cells": "16", "tau": "0.05"}
         >>> ask.plan("frequency", epsilon=1, users=100, settings=cells).feasible
         False
     """
+    if isinstance(learner, Learner):
+        given = {"settings": settings, "population": population, "data": data, "label": label}
+        for name, value in given.items():
+            if value is not None:
+                raise InvalidParameter(
+                    f"plan: {name}: expected none with a learner itself, got {value_text(value)}"
+                )
+        shape = schema_from_toml(schema) if isinstance(schema, Path) else schema
+        rules = design(randomizer)
+        asked = Study(learner, shape, epsilon=epsilon, beta=beta, design=rules, waves=waves)
+        return asked.plan(users)
+    if isinstance(schema, Schema):
+        raise InvalidParameter(
+            f"plan: schema: expected a file with the name of a learner, got {value_text(schema)}"
+        )
     if population is None and data is None and schema is None and label is None:
         built = learners.find(learner).build(None, settings)
         made = design(randomizer)

@@ -9,17 +9,27 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from askance_client.errors import InvalidParameter
 from askance_client.printable import nearest_text, unknown_text, value_text
-from askance_client.queries import Category, Schema
+from askance_client.queries import Bit, Bits, Category, Integer, Label, Real, Schema
 from askance_client.queries.exact import exact_ratio
 from askance_client.records import field_name, field_names
 
 _COLUMNS_SHOWN = 20  # of a wide table; the nearest name is sought among all
+
+
+_TYPES: dict[type, str] = {
+    Bit: "a bit",
+    Bits: "bits",
+    Category: "a category",
+    Integer: "a whole number",
+    Label: "a label",
+    Real: "a number",
+}
 
 
 class NoSuitableColumn(InvalidParameter):
@@ -44,6 +54,18 @@ def unknown_column(column: object, known: Iterable[str]) -> str:
     if isinstance(column, str) and "," in column and set(column.split(",")) <= set(names):
         nearest = ": this learner takes one"
     return f"expected one of the fields {shown}{more}, got {value_text(column)}{nearest}"
+
+
+def unfit_column(column: str, schema: Schema, types: Sequence[type]) -> str:
+    """Format the error for a column that a schema does not have, or has of none of these types."""
+    fits = [name for name, kind in schema.fields.items() if isinstance(kind, tuple(types))]
+    if column not in schema.fields:
+        return unknown_column(column, fits)
+    *some, last = (_TYPES[one] for one in types if one is not Integer or Real not in types)
+    expected = f"{', '.join(some)} or {last}" if some else last
+    shown = f"{', '.join(fits[:_COLUMNS_SHOWN])}{', ...' if len(fits) > _COLUMNS_SHOWN else ''}"
+    such = f" (such are {shown})" if fits else ", and no field is one"
+    return f"expected {expected}, got {column!r}, {_TYPES[type(schema.fields[column])]}{such}"
 
 
 def field_called(column: str, fields: Container[str]) -> str:

@@ -61,7 +61,7 @@ TYPED = [
     ),
     (
         f"simulate mean --column city {ON}",
-        "mean: column: expected one of the fields age, hours, got 'city'",
+        "mean: column: expected a number or a bit, got 'city', a category (such are age, hours)",
     ),
     (
         f"simulate naive-bayes {ON}",
@@ -82,7 +82,8 @@ TYPED = [
     ),
     (
         f"simulate difference --column city --group sex {ON}",
-        "difference: column: expected one of the fields age, hours, got 'city'; in the file, city:",
+        "difference: column: expected a number or a bit, got 'city', a category (such are age,"
+        " hours); in the file, city:",
     ),
 ]  # fmt: skip
 
@@ -123,11 +124,15 @@ def simulated(*arguments: Any, **options: Any) -> object:
 
 
 CALLED: list[tuple[str, Callable[[], object], str]] = [
-    ("the order", lambda: simulated(people(), study()), "study: expected a study, got Population"),
     (
-        "a learner for a study",
+        "the order",
+        lambda: simulated(people(), study()),
+        "study: expected a study or a learner, got",
+    ),
+    (
+        "a learner without a budget",
         lambda: simulated(ask.learners.frequency(people().schema["colour"]), people()),
-        "study: expected a study, got NonAdaptive",
+        "epsilon: expected each user's budget with the learner frequency, got none",
     ),
     (
         "a name for people",

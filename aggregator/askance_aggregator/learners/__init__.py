@@ -74,8 +74,8 @@ from askance_aggregator.learners.learner import (
     Learner,
     NonAdaptive,
     Rehearsal,
+    Unbound,
     adaptive,
-    canonical_text,
     non_adaptive,
 )
 from askance_aggregator.learners.learning import (
@@ -115,7 +115,12 @@ from askance_aggregator.learners.masked_parity import (
 from askance_aggregator.learners.mean import MeanEstimate, mean
 from askance_aggregator.learners.mean_vector import MeanVector, mean_vector
 from askance_aggregator.learners.naive_bayes import NaiveBayes, naive_bayes
-from askance_aggregator.learners.parameters import Parameter, ParameterEntry, ParameterKind
+from askance_aggregator.learners.parameters import (
+    Parameter,
+    ParameterEntry,
+    ParameterKind,
+    canonical_text,
+)
 from askance_aggregator.learners.pca import PrincipalComponents, principal_components
 from askance_aggregator.learners.perceptron import perceptron, perceptron_rounds
 from askance_aggregator.learners.prefixes import bits_of_text, text_of_bits
@@ -217,6 +222,7 @@ __all__ = [
     "SmallSettings",
     "SupportVectorModel",
     "Trend",
+    "Unbound",
     "Users",
     "adaptive",
     "assess",

@@ -194,7 +194,7 @@ def association(
 
     Example:
         >>> schema = ask.Schema("people", colour=ask.Category(["red", "green"]), smokes=ask.Bit())
-        >>> learner = ask.learners.association(schema, ["colour", "smokes"], effect="0.2")
+        >>> learner = ask.learners.association(["colour", "smokes"], effect="0.2")
         >>> ask.Study(learner, schema, epsilon=2).plan().users_needed > 100
         True
     """

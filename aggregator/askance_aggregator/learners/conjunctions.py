@@ -102,7 +102,7 @@ def conjunctions(
     Example:
         >>> people = ask.Population.generated("conjunctions", users=2_000, d=4)
         >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
-        >>> ask.learn(ask.learners.conjunctions(people.schema), oracle) == people.target
+        >>> ask.learn(ask.learners.conjunctions(), oracle) == people.target
         True
     """
     allowed = rational(accuracy, "accuracy")

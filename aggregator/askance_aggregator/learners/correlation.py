@@ -163,7 +163,7 @@ def correlation(
 
     Example:
         >>> people = ask.read("census")
-        >>> learner = ask.learners.correlation(people.schema, ["age", "hours"])
+        >>> learner = ask.learners.correlation(["age", "hours"])
         >>> study = ask.Study(learner, people.schema, epsilon=4)
         >>> study
         <Study: correlation of census, epsilon 4, schema census>

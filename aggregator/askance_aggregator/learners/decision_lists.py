@@ -153,7 +153,7 @@ def decision_lists(
     Example:
         >>> people = ask.Population.generated("decision-lists", users=2_000, d=4)
         >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
-        >>> ask.learn(ask.learners.decision_lists(people.schema), oracle).d
+        >>> ask.learn(ask.learners.decision_lists(), oracle).d
         4
     """
     made = _decision_lists(schema, allowed_error(accuracy), length)

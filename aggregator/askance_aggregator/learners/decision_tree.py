@@ -228,7 +228,7 @@ def decision_tree(
 
     Example:
         >>> people = ask.Population.generated("traits", users=2_000)
-        >>> learner = ask.learners.decision_tree(people.schema, columns=["age"])
+        >>> learner = ask.learners.decision_tree(columns=["age"])
         >>> len(ask.Study(learner, people.schema, epsilon=4).plan().rounds) >= 1
         True
     """

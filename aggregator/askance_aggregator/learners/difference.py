@@ -158,9 +158,39 @@ def _number(learner: str, schema: Schema, asked: str | None) -> str:
 
 def _group(learner: str, schema: Schema, asked: str | None) -> str:
     if asked is not None:
-        return asked
+        return field_named(learner, schema, (Category, Bit), asked, "group")
     labels = [name for name, kind in schema.fields.items() if isinstance(kind, Label)]
     return labels[0] if len(labels) == 1 else first_fields(learner, schema, (Category,), 1)[0]
+
+
+@non_adaptive("difference", version=1)
+def _difference(
+    schema: Schema,
+    column: str,
+    group: str,
+    first: str | None,
+    second: str | None,
+    tau: Rational | None,
+    present: Rational | None,
+) -> tuple[Batch, Callable[[Answers], Difference]]:
+    """Ask for the mean over each group; see `difference`."""
+    kind = field_of(schema, column)
+    if not isinstance(kind, Integer | Real | Bit) or column == group:
+        raise InvalidParameter(
+            f"difference: column: expected a number or a bit beside the group, got"
+            f" {value_text(column)}"
+        )
+    names, members = _groups(schema, group, first, second)
+    # Each mean within half of it.
+    each = None if tau is None else rational(tau, "tau") / 2
+    share = Fraction(1, 2) if present is None else rational(present, "present")
+    questions = [Question(among(schema[column], one), each, present=share) for one in members]
+    batch = Batch(questions, Allocation.FRESH)  # independent estimates
+
+    def conclude(answers: Answers) -> Difference:
+        return _concluded(names, batch, answers)
+
+    return batch, conclude
 
 
 @catalogued(
@@ -174,8 +204,8 @@ def _group(learner: str, schema: Schema, asked: str | None) -> str:
         oracles={"column": "age", "tau": "20", "present": "1/4"},
         fleets={"column": "age", "tau": "80", "present": "1/4"},
     ),
+    made_by=_difference,
 )
-@non_adaptive("difference", version=1)
 def difference(
     schema: Schema,
     column: Annotated[
@@ -184,11 +214,12 @@ def difference(
             "the number or bit (default: the first number)", ParameterKind.FIELD, read=_number
         ),
     ],
-    group: Annotated[
+    by: Annotated[
         str,
         Parameter(
             "the category or bit that groups users (default: the only label or the first category)",
             ParameterKind.FIELD,
+            name="group",
             read=_group,
         ),
     ],
@@ -204,7 +235,7 @@ def difference(
         "the share of users in each group, at least: sizes the plan, no interval relies on it"
         " (default: 1/2)",
     ] = None,
-) -> tuple[Batch, Callable[[Answers], Difference]]:
+) -> NonAdaptive[Difference]:
     """Compare the means of two groups of users, or their shares of a property.
 
     One question per group. A user answers "missing" who is not in the group, or lacks a value:
@@ -227,28 +258,12 @@ def difference(
 
     Example:
         >>> people = ask.read("census")
-        >>> learner = ask.learners.difference(people.schema, "hours", "sex")
+        >>> learner = ask.learners.difference("hours", by="sex")
         >>> study = ask.Study(learner, people.schema, epsilon=4)
         >>> study
         <Study: difference of census, epsilon 4, schema census>
     """
-    kind = field_of(schema, column)
-    if not isinstance(kind, Integer | Real | Bit) or column == group:
-        raise InvalidParameter(
-            f"difference: column: expected a number or a bit beside the group, got"
-            f" {value_text(column)}"
-        )
-    names, members = _groups(schema, group, first, second)
-    # Each mean within half of it.
-    each = None if tau is None else rational(tau, "tau") / 2
-    share = Fraction(1, 2) if present is None else rational(present, "present")
-    questions = [Question(among(schema[column], one), each, present=share) for one in members]
-    batch = Batch(questions, Allocation.FRESH)  # independent estimates
-
-    def conclude(answers: Answers) -> Difference:
-        return _concluded(names, batch, answers)
-
-    return batch, conclude
+    return _difference(schema, column, by, first, second, tau, present)
 
 
 def _concluded(names: tuple[str, str], batch: Batch, answers: Answers) -> Difference:

@@ -136,7 +136,7 @@ def frequency(
     Example:
         >>> schema = ask.Schema("people", colour=ask.Category(["red", "green"]))
         >>> oracle = ask.ExactOracle(schema, {"colour": ["red", "green", "red", "red"]})
-        >>> ask.learn(ask.learners.frequency(schema.colour), oracle).answer.values
+        >>> ask.learn(ask.learners.frequency("colour"), oracle).answer.values
         (0.75, 0.25)
     """
     asked = as_query(query)

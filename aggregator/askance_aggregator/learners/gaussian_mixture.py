@@ -253,7 +253,7 @@ def gaussian_mixture(
     Example:
         >>> people = ask.Population.generated("clusters", users=2_000, clumps=2, d=2)
         >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
-        >>> learner = ask.learners.gaussian_mixture(people.schema, k=2, rounds=2, tau="1/100")
+        >>> learner = ask.learners.gaussian_mixture(k=2, rounds=2, tau="1/100")
         >>> len(ask.learn(learner, oracle).weights)
         2
     """

@@ -150,7 +150,7 @@ def logistic_regression(
         >>> people = ask.Population.generated("halfspaces", users=2_000, d=2)
         >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
         >>> learner = ask.learners.logistic_regression(
-        ...     people.schema, rounds=2, tau="1/100", rate="1/2", clip=1
+        ...     rounds=2, tau="1/100", rate="1/2", clip=1
         ... )
         >>> [row["feature"] for row in ask.learn(learner, oracle).to_rows()]
         ['(intercept)', 'x0', 'x1']
@@ -197,7 +197,7 @@ def linear_svm(
         >>> people = ask.Population.generated("halfspaces", users=2_000, d=2)
         >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
         >>> learner = ask.learners.linear_svm(
-        ...     people.schema, rounds=2, tau="1/100", rate="1/2", clip=1
+        ...     rounds=2, tau="1/100", rate="1/2", clip=1
         ... )
         >>> [row["feature"] for row in ask.learn(learner, oracle).to_rows()]
         ['(intercept)', 'x0', 'x1']

@@ -163,7 +163,7 @@ def linear_regression(
         >>> people = ask.Population.generated("plane", users=2_000, d=2)
         >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
         >>> learner = ask.learners.linear_regression(
-        ...     people.schema, rounds=2, tau="1/100", rate="1/2", clip=1
+        ...     rounds=2, tau="1/100", rate="1/2", clip=1
         ... )
         >>> [row["feature"] for row in ask.learn(learner, oracle).to_rows()]
         ['(intercept)', 'x0', 'x1']
@@ -215,7 +215,7 @@ def ridge_regression(
         >>> people = ask.Population.generated("plane", users=2_000, d=2)
         >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
         >>> learner = ask.learners.ridge_regression(
-        ...     people.schema, rounds=2, tau="1/100", rate="1/2", clip=1
+        ...     rounds=2, tau="1/100", rate="1/2", clip=1
         ... )
         >>> [row["feature"] for row in ask.learn(learner, oracle).to_rows()]
         ['(intercept)', 'x0', 'x1']
@@ -261,7 +261,7 @@ def huber_regression(
         >>> people = ask.Population.generated("plane", users=2_000, d=2)
         >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
         >>> learner = ask.learners.huber_regression(
-        ...     people.schema, rounds=2, tau="1/100", rate="1/2", clip=1
+        ...     rounds=2, tau="1/100", rate="1/2", clip=1
         ... )
         >>> [row["feature"] for row in ask.learn(learner, oracle).to_rows()]
         ['(intercept)', 'x0', 'x1']

@@ -203,7 +203,7 @@ def k_means(
     Example:
         >>> people = ask.Population.generated("clusters", users=2_000, clumps=2, d=2)
         >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
-        >>> learner = ask.learners.k_means(people.schema, k=2, rounds=2, tau="1/100")
+        >>> learner = ask.learners.k_means(k=2, rounds=2, tau="1/100")
         >>> ask.learn(learner, oracle).cluster_centers_.shape
         (2, 2)
     """

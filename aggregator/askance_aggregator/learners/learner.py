@@ -2,7 +2,9 @@
 
 Two kinds, distinguished by type. `Adaptive` holds a generator: a later batch may depend on earlier
 answers. `NonAdaptive` holds *one* batch and a function from its answers to the hypothesis: it has
-no way to see an answer before everything has been asked (KLNRS08's "non-interactive").
+no way to see an answer before everything has been asked (KLNRS08's "non-interactive"). An `Unbound`
+learner names columns of a schema that it does not have yet, and makes one of the two when it is
+given one.
 
 The text of the parameters is part of what an analyst signs, so a learner can be built again from
 its name, its version and that text, and replayed.
@@ -15,16 +17,13 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
-from enum import Enum
-from fractions import Fraction
 from functools import wraps
-from hashlib import sha256
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from askance_aggregator.learners.conditions import Conditions, Settle
 from askance_aggregator.learners.learning import Answers, Batch, Learning
-from askance_aggregator.numbers import plain, plain_arguments, rational
+from askance_aggregator.learners.parameters import canonical_text
+from askance_aggregator.numbers import plain_arguments
 from askance_aggregator.queries import as_query
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -94,6 +93,10 @@ class Learner(ABC, Generic[T_co]):
     def fields_named(self) -> frozenset[str]:
         """Return the fields that a run may use beside those of its rehearsal."""
 
+    def bound(self, schema: Schema) -> Learner[T_co]:
+        """Return the learner for records of a schema; only an `Unbound` one is another."""
+        return self
+
     def settled(self, conditions: Conditions) -> Learner[T_co]:
         """Return the learner with the settings that it was not given, made for these conditions.
 
@@ -149,6 +152,56 @@ class NonAdaptive(Learner[T_co]):
     def fields_named(self) -> frozenset[str]:
         """Return no field: all that it asks is its one batch."""
         return frozenset()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Unbound(Learner[T_co]):
+    """Learner that names columns, before it has the schema of the records.
+
+    A study, a simulation or an oracle binds it to its schema.
+
+    Args:
+        given: its arguments as text.
+        make: makes the learner for a schema.
+
+    Example:
+        >>> learner = ask.learners.mean("age")
+        >>> learner
+        <Unbound: mean('age')>
+        >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
+        >>> learner.bound(schema).parameters == ask.learners.mean(schema.age).parameters
+        True
+    """
+
+    given: str
+    make: Callable[[Schema], Learner[T_co]]
+
+    def bound(self, schema: Schema) -> Learner[T_co]:
+        """Return the learner for records of a schema.
+
+        Raises:
+            InvalidParameter: a column that the schema does not have, or of another type.
+        """
+        return self.make(schema)
+
+    def run(self) -> Learning[T_co]:
+        """Refuse to run."""
+        raise self._without_schema()
+
+    @property
+    def fields_named(self) -> frozenset[str]:
+        """Refuse to name fields."""
+        raise self._without_schema()
+
+    def __repr__(self) -> str:
+        return f"<Unbound: {self._call}>"
+
+    @property
+    def _call(self) -> str:
+        return f"{self.name}({self.given})"
+
+    def _without_schema(self) -> InvalidParameter:
+        return InvalidParameter(f"{self._call}: expected the schema of the records, got none")
 
 
 def adaptive(
@@ -308,31 +361,6 @@ def _settling(
         return by_name(**{**bound.arguments, **chosen})
 
     return settling
-
-
-def canonical_text(value: object) -> str:
-    """A parameter as text; equal numbers have equal texts (.5, "1/2" as a Fraction, Decimal).
-
-    Raises:
-        InvalidParameter: a value of this type has no canonical text.
-    """
-    value = plain(value)
-    if isinstance(value, Expression | Query):
-        return "query:" + sha256(as_query(value).canonical).hexdigest()
-    if isinstance(value, Enum):
-        return canonical_text(value.value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int | Fraction | float | Decimal):
-        return str(rational(value, "a parameter"))
-    if isinstance(value, tuple | list):
-        return ",".join(canonical_text(item) for item in value)
-    raise InvalidParameter(
-        "a learner's parameter expects a number, a text, a query or a list of them, "
-        f"found {type(value).__name__}"
-    )
 
 
 def _recorded(

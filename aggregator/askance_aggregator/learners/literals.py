@@ -172,7 +172,7 @@ def literal_conjunctions(
     Example:
         >>> people = ask.Population.generated("literal-conjunctions", users=2_000, d=4)
         >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
-        >>> ask.learn(ask.learners.literal_conjunctions(people.schema), oracle).d
+        >>> ask.learn(ask.learners.literal_conjunctions(), oracle).d
         4
     """
     d = bits_width(schema, "literal-conjunctions")
@@ -211,7 +211,7 @@ def disjunctions(
     Example:
         >>> people = ask.Population.generated("disjunctions", users=2_000, d=4)
         >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
-        >>> ask.learn(ask.learners.disjunctions(people.schema), oracle).d
+        >>> ask.learn(ask.learners.disjunctions(), oracle).d
         4
     """
     d = bits_width(schema, "disjunctions")

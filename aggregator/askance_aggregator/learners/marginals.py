@@ -198,7 +198,7 @@ def marginals(
         >>> oracle = ask.ExactOracle(
         ...     schema, {"colour": ["red", "green", "red"], "smokes": [1, 0, 1]}
         ... )
-        >>> found = ask.learn(ask.learners.marginals(schema), oracle)
+        >>> found = ask.learn(ask.learners.marginals(), oracle)
         >>> [(row.name, round(row.estimate, 3)) for row in found.present().rows][:2]
         [('red, 0', 0.0), ('red, 1', 0.667)]
     """

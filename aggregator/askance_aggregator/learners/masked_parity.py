@@ -204,7 +204,7 @@ def masked_parity(
     Example:
         >>> people = ask.Population.generated("masked-parity", users=4_000, d=4)
         >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
-        >>> ask.learn(ask.learners.masked_parity(people.schema), oracle) == people.target
+        >>> ask.learn(ask.learners.masked_parity(), oracle) == people.target
         True
     """
     if variant not in VARIANTS:

@@ -160,7 +160,7 @@ def mean(
     Example:
         >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
         >>> oracle = ask.ExactOracle(schema, {"age": [20, 40, 60]})
-        >>> ask.learn(ask.learners.mean(schema.age), oracle).estimate
+        >>> ask.learn(ask.learners.mean("age"), oracle).estimate
         40.0
     """
     excluded = excludes_missing("mean", query, missing)

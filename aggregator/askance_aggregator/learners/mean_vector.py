@@ -168,7 +168,7 @@ def mean_vector(
     Example:
         >>> schema = ask.Schema("people", age=ask.Integer(0, 120), height=ask.Integer(0, 250))
         >>> oracle = ask.ExactOracle(schema, {"age": [20, 40], "height": [160, 180]})
-        >>> len(ask.learn(ask.learners.mean_vector(schema), oracle).present().rows)
+        >>> len(ask.learn(ask.learners.mean_vector(), oracle).present().rows)
         2
     """
     fields = _number_fields(schema, columns)

@@ -269,7 +269,7 @@ def naive_bayes(
     Example:
         >>> people = ask.Population.generated("traits", users=2_000)
         >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
-        >>> ask.learn(ask.learners.naive_bayes(people.schema, columns=["age"]), oracle).label
+        >>> ask.learn(ask.learners.naive_bayes(columns=["age"]), oracle).label
         'y'
     """
     target = label_of(schema, label)

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from functools import cache
+from hashlib import sha256
 from inspect import Parameter as Argument
 from typing import Annotated, Any, get_args
 
 from askance_aggregator.declarations import annotated
-from askance_aggregator.learners.learner import canonical_text
-from askance_aggregator.names import NoSuitableColumn, unknown_column
-from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.names import NoSuitableColumn, field_called, fields_called, unfit_column
+from askance_aggregator.numbers import Rational, plain, rational
+from askance_aggregator.queries import as_query
 from askance_client.errors import InvalidParameter
 from askance_client.printable import unknown_text, value_text
-from askance_client.queries import Label, Schema
+from askance_client.queries import Expression, Label, Query, Schema
 
 MAX_ROUNDS = 10_000
 
@@ -106,6 +108,10 @@ class Parameter:
     read: Read | None = None
 
 
+CALLED = {ParameterKind.FIELD: field_called, ParameterKind.FIELDS: fields_called}
+"""The fields' names in a text that may have columns' own names, by the form of the text."""
+
+
 @dataclass(frozen=True, slots=True)
 class Declared:
     """Parameter as it is declared in a signature."""
@@ -113,9 +119,21 @@ class Declared:
     argument: str
     entry: ParameterEntry
     read: Read | None
+    is_query: bool = False  # a query or an expression may stand for the name of a column
+    is_needed: bool = False
+
+    @property
+    def shown(self) -> str:
+        """Name in messages to callers of the function."""
+        return self.entry.name if self.is_query else self.argument
 
     def value(self, learner: str, schema: Schema, text: str | None) -> dict[str, Any]:
-        """Return the argument by name, as the text says; empty: its default holds."""
+        """Return the argument by name, as the text says; empty: its default holds.
+
+        A field may be given by its column's own name.
+        """
+        if text is not None and self.entry.kind in CALLED:
+            text = CALLED[self.entry.kind](text, schema.fields)
         if self.read is not None:
             return {self.argument: self.read(learner, schema, text)}
         return {} if text is None else {self.argument: self._of_kind(text)}
@@ -150,7 +168,9 @@ def _declared(argument: Argument, type_: Any, note: str | Parameter) -> Declared
         said.kind or _kind_of(type_),
         said.choices,
     )
-    return Declared(argument.name, entry, said.read)
+    types = get_args(type_) or (type_,)
+    needed = argument.default is Argument.empty
+    return Declared(argument.name, entry, said.read, Expression in types, needed)
 
 
 def _kind_of(type_: Any) -> ParameterKind:
@@ -159,6 +179,31 @@ def _kind_of(type_: Any) -> ParameterKind:
     if Fraction in types:
         return ParameterKind.NUMBER
     return ParameterKind.WHOLE if int in types else ParameterKind.TEXT
+
+
+def canonical_text(value: object) -> str:
+    """A parameter as text; equal numbers have equal texts (.5, "1/2" as a Fraction, Decimal).
+
+    Raises:
+        InvalidParameter: a value of this type has no canonical text.
+    """
+    value = plain(value)
+    if isinstance(value, Expression | Query):
+        return "query:" + sha256(as_query(value).canonical).hexdigest()
+    if isinstance(value, Enum):
+        return canonical_text(value.value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | Fraction | float | Decimal):
+        return str(rational(value, "a parameter"))
+    if isinstance(value, tuple | list):
+        return ",".join(canonical_text(item) for item in value)
+    raise InvalidParameter(
+        "a learner's parameter expects a number, a text, a query or a list of them, "
+        f"found {type(value).__name__}"
+    )
 
 
 Columns = Annotated[
@@ -194,7 +239,13 @@ Present = Annotated[
 """Parameters of several learners; a learner of its own words annotates its own."""
 
 
-def field_named(learner: str, schema: Schema, types: tuple[type, ...], asked: str | None) -> str:
+def field_named(
+    learner: str,
+    schema: Schema,
+    types: tuple[type, ...],
+    asked: str | None,
+    parameter: str = "column",
+) -> str:
     """Return the field to ask about: the one asked for, else a label, else the only one that fits.
 
     Raises:
@@ -203,7 +254,7 @@ def field_named(learner: str, schema: Schema, types: tuple[type, ...], asked: st
     fits = [name for name, kind in schema.fields.items() if isinstance(kind, types)]
     if asked is not None:
         if asked not in fits:
-            raise InvalidParameter(f"{learner}: column: {unknown_column(asked, fits)}")
+            raise InvalidParameter(f"{learner}: {parameter}: {unfit_column(asked, schema, types)}")
         return asked
     labels = [name for name in fits if isinstance(schema.fields[name], Label)]
     for candidates in (labels, fits):
@@ -213,7 +264,7 @@ def field_named(learner: str, schema: Schema, types: tuple[type, ...], asked: st
         expected = " or ".join(sorted(kind.__name__.lower() for kind in types))
         raise NoSuitableColumn(f"{learner}: expected a field of the type {expected}, got none")
     raise InvalidParameter(
-        f"{learner}: column: expected one of the fields {', '.join(fits)}, got none"
+        f"{learner}: {parameter}: expected one of the fields {', '.join(fits)}, got none"
     )
 
 

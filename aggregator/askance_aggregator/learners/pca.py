@@ -223,7 +223,7 @@ def principal_components(
     Example:
         >>> people = ask.Population.generated("plane", users=2_000, d=2)
         >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
-        >>> learner = ask.learners.principal_components(people.schema, components=1, tau="1/100")
+        >>> learner = ask.learners.principal_components(components=1, tau="1/100")
         >>> ask.learn(learner, oracle).components_.shape
         (1, 3)
     """

@@ -236,7 +236,7 @@ def perceptron(
     Example:
         >>> people = ask.Population.generated("halfspaces", users=2_000, d=2)
         >>> oracle = ask.ExactOracle(people.schema, people.columns(0, people.size))
-        >>> len(ask.learn(ask.learners.perceptron(people.schema), oracle).weights)
+        >>> len(ask.learn(ask.learners.perceptron(), oracle).weights)
         3
     """
     target = label_of(schema, label)

@@ -16,11 +16,17 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from inspect import signature
 from itertools import takewhile
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar, cast, overload
 
-from askance_aggregator.learners.learner import Learner, canonical_text, identity_of
-from askance_aggregator.learners.parameters import ParameterEntry, ParameterKind, declared, whole
-from askance_aggregator.names import field_called, fields_called
+from askance_aggregator.learners.binding import ByColumns, ByQuery, OfColumns, OfQuery, schema_later
+from askance_aggregator.learners.learner import Adaptive, Learner, NonAdaptive, identity_of
+from askance_aggregator.learners.parameters import (
+    ParameterEntry,
+    ParameterKind,
+    canonical_text,
+    declared,
+    whole,
+)
 from askance_client.errors import InvalidParameter, InvalidQuery
 from askance_client.printable import nearest_text, value_text
 from askance_client.queries import Schema
@@ -30,6 +36,8 @@ GROUP = "askance.learners"
 
 _FIELDS = (ParameterKind.FIELD, ParameterKind.FIELDS)
 _PACKAGE = __name__.rpartition(".")[0]
+P = ParamSpec("P")
+T = TypeVar("T")
 Made = TypeVar("Made", bound=Callable[..., Learner[Any]])
 
 
@@ -116,10 +124,6 @@ class LearnerEntry:
                     f"{self.name} has no parameter {name!r}{hint}; it has {', '.join(known)}"
                 )
         about = self._schema(schema, given)
-        for parameter in self.parameters:
-            if parameter.kind in _FIELDS and parameter.name in given:
-                called = field_called if parameter.kind is ParameterKind.FIELD else fields_called
-                given[parameter.name] = called(given[parameter.name], about.fields)
         arguments = {"schema": about} if "schema" in signature(self.function).parameters else {}
         for one in declared(self.function):
             arguments |= one.value(self.name, about, given.get(one.entry.name))
@@ -170,6 +174,23 @@ class LearnerEntry:
         )
 
 
+class Catalogued(Protocol):
+    """Decorator that lists a learner; the function that it returns may do without a schema."""
+
+    @overload
+    def __call__(
+        self, function: ByColumns[P, NonAdaptive[T]], /
+    ) -> OfColumns[P, NonAdaptive[T], T]: ...
+    @overload
+    def __call__(self, function: ByColumns[P, Adaptive[T]], /) -> OfColumns[P, Adaptive[T], T]: ...
+    @overload
+    def __call__(
+        self, function: ByQuery[P, NonAdaptive[T]], /
+    ) -> OfQuery[P, NonAdaptive[T], T]: ...
+    @overload
+    def __call__(self, function: Made, /) -> Made: ...
+
+
 _CATALOGUE: dict[str, LearnerEntry] = {}
 _ENTRIES: dict[Callable[..., Learner[Any]], LearnerEntry] = {}  # by the decorated function
 
@@ -197,18 +218,19 @@ def catalogued(
     small: SmallSettings | None = None,
     held_out: bool = False,
     made_by: Callable[..., Learner[Any]] | None = None,
-) -> Callable[[Made], Made]:
+) -> Catalogued:
     """List a learner in the catalogue; decorates the function that makes it.
 
-    For the other arguments see `LearnerEntry`. Name and version are those of `adaptive` or
-    `non_adaptive`, on the decorated function or on `made_by`, which it calls. An entry point of a
-    distribution of its own refers to the decorated function.
+    The function can then be called without its schema: see `binding`. For the other arguments see
+    `LearnerEntry`. Name and version are those of `adaptive` or `non_adaptive`, on the decorated
+    function or on `made_by`, which it calls. An entry point of a distribution of its own refers to
+    the decorated function.
 
     Raises:
         InvalidParameter: the name is taken.
     """
 
-    def decorate(function: Made) -> Made:
+    def decorate(function: Callable[..., Learner[Any]]) -> Callable[..., Learner[Any]]:
         name, version = identity_of(made_by or function)
         entry = LearnerEntry(
             name,
@@ -223,10 +245,11 @@ def catalogued(
             guess=guess,
             success=success,
         )
-        _ENTRIES[function] = register(entry)
-        return function
+        made = schema_later(name, version, function)
+        _ENTRIES[made] = register(entry)
+        return made
 
-    return decorate
+    return cast("Catalogued", decorate)
 
 
 def learners() -> tuple[LearnerEntry, ...]:

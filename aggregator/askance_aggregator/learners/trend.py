@@ -217,7 +217,7 @@ def trend(
     Example:
         >>> schema = ask.Schema("people", may=ask.Bit(), june=ask.Bit(), july=ask.Bit())
         >>> oracle = ask.ExactOracle(schema, {"may": [0, 1], "june": [1, 1], "july": [1, 1]})
-        >>> found = ask.learn(ask.learners.trend(schema), oracle)
+        >>> found = ask.learn(ask.learners.trend(), oracle)
         >>> [round(share, 3) for share in found.estimates]
         [0.5, 1.0, 1.0]
     """

@@ -15,7 +15,7 @@ from math import nextafter
 from askance_aggregator.learners import Answer, Answers, Batch, Question
 from askance_aggregator.oracles.oracle import Oracle
 from askance_aggregator.sampling import Words
-from askance_client.queries import QueryKind
+from askance_client.queries import QueryKind, Schema
 
 _NEARLY = 1 - Fraction(1, 1 << 40)  # the part of tau that an answer is moved by
 
@@ -34,6 +34,7 @@ class Adversary(ABC):
     """
 
     def __init__(self, truth: Oracle) -> None:
+        self.schema: Schema | None = getattr(truth, "schema", None)
         self._truth = truth
 
     def answer(self, batch: Batch) -> Answers:

@@ -38,6 +38,7 @@ class ExactOracle:
         encoded = (
             columns if isinstance(columns, EncodedColumns) else encode_columns(schema, columns)
         )
+        self.schema = schema
         self._columns = encoded
         self._weights = weights
 

@@ -82,6 +82,7 @@ class ClassificationNoiseOracle:
             raise InvalidParameter(f"label expects a category of two labels, got {labels}")
         if not 0 < part <= 1:
             raise InvalidParameter(f"part expects a number in (0, 1], got {value_text(part)}")
+        self.schema = schema
         self._sampler = sampler
         self._label = label
         self._shares = Shares(beta, values)

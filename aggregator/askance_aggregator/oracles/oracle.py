@@ -7,13 +7,17 @@ from math import isfinite
 from typing import Protocol, TypeVar
 
 from askance_aggregator.learners import Answer, Answers, Batch, Learner, check_answers, check_batch
-from askance_client.errors import InvalidAnswer
+from askance_client.errors import InvalidAnswer, InvalidParameter
+from askance_client.printable import value_text
+from askance_client.queries import Schema
 
 T = TypeVar("T")
 
 
 class Oracle(Protocol):
     """Answers statistical queries.
+
+    One that knows the schema of its records has it as `schema`; None: it knows none.
 
     Example:
         >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
@@ -27,10 +31,17 @@ class Oracle(Protocol):
         ...
 
 
-def learn(learner: Learner[T], oracle: Oracle) -> T:
+def learn(learner: Learner[T], oracle: Oracle, schema: Schema | None = None) -> T:
     """Run a learner to its end against an oracle, and return its hypothesis.
 
+    Args:
+        learner: with or without a schema.
+        oracle: answers it.
+        schema: of the records, for a learner that names columns; None: the oracle's, if it has one.
+
     Raises:
+        InvalidParameter: a learner that has no schema, and none is known; or not a learner and an
+            oracle.
         LocalProtocolError: the oracle's answers do not have the shape of the batch.
         InvalidAnswer: an answer cannot be valid: it is no number, or a `CheckedOracle` has seen it,
             or the learner itself has, from what it knows of its concepts; the error names the
@@ -39,10 +50,15 @@ def learn(learner: Learner[T], oracle: Oracle) -> T:
     Example:
         >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
         >>> oracle = ask.ExactOracle(schema, {"age": [20, 40, 60]})
-        >>> ask.learn(ask.learners.mean(schema.age), oracle).estimate
+        >>> ask.learn(ask.learners.mean("age"), oracle).estimate
         40.0
     """
-    run = learner.run()
+    if not isinstance(learner, Learner):
+        raise InvalidParameter(f"learn: learner: expected a learner, got {value_text(learner)}")
+    if not hasattr(oracle, "answer"):
+        raise InvalidParameter(f"learn: oracle: expected an oracle, got {value_text(oracle)}")
+    known: Schema | None = getattr(oracle, "schema", None) if schema is None else schema
+    run = (learner if known is None else learner.bound(known)).run()
     number = 0
     try:
         batch = check_batch(next(run), learner.name)

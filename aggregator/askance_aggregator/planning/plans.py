@@ -190,7 +190,7 @@ class StudyPlan:
 
     Example:
         >>> people = ask.read("census")
-        >>> learner = ask.learners.frequency(people.schema.education, tau="0.05")
+        >>> learner = ask.learners.frequency("education", tau="0.05")
         >>> plan = ask.Study(learner, people.schema, epsilon=1).plan(n_users=people.size)
         >>> plan
         <StudyPlan: 13,650 users needed of 20,000, 1 round, epsilon 1, feasible>

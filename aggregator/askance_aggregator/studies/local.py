@@ -92,6 +92,7 @@ class LocalOracle:
         self._epoch = header.epoch
         self._header = header
         self._terms = read_terms(study.study)
+        self.schema = self._terms.schema
         self._plan = study_plan
         self._fleet = fleet
         self._transcript = transcript

@@ -43,9 +43,10 @@ class Study:
     """Decisions of an analyst before any user is asked.
 
     Args:
-      learner: what asks; a parameter that it leaves open is settled here, by what needs the fewest
-        users, and is signed with the others (`planning.settled`).
-      schema: the shape of a record; None: the learner's own.
+      learner: what asks, with or without a schema; a parameter that it leaves open is settled here,
+        by what needs the fewest users, and is signed with the others (`planning.settled`).
+      schema: the shape of a record, which a learner that names columns is given; None: the
+        learner's own.
       epsilon: each user's whole budget for the study, in nats; kept in whole nano-nats, rounded
         down.
       beta: the chance, over all answers together, that one is off by its tolerance or more.
@@ -70,8 +71,7 @@ class Study:
 
     Example:
       >>> people = ask.read("census")
-      >>> learner = ask.learners.frequency(people.schema.education)
-      >>> study = ask.Study(learner, people.schema, epsilon=1)
+      >>> study = ask.Study(ask.learners.frequency("education"), people.schema, epsilon=1)
       >>> study
       <Study: frequency of education, epsilon 1, schema census>
       >>> study.plan(n_users=people.size).feasible
@@ -109,14 +109,16 @@ class Study:
         most_answers: int = DEFAULT_ANSWERS,
     ) -> None:
         if not isinstance(learner, Learner):
+            hint = " (call its function)" if callable(learner) else ""
             raise InvalidParameter(
-                f"study: expected a learner (call its function), found {type(learner).__name__}"
+                f"study: learner: expected a learner{hint}, got {value_text(learner)}"
             )
         schema = learner.schema if schema is None else schema
         if schema is None:
             raise InvalidParameter(f"study: expected a schema, got none for {learner.name}")
         if not isinstance(schema, Schema):
-            raise InvalidParameter(f"study: expected a schema, found {type(schema).__name__}")
+            raise InvalidParameter(f"study: schema: expected a schema, got {value_text(schema)}")
+        learner = learner.bound(schema)
         if learner.schema is not None and learner.schema.digest != schema.digest:
             raise InvalidParameter(
                 f"study: expected the schema of its learner, {learner.schema.name!r},"

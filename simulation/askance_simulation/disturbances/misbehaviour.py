@@ -41,7 +41,7 @@ class Misbehaviour:
 
     Example:
       >>> people = ask.Population.generated("categories", users=3_000, cells=4)
-      >>> learner = ask.learners.frequency(people.schema["category"])
+      >>> learner = ask.learners.frequency("category")
       >>> study = ask.Study(learner, people.schema, epsilon=2)
       >>> away = ask.Misbehaviour(absent="1/10")
       >>> result = ask.simulate(study, people, fleet="columns", behaviour=away)

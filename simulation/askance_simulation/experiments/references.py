@@ -35,6 +35,7 @@ class PopulationOracle:
     """
 
     def __init__(self, population: Population, answers: int | None = None) -> None:
+        self.schema = population.schema
         self._population = population
         self._answers = answers
         self._round = 0

@@ -57,7 +57,7 @@ class Trial:
 
     Example:
         >>> people = ask.Population.generated("categories", users=3_000, cells=4)
-        >>> learner = ask.learners.frequency(people.schema["category"])
+        >>> learner = ask.learners.frequency("category")
         >>> study = ask.Study(learner, people.schema, epsilon=2)
         >>> trial = ask.simulate(study, people, fleet="columns").trials[0]
         >>> trial.outcome.answers, trial.assessment.success
@@ -118,7 +118,7 @@ class Simulation:
 
     Example:
         >>> people = ask.read("census")
-        >>> learner = ask.learners.frequency(people.schema.education)
+        >>> learner = ask.learners.frequency("education")
         >>> study = ask.Study(learner, people.schema, epsilon=1)
         >>> result = ask.simulate(study, people, fleet="columns", seed=7)
         >>> result.error < result.baseline

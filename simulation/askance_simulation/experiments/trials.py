@@ -32,7 +32,7 @@ from askance_aggregator.studies import (
     Session,
     Transcript,
 )
-from askance_aggregator.studies.study import Study
+from askance_aggregator.studies.study import Epsilon, Study
 from askance_aggregator.studies.transcript import Header
 from askance_client.device import Policy
 from askance_client.errors import InvalidParameter
@@ -163,9 +163,10 @@ _LIFETIME_S = 365 * 86_400
 
 @plain_arguments
 def simulate(
-    study: Study | Callable[[Population], Study],
+    study: Study | Learner[Any] | Callable[[Population], Study],
     people: Population | Callable[[Seed], Population],
     *,
+    epsilon: Epsilon | None = None,
     fleet: str = "objects",
     seed: int = 0,
     trials: int = 1,
@@ -183,8 +184,10 @@ def simulate(
       to deployment is where coins come from.
 
     Args:
-      study: the study, or how to make it for a population.
+      study: the study; or its learner, whose other settings are a study's defaults; or how to make
+        the study for a population.
       people: the users; or a function that makes them from a seed, anew for each trial.
+      epsilon: each user's whole budget, in nats, with a learner; None: the study's.
       fleet: "objects", "grpc", "grpc-streams", "columns" or "ray"; transcripts are the same.
       seed: trial t runs on a seed derived from (seed, t).
       trials: how many.
@@ -201,17 +204,21 @@ def simulate(
         From 10^7 on the fleet "columns" loads its compiled loops for small populations, too.
 
     Raises:
+      InvalidParameter: an argument; no user was asked.
       PlanRefused: too few users or too little epsilon; no user was asked.
       PlanExceeded: the learner asked more than its rehearsal; users were charged.
       BrokenInvariant: after faults, something does not hold that must.
 
     Example:
+      >>> people = ask.read("census")
+      >>> learner = ask.learners.frequency("education")
+      >>> ask.simulate(learner, people, epsilon=1, fleet="columns").study
+      <Study: frequency of education, epsilon 1, schema census>
       >>> made = ask.named("mean", epsilon=1, users=20_000)
       >>> ask.simulate(made.study, made.people, fleet="columns").epsilon_spent.max
       1.0
     """
-    if not isinstance(study, Study) and not callable(study):
-        raise InvalidParameter(f"study: expected a study, got {type(study).__name__}")
+    make = _study_maker(study, epsilon)
     if not isinstance(people, Population) and not callable(people):
         raise InvalidParameter(
             f"people: expected a population, as askance.read makes it, got {type(people).__name__}"
@@ -227,7 +234,7 @@ def simulate(
         for number in range(trials):
             root = Seed.of(seed) / "trial" / number
             population = people if isinstance(people, Population) else people(root / "population")
-            chosen = study if isinstance(study, Study) else study(population)
+            chosen = make(population)
             met = max(expected, trials * population.size)
             by = fleet_by(fleet, workers, met) if fleet in WORKED else fleet
             if fleet == "columns":
@@ -235,6 +242,27 @@ def simulate(
             done.append(run(chosen, population, fleet=by, seed=root))
     seconds = time.perf_counter() - began
     return Simulation(chosen, fleet, tuple(done), seconds, peak_memory_mb())
+
+
+def _study_maker(
+    study: Study | Learner[Any] | Callable[[Population], Study], epsilon: Epsilon | None
+) -> Callable[[Population], Study]:
+    """Return the maker of a population's study."""
+    if isinstance(study, Learner):
+        if epsilon is None:
+            raise InvalidParameter(
+                f"epsilon: expected each user's budget with the learner {study.name}, got none"
+            )
+        learner, budget = study, epsilon
+        return lambda people: Study(learner, people.schema, epsilon=budget)
+    if not isinstance(study, Study) and not callable(study):
+        found = type(study).__name__
+        raise InvalidParameter(f"study: expected a study or a learner, got {found}")
+    if epsilon is not None:
+        raise InvalidParameter(
+            f"epsilon: expected none, as the study has its own, got {value_text(epsilon)}"
+        )
+    return (lambda _: study) if isinstance(study, Study) else study
 
 
 def _import_kernels(users: int) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import pytest
@@ -23,7 +23,10 @@ WIDE = Schema.of(
         "y": Label(["no", "yes"]),
     },
 )
-LEARNERS = {"naive-bayes": naive_bayes, "perceptron": perceptron}
+LEARNERS: dict[str, Callable[..., Learner[object]]] = {
+    "naive-bayes": naive_bayes,
+    "perceptron": perceptron,
+}
 
 
 def at_most(limit: int, places: Sequence[int]) -> bool:

@@ -215,7 +215,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("settings", "message"),
         [
-            ({"column": "height"}, "expected bits, a whole number or a category as column"),
+            ({"column": "height"}, "expected bits, a whole number or a category, got 'height'"),
             ({"column": "weight"}, "expected one of the fields word"),
             ({"threshold": "1"}, "threshold expects a share"),
             ({"threshold": "0"}, "threshold expects a share"),

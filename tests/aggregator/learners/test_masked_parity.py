@@ -171,7 +171,7 @@ def test_what_is_left_to_the_planner_is_every_power_of_two() -> None:
             seen.append(option.parameters["candidates"])
             return 100 - len(seen)  # fewer with each, so that none is left out
 
-        learner = masked_parity(masked_parity_schema(d), **given)  # type: ignore[arg-type]  # as keywords
+        learner = masked_parity(masked_parity_schema(d), **given)  # type: ignore[call-overload]  # as keywords
         learner.settled(Conditions(None, lambda question: 1.0, lambda *given: 1.0, needed))
         return seen
 

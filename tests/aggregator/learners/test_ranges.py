@@ -57,7 +57,7 @@ class TestQuestions:
     @pytest.mark.parametrize(
         ("settings", "message"),
         [
-            ({"column": "smokes"}, "ranges expects a number as column, found smokes"),
+            ({"column": "smokes"}, "ranges: column: expected a number, got 'smokes', a bit"),
             ({"column": "weight"}, "expected one of the fields age"),
             ({"steps": 1}, r"bins expects a whole number in 2\.\.1024"),
             ({"arity": 1}, r"arity expects a whole number in 2\.\.1024, found 1"),

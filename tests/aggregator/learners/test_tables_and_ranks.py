@@ -172,7 +172,10 @@ class TestQuantiles:
     @pytest.mark.parametrize(
         ("settings", "message"),
         [
-            ({"column": "colour"}, "quantiles expects a number as column, found colour"),
+            (
+                {"column": "colour"},
+                "column: expected a number, got 'colour', a category",
+            ),
             ({"column": "weight"}, "expected one of the fields age"),
             ({"levels": []}, "levels: expected shares"),
             ({"levels": ["1"]}, "levels: expected shares"),

@@ -221,7 +221,10 @@ class TestDifference:
     @pytest.mark.parametrize(
         ("settings", "message"),
         [
-            ({"column": "size", "group": "paid"}, "expected a number or a bit beside the group"),
+            (
+                {"column": "size", "group": "paid"},
+                "expected a number or a bit, got 'size'",
+            ),
             ({"column": "age", "group": "sum"}, "expected a category or a bit, got 'sum'"),
             ({"column": "age", "group": "size", "first": "xs"}, "value of size: expected one of"),
             ({"column": "age", "group": "size", "second": "s"}, "got 's' twice"),

@@ -23,6 +23,7 @@ from askance_client.queries import (
     Kind,
     Query,
     QueryKind,
+    Schema,
     constant,
 )
 
@@ -53,6 +54,7 @@ class BooleanOracle:
     """
 
     def __init__(self, predicates: Oracle) -> None:
+        self.schema: Schema | None = getattr(predicates, "schema", None)
         self._predicates = predicates
 
     def answer(self, batch: Batch) -> Answers:

@@ -69,13 +69,15 @@ def test_every_package_is_on_the_map() -> None:
 
 
 def test_every_folder_of_tests_belongs_to_a_run() -> None:
-    """The default one has the listed folders; the papers' are a run of their own."""
+    """The default one has the listed folders; those of papers and of a cluster are their own."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         listed = tomllib.load(file)["tool"]["pytest"]["ini_options"]["testpaths"]
     folders = {str(file.parent.relative_to(ROOT)) for file in (ROOT / "tests").rglob("test_*.py")}
     homes = {"/".join(folder.split("/")[:2]) for folder in folders}
-    assert homes == {*listed, "tests/papers"}
-    assert "\npytest -q tests/papers\n" in text_of(".ci/run")
+    assert homes == {*listed, "tests/papers", "tests/cluster"}
+    script = text_of(".ci/run")
+    assert "\npytest -q tests/papers\n" in script
+    assert "\npytest -q -n 0 tests/cluster  #" in script
 
 
 def test_contributors_have_five_commands_which_ci_runs_too() -> None:

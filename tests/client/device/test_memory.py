@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import random
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -43,6 +44,7 @@ FIXED = 128 * 1024  # bytes that any examination takes
 SIDE = 720  # levels and symbols of the largest table
 Node, Table = query_pb2.Node, randomizer_pb2.Table
 Join = Callable[[Expression, Expression], Expression]
+RESPONSE = encode_randomizer(randomized_response(10**8))
 
 
 def study() -> ExaminedStudy:
@@ -77,54 +79,52 @@ def joined(leaves: list[Expression], join: Join) -> Expression:
     return leaves[0]
 
 
-def hostile() -> Iterator[tuple[str, bytes]]:
-    """Requests that take much: valid ones of many small nodes, and lists that mean nothing."""
-    response = encode_randomizer(randomized_response(10**8))
-    small, bits = SCHEMA.small, SCHEMA.bits
-    for count in (20, 300, 1_000):
-        for name, query in {
-            "sums": predicate(joined([small + i for i in range(1, count)], lambda a, b: a + b) > 3),
-            "products": predicate(
-                joined([small * i for i in range(1, count)], lambda a, b: a + b) > 3
-            ),
-            "differences": predicate(
-                joined([-(small - i) for i in range(1, count)], lambda a, b: a - b) > 3
-            ),
-            "bounds": predicate(
-                joined([clip(small, 0, i) for i in range(1, count)], lambda a, b: a + b) > 3
-            ),
-            "conjunctions": predicate(joined([~bits[i] for i in range(count)], lambda a, b: a & b)),
-            "choices": predicate(
-                joined(
-                    [where(bits[i], bits[i + 1], bits[i + 2]) for i in range(count)],
-                    lambda a, b: a | b,
-                )
-            ),
-            "a dot product": predicate(dot([1] * count, [bits[i] for i in range(count)]) > 2),
-            "a vector": vector([bits[i] for i in range(count)], 0, 1),
-        }.items():
-            yield f"{name} of {count}", payload(query, response)
-    most = MAX_MESSAGE_BYTES - 256
-    for name, nodes in {
-        "empty nodes": [Node()] * (most // 2),
-        "nodes at the limit": [Node()] * 4_096,
-        "constants": [Node(op=1, constants=[1])] * 4_096,
-        "arguments of one node": [Node(op=4, args=[0] * most)],
-        "constants of one node": [Node(op=1, constants=[0] * most)],
-        "a long name": [Node(op=2, name="x" * most)],
-        "fields": [Node(op=2, name="small")] * 4_096,
-    }.items():
-        yield (
-            name,
-            payload(
-                query_pb2.Query(kind=query_pb2.QUERY_KIND_PREDICATE, high=1, nodes=nodes), response
-            ),
-        )
-    for name, table in {
-        "entries": Table(levels=64, symbols=64, entries=[0] * most),
-        "a full table": Table(levels=64, symbols=64, entries=[1] * 4_096),
-    }.items():
-        yield name, payload(predicate(SCHEMA.bit), randomizer_pb2.Randomizer(table=table))
+SMALL, BITS, MOST = SCHEMA.small, SCHEMA.bits, MAX_MESSAGE_BYTES - 256
+OF_SIZE: dict[str, Callable[[int], Query]] = {
+    "sums": lambda n: predicate(added([SMALL + i for i in range(1, n)]) > 3),
+    "products": lambda n: predicate(added([SMALL * i for i in range(1, n)]) > 3),
+    "differences": lambda n: predicate(
+        joined([-(SMALL - i) for i in range(1, n)], lambda a, b: a - b) > 3
+    ),
+    "bounds": lambda n: predicate(added([clip(SMALL, 0, i) for i in range(1, n)]) > 3),
+    "conjunctions": lambda n: predicate(joined([~BITS[i] for i in range(n)], lambda a, b: a & b)),
+    "choices": lambda n: predicate(
+        joined([where(BITS[i], BITS[i + 1], BITS[i + 2]) for i in range(n)], lambda a, b: a | b)
+    ),
+    "a dot product": lambda n: predicate(dot([1] * n, [BITS[i] for i in range(n)]) > 2),
+    "a vector": lambda n: vector([BITS[i] for i in range(n)], 0, 1),
+}
+"""Valid queries of many small nodes, by their number."""
+OF_NODES: dict[str, Callable[[], list[query_pb2.Node]]] = {
+    "empty nodes": lambda: [Node()] * (MOST // 2),
+    "nodes at the limit": lambda: [Node()] * 4_096,
+    "constants": lambda: [Node(op=1, constants=[1])] * 4_096,
+    "arguments of one node": lambda: [Node(op=4, args=[0] * MOST)],
+    "constants of one node": lambda: [Node(op=1, constants=[0] * MOST)],
+    "a long name": lambda: [Node(op=2, name="x" * MOST)],
+    "fields": lambda: [Node(op=2, name="small")] * 4_096,
+}
+"""Lists of nodes that mean nothing."""
+OF_ENTRIES = {"entries": [0] * MOST, "a full table": [1] * 4_096}
+
+
+def added(leaves: list[Expression]) -> Expression:
+    return joined(leaves, lambda a, b: a + b)
+
+
+def request_of_size(name: str, size: int) -> bytes:
+    return payload(OF_SIZE[name](size), RESPONSE)
+
+
+def request_of_nodes(name: str) -> bytes:
+    nodes = OF_NODES[name]()
+    query = query_pb2.Query(kind=query_pb2.QUERY_KIND_PREDICATE, high=1, nodes=nodes)
+    return payload(query, RESPONSE)
+
+
+def request_of_entries(name: str) -> bytes:
+    table = Table(levels=64, symbols=64, entries=OF_ENTRIES[name])
+    return payload(predicate(SCHEMA.bit), randomizer_pb2.Randomizer(table=table))
 
 
 def generated(seed: int) -> bytes:
@@ -146,7 +146,7 @@ def generated(seed: int) -> bytes:
     made = [rng.choice(chosen)(rng.randint(1, 3_000)) for _ in range(count)]
     join: Join = rng.choice([lambda a, b: a + b, lambda a, b: a - b])
     query = predicate(joined(made, join) > rng.randint(-9, 9))
-    return payload(query, encode_randomizer(randomized_response(10**8)))
+    return payload(query, RESPONSE)
 
 
 def measured(data: bytes) -> tuple[int, int]:
@@ -163,10 +163,22 @@ def measured(data: bytes) -> tuple[int, int]:
     return kept, peak
 
 
-@pytest.mark.parametrize(("name", "data"), list(hostile()), ids=lambda item: str(item)[:40])
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(
+            pytest.param(partial(request_of_size, name, n), id=f"{name} of {n}")
+            for n in (20, 300, 1_000)
+            for name in OF_SIZE
+        ),
+        *(pytest.param(partial(request_of_nodes, name), id=name) for name in OF_NODES),
+        *(pytest.param(partial(request_of_entries, name), id=name) for name in OF_ENTRIES),
+    ],
+)
 def test_examining_takes_no_more_than_the_stated_multiple_of_its_size(
-    name: str, data: bytes
+    make: Callable[[], bytes],
 ) -> None:
+    data = make()
     kept, peak = measured(data)
     assert peak <= MEMORY_PER_BYTE * len(data) + FIXED
     assert kept <= KEPT_PER_BYTE * len(data) + FIXED

@@ -6,6 +6,7 @@ randomizer answers the same for every value. What differs afterwards follows fro
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import logging
@@ -18,6 +19,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
+from heapq import heappop, heappush
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from pathlib import Path
@@ -26,7 +28,7 @@ from typing import Any
 import pytest
 
 from askance_aggregator.exchange import decode_check_in, encode_response
-from askance_client import DeviceClient, Policy
+from askance_client import DeviceClient, Policy, embedding
 from askance_client.cli import event_log, running
 from askance_client.cli.configuration import read_configuration
 from askance_client.cli.home import DeviceHome
@@ -34,12 +36,13 @@ from askance_client.cli.members import read_people
 from askance_client.codec import decode_report
 from askance_client.messages import AckStatus
 from askance_client.records import KINDS
-from askance_client.service import Response
+from askance_client.service import Gateway, Response
+from askance_client.service.evaluation import _Worker
 from tests.aggregator.server.devices.conftest import KEY, NOW_S, SCHEMA, World
 
 Records = list[dict[str, Any]]
 
-RELEASE_MS = 400
+RELEASE_MS = 40_000  # half of it is what a read may take; `Turns` does not wait for it
 FINE: tuple[Records, Records] = (
     [{"smoker": 0, "colour": "red", "note": "a"}],
     [{"smoker": 1, "colour": "green", "note": "a much longer note than the other's"}],
@@ -196,12 +199,63 @@ class ZeroCoins:
         return (0,) * size
 
 
+class Turns:
+    """Waits of the devices' code, which end in the order of their ends, without any of their time.
+
+    None ends before the work on records that was begun before is done: no draw is missed, however
+    slow the machine is.
+    """
+
+    def __init__(self) -> None:
+        self._waits: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._begun, self._now_ms = count(), 0.0
+        self._works: set[asyncio.Future[None]] = set()
+        self._driver: asyncio.Future[None] | None = None
+
+    async def sleep(self, milliseconds: float) -> None:
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heappush(self._waits, (self._now_ms + milliseconds, next(self._begun), ended))
+        if self._driver is None or self._driver.done():
+            self._driver = asyncio.ensure_future(self._drive())
+        await ended
+
+    def working(self, run: Callable[..., asyncio.Future[None]]) -> Callable[..., Any]:
+        """Return a worker's `run` whose work is waited for."""
+
+        def known(*arguments: Any) -> asyncio.Future[None]:
+            work = run(*arguments)
+            self._works.add(work)
+            work.add_done_callback(self._works.discard)
+            return work
+
+        return known
+
+    async def _drive(self) -> None:
+        while self._waits:
+            await self._settled()
+            at_ms, _, ended = heappop(self._waits)
+            self._now_ms = at_ms
+            if not ended.done():
+                ended.set_result(None)
+
+    async def _settled(self) -> None:
+        """Wait until nothing is ready to run, and no work on a record is under way."""
+        quiet = 0
+        while quiet < 20:
+            await asyncio.sleep(0.001 if self._works else 0)
+            quiet = 0 if self._works else quiet + 1
+
+
 @pytest.fixture
 def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
     """An aggregator for all devices, which have the same clock and no randomness."""
     world = World()
     asking = Response(studies=(world.study,), requests=(world.group(range(1), 1).payload,))
     wire = Wire(asking)
+    turns = Turns()
+    monkeypatch.setattr(_Worker, "run", turns.working(_Worker.run))
+    for module in (running, embedding):
+        monkeypatch.setattr(module, "Gateway", partial(Gateway, sleep=turns.sleep))
     monkeypatch.setattr(running, "open_channel", lambda *_, **__: wire)
     monkeypatch.setattr(running, "system_now_s", lambda: NOW_S)
     monkeypatch.setattr(running, "SystemCoins", ZeroCoins)
@@ -265,8 +319,6 @@ def checked_in(
     Returns:
       Everything that stands in the folder and was printed afterwards.
     """
-    import asyncio
-
     path = home.folder.parent / "device.toml"
     with logged(home.folder / "log.txt"):
         journal = event_log.Journal()

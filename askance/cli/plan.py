@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from askance.cli.arguments import add_learner, add_text, chosen, count, days_of, required
 from askance.cli.output import Failure, fail, print_json
 from askance.cli.parameters import add_learner_parameters
-from askance.cli.progress import working
+from askance.cli.progress import reading_and, working
 from askance.cli.report import print_report
 from askance_aggregator.reports.plans import plan_report
 
@@ -160,7 +160,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.learner is None:
         raise Failure(2, "usage", "expected a learner or --deployment, got neither")
     required(arguments, "epsilon")
-    with working("planning"):
+    with working(reading_and("planning", arguments.data)):
         planned = ask.plan(arguments.learner, **chosen(arguments))
     result = planned.to_json()
     course = course_of(arguments, planned)

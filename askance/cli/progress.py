@@ -1,11 +1,13 @@
-"""Progress of long commands, on stderr and on a terminal only."""
+"""Progress of long commands on stderr: a bar on a terminal, else a line every ten seconds."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from askance_aggregator.reports.texts import counted
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from askance_simulation.experiments.sweeps import Advance
 
 USERS = "users/s"
+_EVERY_S = 10  # between two lines
+_Made = TypeVar("_Made")
 
 
 class Tasks(Protocol):
@@ -32,17 +36,57 @@ class Tasks(Protocol):
         """Add to what is done of a task."""
 
 
-class _Undrawn:
-    """Tasks that are not shown, because stderr is no terminal; rich is not imported."""
+class LineTasks:
+    """Task that is told in a line every ten seconds, where no bar can be drawn.
+
+    A command that ends sooner prints none. rich is not imported.
+
+    Args:
+        write: prints a line.
+        wait: waits for so many seconds, and returns whether the task has ended.
+    """
+
+    def __init__(self, write: Callable[[str], object], wait: Callable[[float], bool]) -> None:
+        self._write = write
+        self._wait = wait
+        self._description = ""
+        self._total: float | None = None
+        self._completed: float = 0
 
     def add_task(self, description: str, *, total: float | None, **fields: Any) -> TaskID:
+        self._description, self._total = description, total
         return cast("TaskID", 0)
 
     def update(self, task_id: TaskID, **fields: Any) -> None:
-        pass
+        self._description = fields.get("description", self._description)
+        self._total = fields.get("total", self._total)
+        self._completed = fields.get("completed", self._completed) + fields.get("advance", 0)
 
     def advance(self, task_id: TaskID, advance: float) -> None:
-        pass
+        self._completed += advance
+
+    def run(self) -> None:
+        """Print lines until the task has ended, or stderr is closed."""
+        seconds = 0
+        with suppress(OSError, ValueError):
+            while not self._wait(_EVERY_S):
+                seconds += _EVERY_S
+                share = f", {self._completed / self._total:.0%} done" if self._total else ""
+                self._write(f"{self._description}{share}, {seconds} s")
+
+
+@contextmanager
+def _told() -> Iterator[LineTasks]:
+    """Print lines on stderr from a thread of its own."""
+    ended = Event()
+    lines = LineTasks(lambda line: print(line, file=sys.stderr, flush=True), ended.wait)
+    thread = Thread(target=lines.run, name="askance-progress", daemon=True)
+    thread.start()
+    try:
+        yield lines
+    finally:
+        ended.set()
+        thread.join()
 
 
 class Bar:
@@ -79,6 +123,19 @@ class Bar:
         """Advance the bar by the users of new reports."""
         self._bar.advance(self._task, reports * self._users_per_report)
 
+    def reading(self, data: Path | None, make: Callable[[_Made], Any]) -> Callable[[_Made], Any]:
+        """Return a maker of users that shows that a file is read; None: there is no file."""
+        if data is None:
+            return make
+
+        def shown(seed: _Made) -> Any:
+            self._bar.update(self._task, description=f"reading {data.name}")
+            people = make(seed)
+            self._bar.update(self._task, description="planning")
+            return people
+
+        return shown
+
     def judging(self) -> None:
         """Record that all users have answered and the result is compared with exact answers."""
         self._bar.update(self._task, description="judging")
@@ -93,14 +150,14 @@ def progress(trials: int = 1) -> Iterator[Bar]:
 
 
 @contextmanager
-def sweep_progress() -> Iterator[Callable[[Advance], None]]:
-    """Show a bar: trials, users per second, the time left.
+def sweep_progress(data: Path | None = None) -> Iterator[Callable[[Advance], None]]:
+    """Show a bar: trials, users per second, the time left; `data` is read before the first trial.
 
     The time left goes by the users met, for trials with few are soon done.
     """
     _prepare()
     with _shown() as bar:
-        task = bar.add_task("planning", total=None, unit=USERS)
+        task = bar.add_task(reading_and("planning", data), total=None, unit=USERS)
 
         def show(stands: Advance) -> None:
             bar.update(
@@ -155,6 +212,11 @@ def working(description: str) -> Iterator[Callable[[str], None]]:
         yield show
 
 
+def reading_and(description: str, data: Path | None) -> str:
+    """Describe work that begins with reading a file, if there is one."""
+    return description if data is None else f"reading {data.name} and {description}"
+
+
 def _prepare() -> None:
     """Load special functions, which takes longer once a bar has its thread."""
     from askance_aggregator import special_functions
@@ -165,14 +227,14 @@ def _prepare() -> None:
 def _shown(*, counts: bool = False) -> AbstractContextManager[Tasks]:
     """Build a bar with a rate and the time left, or with `counts` the numbers done and to do too.
 
-    On anything but a terminal that can draw, nothing is shown.
+    On anything but a terminal that can draw, there are lines.
     """
     if not sys.stderr.isatty():
-        return nullcontext(_Undrawn())
+        return _told()
     from rich.console import Console
 
     watched = Console(stderr=True)
-    return nullcontext(_Undrawn()) if watched.is_dumb_terminal else _drawn(watched, counts=counts)
+    return _told() if watched.is_dumb_terminal else _drawn(watched, counts=counts)
 
 
 def _drawn(watched: Console, *, counts: bool) -> Progress:

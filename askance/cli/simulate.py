@@ -207,7 +207,7 @@ def run(arguments: argparse.Namespace) -> int:
     with progress(arguments.trials) as bar:
         result = ask.simulate(
             named.study,
-            named.people,
+            bar.reading(arguments.data, named.people),
             fleet=arguments.fleet,
             seed=arguments.seed,
             trials=arguments.trials,

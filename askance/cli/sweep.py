@@ -145,7 +145,7 @@ def run(arguments: argparse.Namespace) -> int:
     grid = _grid(arguments)
     if arguments.plot is not None:
         _check_picture(grid, arguments.x)
-    with sweep_progress() as progress:
+    with sweep_progress(arguments.data) as progress:
         found = ask.sweep(
             arguments.learner,
             grid,

@@ -115,14 +115,7 @@ class LearnerEntry:
             InvalidParameter: a parameter has no such name or a wrong value, the schema does not
                 suit the learner, or the function makes a learner of another name or version.
         """
-        given = {name: canonical_text(value) for name, value in (parameters or {}).items()}
-        known = [parameter.name for parameter in self.parameters]
-        for name in given:
-            if name not in known:
-                hint = nearest_text(name, known)
-                raise InvalidParameter(
-                    f"{self.name} has no parameter {name!r}{hint}; it has {', '.join(known)}"
-                )
+        given = self._named(parameters or {})
         about = self._schema(schema, given)
         arguments = {"schema": about} if "schema" in signature(self.function).parameters else {}
         for one in declared(self.function):
@@ -134,6 +127,29 @@ class LearnerEntry:
                 f" got {made.name} version {made.version}"
             )
         return replace(made, schema=about, distribution=self.distribution)
+
+    def check(self, parameters: Mapping[str, str]) -> None:
+        """Check what can be known of parameters without a schema: their names and forms.
+
+        Raises:
+            InvalidParameter: a parameter has no such name, or a text of another form.
+        """
+        given = self._named(parameters)
+        for parameter in self.parameters:
+            if parameter.name in given:
+                parameter.check(given[parameter.name])
+
+    def _named(self, parameters: Mapping[str, str]) -> dict[str, str]:
+        """Return parameters as canonical texts, if all have a name of the learner's."""
+        given = {name: canonical_text(value) for name, value in parameters.items()}
+        known = [parameter.name for parameter in self.parameters]
+        for name in given:
+            if name not in known:
+                hint = nearest_text(name, known)
+                raise InvalidParameter(
+                    f"{self.name} has no parameter {name!r}{hint}; it has {', '.join(known)}"
+                )
+        return given
 
     def _schema(self, schema: Schema | None, given: Mapping[str, str]) -> Schema:
         """Return the schema of the records, or the example for what is given."""

@@ -20,6 +20,7 @@ from askance.cli.aggregator.common import (
 )
 from askance.cli.arguments import add_out, check_new, count
 from askance.cli.output import Failure, print_json, print_written
+from askance.cli.progress import working
 from askance_aggregator.reports.texts import counted
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ def _token(arguments: argparse.Namespace) -> int:
     tokens = read_tokens(configuration.enrolment_key, system_now_s)
     token = tokens.issue(arguments.devices, arguments.days)
     with (
+        working("writing the token to the store"),
         closing(configuration.store.open_beside()) as store,
         recorded(store, "aggregator token", counted(token.devices, "device")),
     ):

@@ -20,7 +20,7 @@ from askance.cli.arguments import (
 )
 from askance.cli.output import print_json, print_written
 from askance.cli.parameters import add_options, first_positional
-from askance.cli.progress import working
+from askance.cli.progress import reading_and, working
 from askance.cli.report import print_report
 from askance_aggregator.reports.report import CommandReport, presentation_body
 
@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     check_output(arguments.out, (".json",))
     check_new(arguments)
-    with working("learning"):
+    with working(reading_and("learning", arguments.data)):
         told = ask.curate(
             arguments.learner,
             DataSource(arguments.data, arguments.delimiter),

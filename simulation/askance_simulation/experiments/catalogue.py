@@ -12,9 +12,10 @@ from pathlib import Path
 
 from askance_aggregator.learners import LearnerEntry, canonical_text, find
 from askance_aggregator.names import NoSuitableColumn, field_called
-from askance_aggregator.numbers import plain_arguments
+from askance_aggregator.numbers import plain_arguments, read_nano_nats, read_probability
 from askance_aggregator.studies.study import Epsilon, Study
 from askance_client.errors import InvalidParameter
+from askance_client.messages import Conduct
 from askance_client.records import schema_from_toml
 from askance_simulation.experiments.designs import BEST, design
 from askance_simulation.populations import (
@@ -23,6 +24,7 @@ from askance_simulation.populations import (
     Population,
     RecordReader,
     changed,
+    check_changes,
     population_of,
 )
 from askance_simulation.populations.population import build, entry
@@ -101,6 +103,12 @@ def named(
         raise InvalidParameter("expected a population or a data file, got both")
     if data is not None:
         source, keep = DataSource.of(data), _named_in(given)
+        chosen.check(given)  # before a file is read, which may take long
+        check_changes(changes, of_file=True)
+        read_nano_nats(epsilon)
+        Conduct(read_probability(beta, "beta"), waves=waves)
+        if delta is not None:
+            read_probability(delta, "delta")
         people = _of_file(chosen, source, schema, label, users, changes, keep)
     else:
         people = _changing(_generated(chosen, population, users, given), changes)
@@ -155,6 +163,8 @@ def _of_file(
 ) -> Callable[[Seed], Population]:
     """Return the maker of the users in a data file."""
     known = None if schema is None else schema_from_toml(schema)
+    if users is not None and users < 1:
+        raise InvalidParameter(f"users: expected 1 or more, found {users}")
     aside = _HELD_OUT if learner.held_out else Fraction(0)
     return FileUsers(partial(_READER.read, source, known, label, keep), users, aside, changes)
 

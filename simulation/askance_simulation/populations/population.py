@@ -526,20 +526,34 @@ def changed(
     Raises:
       InvalidParameter: a change that there is none of, or that it cannot be given.
     """
-    known = [change.name for change in CHANGES]
-    for name in settings:
-        if name not in known:
-            raise unknown_name("--set", name, known)
-    if DRIFT.name in settings:
-        if sibling is None:
-            raise InvalidParameter(
-                f"{DRIFT.name}: expected a generated population, got a data file"
-            )
+    check_changes(settings, of_file=sibling is None)
+    if DRIFT.name in settings and sibling is not None:
         other = sibling(seed / "other")
         population = moving(population, other, settings[DRIFT.name], seed / DRIFT.name)
     if LABEL_NOISE.name in settings:
         population = label_noise(population, settings[LABEL_NOISE.name], seed / LABEL_NOISE.name)
     return population
+
+
+def check_changes(settings: Mapping[str, str], *, of_file: bool) -> None:
+    """Check changes that are asked for by name.
+
+    Args:
+      settings: rate by name.
+      of_file: of the users in a data file.
+
+    Raises:
+      InvalidParameter: a change that there is none of, or that such users cannot be given.
+    """
+    known = [change.name for change in CHANGES]
+    for name, rate in settings.items():
+        if name not in known:
+            raise unknown_name("--set", name, known)
+        if name == DRIFT.name and of_file:
+            raise InvalidParameter(
+                f"{DRIFT.name}: expected a generated population, got a data file"
+            )
+        _chance(rate, name)
 
 
 def _chance(rate: Rational, name: str) -> Fraction:

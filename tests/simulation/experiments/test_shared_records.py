@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import askance as ask
-from askance_client.errors import InvalidRecord
+from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_simulation.populations import sources
 from askance_simulation.populations.files import read_csv_columns as before
 from askance_simulation.populations.tables import TextColumns
@@ -86,3 +87,35 @@ def test_a_file_that_is_gone_is_no_longer_shared(people: Path) -> None:
     people.unlink()
     with pytest.raises(InvalidRecord):
         made.people(ask.Seed.of(0))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"epsilon": "much"},
+        {"epsilon": "0"},
+        {"beta": "2"},
+        {"delta": "none"},
+        {"waves": 10**6},
+        {"users": 0},
+        {"randomizer": "best-of-all"},
+        {"settings": {"colour": "red"}},
+        {"settings": {"tau": "much"}},
+        {"settings": {"column": "answer", "label-noise": "2"}},
+        {"settings": {"column": "answer", "drift": ".1"}},
+    ],
+    ids=str,
+)
+def test_options_are_checked_before_a_file_is_read(
+    wrong: dict[str, Any], people: Path, read: list[Path]
+) -> None:
+    with pytest.raises(InvalidParameter):
+        ask.named("frequency", data=people, **{"epsilon": 1, **wrong})
+    assert read == []
+
+
+def test_options_of_all_cells_of_a_sweep_are_checked_first(people: Path, read: list[Path]) -> None:
+    grid = {"epsilon": 1, "column": "answer", "tau": [".1", "much"]}
+    with pytest.raises(InvalidParameter):
+        ask.sweep("frequency", grid, data=people)
+    assert read == []

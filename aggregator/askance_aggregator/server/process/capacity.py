@@ -8,6 +8,7 @@ import resource
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from askance_aggregator.server.process.logs import logger
@@ -62,23 +63,43 @@ OTHER_DESCRIPTORS = 256
 """Descriptors of files, pages of metrics and check-ins' connections."""
 
 
-def allow_connections(connections: int) -> int:
-    """Ask the system for a descriptor per connection; log where it, or memory, gives fewer.
+@dataclass(frozen=True, slots=True)
+class HeldConnections:
+    """Connections that can be held, so that descriptors are left for the store.
 
-    Returns:
-      How many connections can be held, so that descriptors are left for the store.
+    Args:
+      configured: how many are asked for.
+      held: how many can be held.
+      limited_by: "memory" or "descriptors"; empty: nothing.
     """
+
+    configured: int
+    held: int
+    limited_by: str = ""
+
+    def log(self, usual: int) -> None:
+        """Log that fewer can be held: a warning, or a note where the number is the usual one."""
+        if self.limited_by:
+            log = _LOG.info if self.configured == usual else _LOG.warning
+            log(
+                "fewer connections than configured",
+                held=self.held,
+                configured=self.configured,
+                limited_by=self.limited_by,
+            )
+
+
+def allow_connections(connections: int) -> HeldConnections:
+    """Ask the system for a descriptor per connection, and return how many can be held."""
+    held, limited_by = connections, ""
     within = connections_within(memory_limit_bytes())
-    if within < connections:
-        _LOG.warning("memory for fewer connections", configured=connections, held=within)
-        connections = within
-    wanted = connections + OTHER_DESCRIPTORS
+    if within < held:
+        held, limited_by = within, "memory"
+    wanted = held + OTHER_DESCRIPTORS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < allowed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
     if allowed < wanted:
-        _LOG.warning(
-            "fewer descriptors than connections", descriptors=allowed, connections=connections
-        )
-    return max(1, min(connections, allowed - OTHER_DESCRIPTORS))
+        held, limited_by = max(1, allowed - OTHER_DESCRIPTORS), "descriptors"
+    return HeldConnections(connections, held, limited_by)

@@ -25,6 +25,7 @@ from askance_aggregator.server.devices import (
     ConnectionLimits,
     ServerParts,
     ServiceFleet,
+    Settings,
 )
 from askance_aggregator.server.process.capacity import (
     allow_connections,
@@ -143,7 +144,7 @@ def serve(
             services=(beside.add_to,),
             now_s=now_s,
         )
-        server = _start(configuration, connections, store, parts)
+        server = _start(configuration, connections.held, store, parts)
         held.enter_context(beside.collecting())
         held.callback(beside.manager.stop)  # after the service, for which its studies wait
         held.callback(server.stop)
@@ -156,9 +157,10 @@ def serve(
             outer.start()
         devices_port = None if outer is None else server.port
         ready(Listening.of(address, devices_port, page, resumed))
+        connections.log(usual=Settings().max_connections)
 
         def change(found: Configuration) -> None:
-            beside.change(server, connections, found)
+            beside.change(server, connections.held, found)
             if outer is not None:
                 outer.change(found)
 

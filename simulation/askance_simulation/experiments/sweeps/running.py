@@ -202,6 +202,8 @@ def _jobs(
     """List the trials to be run, after planning every cell, so that bad input is found at once."""
     needed: dict[Cell, Planned] = {}
     jobs = []
+    for cell in {cell: None for _, cell in missing if cell.people.data is not None}:
+        makings[cell.learner](cell)  # its options are checked before a file is read
     for (_, trial), cell in missing:
         making = makings[cell.learner]
         if cell not in needed:

@@ -1,8 +1,11 @@
-"""The allocator's setting: taken by glibc, and no error elsewhere."""
+"""The allocator's setting, and the connections that a process can hold."""
 
 from __future__ import annotations
 
+import io
+import json
 import platform
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -10,10 +13,13 @@ from pathlib import Path
 import pytest
 
 from askance_aggregator.server.process.capacity import (
+    HeldConnections,
+    allow_connections,
     connections_within,
     memory_limit_bytes,
     share_one_arena,
 )
+from askance_aggregator.server.process.logs import logs_to
 
 _FILLED = """
 import ctypes, threading
@@ -61,6 +67,33 @@ def test_the_memory_is_that_of_the_control_group(tmp_path: Path) -> None:
     assert memory_limit_bytes((other, group)) == whole
     group.write_text(f"{2 * whole}\n")
     assert memory_limit_bytes((group,)) == whole
+
+
+@pytest.mark.parametrize(
+    ("configured", "limited_by", "level"),
+    [(60_000, "descriptors", "info"), (50_000, "memory", "warning"), (50_000, "", None)],
+)
+def test_fewer_connections_are_a_warning_only_where_their_number_was_chosen(
+    configured: int, limited_by: str, level: str | None
+) -> None:
+    stream = io.StringIO()
+    with logs_to(stream, "info"):
+        HeldConnections(configured, 16, limited_by).log(usual=60_000)
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [line["level"] for line in lines] == ([] if level is None else [level])
+    assert all(line["held"] == 16 and line["limited_by"] == limited_by for line in lines)
+
+
+def test_nothing_is_logged_before_the_service_answers() -> None:
+    stream = io.StringIO()
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        with logs_to(stream, "info"):
+            found = allow_connections(10_000_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert stream.getvalue() == ""
+    assert 1 <= found.held < found.configured == 10_000_000
 
 
 def _arenas(setting: str) -> int:

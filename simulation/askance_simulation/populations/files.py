@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_client.errors import InvalidParameter, InvalidRecord
-from askance_client.records import Table, field_name, read_csv
+from askance_client.records import Table, read_csv
 from askance_client.records.tables import MAX_CELL_CHARACTERS, RowCollector
 from askance_simulation.populations.arrow_columns import text_block
 from askance_simulation.populations.arrow_tables import table_of
@@ -101,14 +101,14 @@ def _by_pyarrow(path: Path, delimiter: str) -> TextColumns | None:
 
 
 def _header(line: bytes, delimiter: str) -> tuple[str, ...] | None:
-    """Return the names in a header line; None if they are not plain, or not distinct as fields'."""
+    """Return the names in a header line; None if they are not plain, or not distinct."""
     try:
         text = line.decode("utf-8-sig")
         cells, *_ = csv.reader([text], delimiter=delimiter, skipinitialspace=True, strict=True)
     except (ValueError, csv.Error):
         return None
     names = tuple(name.strip() for name in cells)
-    return names if len(set(map(field_name, names))) == len(names) > 0 else None
+    return names if len(set(names)) == len(names) > 0 else None
 
 
 def _is_text(data: bytes) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 from typing import Annotated, Any, ClassVar
@@ -12,17 +13,20 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from askance_aggregator.learners.assessments import Assessment, Users, assess, chunks
+from askance_aggregator.learners.conditions import Conditions
 from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
-from askance_aggregator.learners.learner import Adaptive, Learner, adaptive
+from askance_aggregator.learners.learner import Adaptive, Learner, Rehearsal, adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
 from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.parameters import (
     Parameter,
     ParameterKind,
+    Tau,
     one_of,
 )
 from askance_aggregator.learners.prefixes import MAX_PREFIXES, Domain, Value
 from askance_aggregator.learners.presentation import EstimateRow, Presentation
+from askance_aggregator.learners.reach import half_width
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.schemas import words_schema
 from askance_aggregator.learners.shapes import FrequentValues, NoShape, ResultShape
@@ -33,6 +37,9 @@ from askance_client.queries import Bits, Category, Integer, Schema
 from askance_client.records import NOTHING
 
 _SHOWN = 3  # values of each kind in the text of an assessment; all are in its details
+_THRESHOLD = Fraction(1, 10)  # where neither it nor the users are known
+_PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100)  # thresholds: 1 / part
+_MOST_BITS = 8  # more make few rounds fewer, and 65,536 cells of 256 prefixes
 MAX_CELLS = 65534  # and one for all others; a round's answer stays some 7 MB
 
 
@@ -61,15 +68,23 @@ class HeavyHitters(JsonObject):
         threshold: the share of all users from which on a value counts as frequent.
         without: share of users without a value, if the category has the label "(missing)" and it is
             frequent. None: there is no such label, or its share is below the threshold.
+        within: half of the widest interval of all rounds: every value with a share above `certain`
+            is found, jointly with the estimates. None: not known.
     """
 
     json_name: ClassVar = "heavy-hitters"
-    json_keys: ClassVar = ("summary", "column", "threshold", "found", "missing=without")
+    json_keys: ClassVar = ("summary", "column", "threshold", "found", "missing=without", "within?")
 
     column: str
     threshold: Fraction
     found: tuple[HeavyHitter, ...]
     without: MissingShare | None = None
+    within: float | None = None
+
+    @property
+    def certain(self) -> float | None:
+        """Share above which a value is found if all intervals hold; None: not known."""
+        return None if self.within is None else self.within + max(self.within, self.threshold)
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a row per value; none if no value is frequent."""
@@ -80,9 +95,19 @@ class HeavyHitters(JsonObject):
         rows = tuple(
             EstimateRow(str(item.value), item.estimate, item.low, item.high) for item in self.found
         )
-        none = () if rows else (f"no value has a share of {self.threshold} or more",)
         notes = () if self.without is None else (f"{self.without}, joint with the estimates",)
-        return Presentation(rows, shares=True, lines=none, notes=notes, subject=self.column)
+        return Presentation(
+            rows, shares=True, lines=(self._line(),), notes=notes, subject=self.column
+        )
+
+    def _line(self) -> str:
+        """Format the threshold, and the share above which no value is missed."""
+        told = f"share of {self.threshold} or more" + ("" if self.found else ": none")
+        if self.certain is None:
+            return told
+        if self.certain >= 1:
+            return f"{told}; so few answers may miss any value"
+        return f"{told}; a value with more than {100 * self.certain:.3g} % is not missed"
 
     def to_shape(self) -> ResultShape:
         """Return the values against the threshold."""
@@ -96,18 +121,51 @@ class HeavyHitters(JsonObject):
         return f"{self.column} at {self.threshold} or more: {told or 'none'}{missing}"
 
 
-@adaptive("heavy-hitters", version=1)
+def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str, Any]:
+    """Set a threshold that the users allow; without users, a tolerance to plan by."""
+    if conditions.signing or arguments["tau"] is not None:
+        return {}
+    threshold = arguments["threshold"]
+    if conditions.users is None:
+        share = _THRESHOLD if threshold is None else threshold
+        return {"threshold": share, "tau": share / 2}
+    if threshold is not None:
+        return {}
+    users = conditions.users
+
+    def kept(place: int) -> bool:
+        share = Fraction(1, _PARTS[place])
+        needed = conditions.needed(
+            _heavy_hitters(**{**arguments, "threshold": share, "tau": share / 2})
+        )
+        return needed is not None and needed <= users
+
+    fits = bisect_left(range(len(_PARTS)), True, key=lambda place: not kept(place))
+    return {"threshold": Fraction(1, _PARTS[max(fits - 1, 0)])}
+
+
+def _rehearse(arguments: Mapping[str, Any]) -> Rehearsal:
+    return _Rehearsal(_most(arguments["threshold"], arguments["tau"]))
+
+
+@adaptive("heavy-hitters", version=1, settle=_settle, rehearse=_rehearse)
 def _heavy_hitters(
-    schema: Schema, column: str, threshold: Fraction, bits: int, tau: Fraction
+    schema: Schema,
+    column: str,
+    threshold: Fraction | None,
+    bits: int | None,
+    tau: Fraction | None,
 ) -> Learning[HeavyHitters]:
     domain, most = Domain(schema, column), _most(threshold, tau)
+    bits = _fewest_rounds(domain.width, most) if bits is None else bits
     if isinstance(bits, bool) or not 1 <= bits <= (MAX_CELLS // most).bit_length() - 1:
         raise InvalidParameter(
             f"bits expects a whole number from 1 on that makes at most {MAX_CELLS} cells of {most}"
             f" prefixes, found {bits}"
         )
     domain.extensions([0], 0, 1)  # refused here, if it cannot be asked about
-    return _search(domain, threshold, tau, _lengths(domain.width, bits, most), most)
+    share = _THRESHOLD if threshold is None else threshold
+    return _search(domain, share, tau, _lengths(domain.width, bits, most), most)
 
 
 @catalogued(
@@ -133,9 +191,15 @@ def heavy_hitters(
             read=one_of(Bits, Integer, Category),
         ),
     ],
-    threshold: Annotated[Rational, "the share from which on a value is frequent"] = "1/10",
-    bits: Annotated[int, "by how many a prefix is extended in a round"] = 4,
-    tau: Annotated[Rational, "how exactly each share is wanted"] = "1/20",
+    threshold: Annotated[
+        Rational | None,
+        "the share from which on a value is frequent (default: the least of 1/2 .. 1/100 that users"
+        " and epsilon allow)",
+    ] = None,
+    bits: Annotated[
+        int | None, "by how many a prefix is extended in a round (default: 8 or fewer)"
+    ] = None,
+    tau: Tau = None,
 ) -> Adaptive[HeavyHitters]:
     """The values that many have, among more values than could be asked about one by one.
 
@@ -150,8 +214,14 @@ def heavy_hitters(
     a question has at most m 2^bits + 1 cells; about (width - log2 m) / bits rounds. Found shares
     have joint intervals. (To keep what has its whole interval above the threshold would find none
     wrongly and promise less of what is found.) Users: of the order
-    rounds log(m 2^bits rounds) / (epsilon tau)^2, about 135,000 for 16 bits at the defaults
-    and epsilon 1.
+    rounds log(m 2^bits rounds) / (epsilon tau)^2, about 61,000 for 16 bits, a threshold of 1/10,
+    tau = 1/20 and epsilon 1. Without `bits` it is the fewest, 8 at most, that make the fewest
+    rounds.
+
+    Without a tau all users are asked, m is that of tau = threshold / 2, and a value is found if its
+    interval excludes 0 too; the hypothesis states the share above which none is missed. Without
+    either, the threshold is the least for which the users keep threshold / 2. A plan without users
+    is made for that tau.
 
     Raises:
         InvalidParameter: no such field (256 bits at most: texts of 32 bytes), a threshold outside
@@ -168,19 +238,22 @@ def heavy_hitters(
         >>> len(found.found) > 0
         True
     """
-    share, off = rational(threshold, "threshold"), rational(tau, "tau")
-    made = _heavy_hitters(schema, column, share, bits, off)
-    return replace(made, rehearsal=_Rehearsal(_most(share, off)))
+    off = None if tau is None else rational(tau, "tau")
+    share = None if threshold is None else rational(threshold, "threshold")
+    if share is None and off is not None:
+        share = _THRESHOLD
+    return _heavy_hitters(schema, column, share, bits, off)
 
 
 def _search(
-    domain: Domain, threshold: Fraction, tau: Fraction, lengths: Sequence[int], most: int
+    domain: Domain, threshold: Fraction, tau: Fraction | None, lengths: Sequence[int], most: int
 ) -> Learning[HeavyHitters]:
     """Every value that is frequent enough begins with one of the prefixes."""
-    prefixes, length = [0], 0
+    prefixes, length, within = [0], 0, 0.0
     for until in lengths:
         query = domain.extensions(prefixes, length, until)
         (answer,) = yield Batch([Question(query, tau=tau)])
+        within = max(within, half_width(answer))
         ways = until - length
         extended = [prefix << ways | way for prefix in prefixes for way in range(1 << ways)]
         told = enumerate(extended[: query.high], start=1)  # cell 0 is all others
@@ -192,12 +265,14 @@ def _search(
     found = [
         HeavyHitter(domain.value(bits), answer.values[cell], answer.lows[cell], answer.highs[cell])
         for bits, cell in zip(prefixes, kept, strict=True)
+        if tau is not None or answer.lows[cell] > 0
     ]
     found.sort(key=lambda item: -item.estimate)
     values = tuple(item for item in found if item.value != NOTHING)
     nothing = [item for item in found if item.value == NOTHING]
     missing = [MissingShare(max(item.estimate, 0.0), item.low, item.high) for item in nothing]
-    return HeavyHitters(domain.column, threshold, values, missing[0] if missing else None)
+    without = missing[0] if missing else None
+    return HeavyHitters(domain.column, threshold, values, without, within)
 
 
 def _frequent(answer: Answer, cells: Iterable[int], threshold: Fraction, most: int) -> list[int]:
@@ -222,8 +297,10 @@ class _Rehearsal:
         return tuple(answers)
 
 
-def _most(threshold: Fraction, tau: Fraction) -> int:
+def _most(threshold: Fraction | None, tau: Fraction | None) -> int:
     """Bound the number of prefixes with a share of more than threshold - tau."""
+    threshold = _THRESHOLD if threshold is None else threshold
+    tau = threshold / 2 if tau is None else tau
     if not 0 < threshold < 1:
         raise InvalidParameter(f"threshold expects a share in (0, 1), got {value_text(threshold)}")
     if not 0 < tau < threshold or (least := threshold - tau) * MAX_PREFIXES < 1:
@@ -232,6 +309,11 @@ def _most(threshold: Fraction, tau: Fraction) -> int:
             f" got {value_text(tau)}"
         )
     return ceil(1 / least) - 1
+
+
+def _fewest_rounds(width: int, most: int) -> int:
+    """Choose how many bits a round adds: the fewest that make the fewest rounds."""
+    return min(range(1, _MOST_BITS + 1), key=lambda bits: len(_lengths(width, bits, most)))
 
 
 def _lengths(width: int, bits: int, most: int) -> tuple[int, ...]:
@@ -246,10 +328,12 @@ def _(hypothesis: HeavyHitters, learner: Learner[Any], users: Users) -> Assessme
 
     The error is the greatest distance of a share on the wrong side of the threshold. Within tau of
     the threshold the learner promises neither that a value is found nor that it is not: such values
-    are listed as borderline, and count as missed or wrong all the same.
+    are listed as borderline, and count as missed or wrong all the same. Where no tau was given, it
+    is half of the widest interval.
     """
     shares = census(hypothesis.column, users)
-    threshold, tau = hypothesis.threshold, Fraction(learner.parameters["tau"])
+    threshold, given = hypothesis.threshold, learner.parameters.get("tau")
+    tau = hypothesis.within or 0.0 if given is None else Fraction(given)
     found = [item.value for item in hypothesis.found]
     true = [value for value, share in shares.items() if share >= threshold]
     missed = [value for value in true if value not in found]

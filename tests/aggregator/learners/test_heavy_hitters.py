@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askance_aggregator.learners import (
+    Answer,
     Answers,
     Batch,
     HeavyHitter,
@@ -162,7 +163,7 @@ class TestSearch:
 
     def test_the_first_round_has_the_bits_that_later_ones_spend_on_prefixes(self) -> None:
         """Fewer than 1/(1/10 - 1/20) = 20 prefixes: 2 bits are then 76 cells, 6 bits are 64."""
-        learner = heavy_hitters(SCHEMA, "word", bits=2)
+        learner = heavy_hitters(SCHEMA, "word", "1/10", 2, "1/20")
         watched = Watched(ORACLE)
         learn(learner, watched)
         cells = [batch.questions[0].values for batch in watched.asked]
@@ -211,6 +212,69 @@ class TestSearch:
         assert all(item.low <= share <= item.high for item, share in pairs)
 
 
+class TestDefaults:
+    @pytest.mark.parametrize(
+        ("users", "epsilon", "kept", "beyond"),
+        [(5_000, 1, 4, 5), (50_000, 1, 12, 15), (50_000, 4, 30, 40)],
+    )
+    def test_the_threshold_is_the_least_whose_half_the_users_keep_as_tau(
+        self, users: int, epsilon: int, kept: int, beyond: int
+    ) -> None:
+        budget = epsilon * 10**9
+        made = plan(heavy_hitters(SCHEMA, "word"), budget, 0.05, users)
+        assert (made.feasible, made.settings) == (True, {"threshold": f"1/{kept}"})
+        assert sum(item.users for item in made.rounds) == users
+        for part, fits in ((kept, True), (beyond, False)):
+            learner = heavy_hitters(SCHEMA, "word", Fraction(1, part), tau=Fraction(1, 2 * part))
+            assert plan(learner, budget, 0.05, users).feasible is fits
+
+    def test_fewer_users_than_any_threshold_needs_are_asked_all_the_same(self) -> None:
+        made = plan(heavy_hitters(SCHEMA, "word"), 10**9, 0.05, 50)
+        assert (made.feasible, made.settings) == (True, {"threshold": "1/2"})
+
+    @pytest.mark.parametrize(("threshold", "tau"), [(None, "1/20"), ("1/50", "1/100")])
+    def test_a_plan_without_users_is_for_half_of_the_threshold(
+        self, threshold: str | None, tau: str
+    ) -> None:
+        made = plan(heavy_hitters(SCHEMA, "word", threshold), 10**9, 0.05)
+        assert made.settings["tau"] == tau
+
+    def test_a_threshold_that_is_given_is_asked_of_few_users_too(self) -> None:
+        """A tau of 1/20, the former default, refused it."""
+        made = plan(heavy_hitters(SCHEMA, "word", "1/50"), 10**9, 0.05, 300)
+        assert (made.feasible, made.settings) == (True, {})
+
+    @pytest.mark.parametrize(
+        ("reach", "values", "line"),
+        [
+            (0.05, ["a", "b"], "share of 1/5 or more; a value with more than 25 % is not missed"),
+            (0.3, ["a"], "share of 1/5 or more; a value with more than 60 % is not missed"),
+            (0.45, [], "share of 1/5 or more: none; a value with more than 90 % is not missed"),
+            (0.6, [], "share of 1/5 or more: none; so few answers may miss any value"),
+        ],
+    )
+    def test_a_value_is_found_if_its_interval_excludes_none(
+        self, reach: float, values: list[str], line: str
+    ) -> None:
+        class Drawn:
+            def answer(self, batch: Batch) -> Answers:
+                shares = (0.0, 0.4, 0.25, 0.15, 0.0)
+                lows = tuple(max(share - reach, 0.0) for share in shares)
+                return (Answer(shares, lows, tuple(share + reach for share in shares)),)
+
+        schema = Schema("s", 1, town=Category(["a", "b", "c", "d"]))
+        found = learn(heavy_hitters(schema, "town", "1/5"), Drawn())
+        assert [item.value for item in found.found] == values
+        assert found.present().lines == (line,)
+
+    def test_rounds_are_as_few_as_eight_bits_each_allow(self) -> None:
+        """Twelve bits in one round, and 16 in two of 6: the first has 10, as 19 prefixes follow."""
+        for width, cells in ((12, [4097]), (16, [1025, 19 * 64 + 1])):
+            schema = Schema("s", 1, word=Bits(width))
+            rounds = plan(heavy_hitters(schema, "word", "1/10"), 10**9, 0.05).rounds
+            assert [item.groups[0].query.cells for item in rounds] == cells
+
+
 class TestRefusals:
     @pytest.mark.parametrize(
         ("settings", "message"),
@@ -219,11 +283,14 @@ class TestRefusals:
             ({"column": "weight"}, "expected one of the fields word"),
             ({"threshold": "1"}, "threshold expects a share"),
             ({"threshold": "0"}, "threshold expects a share"),
-            ({"tau": "1/10"}, "tau expects a positive number, below the threshold by 1/256"),
+            (
+                {"threshold": "1/10", "tau": "1/10"},
+                "tau expects a positive number, below the threshold by 1/256",
+            ),
             ({"tau": "0"}, "tau expects a positive number"),
             ({"threshold": "1/200", "tau": "1/400"}, "tau expects a positive number, below"),
             ({"bits": 0}, "bits expects a whole number from 1 on"),
-            ({"bits": 12}, "at most 65534 cells of 19 prefixes, found 12"),
+            ({"bits": 12, "threshold": "1/10"}, "at most 65534 cells of 19 prefixes, found 12"),
             ({"bits": 10**12}, "bits expects a whole number"),
             ({"bits": True}, "bits expects a whole number"),
         ],

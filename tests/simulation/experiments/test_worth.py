@@ -323,7 +323,8 @@ class TestHeavyHitters:
         )
 
     def test_a_run_that_misses_a_frequent_value_is_not_called_right(self) -> None:
-        study = Study(heavy_hitters(self.SCHEMA, "word"), self.SCHEMA, epsilon=4)
+        learner = heavy_hitters(self.SCHEMA, "word", "1/10", 4, "1/20")
+        study = Study(learner, self.SCHEMA, epsilon=4)
         people = self.people(study.plan().users_needed)
         missed = 0
         for seed in range(30):

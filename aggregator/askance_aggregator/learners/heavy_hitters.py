@@ -11,6 +11,7 @@ from math import ceil
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from askance_aggregator.learners.assessments import Assessment, Users, assess, chunks
 from askance_aggregator.learners.conditions import Conditions
@@ -24,7 +25,13 @@ from askance_aggregator.learners.parameters import (
     Tau,
     one_of,
 )
-from askance_aggregator.learners.prefixes import MAX_PREFIXES, Domain, Value
+from askance_aggregator.learners.prefixes import (
+    MAX_PREFIXES,
+    Domain,
+    Value,
+    length_of,
+    text_of,
+)
 from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.reach import half_width
 from askance_aggregator.learners.registry import SmallSettings, catalogued
@@ -40,6 +47,8 @@ _SHOWN = 3  # values of each kind in the text of an assessment; all are in its d
 _THRESHOLD = Fraction(1, 10)  # where neither it nor the users are known
 _PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100)  # thresholds: 1 / part
 _MOST_BITS = 8  # more make few rounds fewer, and 65,536 cells of 256 prefixes
+_BYTES = 256
+_DOUBTFUL = 10  # bytes of a text that are tried with the second: 1,024 texts against 26 bits
 MAX_CELLS = 65534  # and one for all others; a round's answer stays some 7 MB
 
 
@@ -84,7 +93,8 @@ class HeavyHitters(JsonObject):
     @property
     def certain(self) -> float | None:
         """Share above which a value is found if all intervals hold; None: not known."""
-        return None if self.within is None else self.within + max(self.within, self.threshold)
+        within = self.within
+        return None if within is None else within + max(within, float(self.threshold))
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a row per value; none if no value is frequent."""
@@ -122,7 +132,10 @@ class HeavyHitters(JsonObject):
 
 
 def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str, Any]:
-    """Set a threshold that the users allow; without users, a tolerance to plan by."""
+    """Set a threshold that the users allow; without users, a tolerance to plan by.
+
+    Of texts tau is set too: the second look needs fewer users than the rounds before it.
+    """
     if conditions.signing or arguments["tau"] is not None:
         return {}
     threshold = arguments["threshold"]
@@ -141,7 +154,9 @@ def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str
         return needed is not None and needed <= users
 
     fits = bisect_left(range(len(_PARTS)), True, key=lambda place: not kept(place))
-    return {"threshold": Fraction(1, _PARTS[max(fits - 1, 0)])}
+    share = Fraction(1, _PARTS[max(fits - 1, 0)])
+    texts = Domain(arguments["schema"], arguments["column"]).of_texts
+    return {"threshold": share, "tau": share / 2 if texts and fits else None}
 
 
 def _rehearse(arguments: Mapping[str, Any]) -> Rehearsal:
@@ -262,8 +277,12 @@ def _search(
         prefixes, length = [extended[cell - 1] for cell in kept], until
         if not prefixes:
             break
+    names = {bits: domain.value(bits) for bits in prefixes}
+    if domain.of_texts and prefixes:
+        off = None if tau is None else (threshold + tau) / 2
+        names |= yield from _texts(domain, prefixes, off)
     found = [
-        HeavyHitter(domain.value(bits), answer.values[cell], answer.lows[cell], answer.highs[cell])
+        HeavyHitter(names[bits], answer.values[cell], answer.lows[cell], answer.highs[cell])
         for bits, cell in zip(prefixes, kept, strict=True)
         if tau is not None or answer.lows[cell] > 0
     ]
@@ -273,6 +292,46 @@ def _search(
     missing = [MissingShare(max(item.estimate, 0.0), item.low, item.high) for item in nothing]
     without = missing[0] if missing else None
     return HeavyHitters(domain.column, threshold, values, without, within)
+
+
+def _texts(
+    domain: Domain, heads: Sequence[int], tau: Fraction | None
+) -> Learning[dict[int, Value]]:
+    """Look again at the texts of the heads that were found: every byte of them, in one round.
+
+    The bytes of a text are the most frequent of its head, or among the two most frequent of the
+    places where these are nearest: the hash tells. A text that it does not confirm has no name.
+
+    Utility: a value that is sure to be found has a share of threshold + tau at least, so half of
+    that is exact enough to tell its bytes from others.
+    """
+    longest = max(map(length_of, heads))
+    if not longest:
+        return {}
+    answers = yield Batch(
+        Question(domain.letters(heads, place), tau=tau) for place in range(longest)
+    )
+    names: dict[int, Value] = {}
+    for at, head in enumerate(heads):
+        cells = slice(1 + _BYTES * at, 1 + _BYTES * (at + 1))
+        shares = np.array([answer.values[cells] for answer in answers[: length_of(head)]])
+        if (text := _confirmed(head, shares)) is not None:
+            names[head] = text
+    return names
+
+
+def _confirmed(head: int, shares: NDArray[np.float64]) -> str | None:
+    """Return the text of a head by the shares of its bytes, shape (length, 256)."""
+    best = np.argsort(-shares, axis=1)[:, :2]
+    margins = np.diff(np.take_along_axis(shares, best, 1), axis=1)[:, 0]
+    doubtful = np.argsort(-margins)[:_DOUBTFUL]
+    for change in range(1 << len(doubtful)):
+        chosen = best[:, 0].copy()
+        changed = [place for bit, place in enumerate(doubtful) if change >> bit & 1]
+        chosen[changed] = best[changed, 1]
+        if (text := text_of(head, bytes(chosen.tolist()))) is not None:
+            return text
+    return None
 
 
 def _frequent(answer: Answer, cells: Iterable[int], threshold: Fraction, most: int) -> list[int]:

@@ -5,9 +5,13 @@
 | Bits(d), d <= 256 | itself, component 0 first | text of 0 and 1 |
 | Integer | the value less the field's low, most significant bit first | the whole number |
 | Category | its label's index, likewise | the label |
+| Bits(288), a text by `records.text_bits` | its length and 26 bits of its hash | the text |
 
-A text of up to 32 bytes is asked about as `Bits`: `bits_of_text` has its UTF-8 bytes, each with its
-most significant bit first, and zeros up to the width; `text_of_bits` reads them again.
+The bytes of a text follow its head, and are asked for by `letters`.
+
+A text of up to 32 bytes may also be written into `Bits` by hand: `bits_of_text` has its UTF-8
+bytes, each with its most significant bit first, and zeros up to the width; `text_of_bits` reads
+them again.
 """
 
 from __future__ import annotations
@@ -38,6 +42,7 @@ from askance_client.queries import (
     constant,
 )
 from askance_client.queries.limits import WORD
+from askance_client.records.tables import HASH_BITS, TEXT_BYTES, TEXT_WIDTH, text_bits
 
 MAX_PREFIXES = 256
 """In one question: of 256 bits each they are about 25 kB of a request."""
@@ -53,7 +58,8 @@ class Domain:
     """The values of one field, as strings of `width` bits.
 
     Raises:
-        InvalidParameter: the schema has no such field, or one of more than 256 bits.
+        InvalidParameter: the schema has no such field, or one of more than 256 bits that has no
+            texts.
     """
 
     schema: Schema
@@ -71,8 +77,15 @@ class Domain:
             )
 
     @property
+    def of_texts(self) -> bool:
+        """True if values are texts; their heads are the strings of bits."""
+        return self.schema.fields[self.column] == Bits(TEXT_WIDTH)
+
+    @property
     def width(self) -> int:
         """Number of bits of a value, at least 1."""
+        if self.of_texts:
+            return TEXT_WIDTH - _BYTE * TEXT_BYTES
         kind = self.schema.fields[self.column]
         return kind.width if isinstance(kind, Bits) else max(self._last.bit_length(), 1)
 
@@ -87,6 +100,8 @@ class Domain:
             return kind.labels[bits]
         if isinstance(kind, Integer):
             return kind.low + bits
+        if self.of_texts:
+            return f"#{bits:08x}"
         return f"{bits:0{self.width}b}"
 
     def named(self, grid: Sequence[int]) -> Value:
@@ -94,7 +109,12 @@ class Domain:
         kind = self.schema.fields[self.column]
         if isinstance(kind, Bits):
             words = (f"{word:0{WORD}b}"[::-1] for word in grid)
-            return "".join(words)[: kind.width]
+            text = "".join(words)[: kind.width]
+            if not self.of_texts:
+                return text
+            head = int(text[: self.width], 2)
+            written = int(text[self.width :], 2).to_bytes(TEXT_BYTES)
+            return text_of(head, written) or self.value(head)
         (number,) = grid
         return self.value(number - kind.type.low)
 
@@ -113,8 +133,21 @@ class Domain:
             A category: cell 1 + i * 2^(until - length) + e is prefix i extended by e; without the
             last cells, if no value can be in them.
         """
-        ways = 1 << (until - length)
-        goes_on = clip(self._number(length, until), 0, ways - 1)
+        return self._continued(prefixes, length, length, until)
+
+    def letters(self, heads: Sequence[int], place: int) -> Query:
+        """Build the question about one byte of the texts of some heads.
+
+        Returns:
+            A category: cell 1 + 256 i + b is head i with the byte b at this place, from 0.
+        """
+        start = self.width + _BYTE * place
+        return self._continued(heads, self.width, start, start + _BYTE)
+
+    def _continued(self, prefixes: Sequence[int], length: int, start: int, until: int) -> Query:
+        """Ask for the bits start .. until - 1 of the values that begin with one of the prefixes."""
+        ways = 1 << (until - start)
+        goes_on = clip(self._number(start, until), 0, ways - 1)
         cell = (
             self._prefix_index(prefixes, length) * ways + goes_on - (ways - 1)
         )  # 0 or less: no prefix
@@ -144,7 +177,7 @@ class Domain:
         field = self.schema[self.column]
         kind = self.schema.fields[self.column]
         if isinstance(kind, Bits):
-            places = range(self.width)
+            places = range(kind.width)
             return dot([1 << (stop - 1 - c) if start <= c < stop else 0 for c in places], field)
         whole = field - kind.low if isinstance(kind, Integer) else index_of(field)
         up_to = _without(whole, self.width - stop)
@@ -156,6 +189,8 @@ class Domain:
     def _last(self) -> int:
         """The greatest value's bits."""
         kind = self.schema.fields[self.column]
+        if self.of_texts:
+            return (TEXT_BYTES + 1 << HASH_BITS) - 1
         if isinstance(kind, Bits):
             return (1 << kind.width) - 1
         return kind.type.high - kind.type.low
@@ -169,6 +204,26 @@ def _without(number: Expression, low_bits: int) -> Expression:
         number = round_to(part - constant(Fraction(1, 2), step), 0)  # half up, so this rounds down
         low_bits -= step
     return number
+
+
+def length_of(head: int) -> int:
+    """Return the number of bytes of a text, as its head has it."""
+    return TEXT_BYTES - (head >> HASH_BITS)
+
+
+def text_of(head: int, written: bytes) -> str | None:
+    """Return the text with a head and first bytes; None if they are of no one text.
+
+    More bytes than fit are not checked, and end with an ellipsis.
+    """
+    length = length_of(head)
+    try:
+        text = written[:length].decode("utf-8", "strict" if length < TEXT_BYTES else "ignore")
+    except UnicodeDecodeError:
+        return None
+    if int(text_bits(text)[: TEXT_WIDTH - _BYTE * TEXT_BYTES], 2) == head:
+        return text
+    return f"{text}..." if length == TEXT_BYTES else None
 
 
 def bits_of_text(text: str, width: int) -> str:

@@ -45,7 +45,6 @@ from askance_client.records.sources import Several as Several
 from askance_client.records.sources import SourceFailed as SourceFailed
 from askance_client.records.table_sources import CallableSource as CallableSource
 from askance_client.records.tables import NOTHING as NOTHING
-from askance_client.records.tables import TRUTHS as TRUTHS
 from askance_client.records.tables import Table as Table
 from askance_client.records.tables import field_name as field_name
 from askance_client.records.tables import field_names as field_names

@@ -9,6 +9,7 @@ education = { type = "category", labels = ["school", "college"] }
 height = { type = "real", low = "0.5", high = "2.5", frac_bits = 10 }
 smokes = { type = "bit" }
 answers = { type = "bits", width = 12 }
+town = { type = "text" }
 "sepal length (cm)" = { type = "real", low = 4, high = 8 }
 income = { type = "label", labels = ["<=50K", ">50K"] }
 
@@ -25,12 +26,13 @@ from typing import Any
 from askance_client.errors import AskanceError, InvalidRecord
 from askance_client.printable import nearest_text, value_text
 from askance_client.queries import Bit, Bits, Category, Field, Integer, Label, Real, Schema
-from askance_client.records.tables import field_names
+from askance_client.records.tables import TEXT_WIDTH, field_names
 
 _TYPES: Mapping[str, tuple[Callable[..., Field], frozenset[str], frozenset[str]]] = {
     # the type: its maker, the keys that it needs, the keys that it may have besides
     "bit": (Bit, frozenset(), frozenset()),
     "bits": (Bits, frozenset({"width"}), frozenset()),
+    "text": (lambda: Bits(TEXT_WIDTH), frozenset(), frozenset()),
     "category": (Category, frozenset({"labels"}), frozenset()),
     "label": (Label, frozenset({"labels"}), frozenset()),
     "integer": (Integer, frozenset({"low", "high"}), frozenset()),

@@ -15,12 +15,15 @@ from threading import Lock
 from typing import Any, NamedTuple, Protocol, cast
 
 from askance_client.errors import InvalidRecord
-from askance_client.queries import Bit, Category, EncodedRecord, Field, Schema
+from askance_client.queries import Bit, Bits, Category, EncodedRecord, Field, Schema
 from askance_client.queries.exact import exact_ratio
 from askance_client.queries.fields import MISSING_TEXTS
 
 NOTHING = "(missing)"  # the label of those who have none, where a schema has such a label
-TRUTHS = {"yes": 1, "no": 0, "true": 1, "false": 0, "y": 1, "n": 0}  # as bits
+TEXT_BYTES = 32  # of a text, at its beginning
+HASH_BITS = 26
+TEXT_WIDTH = 288  # of a field of bits that has texts: 6 + HASH_BITS + 8 * TEXT_BYTES
+_TRUTHS = {"yes": 1, "no": 0, "true": 1, "false": 0, "y": 1, "n": 0}  # as bits
 _MAX_NAME = 64
 _DIGEST = 8  # characters of a digest in a name
 _SHOWN = 20  # column names in an error
@@ -91,7 +94,7 @@ class Table:
     def column(self, name: str, kind: Field) -> list[object]:
         """Return the values of a field, one per row."""
         place = self.column_index(name)
-        return [_value(row[place], kind) for row in self._values()]
+        return [field_value(row[place], kind) for row in self._values()]
 
     def encoder(
         self, schema: Schema, columns: Mapping[str, str] | None = None
@@ -113,7 +116,9 @@ class Table:
 
         def record(row: int) -> EncodedRecord:
             cells = self._nothing() if row in self.malformed else self.rows[row]
-            return schema.encode({name: _value(cells[place], kind) for name, place, kind in places})
+            return schema.encode(
+                {name: field_value(cells[place], kind) for name, place, kind in places}
+            )
 
         return record
 
@@ -387,12 +392,26 @@ def _table(
     return Table(path, header, field_names(path, header), kept, malformed, numbered)
 
 
-def _value(cell: object, kind: Field) -> object:
+def text_bits(text: str) -> str:
+    """Return a text as the value of a field `Bits(TEXT_WIDTH)`.
+
+    Six bits have `TEXT_BYTES` less the number of its UTF-8 bytes, or 0 for more bytes than those,
+    and 26 are the first of its SHA-256; then come its first bytes, and zeros.
+    """
+    whole = text.encode("utf-8", "replace")
+    kept = whole[:TEXT_BYTES]
+    head = TEXT_BYTES - len(kept) << HASH_BITS | int.from_bytes(sha256(whole).digest()[:4]) >> 6
+    return f"{head:032b}{int.from_bytes(kept.ljust(TEXT_BYTES, bytes(1))):0256b}"
+
+
+def field_value(cell: object, kind: Field) -> object:
     """Return the value that a field encodes; a missing value may be a label of its own."""
     if is_missing(cell, kind):
         return NOTHING if isinstance(kind, Category) and NOTHING in kind.labels else None
+    if isinstance(cell, str) and isinstance(kind, Bits) and kind.width == TEXT_WIDTH:
+        return cell if kind.encode(cell) else text_bits(cell)
     word = isinstance(kind, Bit) and isinstance(cell, str)
-    return TRUTHS.get(str(cell).casefold(), cell) if word else cell
+    return _TRUTHS.get(str(cell).casefold(), cell) if word else cell
 
 
 def _bytes(path: Path) -> bytes:

@@ -12,10 +12,11 @@ from typing import Protocol
 
 from askance_aggregator.names import unknown_column
 from askance_client.errors import InvalidParameter, InvalidRecord
-from askance_client.queries import Bit, Category, Field, Integer, Label, Real, Schema
+from askance_client.queries import Bit, Bits, Category, Field, Integer, Label, Real, Schema
 from askance_client.queries.exact import exact_ratio
-from askance_client.queries.limits import MAX_FRAC, MAX_LABEL_BYTES, MAX_SPREAD
+from askance_client.queries.limits import MAX_FRAC, MAX_LABEL_BYTES, MAX_LABELS, MAX_SPREAD
 from askance_client.records import NOTHING
+from askance_client.records.tables import TEXT_WIDTH
 from askance_simulation.populations.cells import ColumnCells, TextCells
 
 _MAX_LABELS = 1024
@@ -91,7 +92,8 @@ def infer(people: Summarized, label: str | None, keep: Collection[str]) -> Infer
     identifiers: dict[str, Field | None] = {}
     columns = people.cells(label)
     for column, cells in columns.items():
-        kind = _infer_column(cells, is_label=column == label)
+        frequent = column in keep and not _identifies(cells) and _not_numbers(cells) is None
+        kind = _infer_column(cells, is_label=column == label, named=frequent)
         doubt = _not_numbers(cells) if kind is None or isinstance(kind, Category) else None
         if column != label and column not in keep and _identifies(cells):
             if doubt is None:
@@ -127,15 +129,20 @@ def infer(people: Summarized, label: str | None, keep: Collection[str]) -> Infer
     return InferredSchema(Schema.of(name, 1, in_order), left_out, doubts, missing, column_types)
 
 
-def _infer_column(cells: ColumnCells, *, is_label: bool) -> Field | None:
-    """Infer a column's field; None if there is nothing to ask about."""
+def _infer_column(cells: ColumnCells, *, is_label: bool, named: bool) -> Field | None:
+    """Infer a column's field; None if there is nothing to ask about.
+
+    A column of many texts is a field if a setting names it: their list, or texts without a list.
+    """
     if is_label:  # no record is predicted to have no label
         return Label(tuple(cells.texts()))
     if cells.distinct < 2:
         return None
     if cells.truths:
         return Bit()
-    kind = _infer_field(cells)
+    kind = _infer_field(cells, MAX_LABELS - 1 if named else _MAX_LABELS)
+    if kind is None and named and isinstance(cells, TextCells) and cells.ends() is None:
+        return Bits(TEXT_WIDTH)
     if isinstance(kind, Category) and cells.some_missing and NOTHING not in kind.labels:
         return type(kind)((NOTHING, *kind.labels))
     return kind
@@ -150,6 +157,8 @@ def _described(kind: Field) -> str:
             return f"{len(kind.labels):,} different texts, no numbers"
         case Bit():
             return "truth values"
+        case Bits():
+            return "texts, without a list of them"
     return "numbers; a schema can make them labels (--schema FILE.toml)"
 
 
@@ -219,11 +228,11 @@ def _identifies(cells: ColumnCells) -> bool:
     return ends.whole and share >= _ID_NUMBERS and cells.evenly
 
 
-def _infer_field(cells: ColumnCells) -> Field | None:
+def _infer_field(cells: ColumnCells, most: int) -> Field | None:
     ends = cells.ends()
     try:
         if ends is None:
-            few = cells.distinct <= _MAX_LABELS
+            few = cells.distinct <= most
             return Category(tuple(cells.texts())) if few else None
         if ends.whole:
             return Integer(int(ends.low), int(ends.high))

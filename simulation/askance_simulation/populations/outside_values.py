@@ -8,10 +8,10 @@ from fractions import Fraction
 from pathlib import Path
 
 from askance_client.errors import InvalidRecord
-from askance_client.queries import Bit, Category, Field, Schema
+from askance_client.queries import Category, Field, Schema
 from askance_client.queries.exact import exact_ratio
 from askance_client.queries.kinds import Kind
-from askance_client.records import TRUTHS
+from askance_client.records.tables import field_value
 
 _WARNED = Fraction(1, 100)  # the share from which a result has a warning
 _LABELS_SHOWN = 4
@@ -40,9 +40,9 @@ class Outside:
     @classmethod
     def of(cls, kind: Field, given: Mapping[object, int]) -> Outside:
         """Count cells that are not missing, by their number of rows."""
-        words = TRUTHS if isinstance(kind, Bit) else {}
-        values = ((words.get(str(cell).casefold(), cell), count) for cell, count in given.items())
-        unknown = sum(count for value, count in values if kind.encode(value) is None)
+        unknown = sum(
+            count for cell, count in given.items() if kind.encode(field_value(cell, kind)) is None
+        )
         return cls(sum(given.values()), unknown, _beyond(given, kind))
 
 

@@ -26,6 +26,7 @@ from askance_aggregator.learners import (
     text_of_bits,
 )
 from askance_aggregator.learners.assessments import assess
+from askance_aggregator.learners.heavy_hitters import _confirmed
 from askance_aggregator.learners.prefixes import Domain
 from askance_aggregator.oracles import CheckedOracle, ExactOracle, Oracle, WrongSideOracle, learn
 from askance_aggregator.planning import plan
@@ -33,6 +34,7 @@ from askance_aggregator.queries import encode_columns, evaluate_columns
 from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidParameter, InvalidQuery
 from askance_client.queries import Bits, Category, Field, Integer, Real, Schema
+from askance_client.records import Table
 from askance_simulation.experiments import simulate
 from askance_simulation.populations import Population
 
@@ -273,6 +275,55 @@ class TestDefaults:
             schema = Schema("s", 1, word=Bits(width))
             rounds = plan(heavy_hitters(schema, "word", "1/10"), 10**9, 0.05).rounds
             assert [item.groups[0].query.cells for item in rounds] == cells
+
+
+class TestTextsWithoutAList:
+    SCHEMA = Schema("s", 1, town=Bits(288))
+    LONG = "Llanfairpwllgwyngyllgogerychwyrndrobwllllantysiliogogogoch"
+
+    def people(self) -> Population:
+        texts = ["Oslo"] * 400 + ["Łódź"] * 250 + [self.LONG] * 200 + ["Oslo 2"] * 40
+        cells = [(text,) for text in [*texts, *(f"no. {place}" for place in range(110))]]
+        column = Table("t", ("town",), ("town",), cells).column("town", self.SCHEMA.fields["town"])
+        return Population.from_columns(self.SCHEMA, {"town": column})
+
+    def test_they_are_found_by_a_hash_and_read_by_a_second_look(self) -> None:
+        people = self.people()
+        learner = heavy_hitters(self.SCHEMA, "town", "1/10", tau="1/20")
+        watched = Watched(ExactOracle(self.SCHEMA, people.columns(0, people.size)))
+        found = learn(learner, watched)
+        shares = [(item.value, item.estimate) for item in found.found]
+        long = "Llanfairpwllgwyngyllgogerychwyrn..."
+        assert shares == [("Oslo", 0.4), ("Łódź", 0.25), (long, 0.2)]
+        assert [len(batch.questions) for batch in watched.asked] == [1, 1, 1, 1, 32]
+        assert {batch.questions[0].tau for batch in watched.asked[:4]} == {Fraction(1, 20)}
+        assert watched.asked[4].questions[0].tau == Fraction(3, 40)
+        assessment = assess(found, learner, people)
+        assert assessment.success
+        assert [item["value"] for item in assessment.details["true"]] == ["Oslo", "Łódź", long]
+
+    def test_the_plan_is_for_the_longest_texts(self) -> None:
+        rounds = plan(heavy_hitters(self.SCHEMA, "town", "1/10"), 10**9, 0.05).rounds
+        assert [item.queries for item in rounds] == [1, 1, 1, 1, 32]
+
+    @pytest.mark.parametrize(
+        ("second", "text"), [((), "Oslo"), ((1, 3), "Oslo"), (None, None)], ids=str
+    )
+    def test_bytes_that_are_not_sure_are_settled_by_the_hash(
+        self, second: tuple[int, ...] | None, text: str | None
+    ) -> None:
+        """Shares of the bytes by place; a wrong byte is ahead by little, or right ones are absent.
+
+        The head of "Oslo": 28 for four bytes, and the first 26 bits of 43152cc9.
+        """
+        shares = np.zeros((4, 256))
+        for place, byte in enumerate(b"Oslo"):
+            shares[place, byte] = 0.3 if second is not None else 0
+            shares[place, ord("x")] = 0.31 if second is None or place in second else 0.1
+        assert _confirmed((28 << 26) + (0x43152CC9 >> 6), shares) == text
+
+    def test_a_text_that_the_hash_does_not_confirm_is_shown_by_its_head(self) -> None:
+        assert Domain(self.SCHEMA, "town").value((28 << 26) + (0x43152CC9 >> 6)) == "#710c54b3"
 
 
 class TestRefusals:

@@ -17,6 +17,7 @@ education = { type = "category", labels = ["school", "college"] }
 height = { type = "real", low = "0.5", high = "2.5", frac_bits = 10 }
 smokes = { type = "bit" }
 answers = { type = "bits", width = 12 }
+town = { type = "text" }
 income = { type = "label", labels = ["<=50K", ">50K"] }
 """
 
@@ -37,6 +38,7 @@ def test_every_type_can_be_written(tmp_path: Path) -> None:
         height=Real("0.5", "2.5", 10),
         smokes=Bit(),
         answers=Bits(12),
+        town=Bits(288),
         income=Label(("<=50K", ">50K")),
     )
     assert schema.digest == expected.digest

@@ -94,6 +94,27 @@ def test_json_and_csv_give_the_same_records(tmp_path: Path) -> None:
     assert all(same(one, other) for one, other in zip(from_json, from_csv, strict=True))
 
 
+@pytest.mark.parametrize(
+    ("text", "length", "digest", "kept"),
+    [
+        ("Oslo", "011100", "01000011000101010010110011", "Oslo"),  # SHA-256 43152cc9...
+        ("Ł" * 20, "000000", "10011011101110001110010101", "Ł" * 16),  # 9bb8e577...
+    ],
+)
+def test_a_text_is_its_length_a_hash_and_its_first_bytes(
+    text: str, length: str, digest: str, kept: str
+) -> None:
+    """The length is 32 less the bytes; 26 bits are of the hash of the whole text."""
+    letters = "".join(f"{byte:08b}" for byte in kept.encode())
+    bits = (length + digest + letters).ljust(288, "0")
+    schema = Schema("s", 1, town=Bits(288))
+    table = Table("t", ("town",), ("town",), [(text,), (bits,), (None,)])
+    written_text, written_bits, nothing = records(table, schema)
+    assert same(written_text, schema.encode({"town": bits}))
+    assert same(written_bits, written_text)
+    assert not nothing.present["town"]
+
+
 def test_one_object_is_one_person(tmp_path: Path) -> None:
     table = read_json(written(tmp_path / "p.json", '{"age": 20}'))
     assert len(table.rows) == 1

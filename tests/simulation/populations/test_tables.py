@@ -14,6 +14,7 @@ import pytest
 from askance_aggregator.queries import category, evaluate_columns
 from askance_client.errors import AskanceError, InvalidRecord
 from askance_client.queries import (
+    Bits,
     Category,
     Integer,
     Label,
@@ -90,6 +91,22 @@ class TestInference:
         lines = "".join(f"1,name {row},{row}\n" for row in range(1100))
         people = Population.from_csv(written(tmp_path, "same,text,number\n" + lines))
         assert list(people.schema.fields) == ["number"]
+
+    @pytest.mark.parametrize(
+        ("texts", "field"),
+        [(1_100, "a category"), (65_536, "bits")],
+        ids=["a list of labels", "texts without a list"],
+    )
+    def test_many_texts_are_a_field_if_they_are_named(
+        self, tmp_path: Path, texts: int, field: str
+    ) -> None:
+        names = [f"name {row}" for row in range(texts)]
+        lines = "".join(f"{name},{row % 7}\n" for row, name in enumerate(names * 2))
+        path = written(tmp_path, "text,number\n" + lines)
+        expected = Category(tuple(sorted(names))) if field == "a category" else Bits(288)
+        people = Population.from_csv(path, keep=["text"])
+        assert people.schema.fields["text"] == expected
+        assert people.columns(0, 9).present["text"].all()
 
     @pytest.mark.parametrize("text", ["1_000", "1e", "0x10", "1/0", "infinity", "two"])
     def test_what_is_encoded_as_no_number_is_inferred_as_none(

@@ -64,7 +64,7 @@ def unfit_column(column: str, schema: Schema, types: Sequence[type]) -> str:
     *some, last = (_TYPES[one] for one in types if one is not Integer or Real not in types)
     expected = f"{', '.join(some)} or {last}" if some else last
     shown = f"{', '.join(fits[:_COLUMNS_SHOWN])}{', ...' if len(fits) > _COLUMNS_SHOWN else ''}"
-    such = f" (such are {shown})" if fits else ", and no field is one"
+    such = f" (try {shown})" if fits else ", and no field is one"
     return f"expected {expected}, got {column!r}, {_TYPES[type(schema.fields[column])]}{such}"
 
 

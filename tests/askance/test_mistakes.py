@@ -61,7 +61,7 @@ TYPED = [
     ),
     (
         f"simulate mean --column city {ON}",
-        "mean: column: expected a number or a bit, got 'city', a category (such are age, hours)",
+        "mean: column: expected a number or a bit, got 'city', a category (try age, hours)",
     ),
     (
         f"simulate naive-bayes {ON}",
@@ -82,7 +82,7 @@ TYPED = [
     ),
     (
         f"simulate difference --column city --group sex {ON}",
-        "difference: column: expected a number or a bit, got 'city', a category (such are age,"
+        "difference: column: expected a number or a bit, got 'city', a category (try age,"
         " hours); in the file, city:",
     ),
 ]  # fmt: skip

@@ -140,16 +140,16 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: LEARNERS.mean("age", missing="drop"),
      "mean: missing: expected one of exclude, default, got 'drop'"),
     (lambda: Study(LEARNERS.difference("sex", by="age"), PEOPLE, epsilon=1),
-     "difference: column: expected a number or a bit, got 'sex', a category (such are age, income,"
+     "difference: column: expected a number or a bit, got 'sex', a category (try age, income,"
      " paid); are column and by swapped?"),
     (lambda: LEARNERS.difference(PEOPLE, "sex", "age"),
-     "difference: column: expected a number or a bit, got 'sex', a category (such are age, income,"
+     "difference: column: expected a number or a bit, got 'sex', a category (try age, income,"
      " paid); are column and by swapped?"),
     (lambda: Study(LEARNERS.difference("age", by="income"), PEOPLE, epsilon=1),
-     "difference: group: expected a category or a bit, got 'income', a number (such are sex, paid,"
+     "difference: group: expected a category or a bit, got 'income', a number (try sex, paid,"
      " class_)"),
     (lambda: Study(LEARNERS.frequency("age"), PEOPLE, epsilon=1),
-     "frequency: column: expected a category, got 'age', a whole number (such are sex, class_)"),
+     "frequency: column: expected a category, got 'age', a whole number (try sex, class_)"),
     (lambda: Study(LEARNERS.frequency("sexx"), PEOPLE, epsilon=1),
      "frequency: column: expected one of the fields sex, class_, got 'sexx' (did you mean sex?)"),
     (lambda: Study(LEARNERS.frequency("sex"), epsilon=1),

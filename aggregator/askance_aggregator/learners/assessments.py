@@ -28,9 +28,12 @@ from askance_aggregator.learners.hypotheses import Classifier
 from askance_aggregator.learners.learner import Learner, NonAdaptive
 from askance_aggregator.learners.missing import complete_rows, of_complete_cases
 from askance_aggregator.learners.totals import AnswerTotals
-from askance_aggregator.queries import EncodedColumns
+from askance_aggregator.queries import EncodedColumns, has_missing_level, values_of
 from askance_client.queries import Category, Query, QueryKind, Schema
 
+_SAMPLED = 1 << 20  # values, of all fields, that show how wide they lie
+_BLOCKS = 16  # stretches of a large population that they are taken from
+_REST = 0.01  # of the values beyond each end of the span whose middle is guessed
 _ROUNDING = 1e-12  # of floats, and of their size; an interval of exact answers has no width
 UNSEEN_ROWS = 1 << 16  # a share of them is off by 0.002 at most, one standard error
 HELD_OUT = "share of labels that the hypothesis gets wrong, on rows whose users were not asked"
@@ -50,11 +53,13 @@ class Reach:
     Args:
         within: half the width of the widest interval, in the units of the error.
         unasked: the same before any user is asked: half of a number's range; 1 / cells of shares.
+        spread: half of the span of nearly all values; None: not known.
     """
 
     within: float
     unasked: float
     excludes_guess: bool
+    spread: float | None = None
 
 
 class Measure(Enum):
@@ -175,10 +180,11 @@ def covers(
     truth: tuple[float, ...],
     guess: tuple[float, ...] = (),
     unasked: float = 0.5,
+    spread: float | None = None,
 ) -> Assessment:
     """Judge estimates by their intervals; the error is the greatest distance from the truth.
 
-    Without a `guess` there is no constant guess; `unasked` is that of `Reach`.
+    Without a `guess` there is no constant guess; `unasked` and `spread` are those of `Reach`.
     """
     held = zip(lows, truth, highs, strict=True)
     covered = all(_inside(low, true, high) for low, true, high in held)
@@ -188,7 +194,7 @@ def covers(
     within = max(high - low for low, high in zip(lows, highs, strict=True)) / 2
     ends = zip(lows, guess, highs, strict=True)
     excluded = not all(low <= value <= high for low, value, high in ends)
-    reach = Reach(within, unasked, excluded)
+    reach = Reach(within, unasked, excluded, spread)
     return Assessment(covered, error, truth, baseline=_farthest(guess, truth), reach=reach)
 
 
@@ -200,6 +206,33 @@ def _inside(low: float, true: float, high: float) -> bool:
 
 def _farthest(estimates: Sequence[float], truth: Sequence[float]) -> float:
     return max(abs(value - true) for value, true in zip(estimates, truth, strict=True))
+
+
+def sample_of(users: Users) -> list[EncodedColumns]:
+    """Return records of users at even distances: all, or of many about `_SAMPLED` values."""
+    size = users.size
+    most = max(_SAMPLED // max(len(users.schema.fields), 1), _BLOCKS)
+    blocks = 1 if size <= most else _BLOCKS
+    length = min(size, most // blocks)
+    starts = [size * place // blocks for place in range(blocks)]
+    return [users.columns(start, start + length) for start in starts]
+
+
+def values_in(query: Query, sample: Sequence[EncodedColumns]) -> NDArray[np.float64]:
+    """Return the values of a number in real units, of the users who have it, shape (values,)."""
+    values = np.concatenate([values_of(query, columns) for columns in sample])
+    kept = values[values != query.default] if has_missing_level(query) else values
+    return np.ldexp(kept.astype(np.float64), -query.frac)
+
+
+def guess_of(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the constant guess of a mean, and half of the span whose middle it is.
+
+    The span is that between the 1 % and the 99 % quantile of the values: bounds that are much wider
+    than the data make no guess worse.
+    """
+    low, high = np.quantile(values, (_REST, 1 - _REST))
+    return float((low + high) / 2), float((high - low) / 2)
 
 
 def only_query(learner: Learner[Any], *kinds: QueryKind) -> Query | None:

@@ -17,7 +17,10 @@ from askance_aggregator.learners.assessments import (
     Users,
     assess,
     covers,
+    guess_of,
     only_query,
+    sample_of,
+    values_in,
 )
 from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
@@ -100,7 +103,7 @@ def _number(learner: str, schema: Schema, asked: str | None) -> Expression:
 @catalogued(
     summary="the mean of a number over users",
     error="distance of the estimated mean from the population's, in real units",
-    guess="the middle of the range",
+    guess="the middle of the span of 98 % of the values; of a share one half",
     success=ALL_COVER,
     example=lambda: Schema("mean", 1, value=Real(-1, 1)),
     population="numbers",
@@ -217,11 +220,15 @@ def _(hypothesis: MeanEstimate, learner: Learner[Any], users: Users) -> Assessme
     if query is None:
         return Assessment(None, None)
     (truth,) = users.totals([query])
-    return judge_mean(hypothesis, query, truth)
+    return judge_mean(hypothesis, query, truth, users)
 
 
-def judge_mean(hypothesis: MeanEstimate, query: Query, truth: AnswerTotals) -> Assessment:
+def judge_mean(
+    hypothesis: MeanEstimate, query: Query, truth: AnswerTotals, users: Users
+) -> Assessment:
     """Judge an estimate by the exact totals over all users that it is about.
+
+    The span of the values of `users` has the constant guess.
 
     It is right if its interval contains the mean and that of the missing share, if there is one,
     contains that. Without any user who has a value there is no mean, and none of it is assessed.
@@ -230,14 +237,13 @@ def judge_mean(hypothesis: MeanEstimate, query: Query, truth: AnswerTotals) -> A
     if true is None:
         return Assessment(None, None, summary=NO_VALUES)
     ends = (hypothesis.low,), (hypothesis.high,)
-    found = covers((hypothesis.estimate,), *ends, true[:1], *_middle_of(query))
+    low, high = Question(query).bounds
+    guess, spread = 0.5, None
+    if query.kind is QueryKind.REAL:
+        guess, spread = guess_of(values_in(query, sample_of(users)))
+    unasked = float((high - low) / 2)
+    found = covers((hypothesis.estimate,), *ends, true[:1], (guess,), unasked, spread)
     share, absent = hypothesis.missing, 1 - true[1]
     if share is None:
         return found
     return found.also(Beside(MISSING, share.holds(absent)), absent=[absent])
-
-
-def _middle_of(query: Query) -> tuple[tuple[float], float]:
-    """Return the middle of a query's range, which is the constant guess, and half the range."""
-    low, high = Question(query).bounds
-    return (float((low + high) / 2),), float((high - low) / 2)

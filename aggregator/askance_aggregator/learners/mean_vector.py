@@ -19,6 +19,9 @@ from askance_aggregator.learners.assessments import (
     assess,
     chunks,
     covers,
+    guess_of,
+    sample_of,
+    values_in,
 )
 from askance_aggregator.learners.hypotheses import Document, JsonObject, hypothesis_of, named_rows
 from askance_aggregator.learners.learner import Learner, non_adaptive
@@ -36,7 +39,7 @@ from askance_aggregator.learners.rows import some_fields
 from askance_aggregator.learners.scaled_vectors import Scaled, ScaledVector
 from askance_aggregator.learners.schemas import vectors_schema
 from askance_aggregator.numbers import Rational, rational
-from askance_aggregator.queries import as_query, evaluate_columns, real, vector
+from askance_aggregator.queries import among_present, as_query, evaluate_columns, real, vector
 from askance_client.errors import InvalidParameter
 from askance_client.printable import unknown_text
 from askance_client.queries import MAX_COMPONENTS, Bit, Integer, Real, Schema
@@ -118,7 +121,7 @@ class MeanVector(JsonObject):
 @catalogued(
     summary="the means of many numbers at once, bounded one by one or in length",
     error="greatest distance of a mean from the population's (l2: length of the error), real units",
-    guess="the middle of each range (l2: zero)",
+    guess="the middle of the span of 98 % of each number's values (l2: zero)",
     success=ALL_COVER,
     example=vectors_schema,
     population="unit-vectors",
@@ -290,10 +293,14 @@ def _(hypothesis: MeanVector, learner: Learner[Any], users: Users) -> Assessment
 def _middles(
     hypothesis: MeanVector, learner: Learner[Any], users: Users
 ) -> tuple[tuple[float, ...], float]:
-    """Return the middle of each number's range, the constant guess, and half the widest range."""
+    """Return the constant guess, the middle of each number's span, and half the widest range."""
     bound = learner.parameters.get("bound")
     if hypothesis.radius is not None or bound is not None:
         return (0.0,) * len(hypothesis.fields), 1.0 if bound is None else float(Fraction(bound))
     ranges = [Question(as_query(users.schema[name])).bounds for name in hypothesis.fields]
-    middles = tuple(float((low + high) / 2) for low, high in ranges)
-    return middles, float(max(high - low for low, high in ranges) / 2)
+    sample = sample_of(users)
+    guesses = (
+        guess_of(values_in(among_present(users.schema[name], 1), sample))[0]
+        for name in hypothesis.fields
+    )
+    return tuple(guesses), float(max(high - low for low, high in ranges) / 2)

@@ -81,6 +81,32 @@ class Uninformed(NamedTuple):
         )
 
 
+class WideBounds(NamedTuple):
+    """Tolerance that is a large part of the range of an answer, so that its bounds matter.
+
+    Args:
+        low: least value of the answer.
+        high: greatest value.
+        is_stated: whether the study states the tolerance, so that fewer users are enough instead.
+    """
+
+    tau: float
+    low: float
+    high: float
+    is_stated: bool
+
+    def __str__(self) -> str:
+        gain = (
+            "about a quarter of the users are enough"
+            if self.is_stated
+            else f"answers are within {self.tau / 2:.3g} instead of {self.tau:.3g}"
+        )
+        return (
+            f"do nearly all values lie in a part of the range {self.low:g} .. {self.high:g}?"
+            f" with bounds half as wide, {gain}"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class RoundPlan:
     """Plan of one batch.
@@ -106,6 +132,8 @@ class RoundPlan:
             open tolerances.
         uninformed: the first tolerance, of a question whose every value counts, that is no better
             than a guess; None: all are.
+        wide: the first tolerance of a number that is a large part of its range; None: there is
+            none.
     """
 
     queries: int
@@ -120,6 +148,7 @@ class RoundPlan:
     waves: int = 1
     options: Mapping[Allocation, int] = field(default_factory=dict)
     uninformed: Uninformed | None = None
+    wide: WideBounds | None = None
 
     @property
     def nano_nats(self) -> int:
@@ -236,8 +265,10 @@ class StudyPlan:
         Of several rounds none is said to be no better than a guess: they may be steps, as of a
         descent, whose errors cancel.
         """
-        found = self.rounds[0].uninformed if len(self.rounds) == 1 else None
-        return () if found is None else (str(found),)
+        if len(self.rounds) != 1:
+            return ()
+        (only,) = self.rounds
+        return tuple(str(found) for found in (only.uninformed, only.wide) if found is not None)
 
     def allowance(self, index: int, users_left: int) -> int:
         """Compute how many of the remaining users a round may take: all but what later rounds need.

@@ -39,11 +39,14 @@ from askance_aggregator.planning.decided import miss_of
 from askance_aggregator.planning.looks import can_end_early, shares
 from askance_aggregator.planning.lower_bound import least_users
 from askance_aggregator.planning.parts import Part, Sizer
-from askance_aggregator.planning.plans import GroupPlan, RoundPlan, Uninformed
+from askance_aggregator.planning.plans import GroupPlan, RoundPlan, Uninformed, WideBounds
 from askance_aggregator.planning.precision import RoundRules, tail_of
 from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.errors import InvalidParameter, PlanRefused
 from askance_client.messages import MAX_WAVES
+from askance_client.queries import QueryKind
+
+_LARGE_PART = 0.1  # of the range of an answer: a tolerance for which narrower bounds matter
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +124,7 @@ class Sizing:
             waves=self.waves,
             options=self.options,
             uninformed=_uninformed(pairs),
+            wide=_wide(pairs),
         )
 
     def _groups(self, n_users: int | None) -> list[tuple[GroupPlan, Part]]:
@@ -303,6 +307,15 @@ def _uninformed(pairs: Sequence[tuple[Question, float]]) -> Uninformed | None:
         middle = float(question.spread) / 2
         if question.decision is None and tau >= middle:
             return Uninformed(tau, middle)
+    return None
+
+
+def _wide(pairs: Sequence[tuple[Question, float]]) -> WideBounds | None:
+    """Return the first tolerance of a number that is a large part of its range."""
+    for question, tau in pairs:
+        if question.query.kind is QueryKind.REAL and tau >= _LARGE_PART * float(question.spread):
+            low, high = map(float, question.bounds)
+            return WideBounds(tau, low, high, question.tau is not None)
     return None
 
 

@@ -25,7 +25,12 @@ def simulation_report(
     `every` prints all rows, `verbose` raw estimates too.
     """
     truth = result["truth"] or ()
-    warnings = [*presentation.notes, *result["missing_notes"], *result["notes"]]
+    warnings = [
+        *presentation.notes,
+        *result["missing_notes"],
+        *result["wide_bounds"],
+        *result["notes"],
+    ]
     if result["trials"] > 1:
         warnings.insert(0, f"shown is the first of {counted(result['trials'], 'trial')}")
     spent = result["epsilon_spent"]

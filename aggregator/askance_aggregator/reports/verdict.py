@@ -43,6 +43,49 @@ class Placement(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class WideBounds:
+    """Bounds of a column that are far too wide for its values, and what narrower ones would give.
+
+    It is read from the values themselves, which only a simulation may do.
+
+    Args:
+        bounds: of the schema.
+        half: shortest span with half of the users.
+        narrower: bounds that would do.
+        clamped: share of users beyond them.
+        half_width: of the column's estimate with these bounds; None: it has no estimate of its own.
+        move: change of the true value of the estimate, by the users beyond; None likewise.
+        estimate: name of the estimate, in a sentence.
+    """
+
+    column: str
+    bounds: tuple[float, float]
+    half: tuple[float, float]
+    narrower: tuple[float, float]
+    clamped: float
+    half_width: float | None = None
+    move: float | None = None
+    estimate: str = "mean"
+
+    def __str__(self) -> str:
+        beyond = f"{_percent(self.clamped)} of users are clamped"
+        is_one = self.half[0] == self.half[1]
+        lie = f"have the value {_end(self.half[0])}, within" if is_one else "lie within"
+        where = "" if is_one else f" {_span(self.half)} of"
+        if self.half_width is None or self.move is None:
+            whole, part = (high - low for low, high in (self.bounds, self.narrower))
+            gain = f"its noise would be {whole / part:.2g} times smaller, and {beyond}"
+        else:
+            moved = f"the {self.estimate} moves by about {_figure(self.move, 2)}"
+            width = _figure(self.half_width, 2)
+            gain = f"the interval would be about +- {width}; {beyond} and {moved}"
+        return (
+            f"not private, read from the data: half of the users {lie}{where} the bounds"
+            f" {_span(self.bounds)} of {self.column}; with bounds {_span(self.narrower)} {gain}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """Facts that a result is judged by; trial 0's, where a fact is not of all trials.
 
@@ -62,6 +105,7 @@ class Verdict:
         reused: number of answers that were first given to another study.
         advice: what would help, in a few words each.
         warnings: defects of the data, a sentence each.
+        wide: columns whose bounds are far too wide for their values.
     """
 
     presentation: Presentation
@@ -77,6 +121,7 @@ class Verdict:
     reused: int = 0
     advice: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    wide: tuple[WideBounds, ...] = ()
 
     @property
     def error(self) -> float | None:
@@ -107,7 +152,9 @@ class Verdict:
         if error is None or baseline is None:
             return Placement.UNKNOWN
         if self.holds_guess and first.reach is not None:
-            narrow = first.reach.within * _NARROW <= first.reach.unasked
+            reach = first.reach
+            known = reach.unasked if reach.spread is None else min(reach.unasked, reach.spread)
+            narrow = reach.within * _NARROW <= known
             exact = narrow and error <= first.reach.within
             return Placement.NEAR_GUESS if exact else Placement.NO_BETTER
         if error >= baseline - first.margin:
@@ -402,6 +449,14 @@ def _missing_notes(
     return tuple(notes)
 
 
+def _span(ends: tuple[float, float]) -> str:
+    return f"{_end(ends[0])} .. {_end(ends[1])}"
+
+
+def _end(number: float) -> str:
+    return f"{number:,.0f}" if number == round(number) else f"{number:.6g}"
+
+
 def _percent(share: float) -> str:
     """Format a share as a percentage with one decimal, a whole one without."""
     scaled = 100 * share
@@ -421,9 +476,10 @@ def _text(verdict: Verdict, number: float | None) -> str:
     return number_text(_rounded(number), share=verdict.presentation.shares)
 
 
-def _figure(number: float) -> str:
-    """Format a figure with three digits, a large one whole; what is left of rounding is 0."""
-    return number_text(_rounded(number), share=False)
+def _figure(number: float, digits: int = 3) -> str:
+    """Format a figure with some digits, a large one whole; what is left of rounding is 0."""
+    rounded = float(f"{_rounded(number):.{digits}g}") if digits < 3 else _rounded(number)
+    return number_text(rounded, share=False)
 
 
 def _rounded(number: float) -> float:

@@ -1,28 +1,34 @@
 """Advice after a result that is worth little: how much more exact answers could be, by the planner.
 
-Noise falls with more users, with a larger epsilon and with fewer columns. Each is planned for, so
-that the figures are those that `askance plan` prints; no user is asked.
+Noise falls with more users, with a larger epsilon and with fewer columns, and a simpler question
+may have an answer where this one has none. Each is planned for, so that the figures are those that
+`askance plan` prints; no user is asked. A gain of less than a third is not advised.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, log2
 from typing import Any
 
-from askance_aggregator.learners import Classifier, Learner, Regressor, find
+from askance_aggregator.learners import Classifier, Learner, Regressor, find, mean
 from askance_aggregator.planning import StudyPlan
 from askance_aggregator.studies.study import Study
 from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.errors import InvalidParameter, InvalidQuery, PlanRefused
+from askance_client.queries import Category, Integer, Real
 
 MAX_NANO_NATS = 16 * NANO_NATS_PER_NAT  # beyond it nothing is private that is worth the name
 _FOURFOLD = 4  # users or, by the inverse, columns: answers are about half as far off
 _HALF = Fraction(1, 2)
 _TOLERANCES = ("tau", "accuracy")
+_GAIN = 2 / 3  # of a tolerance: what is less than a third smaller is no gain
+_ANSWERED = 0.25  # of the range: a simpler question is advised if its answer is within this
+_OUT_OF_REACH = 16  # times the users: few studies find as many
+_SIMPLE = ("mean", "trend")  # learners of questions that cannot be simpler
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +56,13 @@ def advice(study: Study, users: int, tau: float, hypothesis: Any) -> Advice | No
     if all(question.tau is not None for question in batch.questions):
         return _of_options(_finer(study))
     enough, wanted = _more_users(study, users)
-    if wanted >= tau:
-        return None
     return _of_options(
-        f"{enough:,} users (answers within {wanted:.3g} instead of {tau:.3g})",
+        f"{enough:,} users (answers within {wanted:.3g} instead of {tau:.3g})"
+        if wanted <= _GAIN * tau
+        else None,
         _larger_epsilon(study, users, tau, enough),
         _fewer_columns(study, users, tau, hypothesis),
+        _simpler_question(study, users) if enough >= _OUT_OF_REACH * users else None,
     )
 
 
@@ -82,7 +89,11 @@ def _larger_epsilon(study: Study, users: int, tau: float, enough: int) -> str | 
         return None
     with suppress(PlanRefused):
         found = _tau(_changed(study, study.learner, budget).plan(users))
-        return f"epsilon {budget / NANO_NATS_PER_NAT:.3g} ({found:.3g})" if found < tau else None
+        return (
+            f"epsilon {budget / NANO_NATS_PER_NAT:.3g} ({found:.3g})"
+            if found <= _GAIN * tau
+            else None
+        )
     return None
 
 
@@ -101,7 +112,49 @@ def _fewer_columns(study: Study, users: int, tau: float, hypothesis: Any) -> str
         return None
     with suppress(PlanRefused):
         found = _tau(made.plan(users))
-        return f"{kept} of {len(columns)} columns ({found:.3g})" if found < tau else None
+        return f"{kept} of {len(columns)} columns ({found:.3g})" if found <= _GAIN * tau else None
+    return None
+
+
+def _simpler_question(study: Study, users: int) -> str | None:
+    """Take one share, or the mean of one number, at the least epsilon at which users answer it."""
+    budget = study.nano_nats
+    while study.learner.name not in _SIMPLE and budget <= MAX_NANO_NATS:
+        answered = [*_one_share(study, users, budget), *_one_mean(study, users, budget)]
+        if answered:
+            at = f" at epsilon {budget / NANO_NATS_PER_NAT:.3g}"
+            larger = at if budget > study.nano_nats else ""
+            return f"a simpler question{larger}: {' or '.join(answered)}"
+        budget *= 2
+    return None
+
+
+def _one_share(study: Study, users: int, budget: int) -> Iterator[str]:
+    """Generate the share of the first category, if users answer it."""
+    for name in study.fields:
+        kind = study.schema.fields[name]
+        if isinstance(kind, Category):
+            found = _planned(study, mean(study.schema[name] == kind.labels[0]), users, budget)
+            if found is not None and found <= _ANSWERED:
+                yield f"a share of {name} (within {found:.3g})"
+            return
+
+
+def _one_mean(study: Study, users: int, budget: int) -> Iterator[str]:
+    """Generate the mean of the first number, if users answer it."""
+    for name in study.fields:
+        kind = study.schema.fields[name]
+        if isinstance(kind, Integer | Real):
+            found = _planned(study, mean(study.schema[name]), users, budget)
+            if found is not None and found <= _ANSWERED * float(kind.high - kind.low):
+                yield f"the mean of {name} (within {found:.3g})"
+            return
+
+
+def _planned(study: Study, learner: Learner[Any], users: int, budget: int) -> float | None:
+    """Return the tolerance of a learner with these users and budget; None: it is refused."""
+    with suppress(PlanRefused):
+        return _tau(_changed(study, learner, budget).plan(users))
     return None
 
 

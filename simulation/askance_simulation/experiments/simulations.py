@@ -37,6 +37,7 @@ from askance_client.queries import Query, QueryKind
 from askance_client.queries.categories import cell_names
 from askance_simulation.experiments.advice import advice
 from askance_simulation.experiments.references import reference_of
+from askance_simulation.experiments.wide_bounds import wide_bounds
 from askance_simulation.frames import to_arrow, to_pandas, write_rows
 from askance_simulation.plots.picture import Content, Picture
 from askance_simulation.plots.runs import hypothesis_picture, rounds, run_title, spending, trials
@@ -243,7 +244,12 @@ class Simulation:
         judged = replace(
             self._judged, reference=mean_of([found[id(trial.population)] for trial in self.trials])
         )
-        return replace(judged, advice=self._advice(judged), warnings=self.warnings)
+        return replace(
+            judged,
+            advice=self._advice(judged),
+            warnings=self.warnings,
+            wide=wide_bounds(self.study, self.trials[0].population, self.hypothesis, judged),
+        )
 
     @property
     def error(self) -> float | None:
@@ -378,6 +384,7 @@ class Simulation:
             "verdict": names.in_text(str(worth)),
             "advice": names.in_json(list(worth.advice)),
             "missing_notes": names.in_json(list(worth.missing_notes)),
+            "wide_bounds": names.in_json(list(map(str, worth.wide))),
             "details": dict(self.trials[0].assessment.details),
             "queries": first.queries,
             "hypothesis": names.in_json(hypothesis_json(first.hypothesis)),

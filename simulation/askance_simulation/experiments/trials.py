@@ -146,7 +146,7 @@ def assess_sample(
         return Assessment(None, None)
     if cohort.whole:
         (truth,) = users.totals([query])
-        return judge_mean(hypothesis, query, truth)
+        return judge_mean(hypothesis, query, truth, users)
     answers = (
         np.asarray(evaluate_columns(query, users.columns(start, stop)))[
             cohort.within(start, stop) - start
@@ -154,7 +154,7 @@ def assess_sample(
         for start, stop in users.stretches()
     )
     parts = (AnswerTotals.of(query, values) for values in answers)
-    return judge_mean(hypothesis, query, reduce(add, parts))
+    return judge_mean(hypothesis, query, reduce(add, parts), users)
 
 
 EPOCH_S = 1_767_225_600  # 2026-01-01, where the clock of every simulation stands

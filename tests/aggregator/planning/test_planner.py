@@ -349,19 +349,40 @@ def report_of(planned: StudyPlan) -> CommandReport:
 @pytest.mark.parametrize(
     ("tau", "notes"),
     [
-        ("4.99", []),
+        ("0.99", []),
+        (
+            "1",
+            [
+                "do nearly all values lie in a part of the range 0 .. 10? with bounds half as wide,"
+                " about a quarter of the users are enough"
+            ],
+        ),
         (
             "5",
             [
                 "tau 5 is no better than a guess without data: an answer in the middle of the range"
-                " is within 5"
+                " is within 5",
+                "do nearly all values lie in a part of the range 0 .. 10? with bounds half as wide,"
+                " about a quarter of the users are enough",
             ],
         ),
     ],
 )
-def test_a_plan_notes_a_tolerance_of_half_the_range(tau: str, notes: list[str]) -> None:
+def test_a_plan_notes_a_tolerance_that_is_a_large_part_of_the_range(
+    tau: str, notes: list[str]
+) -> None:
     question = Question(OPEN_MEAN.query, tau)
     assert plan(asks(Batch([question])), NAT, 0.01).to_json()["notes"] == notes
+
+
+def test_a_plan_asks_whether_narrower_bounds_would_do() -> None:
+    few, many = (plan(asks(Batch([OPEN_MEAN])), NAT, 0.01, n_users=users) for users in (100, 10**9))
+    tau = few.rounds[0].tau
+    assert few.notes[-1] == (
+        "do nearly all values lie in a part of the range 0 .. 10? with bounds half as wide, answers"
+        f" are within {tau / 2:.3g} instead of {tau:.3g}"
+    )
+    assert many.notes == ()
 
 
 def test_a_plan_notes_that_too_few_users_know_no_more_than_a_guess() -> None:

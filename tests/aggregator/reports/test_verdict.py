@@ -9,7 +9,7 @@ import pytest
 from askance_aggregator.learners.assessments import Assessment, Beside, Measure, Reach
 from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.presentation import EstimateRow, Null, Presentation
-from askance_aggregator.reports.verdict import Placement, Verdict, series_sentence
+from askance_aggregator.reports.verdict import Placement, Verdict, WideBounds, series_sentence
 
 HELD, BROKEN = 0.5, 0.9  # true values in and outside of 0.4 .. 0.6
 
@@ -435,3 +435,30 @@ def test_a_series_states_the_confidence_of_all_epochs() -> None:
         "All intervals of all 4 epochs contain the true values, jointly, with a confidence of 95 %:"
         " the level of each epoch was fixed before the first was asked."
     )
+
+
+@pytest.mark.parametrize(
+    ("wide", "expected"),
+    [
+        (
+            WideBounds("delay", (0, 77), (0, 4), (0, 20), 0.02, 0.412, -0.2034),
+            "not private, read from the data: half of the users lie within 0 .. 4 of the bounds"
+            " 0 .. 77 of delay; with bounds 0 .. 20 the interval would be about +- 0.41; 2 % of"
+            " users are clamped and the mean moves by about -0.2",
+        ),
+        (
+            WideBounds("gain", (0, 99_999), (0, 0), (0, 15_000), 0.019, 199.7, 440.2, "difference"),
+            "not private, read from the data: half of the users have the value 0, within the bounds"
+            " 0 .. 99,999 of gain; with bounds 0 .. 15,000 the interval would be about +- 200;"
+            " 1.9 % of users are clamped and the difference moves by about 440",
+        ),
+        (
+            WideBounds("rate", (0, 8), (0.25, 0.5), (0, 1), 0.0),
+            "not private, read from the data: half of the users lie within 0.25 .. 0.5 of the"
+            " bounds 0 .. 8 of rate; with bounds 0 .. 1 its noise would be 8 times smaller, and"
+            " 0 % of users are clamped",
+        ),
+    ],
+)
+def test_bounds_that_are_far_too_wide_are_named(wide: WideBounds, expected: str) -> None:
+    assert str(wide) == expected

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from askance_aggregator.learners import frequency, mean, principal_components, ranges
+from askance_aggregator.learners import difference, frequency, mean, principal_components, ranges
 from askance_aggregator.queries import category, predicate
 from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidParameter
@@ -33,6 +33,18 @@ def test_a_missing_value_that_is_in_no_cell_is_left_out() -> None:
     people = Population.from_columns(SCHEMA, {"kind": KINDS, "age": [None, 1, 2, 3] * 50})
     found = simulate(Study(ranges(SCHEMA, "age", steps=4), SCHEMA, epsilon=1), people).notes
     assert found == ("50 of 200 users have no valid value of age and are left out of its estimate",)
+
+
+def test_users_without_a_value_are_left_out_of_a_difference() -> None:
+    """The level for "missing" is a code of its questions, no value that they count as."""
+    people = Population.from_columns(
+        SCHEMA, {"kind": ["a", "b"] * 100, "age": [None, 1, 2, 3] * 50}
+    )
+    learner = difference(SCHEMA, "age", "kind")
+    found = simulate(Study(learner, SCHEMA, epsilon=1), people).notes
+    assert found == (
+        "50 of 200 users have no valid value of age or kind and are left out of its estimate",
+    )
 
 
 def test_a_default_stands_beside_the_range_of_its_answers() -> None:

@@ -17,6 +17,7 @@ from askance_aggregator.learners import (
     Learning,
     Question,
     adaptive,
+    correlation,
     find,
     heavy_hitters,
     learners,
@@ -291,6 +292,29 @@ class TestAdvice:
         told = str(advice(study, 2_000, study.plan(2_000).rounds[0].tau, hypothesis))
         ((kept, columns),) = re.findall(r"(\d+) of (\d+) columns \([\d.]+\)", told)
         assert (int(kept), int(columns)) == (1, len(people.schema.fields) - 1)
+
+    def test_what_gains_less_than_a_third_is_no_advice(self) -> None:
+        study = self.made()
+        tau = max(round_.tau for round_ in study.plan(300).rounds)
+        best = max(round_.tau for round_ in study.plan(10**9).rounds)
+        assert advice(study, 300, tau, None) is not None
+        told = advice(study, 300, best, None)
+        assert told is None or all("simpler" in one for one in told.options)
+
+    def test_few_users_are_told_a_simpler_question(self) -> None:
+        """Its figures are the planner's, at the least epsilon at which they answer it."""
+        schema = Schema("s", 1, age=Integer(18, 80), pay=Integer(800, 3_100))
+        study = Study(correlation(schema, ["age", "pay"]), schema, epsilon=1)
+        told = advice(study, 150, study.plan(150).rounds[0].tau, None)
+        assert told is not None
+        ((epsilon, tau),) = re.findall(
+            r"a simpler question at epsilon (\d+): the mean of age \(within ([\d.]+)\)", str(told)
+        )
+        asked = Study(mean(schema["age"]), schema, epsilon=int(epsilon)).plan(150).rounds[0].tau
+        assert float(tau) == pytest.approx(asked, rel=0.01)
+        assert float(tau) <= (80 - 18) / 4
+        less = Study(mean(schema["age"]), schema, epsilon=int(epsilon) // 2).plan(150)
+        assert less.rounds[0].tau > (80 - 18) / 4
 
     def test_a_stated_tolerance_is_what_can_be_finer(self) -> None:
         study = self.made(tau="1/4")

@@ -81,7 +81,7 @@ class Uninformed(NamedTuple):
         )
 
 
-class WideBounds(NamedTuple):
+class WideRange(NamedTuple):
     """Tolerance that is a large part of the range of an answer, so that its bounds matter.
 
     Args:
@@ -148,7 +148,7 @@ class RoundPlan:
     waves: int = 1
     options: Mapping[Allocation, int] = field(default_factory=dict)
     uninformed: Uninformed | None = None
-    wide: WideBounds | None = None
+    wide: WideRange | None = None
 
     @property
     def nano_nats(self) -> int:

@@ -39,7 +39,7 @@ from askance_aggregator.planning.decided import miss_of
 from askance_aggregator.planning.looks import can_end_early, shares
 from askance_aggregator.planning.lower_bound import least_users
 from askance_aggregator.planning.parts import Part, Sizer
-from askance_aggregator.planning.plans import GroupPlan, RoundPlan, Uninformed, WideBounds
+from askance_aggregator.planning.plans import GroupPlan, RoundPlan, Uninformed, WideRange
 from askance_aggregator.planning.precision import RoundRules, tail_of
 from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.errors import InvalidParameter, PlanRefused
@@ -310,12 +310,12 @@ def _uninformed(pairs: Sequence[tuple[Question, float]]) -> Uninformed | None:
     return None
 
 
-def _wide(pairs: Sequence[tuple[Question, float]]) -> WideBounds | None:
+def _wide(pairs: Sequence[tuple[Question, float]]) -> WideRange | None:
     """Return the first tolerance of a number that is a large part of its range."""
     for question, tau in pairs:
         if question.query.kind is QueryKind.REAL and tau >= _LARGE_PART * float(question.spread):
             low, high = map(float, question.bounds)
-            return WideBounds(tau, low, high, question.tau is not None)
+            return WideRange(tau, low, high, question.tau is not None)
     return None
 
 

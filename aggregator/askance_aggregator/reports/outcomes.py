@@ -11,7 +11,7 @@ from askance_aggregator.reports.texts import counted, population_text, settings_
 
 if TYPE_CHECKING:
     from askance_aggregator.learners import Presentation
-    from askance_aggregator.reports.verdict import Verdict
+    from askance_aggregator.reports.verdict import ResultVerdict
 
 _MAX_FIELDS = 3  # that a title names; of more it has the number
 _NANO = 10**9
@@ -100,11 +100,13 @@ def study_report(
     )
 
 
-def study_verdict(content: dict[str, Any], presentation: Presentation) -> Verdict:
+def study_verdict(content: dict[str, Any], presentation: Presentation) -> ResultVerdict:
     """Make the verdict on a deployed study, of which no truth is known."""
-    from askance_aggregator.reports.verdict import Verdict  # imports NumPy, which few commands need
+    from askance_aggregator.reports.verdict import (
+        ResultVerdict,
+    )  # imports NumPy, which few commands need
 
-    return Verdict(
+    return ResultVerdict(
         presentation,
         content["confidence"],
         content["users"],

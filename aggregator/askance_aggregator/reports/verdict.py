@@ -1,9 +1,9 @@
 """Verdict on a result: its facts as one value, and the sentences that state them.
 
-A `Verdict` holds what was estimated and with which intervals, the true values where they are known,
-the error beside a constant guess's and exact answers', the users without a value, whether users
-lied, and what would help. A simulation and a deployed study make one each; terminals, notebooks,
-the console and JSON show its sentences. No other module words them.
+A `ResultVerdict` holds what was estimated and with which intervals, the true values where they are
+known, the error beside a constant guess's and exact answers', the users without a value, whether
+users lied, and what would help. A simulation and a deployed study make one each; terminals,
+notebooks, the console and JSON show its sentences. No other module words them.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class WideBounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ResultVerdict:
     """Facts that a result is judged by; trial 0's, where a fact is not of all trials.
 
     Args:
@@ -249,7 +249,7 @@ def series_sentence(epochs: int, confidence: float) -> str:
     )
 
 
-def _coverage(verdict: Verdict) -> str:
+def _coverage(verdict: ResultVerdict) -> str:
     """Say how many intervals contain the truth; where it is not known, how surely they do."""
     rows = verdict.presentation.rows
     if not rows:
@@ -281,7 +281,7 @@ def _coverage(verdict: Verdict) -> str:
     return "" if is_all and verdict.is_vacuous else f"{told}."
 
 
-def _confidence(verdict: Verdict, rows: int) -> str:
+def _confidence(verdict: ResultVerdict, rows: int) -> str:
     level = share_text(verdict.confidence)
     if verdict.is_vacuous:
         return "" if verdict.presentation.null else f"{_nothing_learned(rows)}."
@@ -306,7 +306,7 @@ def _names(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1]))) if shown else ""
 
 
-def _successes(verdict: Verdict) -> str:
+def _successes(verdict: ResultVerdict) -> str:
     """Format the successes over several trials by what a success is."""
     trials = len(verdict.assessments)
     if trials < 2 or verdict.successes is None:
@@ -315,7 +315,7 @@ def _successes(verdict: Verdict) -> str:
     return f"{told[0].upper()}{told[1:]}"
 
 
-def _told_apart(verdict: Verdict) -> str:
+def _told_apart(verdict: ResultVerdict) -> str:
     """Say whether an estimate can be told from its null value, and if not, why."""
     null, rows = verdict.presentation.null, verdict.presentation.rows
     if null is None or not rows:
@@ -339,7 +339,7 @@ def _told_apart(verdict: Verdict) -> str:
     return f"{told}: its interval holds {zero}."
 
 
-def _compared(verdict: Verdict) -> str:
+def _compared(verdict: ResultVerdict) -> str:
     """Say what the error is beside a constant guess's and exact answers'."""
     if not verdict.assessments:
         return ""
@@ -357,14 +357,14 @@ def _compared(verdict: Verdict) -> str:
     return f"{_estimates_compared(verdict)}{_summarized(verdict)}."
 
 
-def _unknown(verdict: Verdict) -> str:
+def _unknown(verdict: ResultVerdict) -> str:
     if verdict.error is None:
         why = next(one.summary for one in verdict.assessments if one.error is None)
         return f"Not judged: {why or _NO_TARGET}."
     return f"Error {_text(verdict, verdict.error)}; the error of a constant guess is not known."
 
 
-def _estimates_compared(verdict: Verdict) -> str:
+def _estimates_compared(verdict: ResultVerdict) -> str:
     """Compare estimates with a constant guess, in the unit of the table."""
     error, guess = (_text(verdict, number) for number in (verdict.error, verdict.baseline))
     both = f"error {error}; of a constant guess {guess}"
@@ -385,14 +385,14 @@ def _estimates_compared(verdict: Verdict) -> str:
     )
 
 
-def _placed(verdict: Verdict) -> str:
+def _placed(verdict: ResultVerdict) -> str:
     return {
         Placement.NO_BETTER: "No better than guessing: ",
         Placement.FAR: "Better than guessing, but nearer to that than to exact answers: ",
     }.get(verdict.placement, "Better than guessing: ")
 
 
-def _by_measure(verdict: Verdict) -> str:
+def _by_measure(verdict: ResultVerdict) -> str:
     """State error, guess and exact answers in the words of their measure."""
     error, baseline, reference = verdict.error, verdict.baseline, verdict.reference
     if error is None or baseline is None:
@@ -418,7 +418,7 @@ def _by_measure(verdict: Verdict) -> str:
     return f"{told}; exact answers {exact}"
 
 
-def _summarized(verdict: Verdict) -> str:
+def _summarized(verdict: ResultVerdict) -> str:
     summary = verdict.assessments[0].summary
     return f"; {summary}" if summary else ""
 
@@ -469,7 +469,7 @@ def _r_squared(number: float) -> str:
     return f"{number:z.2f}" if abs(number) < 100 else f"{number:.3g}"
 
 
-def _text(verdict: Verdict, number: float | None) -> str:
+def _text(verdict: ResultVerdict, number: float | None) -> str:
     """Format an error in the unit of the table."""
     if number is None:
         return "unknown"

@@ -146,7 +146,7 @@ def _one_mean(study: Study, users: int, budget: int) -> Iterator[str]:
         kind = study.schema.fields[name]
         if isinstance(kind, Integer | Real):
             found = _planned(study, mean(study.schema[name]), users, budget)
-            if found is not None and found <= _ANSWERED * float(kind.high - kind.low):
+            if found is not None and found <= _ANSWERED * (float(kind.high) - float(kind.low)):
                 yield f"the mean of {name} (within {found:.3g})"
             return
 

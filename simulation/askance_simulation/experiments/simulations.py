@@ -28,7 +28,7 @@ from askance_aggregator.names import ColumnNames, unknown_name
 from askance_aggregator.reports.html import html_of, line_of
 from askance_aggregator.reports.outcomes import simulation_report
 from askance_aggregator.reports.texts import counted
-from askance_aggregator.reports.verdict import Verdict, mean_of
+from askance_aggregator.reports.verdict import ResultVerdict, mean_of
 from askance_aggregator.studies import Outcome, Transcript, composed
 from askance_aggregator.studies.results import bounds_json
 from askance_aggregator.studies.study import Study
@@ -229,7 +229,7 @@ class Simulation:
         return None if None in assessments else sum(bool(assessment) for assessment in assessments)
 
     @property
-    def worth(self) -> Verdict:
+    def worth(self) -> ResultVerdict:
         """Facts that the verdict states: the error beside a constant guess's and exact answers'.
 
         The same learner with exact answers is run when it is asked for; None where that would cost
@@ -267,10 +267,10 @@ class Simulation:
         return str(self.worth)
 
     @property
-    def _judged(self) -> Verdict:
+    def _judged(self) -> ResultVerdict:
         """Verdict without the same learner on exact answers, so at no cost."""
         first = self.trials[0]
-        return Verdict(
+        return ResultVerdict(
             presentation_of(self.hypothesis),
             float(self.study.confidence),
             first.population.size,
@@ -297,7 +297,7 @@ class Simulation:
         shown = self.presentation
         return html_of(simulation_report(self.to_json(), shown, every=False, verbose=False))
 
-    def _advice(self, worth: Verdict) -> tuple[str, ...]:
+    def _advice(self, worth: ResultVerdict) -> tuple[str, ...]:
         """Return what would help, by the planner; none: answers are exact enough, or nothing."""
         if not worth.helped_by_users:
             return ()

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from askance_aggregator.learners import Difference, MeanEstimate, MeanVector, NonAdaptive
 from askance_aggregator.learners.assessments import sample_of, values_in
 from askance_aggregator.queries import EncodedColumns, among_present
-from askance_aggregator.reports.verdict import Verdict, WideBounds
+from askance_aggregator.reports.verdict import ResultVerdict, WideBounds
 from askance_aggregator.studies.study import Study
 from askance_client.queries import Integer, QueryKind, Real
 from askance_simulation.populations import Population
@@ -34,7 +34,7 @@ _DIGITS = 2  # of the ends of narrower bounds
 
 
 def wide_bounds(
-    study: Study, people: Population, hypothesis: object, verdict: Verdict
+    study: Study, people: Population, hypothesis: object, verdict: ResultVerdict
 ) -> tuple[WideBounds, ...]:
     """Return the columns of a study whose bounds are far too wide for their values.
 
@@ -116,7 +116,7 @@ def shortest(values: Values, part: float) -> tuple[float, float]:
     return float(values[place]), float(values[place + kept - 1])
 
 
-def _best(options: Sequence[WideBounds], verdict: Verdict) -> Iterator[WideBounds]:
+def _best(options: Sequence[WideBounds], verdict: ResultVerdict) -> Iterator[WideBounds]:
     """Generate the option with the least error; none if no more than a third is gained."""
     for option in sorted(options, key=_error):
         if option.half_width is None or option.move is None:

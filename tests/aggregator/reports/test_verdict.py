@@ -9,7 +9,7 @@ import pytest
 from askance_aggregator.learners.assessments import Assessment, Beside, Measure, Reach
 from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.presentation import EstimateRow, Null, Presentation
-from askance_aggregator.reports.verdict import Placement, Verdict, WideBounds, series_sentence
+from askance_aggregator.reports.verdict import Placement, ResultVerdict, WideBounds, series_sentence
 
 HELD, BROKEN = 0.5, 0.9  # true values in and outside of 0.4 .. 0.6
 
@@ -117,7 +117,7 @@ def test_a_result_s_sentences_are_those_of_the_tables(guess: str) -> None:
         truth = (HELD,) * held + (BROKEN,) * (rows - held)
         first = judged(truth, guess, *(Beside(name, False) for name in broken))
         right = judged((HELD,) * rows, guess)
-        verdict = Verdict(
+        verdict = ResultVerdict(
             estimates(rows, shares=shares),
             0.95,
             users=100,
@@ -142,7 +142,7 @@ def compared(
     reach = Reach((row.high - row.low) / 2, 1.0, excludes_guess=not row.low <= 0 <= row.high)
     found = () if truth is None else (Assessment(True, 0.1, (truth,), baseline=0.1, reach=reach),)
     shown = Presentation((row,), null=null, whole=whole)
-    return str(Verdict(shown, 0.95, users=100, assessments=found))
+    return str(ResultVerdict(shown, 0.95, users=100, assessments=found))
 
 
 UNIT = (-1.0, 1.0)
@@ -249,7 +249,7 @@ def test_an_error_is_stated_in_its_measure(
     expected: str,
 ) -> None:
     found = Assessment(None, error, baseline=baseline, margin=margin, measure=measure)
-    verdict = Verdict(Presentation(), 0.95, 100, assessments=(found,), reference=reference)
+    verdict = ResultVerdict(Presentation(), 0.95, 100, assessments=(found,), reference=reference)
     assert str(verdict) == expected
 
 
@@ -257,56 +257,60 @@ def test_an_error_is_stated_in_its_measure(
     ("verdict", "expected"),
     [
         (
-            Verdict(estimates(1), 0.95, 100, answered=False),
+            ResultVerdict(estimates(1), 0.95, 100, answered=False),
             "Worth nothing: no user answered.",
         ),
         (
-            Verdict(estimates(1), 0.95, 100, assessments=(judged((HELD,), "far"),), answered=False),
+            ResultVerdict(
+                estimates(1), 0.95, 100, assessments=(judged((HELD,), "far"),), answered=False
+            ),
             "Worth nothing: no user answered.",
         ),
         (
-            Verdict(estimates(1), 0.9, 100),
+            ResultVerdict(estimates(1), 0.9, 100),
             "The interval contains the true value with a confidence of 90 %.",
         ),
         (
-            Verdict(estimates(2), 0.95, 100),
+            ResultVerdict(estimates(2), 0.95, 100),
             "Both intervals contain the true values, jointly, with a confidence of 95 %.",
         ),
         (
-            Verdict(estimates(16), 0.95, 100),
+            ResultVerdict(estimates(16), 0.95, 100),
             "All 16 intervals contain the true values, jointly, with a confidence of 95 %.",
         ),
         (
-            Verdict(estimates(1), 0.95, 100, reused=7),
+            ResultVerdict(estimates(1), 0.95, 100, reused=7),
             "The interval contains the true value, of the time when each answer was first given,"
             " with a confidence of 95 %.",
         ),
         (
-            Verdict(estimates(1), 0.95, 100, unasked=1.0),
+            ResultVerdict(estimates(1), 0.95, 100, unasked=1.0),
             "Nothing was learned: the interval is as wide as before any user was asked.",
         ),
         (
-            Verdict(estimates(2), 0.95, 100, unasked=1.04),
+            ResultVerdict(estimates(2), 0.95, 100, unasked=1.04),
             "Nothing was learned: the intervals are as wide as before any user was asked.",
         ),
         (
-            Verdict(Presentation(lines=("r = 01",)), 0.95, 100),
+            ResultVerdict(Presentation(lines=("r = 01",)), 0.95, 100),
             "",
         ),
         (
-            Verdict(Presentation(), 0.95, 100, assessments=(Assessment(None, None),)),
+            ResultVerdict(Presentation(), 0.95, 100, assessments=(Assessment(None, None),)),
             "Not judged: these users have no target, and no rows without a user were kept.",
         ),
         (
-            Verdict(Presentation(), 0.95, 100, assessments=(Assessment(None, 0.25),)),
+            ResultVerdict(Presentation(), 0.95, 100, assessments=(Assessment(None, 0.25),)),
             "Error 0.25; the error of a constant guess is not known.",
         ),
         (
-            Verdict(Presentation(), 0.95, 9, assessments=(Assessment(True, 0.0, baseline=0.438),)),
+            ResultVerdict(
+                Presentation(), 0.95, 9, assessments=(Assessment(True, 0.0, baseline=0.438),)
+            ),
             "Right; guessing: error 0.438.",
         ),
         (
-            Verdict(
+            ResultVerdict(
                 estimates(1),
                 0.95,
                 100,
@@ -321,7 +325,7 @@ def test_an_error_is_stated_in_its_measure(
         ),
     ],
 )
-def test_other_results_have_these_sentences(verdict: Verdict, expected: str) -> None:
+def test_other_results_have_these_sentences(verdict: ResultVerdict, expected: str) -> None:
     assert str(verdict) == expected
 
 
@@ -332,7 +336,7 @@ def test_no_result_contradicts_itself() -> None:
         truth = (HELD,) * held + (BROKEN,) * (rows - held)
         found = judged(truth, guess, *(Beside(name, False) for name in broken))
         shown = estimates(rows, shares=shares)
-        told = str(Verdict(shown, 0.95, 9, assessments=(found,) * trials, lying=lying))
+        told = str(ResultVerdict(shown, 0.95, 9, assessments=(found,) * trials, lying=lying))
         assert "misses" not in told
         assert "All 2 " not in told
         assert "each within" not in told
@@ -386,7 +390,7 @@ def test_a_missing_share_that_may_be_none_is_none_found(
 ) -> None:
     shown = Presentation(missing=tuple(missing))
     found = (Assessment(None, 0.1, absent=absent),) if absent else ()
-    assert list(Verdict(shown, 0.95, 100, assessments=found).missing_notes) == expected
+    assert list(ResultVerdict(shown, 0.95, 100, assessments=found).missing_notes) == expected
 
 
 @pytest.mark.parametrize(
@@ -425,7 +429,9 @@ def test_an_error_is_placed_between_a_guess_and_exact_answers(
     assessment: Assessment, reference: float | None, lying: bool, placement: str, helped: bool
 ) -> None:
     shown = Presentation()
-    verdict = Verdict(shown, 0.95, 9, assessments=(assessment,), reference=reference, lying=lying)
+    verdict = ResultVerdict(
+        shown, 0.95, 9, assessments=(assessment,), reference=reference, lying=lying
+    )
     assert verdict.placement is Placement[placement]
     assert verdict.helped_by_users is helped
 

@@ -302,7 +302,7 @@ class TestAdvice:
         assert told is None or all("simpler" in one for one in told.options)
 
     def test_few_users_are_told_a_simpler_question(self) -> None:
-        """Its figures are the planner's, at the least epsilon at which they answer it."""
+        """Figures are the planner's, at the least epsilon at which these users answer it."""
         schema = Schema("s", 1, age=Integer(18, 80), pay=Integer(800, 3_100))
         study = Study(correlation(schema, ["age", "pay"]), schema, epsilon=1)
         told = advice(study, 150, study.plan(150).rounds[0].tau, None)

@@ -37,12 +37,21 @@ Encoded = tuple[ColumnValue, NDArray[np.bool_]]
 _EXACT = 1 << 52  # of a float64: beyond it there is no half
 
 
-def check_type(path: Path, name: str, kind: Any) -> None:
-    """Refuse a column of anything but numbers, truth values, text and times."""
+WHY = b"askance left out"
+"""Key of the metadata of an empty column that stands for one that Arrow cannot hold: the reason."""
+
+
+def oddity(column: pyarrow.Field) -> str | None:
+    """Return what a column holds, if not numbers, truth values, text or times; None if it does."""
     from pyarrow import types
 
+    if column.metadata and WHY in column.metadata:
+        return str(column.metadata[WHY].decode())
+    kind = column.type
     if types.is_dictionary(kind):
         kind = kind.value_type
+    if types.is_duration(kind):
+        return "durations: write them as numbers, of days or seconds"
     if not (
         types.is_boolean(kind)
         or types.is_floating(kind)
@@ -56,10 +65,8 @@ def check_type(path: Path, name: str, kind: Any) -> None:
         or types.is_time(kind)
         or types.is_timestamp(kind)
     ):
-        raise InvalidRecord(
-            f"{path}: expected columns of numbers, truth values, text or times, found {kind!s:.80}"
-            f" in {name!r:.80}"
-        )
+        return f"values of the type {getattr(kind, 'extension_name', kind)!s:.80}"
+    return None
 
 
 def cells_of(path: Path, name: str, column: Any) -> list[Cell]:

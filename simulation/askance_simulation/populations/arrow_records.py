@@ -24,12 +24,12 @@ from askance_client.records import field_names, is_missing
 from askance_simulation.cores import in_order
 from askance_simulation.populations.arrow_columns import (
     Encoded,
-    check_type,
     count_numbers,
     encoded,
     is_numeric,
     joined,
     numbers_of,
+    oddity,
     outside,
     plain,
     takes_numbers,
@@ -42,6 +42,7 @@ from askance_simulation.populations.cells import (
     NumberCells,
     TextBlock,
     TextCounts,
+    UnreadCells,
 )
 from askance_simulation.populations.outside_values import Outside
 
@@ -207,21 +208,26 @@ _SHOWN = 20  # column names in an error
 class ArrowRecords:
     """Columns of Arrow data (see `tables.Records`); of a Parquet file no more is held than a block.
 
+    A column of anything but numbers, truth values, text and times is never read; a schema that is
+    inferred leaves it out.
+
     Raises:
-      InvalidRecord: no row, two columns of one name, or a column of anything but numbers, truth
-        values, text and times.
+      InvalidRecord: no row, or two columns of one name.
     """
 
     def __init__(self, blocks: Blocks) -> None:
         path, names = blocks.path, field_names(blocks.path, blocks.schema.names)
         if not blocks.starts[-1] or not names:
             raise InvalidRecord(f"{path}: expected at least one row, got none")
-        for name, kind in zip(blocks.schema.names, blocks.schema.types, strict=True):
-            check_type(path, name, kind)
         self.path = path
         self.written = tuple(blocks.schema.names)
         self.names = names
         self._blocks = blocks
+        self._odd = {
+            place: why
+            for place, one in enumerate(blocks.schema)
+            if (why := oddity(one)) is not None
+        }
 
     def __len__(self) -> int:
         return int(self._blocks.starts[-1])
@@ -230,7 +236,9 @@ class ArrowRecords:
         """Summarize every column, reading all blocks once; the label's values are all counted."""
         found: dict[str, ColumnCells] = {}
         for place, name in enumerate(self.names):
-            if is_numeric(_value_type(self._blocks.schema.types[place])):
+            if place in self._odd:
+                found[name] = UnreadCells(self._odd[place])
+            elif is_numeric(_value_type(self._blocks.schema.types[place])):
                 numbers = NumberCells(texts_of, counted=name == label)
                 for slices in self._each(partial(self._numbers, place, numbers)):
                     for part in slices:
@@ -263,7 +271,13 @@ class ArrowRecords:
     def _place(self, name: str) -> int:
         for names in (self.written, self.names):
             if name in names:
-                return names.index(name)
+                place = names.index(name)
+                if place in self._odd:
+                    raise InvalidRecord(
+                        f"{self.path}: expected numbers, truth values, text or times in {name!r},"
+                        f" got {self._odd[place]}"
+                    )
+                return place
         raise InvalidRecord(
             f"{self.path}: expected a column {name!r}, got {', '.join(self.written[:_SHOWN])}"
         )

@@ -11,14 +11,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, time
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from math import sqrt
+from math import isfinite, isnan, sqrt
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.numbers import plain
+from askance_client.errors import InvalidRecord
 from askance_client.queries.exact import exact_ratio
 from askance_client.queries.fields import NEVER_LABELS
 from askance_client.records import is_missing
@@ -32,6 +36,7 @@ MOST_NUMBERS = 1 << 20
 """Different numbers of a column that are kept."""
 SLICE = 1 << 17
 """Rows that are counted at once: what is computed of them stays small, and in the cache."""
+_NO_VALUES = ("NAType", "NaTType", "MaskedConstant")  # names of types that stand for none
 _TOGETHER = 1 << 12  # rows that are turned into columns at once, while they are in the cache
 _UNEVEN = 0.1  # distance from the uniform law: that of a bell is about 0.2
 _BY_CHANCE = 1.4  # over the root of the values: the distance of numbers drawn from that law
@@ -95,6 +100,33 @@ class ColumnCells(Protocol):
     def ends(self) -> Ends | None:
         """Return the ends of a column of numbers; None: a value is none, or there is none."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadCells:
+    """Cells of a column that holds neither numbers, truth values, texts nor times.
+
+    Args:
+      why: what it holds, for the reader of a result.
+    """
+
+    why: str
+    total = 0
+    distinct = 0
+    share = Fraction(0)
+    some_missing = False
+    evenly = False
+    truths = False
+
+    @property
+    def missing_texts(self) -> Mapping[str, int]:
+        return {}
+
+    def texts(self) -> list[str]:
+        raise InvalidRecord(f"label: expected a column of labels, got {self.why}")
+
+    def ends(self) -> Ends | None:
+        return None
 
 
 class TextCells:
@@ -436,6 +468,47 @@ class TextCounts:
         """Return the cells of the column."""
         cut = self._others > 0
         return TextCells(self._counts, lambda: self._rows, cut=cut, others=self._others)
+
+
+def cells_of_objects(values: Iterable[Any]) -> list[Cell] | str:
+    """Return the cells of Python's objects: truth values, or texts as a CSV file has them.
+
+    None, NaN, and what stands for no value in pandas are missing. A column of truth values and
+    others is of texts.
+
+    Returns:
+      The cells; or what else the values are, by their types, and no value of them.
+    """
+    cells: list[Cell] = []
+    others: dict[str, None] = {}
+    for value in values:
+        plain_value = plain(value)
+        if value is None or type(value).__name__ in _NO_VALUES:
+            cells.append(None)
+        elif isinstance(plain_value, bool | str):
+            cells.append(plain_value)
+        elif isinstance(plain_value, int | float | Decimal | Fraction | date | time):
+            cells.append(_text(plain_value))
+        else:
+            others[type(value).__name__] = None
+    if others:
+        return f"values of the type {' and '.join(list(others)[:3])}"
+    if any(isinstance(cell, str) for cell in cells):
+        cells = [None if cell is None else str(cell) for cell in cells]
+    if not all(cell is None or isinstance(cell, bool) or _is_unicode(cell) for cell in cells):
+        return "text that is not Unicode"
+    return cells
+
+
+def _text(value: float | Decimal | Fraction | date | time) -> str | None:
+    if isinstance(value, float | Decimal) and not isfinite(value):
+        return None if isnan(value) else str(value)
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < 1 << 53
+    return str(int(value) if whole else value)  # type: ignore[arg-type]  # whole: a float
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def evenly_spread(values: NDArray[np.float64]) -> bool:

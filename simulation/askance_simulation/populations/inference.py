@@ -17,7 +17,7 @@ from askance_client.queries.exact import exact_ratio
 from askance_client.queries.limits import MAX_FRAC, MAX_LABEL_BYTES, MAX_LABELS, MAX_SPREAD
 from askance_client.records import NOTHING
 from askance_client.records.tables import TEXT_WIDTH
-from askance_simulation.populations.cells import ColumnCells, TextCells
+from askance_simulation.populations.cells import ColumnCells, TextCells, UnreadCells
 
 _MAX_LABELS = 1024
 _FRAC_BITS = 16  # the grid of a number, unless its range asks for a finer or a coarser one
@@ -164,6 +164,8 @@ def _described(kind: Field) -> str:
 
 def _why_not(cells: ColumnCells) -> str:
     """Return the reason for which there is nothing to ask about a column."""
+    if isinstance(cells, UnreadCells):
+        return cells.why
     if not cells.total:
         return "no value in any row"
     if cells.distinct == 1:

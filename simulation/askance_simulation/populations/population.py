@@ -261,7 +261,6 @@ class Population:
         )
 
     @classmethod
-    @plain_arguments
     def from_csv(
         cls,
         path: str | Path,
@@ -301,7 +300,6 @@ class Population:
         )
 
     @classmethod
-    @plain_arguments
     def from_parquet(
         cls,
         path: str | Path,
@@ -332,7 +330,6 @@ class Population:
         )
 
     @classmethod
-    @plain_arguments
     def from_arrow(
         cls,
         frame: Any,
@@ -347,7 +344,8 @@ class Population:
     ) -> Population:
         """Make a population of a frame, like a CSV file of these cells.
 
-        `frame` is a pandas DataFrame, or what has `__arrow_c_stream__`: pyarrow, polars, DuckDB.
+        `frame` is a frame or series of pandas, polars (lazy ones too), pyarrow or DuckDB, a dict of
+        columns, or an array. A column of lists, bytes or other odd values is left out, and noted.
         `name` is the population's, and that of a schema that is inferred. The other arguments
         are as of `from_csv`.
 
@@ -367,6 +365,7 @@ class Population:
     from_pandas = from_arrow
 
 
+@plain_arguments
 def people_of(
     people: Table | Records,
     seed: Seed,

@@ -90,7 +90,7 @@ def test_a_frame_with_more_columns_than_its_schema_is_read_by_the_schema(path: P
 
 
 def test_what_is_no_frame_is_refused_by_its_type() -> None:
-    with pytest.raises(InvalidParameter, match="__arrow_c_stream__, got 'list'"):
+    with pytest.raises(InvalidParameter, match="a dict of columns or an array, got 'list'"):
         ask.read([1, 2, 3])
 
 

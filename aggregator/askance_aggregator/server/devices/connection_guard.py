@@ -28,6 +28,7 @@ Invariants:
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 import time
@@ -52,6 +53,7 @@ _LOOK_EVERY_S = 0.02
 _SHARE = 20  # of the time since the last look, a look takes one part in so many
 _LONGEST_BAN_S = 3_600.0
 _MOST_FIELDS = 64  # of a call's metadata; each costs the event loop .5 us to read
+_REFUSED_S = 1.0  # that such a call is open, at most
 _MOST_BANS = 500  # a program of the packet filter has at most 4,096 instructions
 # Bytes on the wire per message beside its own: a frame's header, a TLS record, an acknowledgement.
 _PER_MESSAGE = 128
@@ -418,6 +420,8 @@ class FieldLimit(grpc.GenericRpcHandler):
 
     async def _refuse(self, _: object, context: Any) -> None:
         self._guard.flood(context.peer())
+        # Keeps its place until the connection ends: gRPC reads no further list in its place.
+        await asyncio.sleep(_REFUSED_S)
         context.set_code(grpc.StatusCode.INVALID_ARGUMENT)
         context.set_details(f"call: expected at most {_MOST_FIELDS} fields of metadata")
 

@@ -10,13 +10,15 @@ from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address, ip_network
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import grpc
 import pytest
 from grpc import aio
 
 from askance_aggregator.server.devices import AggregatorServer, ConnectionLimits, Settings
-from askance_aggregator.server.devices.connection_guard import ConnectionGuard
+from askance_aggregator.server.devices.connection_guard import ConnectionGuard, FieldLimit
 from askance_aggregator.server.devices.kernel_sockets import KernelConnection, KernelSockets
 from askance_aggregator.server.outer.addresses import Network
 from askance_aggregator.store import SqliteStore
@@ -480,6 +482,26 @@ def test_a_call_of_many_fields_ends_its_connection(
             run(attempt(server, 70))
         with pytest.raises(TimeoutError):
             dial_until_banned(server.port)
+
+
+def test_a_call_of_many_fields_keeps_its_place(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that is refused at once makes room for the next list, which gRPC reads as well."""
+    told: list[str] = []
+    guard = ConnectionGuard(ConnectionLimits())
+    monkeypatch.setattr(guard, "flood", told.append)
+    details: Any = SimpleNamespace(invocation_metadata=(("x", "y"),) * 65)
+    handler = FieldLimit(grpc.method_handlers_generic_handler("x", {}), guard).service(details)
+    context = SimpleNamespace(peer=lambda: "ipv4:192.0.2.1:9")
+
+    async def scenario() -> bool:
+        call = asyncio.ensure_future(handler.stream_stream(None, context))
+        await asyncio.wait([call], timeout=0.05)
+        open_still = not call.done()
+        call.cancel()
+        return open_still
+
+    assert run(scenario())
+    assert told == ["ipv4:192.0.2.1:9"]
 
 
 def test_the_connections_of_a_revoked_device_are_ended(

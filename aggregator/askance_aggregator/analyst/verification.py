@@ -32,6 +32,7 @@ from askance_aggregator.studies.results import (
     figures,
     most_asked,
     privacy_statement,
+    unasked,
 )
 from askance_aggregator.studies.series import end_of_series, series_json
 from askance_aggregator.studies.submitted import learner_of
@@ -425,6 +426,7 @@ def _check_result(
         "users": users,
         **population_facts(export.population, users),
         "bounds": bounds_json(outcome),
+        **({"unasked": unasked(transcript, terms.schema)} if "unasked" in result else {}),
         **figures(transcript, terms.schema),
         **({} if terms.repeat is None else epoch_facts(terms.repeat, export.epoch)),
     }

@@ -100,8 +100,8 @@ class ResultVerdict:
         success: what a success of the learner is, in a few words; empty: nothing is claimed.
         answered: whether any user answered.
         lying: whether some users lie.
-        unasked: half the width of the widest interval before any user was asked, over that of the
-            result; 0: not known.
+        unasked: how many times as wide as in the result the intervals were before any user was
+            asked, at most; 0: not known.
         reused: number of answers that were first given to another study.
         advice: what would help, in a few words each.
         warnings: defects of the data, a sentence each.

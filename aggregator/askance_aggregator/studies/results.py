@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
+from askance_aggregator.encoding import query_from_bytes
 from askance_aggregator.estimation import influence, recorded_question, share_of_numbers
-from askance_aggregator.learners import hypothesis_json
+from askance_aggregator.learners import Question, hypothesis_json
 from askance_aggregator.store import Conclusion, StudyState, TaggedPopulation
 from askance_aggregator.studies import Accounts, Outcome, Tally, Transcript
 from askance_aggregator.studies.population import population_facts
@@ -95,6 +96,7 @@ def conclusion(
         "confidence": float(terms.conduct.confidence),
         **figures(transcript, terms.schema),
         "bounds": bounds_json(outcome),
+        "unasked": unasked(transcript, terms.schema),
         "users": users,
         **population_facts(population, users),
         "epsilon": {
@@ -133,6 +135,19 @@ def date_of(day: int) -> str:
 def bounds_json(outcome: Outcome[Any] | None) -> list[dict[str, Any]]:
     """Return the bounds of every answer; empty for a study without an outcome."""
     return [] if outcome is None else [bounds.to_json() for bounds in outcome.bounds]
+
+
+def unasked(transcript: Transcript, schema: Schema) -> list[float]:
+    """Return, per answer, half the range of its values: how exact it was before any user answered.
+
+    Answers are in the order of `bounds_json`.
+    """
+    return [
+        float(Question(query_from_bytes(data, schema)).spread) / 2
+        for event in transcript.recorded
+        if isinstance(event, Asked)
+        for data in event.questions
+    ]
 
 
 def figures(transcript: Transcript, schema: Schema) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import pytest
 from askance_aggregator.learners.assessments import Assessment, Beside, Measure, Reach
 from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.presentation import EstimateRow, Null, Presentation
+from askance_aggregator.reports.outcomes import study_verdict
 from askance_aggregator.reports.verdict import Placement, ResultVerdict, WideBounds, series_sentence
 
 HELD, BROKEN = 0.5, 0.9  # true values in and outside of 0.4 .. 0.6
@@ -468,3 +469,34 @@ def test_a_series_states_the_confidence_of_all_epochs() -> None:
 )
 def test_bounds_that_are_far_too_wide_are_named(wide: WideBounds, expected: str) -> None:
     assert str(wide) == expected
+
+
+NOTHING = "Nothing was learned: the interval is as wide as before any user was asked."
+SURE = "The interval contains the true value with a confidence of 95 %."
+
+
+@pytest.mark.parametrize(
+    ("within", "unasked", "expected"),
+    [
+        ([31.0], [31.0], NOTHING),
+        ([30.0], [31.0], NOTHING),
+        ([7.0], [31.0], SURE),
+        ([31.0, 7.0], [31.0, 31.0], SURE),  # of two answers one tells something
+        ([31.0], None, SURE),  # as an earlier version has it
+        ([0.0], [31.0], SURE),
+        ([], [31.0], SURE),
+    ],
+)
+def test_a_deployed_study_that_has_learned_nothing_says_so(
+    within: list[float], unasked: list[float] | None, expected: str
+) -> None:
+    content = {
+        "confidence": 0.95,
+        "users": 20,
+        "epsilon": {"budget": 1.0},
+        "answers": 20,
+        "bounds": [{"within": one} for one in within],
+        **({} if unasked is None else {"unasked": unasked}),
+    }
+    shown = Presentation((EstimateRow("mean", 47.0, 18.0, 80.0),))
+    assert str(study_verdict(content, shown)) == expected

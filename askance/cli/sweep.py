@@ -36,25 +36,28 @@ DESCRIPTION = (
 )
 
 
+_GRID = (
+    ("--epsilon", "E,E,...", "each user's whole budget, in nats"),
+    ("--users", "N,N,...", "how many users there are; of --data, so many rows are drawn"),
+    (
+        "--beta",
+        "B,B,...",
+        "chance that an answer is off by more than its tolerance; default 0.01",
+    ),
+    (
+        "--randomizer",
+        "R,R,...",
+        "best (default), k-ary-response, subset-selection or linear-hashing",
+    ),
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the grid, its users, its trials and its output."""
     parser.add_argument(
         "learner", type=values, metavar="LEARNER", help="a learner's name, or several: A,B"
     )
-    for option, names, what in (
-        ("--epsilon", "E,E,...", "each user's whole budget, in nats"),
-        ("--users", "N,N,...", "how many users there are; of --data, so many rows are drawn"),
-        (
-            "--beta",
-            "B,B,...",
-            "chance that an answer is off by more than its tolerance; default 0.01",
-        ),
-        (
-            "--randomizer",
-            "R,R,...",
-            "best (default), k-ary-response, subset-selection or linear-hashing",
-        ),
-    ):
+    for option, names, what in _GRID:
         parser.add_argument(option, type=values, metavar=names, help=what)
     parser.add_argument(
         "--set",

@@ -126,7 +126,7 @@ def test_an_aggregator_takes_twice_as_many_streams_as_a_client_opens() -> None:
 
 
 def test_a_guarded_connection_has_few_streams() -> None:
-    """One burst of header lists is read as a whole, 5 to 10 ms each, before the guard sees it."""
+    """Header lists of one burst are all read, 5 to 10 ms each, before the guard sees them."""
     options = dict(Settings(guard=ConnectionLimits()).server_options())
     assert options["grpc.max_concurrent_streams"] == 2
 

@@ -118,5 +118,10 @@ def kernels() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def csv_rows() -> ModuleType:
+    return _load("csv_rows")
+
+
+@pytest.fixture(scope="session")
 def parquet_rows() -> ModuleType:
     return _load("parquet_rows")

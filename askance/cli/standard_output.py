@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import io
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -10,6 +12,9 @@ from contextlib import contextmanager
 
 NAME = "standard output"
 """File name of an OSError that is one of writing standard output."""
+
+ESCAPED = "askance-escaped"
+"""Name of the handler of characters that an encoding lacks, such as that of an ASCII terminal."""
 
 
 class _StandardOutput(io.FileIO):
@@ -32,6 +37,16 @@ class _StandardOutput(io.FileIO):
             raise OSError(error.errno, error.strerror, NAME) from None
 
 
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    """Return the escapes of JSON, which are plain in a text too, for what cannot be encoded."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+
+
+codecs.register_error(ESCAPED, _escaped)
+
+
 @contextmanager
 def named_output() -> Iterator[None]:
     """Write to standard output in such a way that its errors are told from those of other files.
@@ -46,7 +61,7 @@ def named_output() -> Iterator[None]:
     sys.stdout = io.TextIOWrapper(
         io.BufferedWriter(_StandardOutput(usual.fileno())),
         encoding=usual.encoding,
-        errors=usual.errors,
+        errors=ESCAPED,
         line_buffering=usual.line_buffering,
     )
     try:

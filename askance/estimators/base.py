@@ -89,8 +89,9 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
 
     def _checked(self, rows: Any, *, reset: bool) -> dict[str, NDArray[Any]]:
         if hasattr(rows, "columns"):  # a frame keeps its columns' types
+            columns = columns_of(rows)
             validate_data(self, rows, reset=reset, skip_check_array=True)
-            return columns_of(rows)
+            return columns
         read = validate_data(
             self,
             rows,

@@ -14,6 +14,8 @@ from askance_client.printable import value_text
 from askance_client.queries import Schema
 from askance_client.records import Table, field_name
 from askance_simulation.populations import Population
+from askance_simulation.populations.arrow_tables import columns_of_frame
+from askance_simulation.populations.cells import cells_of_objects
 from askance_simulation.populations.population import people_of
 from askance_simulation.randomness.seeds import Seed
 
@@ -29,17 +31,21 @@ def columns_of(rows: Any) -> dict[str, NDArray[Any]]:
             of shape (n, d). Other columns are called x0, x1, ...
 
     Raises:
-        InvalidParameter: two columns have one name as fields.
+        InvalidParameter: no column, two that have one name as fields, or one of other values than
+            numbers, truth values, texts and times.
     """
     if not hasattr(rows, "columns"):
         table = np.asarray(rows)
         return {f"x{place}": table[:, place] for place in range(table.shape[1])}
-    texts = all(isinstance(name, str) for name in rows.columns)
-    names = [field_name(name) if texts else f"x{place}" for place, name in enumerate(rows.columns)]
+    columns = columns_of_frame(rows)
+    texts = all(isinstance(name, str) for name, _ in columns)
+    names = [field_name(name) if texts else f"x{place}" for place, (name, _) in enumerate(columns)]
+    if not names:
+        raise InvalidParameter("columns: expected one or more, got none")
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InvalidParameter(f"columns: expected distinct names, got {value_text(twice)} twice")
-    return {name: np.asarray(rows[place]) for name, place in zip(names, rows.columns, strict=True)}
+    return {name: _array(name, column) for name, (_, column) in zip(names, columns, strict=True)}
 
 
 def population_of(
@@ -57,22 +63,27 @@ def population_of(
         InvalidRecord: no column can be asked about, or more than half of a column's values are
             outside the schema.
     """
-    cells = [_cells(column) for column in columns.values()]
+    cells = [cells_of_objects(column.tolist()) for column in columns.values()]
     names = tuple(columns)
     table = Table(_SOURCE, names, names, list(zip(*cells, strict=True)))
     keep: Collection[str] = names
     return people_of(table, seed, schema=schema, label=label, keep=keep)
 
 
-def _cells(column: NDArray[Any]) -> list[str | bool | None]:
-    """Return a column's cells: texts or truth values; None where missing."""
-    if column.dtype == np.bool_:
-        return list(column.tolist())
-    if column.dtype.kind == "f":
-        whole = column.astype(np.float64)
-        return [_number(value) if np.isfinite(value) else None for value in whole.tolist()]
-    return [None if value is None or value != value else str(value) for value in column.tolist()]
-
-
-def _number(value: float) -> str:
-    return str(int(value)) if value.is_integer() and abs(value) < 1 << 53 else repr(value)
+def _array(name: str, column: Any) -> NDArray[Any]:
+    """Return a column as an array of numbers, truth values or texts; None where one is missing."""
+    kind = getattr(getattr(column, "dtype", None), "kind", "")
+    if isinstance(kind, str) and kind in tuple("biuf"):
+        found = np.asarray(column)
+        if found.dtype.kind in "biuf":
+            return found
+    try:
+        cells = cells_of_objects(column.to_pylist() if hasattr(column, "to_pylist") else column)
+    except Exception:  # of any library, with a value in its text perhaps
+        cells = "values that cannot be read"
+    if isinstance(cells, str):
+        raise InvalidParameter(
+            f"columns: expected numbers, truth values, text or times in {value_text(name)},"
+            f" got {cells}"
+        )
+    return np.array(cells, dtype=object)

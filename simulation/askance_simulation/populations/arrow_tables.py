@@ -41,21 +41,7 @@ def arrow_of(frame: Any) -> pyarrow.Table:
         raise InvalidParameter(
             "frame: expected pyarrow installed to read it (pip install 'askance[frames]')"
         ) from None
-    try:
-        columns = _columns_of(frame)
-    except AskanceError:
-        raise
-    except Exception as error:  # of any library, with a value in its text perhaps
-        raise InvalidParameter(
-            f"frame: expected one that can be read, got {value_text(type(frame).__name__)}, which"
-            f" fails with {type(error).__name__}"
-        ) from None
-    if columns is None:
-        raise InvalidParameter(
-            "frame: expected a table of pandas, polars, pyarrow or DuckDB, a dict of columns or an"
-            f" array, got {value_text(type(frame).__name__)}"
-        )
-    found = [(str(name), _column(str(name), values)) for name, values in columns]
+    found = [(str(name), _column(str(name), values)) for name, values in columns_of_frame(frame)]
     lengths = {len(values): name for name, (values, _) in found}
     if len(lengths) > 1:
         (one, first), (other, second), *_ = lengths.items()
@@ -70,6 +56,29 @@ def arrow_of(frame: Any) -> pyarrow.Table:
     return pyarrow.Table.from_arrays(
         [values for _, (values, _) in found], schema=pyarrow.schema(fields)
     )
+
+
+def columns_of_frame(frame: Any) -> list[tuple[Any, Any]]:
+    """Return the columns of a frame by name (see `arrow_of`), in the frame's own types.
+
+    Raises:
+      InvalidParameter: it is no frame, or what computes it fails.
+    """
+    try:
+        columns = _columns_of(frame)
+    except AskanceError:
+        raise
+    except Exception as error:  # of any library, with a value in its text perhaps
+        raise InvalidParameter(
+            f"frame: expected one that can be read, got {value_text(type(frame).__name__)}, which"
+            f" fails with {type(error).__name__}"
+        ) from None
+    if columns is None:
+        raise InvalidParameter(
+            "frame: expected a table of pandas, polars, pyarrow or DuckDB, a dict of columns or an"
+            f" array, got {value_text(type(frame).__name__)}"
+        )
+    return [(name, _with_texts(values)) for name, values in columns]
 
 
 def _columns_of(frame: Any) -> list[tuple[Any, Any]] | None:
@@ -130,7 +139,6 @@ def _column(name: str, values: Any) -> tuple[pyarrow.Array | pyarrow.ChunkedArra
         values = list(values)
     if isinstance(getattr(values, "dtype", None), np.dtype) and values.dtype.kind == "c":
         return pyarrow.nulls(len(values)), "complex numbers"
-    values = _with_texts(values)
     try:
         if isinstance(values, pyarrow.Array | pyarrow.ChunkedArray):
             column = values

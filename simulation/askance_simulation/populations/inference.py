@@ -27,6 +27,7 @@ _ID_ROWS = 50  # of fewer values most differ in any column
 _ID_TEXTS = Fraction(95, 100)  # share of distinct values from which a text identifies a user
 _ID_NUMBERS = Fraction(99, 100)  # the same of whole numbers that lie evenly
 _MOSTLY = Fraction(9, 10)  # share of numbers from which the other texts look like mistakes
+_MAX_NAME = 128  # characters of a schema's name
 _SHOWN = 5  # reasons in an error
 
 _FORMS = (  # of texts that a reader takes for numbers, and what to write instead
@@ -82,7 +83,8 @@ def infer(people: Summarized, label: str | None, keep: Collection[str]) -> Infer
     Raises:
       InvalidRecord: no column `label`, or no column that can be asked about.
     """
-    name, header = Path(people.path).stem, people.names
+    stem, header = Path(people.path).stem, people.names
+    name = "".join(letter if letter.isprintable() else "_" for letter in stem)[:_MAX_NAME]
     if label is not None and label not in header:
         raise InvalidRecord(f"label: {unknown_column(label, header)}")
     fields: dict[str, Field] = {}

@@ -152,3 +152,21 @@ def test_a_broken_pipe_of_something_else_is_a_failure(
     monkeypatch.setattr(askance, "plan", broken)
     assert main(["plan", "mean", "--epsilon", "1"]) == 1
     assert capsys.readouterr().err == "askance: [Errno 32] Broken pipe\n"
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]], ids=["text", "json"])
+def test_a_label_that_the_terminal_cannot_show_is_escaped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    data = tmp_path / "towns.csv"
+    data.write_text("town\n" + "K\u00f6ln\nWien\n" * 200, encoding="utf-8")
+    shown = tmp_path / "terminal"
+    with shown.open("w", encoding="ascii") as terminal:
+        monkeypatch.setattr(sys, "stdout", terminal)
+        monkeypatch.setattr(sys, "__stdout__", terminal)
+        status = main(["simulate", "frequency", "--data", str(data), "--epsilon", "1", *words])
+        monkeypatch.undo()
+    assert status == 0
+    assert "K\\u00f6ln" in shown.read_text(encoding="ascii")
+    if words:
+        assert "K\u00f6ln" in str(json.loads(shown.read_text(encoding="ascii")))

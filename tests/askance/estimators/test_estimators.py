@@ -88,6 +88,39 @@ def test_a_frame_keeps_the_names_and_kinds_of_its_columns() -> None:
     assert model.score(frame, label) > 0.85
 
 
+@pytest.mark.parametrize(
+    ("library", "column", "expected"),
+    [
+        ("pandas", "pandas.array(['a', 'b', 'b', None] * 20, dtype='string')", "Category"),
+        ("pandas", "pandas.array([True, False, True, None] * 20, dtype='boolean')", "Bit"),
+        ("pandas", "pandas.array([1, 2, 3, None] * 20, dtype='Int64')", "Integer"),
+        ("pandas", "pandas.cut(pandas.Series([1, 2] * 40), [0, 1, 2])", "Category"),
+        ("pandas", "pandas.to_datetime(['2024-01-01', '2024-01-02'] * 40)", "Category"),
+        ("pandas", "pandas.to_timedelta([1, 2] * 40, unit='s')", "Timedelta"),
+        ("pandas", "[['Jane Roe']] * 80", "list"),
+        ("polars", "polars.Series([1, 2] * 40, dtype=polars.Int128)", "Integer"),
+        ("polars", "[{'name': 'Jane Roe'}] * 80", "dict"),
+        ("pyarrow", "['a', 'b', 'b', None] * 20", "Category"),
+        ("pyarrow", "[b'Jane Roe'] * 80", "bytes"),
+    ],
+)
+def test_an_odd_column_is_learned_from_or_refused_in_a_line(
+    library: str, column: str, expected: str
+) -> None:
+    module = pytest.importorskip(library)
+    make = module.table if library == "pyarrow" else module.DataFrame
+    frame = make({"odd": eval(column, {library: module}), "n": [1, 2] * 40})
+    model = LocalNaiveBayes(epsilon=20, bins=2, random_state=0)
+    if expected[0].islower() or expected == "Timedelta":
+        refusal = f"in 'odd', got values of the type {expected}$"
+        with pytest.raises(InvalidParameter, match=refusal):
+            model.fit(frame, ["n", "y"] * 40)
+        return
+    model.fit(frame, ["n", "y"] * 40)
+    assert type(model.study_.study.schema.fields["odd"]).__name__ == expected
+    assert model.predict(frame).shape == (80,)
+
+
 def test_a_stated_schema_is_kept_and_names_what_is_predicted() -> None:
     rows, label = examples()
     schema = ask.Schema(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,12 +21,14 @@ from sklearn.utils.validation import (
 )
 
 from askance.estimators.people import Columns, columns_of, population_of
-from askance_aggregator.learners import Learner
+from askance_aggregator.learners import Learner, assess, find, presentation_of
+from askance_aggregator.reports.verdict import Placement, Verdict
 from askance_aggregator.studies.study import Epsilon, Study
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Schema
 from askance_simulation.experiments import simulate
+from askance_simulation.populations import Population
 from askance_simulation.randomness.seeds import Seed
 
 _SEEDS = (1 << 31) - 1
@@ -51,6 +55,11 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         n_users_: the number of rows.
         epsilon_spent_: the most that a user spent, in nats.
         notes_: facts that a reader of the result must know.
+
+    Warns:
+        UserWarning: what was learned is no better, on the rows of the fit, than the most frequent
+            class, the mean or one centre. Only a simulation can tell: on devices the rows are not
+            known.
     """
 
     def __init__(
@@ -80,7 +89,27 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         self.model_ = self.study_.hypothesis
         self.n_users_ = people.size
         self.epsilon_spent_ = self.study_.epsilon_spent.max
-        self.notes_ = (*self.study_.notes, *people.warnings)
+        poor = self._no_better(people)
+        self.notes_ = (*self.study_.notes, *people.warnings, *filter(None, [poor]))
+        if poor:
+            warnings.warn(f"{type(self).__name__}: {poor}", UserWarning, stacklevel=3)
+
+    def _no_better(self, people: Population) -> str:
+        """Say that a constant would do as well on the rows of the fit; empty: it would not."""
+        learner = self.study_.study.learner
+        if not find(learner.name).held_out:
+            return ""
+        rows = replace(people, unseen=lambda most: people.columns(0, min(most, people.size)))
+        found = Verdict(
+            presentation_of(self.model_),
+            float(self.study_.study.confidence),
+            people.size,
+            assessments=(assess(self.model_, learner, rows),),
+        )
+        if found.placement is not Placement.NO_BETTER:
+            return ""
+        where = f"the {people.size:,} rows of the fit, epsilon {self.study_.study.epsilon:g}"
+        return f"{str(found).removesuffix('.')} ({where})"
 
     def _features(self, rows: Any) -> dict[str, NDArray[Any]]:
         """Return the columns of rows to predict, after scikit-learn's checks."""

@@ -238,3 +238,37 @@ def test_values_outside_a_stated_schema_are_noted_and_most_of_them_refused() -> 
     far = ask.Schema("far", 1, x0=ask.Real(50, 60), **fields, answer=answer)
     with pytest.raises(InvalidRecord, match="x0"):
         LocalNaiveBayes(epsilon=8, schema=far).fit(rows, label)
+
+
+@pytest.mark.parametrize(
+    ("model", "outcome", "told"),
+    [
+        (LocalNaiveBayes(epsilon=0.1, random_state=0), "label", "guessing 37 %"),
+        (LocalDecisionTree(epsilon=0.1, random_state=0), "label", "37 % of the labels are wrong"),
+        (LocalLinearRegression(epsilon=0.1, random_state=0), "number", "guessing 0.00"),
+        (LocalKMeans(2, epsilon=0.1, max_iter=1, random_state=0), "number", "guessing 1"),
+    ],
+    ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
+)
+def test_what_is_no_better_than_a_constant_is_told_in_a_sentence(
+    model: Any, outcome: str, told: str
+) -> None:
+    """63 of 100 labels are "no" and say nothing of the columns, as the number does."""
+    random = np.random.default_rng(3)
+    rows, number = random.normal(size=(300, 2)), random.normal(size=300)
+    label = np.array((["no"] * 63 + ["yes"] * 37) * 3)
+    begun = f"{type(model).__name__}: No better than guessing"
+    with pytest.warns(UserWarning, match=f"^{begun}") as seen:
+        model.fit(rows, label if outcome == "label" else number)
+    (text,) = [str(one.message) for one in seen]
+    assert told in text
+    assert text.endswith("(the 300 rows of the fit, epsilon 0.1)")
+    assert text.removeprefix(f"{type(model).__name__}: ") in model.notes_
+
+
+@pytest.mark.filterwarnings("error::UserWarning")
+def test_what_is_better_than_a_constant_is_not_warned_of() -> None:
+    rows, label = examples()
+    LocalNaiveBayes(epsilon=8, random_state=0).fit(rows, label)
+    LocalHistogram(epsilon=8, random_state=0).fit(rows)
+    LocalLinearRegression(epsilon=16, rounds=2, random_state=0).fit(rows, rows[:, 0])

@@ -22,7 +22,7 @@ from sklearn.utils.validation import (
 
 from askance.estimators.people import Columns, columns_of, population_of
 from askance_aggregator.learners import Learner, assess, find, presentation_of
-from askance_aggregator.reports.verdict import Placement, Verdict
+from askance_aggregator.reports.verdict import Placement, ResultVerdict
 from askance_aggregator.studies.study import Epsilon, Study
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -100,7 +100,7 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
         if not find(learner.name).held_out:
             return ""
         rows = replace(people, unseen=lambda most: people.columns(0, min(most, people.size)))
-        found = Verdict(
+        found = ResultVerdict(
             presentation_of(self.model_),
             float(self.study_.study.confidence),
             people.size,

@@ -4,13 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from askance_aggregator.analyst.export import StudyExport
 from askance_aggregator.analyst.verification import Verification, verify
+from askance_aggregator.learners import hypothesis_from_json, presentation_of_json
+from askance_aggregator.reports.outcomes import study_report
+from askance_aggregator.reports.plain_text import text_of
 from askance_aggregator.store import StudyState
 from askance_aggregator.studies.series import StudySeries
 from askance_client.errors import InvalidParameter, RemoteProtocolError
+
+
+class PrintedHypothesis(dict[str, Any]):
+    """Hypothesis as a JSON object, whose text is the hypothesis's own."""
+
+    learner: str
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any], data: Mapping[str, Any]) -> Self:
+        """Return the hypothesis in the content of a result."""
+        found = cls(data)
+        found.learner = str(content.get("learner", ""))
+        return found
+
+    def __str__(self) -> str:
+        try:
+            return str(hypothesis_from_json(self.learner, dict(self)))
+        except InvalidParameter:  # of a learner that is not installed
+            return repr(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +58,12 @@ class StudyResult:
 
     @property
     def hypothesis(self) -> Any:
-        """Learned hypothesis, as JSON; None if the study came to no hypothesis."""
-        return self.content.get("hypothesis")
+        """Learned hypothesis, as JSON; None if the study came to no hypothesis.
+
+        An object prints as the hypothesis does that a simulation learns.
+        """
+        found = self.content.get("hypothesis")
+        return PrintedHypothesis.of(self.content, found) if isinstance(found, dict) else found
 
     @property
     def epsilon(self) -> Mapping[str, Any]:
@@ -85,6 +111,13 @@ class StudyResult:
     def transcript(self) -> str:
         """The transcript's digest."""
         return str(self.content.get("transcript", ""))
+
+    def __str__(self) -> str:
+        """Return the text that the command line prints."""
+        content = self.to_json()
+        found, learner = content.get("hypothesis"), content["learner"]
+        shown = None if found is None else presentation_of_json(learner, found)
+        return text_of(study_report(content, shown, every=False, verbose=False))
 
     def to_json(self) -> dict[str, Any]:
         """Return one JSON object."""

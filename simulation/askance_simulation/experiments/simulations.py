@@ -27,6 +27,8 @@ from askance_aggregator.learners.missing import leaves_out_missing
 from askance_aggregator.names import ColumnNames, unknown_name
 from askance_aggregator.reports.html import html_of, line_of
 from askance_aggregator.reports.outcomes import simulation_report
+from askance_aggregator.reports.plain_text import text_of
+from askance_aggregator.reports.report import CommandReport
 from askance_aggregator.reports.texts import counted
 from askance_aggregator.reports.verdict import ResultVerdict, mean_of
 from askance_aggregator.studies import Outcome, Transcript, composed
@@ -292,10 +294,17 @@ class Simulation:
             ", ".join([self._names.in_text(self.study.subject), users, epsilon, *known, *trials]),
         )
 
+    def __str__(self) -> str:
+        """Return the text that the command line prints."""
+        return text_of(self._report)
+
     def _repr_html_(self) -> str:
         """Show in a notebook what the command line prints."""
-        shown = self.presentation
-        return html_of(simulation_report(self.to_json(), shown, every=False, verbose=False))
+        return html_of(self._report)
+
+    @property
+    def _report(self) -> CommandReport:
+        return simulation_report(self.to_json(), self.presentation, every=False, verbose=False)
 
     def _advice(self, worth: ResultVerdict) -> tuple[str, ...]:
         """Return what would help, by the planner; none: answers are exact enough, or nothing."""

@@ -55,6 +55,8 @@ class Learner(ABC, Generic[T_co]):
         argument_fields: fields that the expressions among its arguments use.
         distribution: "name==version" of the installed distribution that it was built from, as the
             catalogue lists it; empty for a built-in one and for a function that was called.
+        chosen: note on the fields that the catalogue chose among several that suit, as no parameter
+            named them; empty: none.
         settling: makes the learner with settings for given conditions, None where they set nothing;
             None: it has no such rule.
 
@@ -72,6 +74,7 @@ class Learner(ABC, Generic[T_co]):
     rehearsal: Rehearsal | None = None
     argument_fields: frozenset[str] = frozenset()
     distribution: str = ""
+    chosen: str = ""
     settling: Callable[[Conditions], Learner[T_co] | None] | None = None
 
     def __post_init__(self) -> None:
@@ -380,14 +383,14 @@ def _recorded(
             schema = value
         elif value is not None:
             parameters[name] = canonical_text(value)
-            fields |= _fields_used(value)
+            fields |= fields_used_by(value)
     return schema, parameters, fields
 
 
-def _fields_used(value: object) -> frozenset[str]:
+def fields_used_by(value: object) -> frozenset[str]:
     """Return the fields that an argument's expressions use; text and numbers use none."""
     if isinstance(value, Expression | Query):
         return as_query(value).fields_used
     if isinstance(value, tuple | list):
-        return frozenset().union(*(_fields_used(item) for item in value))
+        return frozenset().union(*(fields_used_by(item) for item in value))
     return frozenset()

@@ -19,7 +19,13 @@ from itertools import takewhile
 from typing import Any, ParamSpec, Protocol, TypeVar, cast, overload
 
 from askance_aggregator.learners.binding import ByColumns, ByQuery, OfColumns, OfQuery, schema_later
-from askance_aggregator.learners.learner import Adaptive, Learner, NonAdaptive, identity_of
+from askance_aggregator.learners.learner import (
+    Adaptive,
+    Learner,
+    NonAdaptive,
+    fields_used_by,
+    identity_of,
+)
 from askance_aggregator.learners.parameters import (
     ParameterEntry,
     ParameterKind,
@@ -118,15 +124,21 @@ class LearnerEntry:
         given = self._named(parameters or {})
         about = self._schema(schema, given)
         arguments = {"schema": about} if "schema" in signature(self.function).parameters else {}
+        chosen: dict[str, object] = {}
         for one in declared(self.function):
-            arguments |= one.value(self.name, about, given.get(one.entry.name))
+            value = one.value(self.name, about, given.get(one.entry.name))
+            arguments |= value
+            if one.entry.kind in _FIELDS and one.entry.name not in given:
+                chosen[one.entry.name] = value.get(one.argument)
         made = self.function(**arguments)
         if (made.name, made.version) != (self.name, self.version):
             raise InvalidParameter(
                 f"{self.name}: expected a function that makes version {self.version},"
                 f" got {made.name} version {made.version}"
             )
-        return replace(made, schema=about, distribution=self.distribution)
+        return replace(
+            made, schema=about, distribution=self.distribution, chosen=_chosen(about, chosen)
+        )
 
     def check(self, parameters: Mapping[str, str]) -> None:
         """Check what can be known of parameters without a schema: their names and forms.
@@ -205,6 +217,33 @@ class Catalogued(Protocol):
     ) -> OfQuery[P, NonAdaptive[T], T]: ...
     @overload
     def __call__(self, function: Made, /) -> Made: ...
+
+
+def _chosen(schema: Schema, chosen: Mapping[str, object]) -> str:
+    """Note the fields that no parameter named, if others are of their types.
+
+    `chosen` has names or expressions by parameter; None: all that suit.
+    """
+    used = {name: _fields_in(part) for name, part in chosen.items()}
+    every = frozenset().union(*used.values())
+    types = {type(kind) for name, kind in schema.fields.items() if name not in every}
+    open_ones = {
+        option: [
+            name for name in schema.fields if name in some and type(schema.fields[name]) in types
+        ]
+        for option, some in used.items()
+    }
+    names = [name for some in open_ones.values() for name in some]
+    options = ", ".join(f"--{option}" for option, some in open_ones.items() if some)
+    told = f"chosen: {', '.join(names)}, of several that suit; name others by {options}"
+    return told if names else ""
+
+
+def _fields_in(part: object) -> frozenset[str]:
+    """Return the fields that a value of a parameter names or asks about."""
+    texts = (part,) if isinstance(part, str) else part
+    named = [one for one in texts if isinstance(one, str)] if isinstance(texts, tuple) else []
+    return fields_used_by(part) | frozenset(named)
 
 
 _CATALOGUE: dict[str, LearnerEntry] = {}

@@ -181,8 +181,17 @@ class Simulation:
         return (
             *first.notes,
             *people.notes,
-            *map(people.names.in_text, absent),
+            *map(people.names.in_text, (*absent, *self._chosen)),
         )
+
+    @property
+    def _chosen(self) -> list[str]:
+        """Notes on the columns of a file that were chosen, and not named."""
+        if not self.trials[0].population.column_types:
+            return []
+        columns = self.settings.get("columns")
+        fewer = f"chosen: {columns}, as many as users and epsilon allow; name others by --columns"
+        return [note for note in (self.study.learner.chosen, fewer if columns else "") if note]
 
     @property
     def warnings(self) -> tuple[str, ...]:

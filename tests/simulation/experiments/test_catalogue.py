@@ -188,3 +188,35 @@ def test_a_randomizer_is_chosen_by_its_name() -> None:
     assert planned.randomizers == ("k-ary-response(16)",)
     with pytest.raises(InvalidParameter, match="expected one of best, k-ary-response"):
         named("frequency", epsilon=3, users=100, randomizer="best-of-all")
+
+
+NAME_COLUMN = "of several that suit; name others by --column"
+
+
+@pytest.mark.parametrize(
+    ("learner", "settings", "chosen"),
+    [
+        ("difference", {}, f"chosen: age, {NAME_COLUMN}"),
+        ("difference", {"column": "pay"}, None),
+        ("association", {}, f"chosen: sex, town, {NAME_COLUMN}s"),
+        ("association", {"columns": "sex,town"}, None),
+        ("logistic-regression", {"columns": "age,pay"}, None),
+        (
+            "logistic-regression",
+            {},
+            "chosen: age, as many as users and epsilon allow; name others by --columns",
+        ),
+    ],
+)
+def test_columns_of_a_file_that_no_setting_names_are_said_to_be_chosen(
+    tmp_path: Path, learner: str, settings: dict[str, str], chosen: str | None
+) -> None:
+    path = tmp_path / "people.csv"
+    rows = (
+        f"{n % 50},{n % 31},{'fm'[n % 2]},{'abc'[n % 3]},{'de'[n % 2]},{'ny'[n % 2]}\n"
+        for n in range(300)
+    )
+    path.write_text("age,pay,sex,town,work,out\n" + "".join(rows), encoding="utf-8")
+    made = named(learner, epsilon=".2", data=path, label="out", settings=settings)
+    result = ask.simulate(made.study, made.people, fleet="tally", seed=1)
+    assert [note for note in result.notes if note.startswith("chosen")] == [chosen] * bool(chosen)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from askance_aggregator.learners.assessments import Assessment, Measure
+from askance_aggregator.learners.assessments import CONSTANT, Assessment, Measure
 from askance_aggregator.reports.figures import number_text, share_text
 from askance_aggregator.reports.texts import counted
 
@@ -419,8 +419,10 @@ def _by_measure(verdict: ResultVerdict) -> str:
 
 
 def _summarized(verdict: ResultVerdict) -> str:
+    """Return the summary; more users are no cause where exact answers are no better either."""
     summary = verdict.assessments[0].summary
-    return f"; {summary}" if summary else ""
+    is_said = summary == CONSTANT and verdict.exact_are_no_better
+    return f"; {summary}" if summary and not is_said else ""
 
 
 def _missing_notes(

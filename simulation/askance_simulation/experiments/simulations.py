@@ -23,7 +23,7 @@ from askance_aggregator.learners import (
 )
 from askance_aggregator.learners.assessments import Assessment
 from askance_aggregator.learners.encodings import has_missing_cell
-from askance_aggregator.learners.missing import leaves_out_missing
+from askance_aggregator.learners.missing import leaves_out_missing, of_complete_cases
 from askance_aggregator.names import ColumnNames, unknown_name
 from askance_aggregator.reports.html import html_of, line_of
 from askance_aggregator.reports.outcomes import simulation_report
@@ -257,6 +257,7 @@ class Simulation:
         )
         return replace(
             judged,
+            assessments=(self._with_absent(judged), *judged.assessments[1:]),
             advice=self._advice(judged),
             warnings=self.warnings,
             wide=wide_bounds(self.study, self.trials[0].population, self.hypothesis, judged),
@@ -314,6 +315,16 @@ class Simulation:
     @property
     def _report(self) -> CommandReport:
         return simulation_report(self.to_json(), self.presentation, every=False, verbose=False)
+
+    def _with_absent(self, judged: ResultVerdict) -> Assessment:
+        """Return trial 0's assessment; of complete cases with the true share of all others."""
+        first, found = self.trials[0], judged.assessments[0]
+        (share, *more) = judged.presentation.missing or (None,)
+        if found.absent or share is None or more or not of_complete_cases(self.hypothesis):
+            return found
+        fields = frozenset(self.study.fields)
+        absent = 0 if fields <= first.whole else _absent(fields, first.population)
+        return replace(found, absent=(absent / first.population.size,))
 
     def _advice(self, worth: ResultVerdict) -> tuple[str, ...]:
         """Return what would help, by the planner; none: answers are exact enough, or nothing."""
@@ -530,7 +541,7 @@ def absences(
     notes = []
     left_out = leaves_out_missing(hypothesis)
     for query in _asked(transcript, population):
-        absent = 0 if query.fields_used <= whole else _absent(query, population)
+        absent = 0 if query.fields_used <= whole else _absent(query.fields_used, population)
         if absent:
             fields = " or ".join(sorted(query.fields_used))
             notes.append(
@@ -555,14 +566,15 @@ def _asked(transcript: Transcript, population: Population) -> Iterator[Query]:
                 yield query
 
 
-def _absent(query: Query, population: Population) -> int:
+def _absent(fields: frozenset[str], population: Population) -> int:
+    """Return the number of users who lack some of the fields."""
     if population.types is not None:
-        return population.types.absent(query.fields_used)
+        return population.types.absent(fields)
     absent = 0
     for start, stop in population.stretches():
         columns = population.columns(start, stop)
         present = np.ones(len(columns), np.bool_)
-        for name in query.fields_used:
+        for name in fields:
             present &= columns.present[name]
         absent += int(np.count_nonzero(~present))
     return absent

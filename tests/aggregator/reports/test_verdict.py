@@ -330,6 +330,22 @@ def test_other_results_have_these_sentences(verdict: ResultVerdict, expected: st
     assert str(verdict) == expected
 
 
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    [
+        (0.2, "exact answers 0.80; a constant: so few users at this epsilon can tell no more."),
+        (0.995, "exact answers are no better (0.01): other columns or another learner could be."),
+    ],
+)
+def test_few_users_are_no_cause_where_exact_answers_are_no_better(
+    reference: float, expected: str
+) -> None:
+    summary = "a constant: so few users at this epsilon can tell no more"
+    found = Assessment(None, 1.0, baseline=1.0, margin=0.01, measure=LEFT, summary=summary)
+    shown = ResultVerdict(Presentation(), 0.95, 100, assessments=(found,), reference=reference)
+    assert str(shown) == f"No better than guessing: R^2 0.00; guessing 0.00; {expected}"
+
+
 def test_no_result_contradicts_itself() -> None:
     """A success and a miss, one number and "each", two and "all" are never in one text."""
     for key, guess, shares, trials in RESULTS:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 PARQUET = ".parquet"
 _AT_ONCE = 1 << 24  # bytes that pyarrow reads together; it refuses a longer row
 _QUOTE = ord('"')
+_BOM = b"\xef\xbb\xbf"
 
 
 def read_file(path: Path, delimiter: str = ",", rows: RowCollector | None = None) -> Table:
@@ -83,6 +84,8 @@ def _by_pyarrow(path: Path, delimiter: str) -> TextColumns | None:
     header, rows = _header(data[:end], delimiter), memoryview(data)[end:]
     quotes = _quotes(data, end, ord(delimiter))
     if header is None or quotes is None or not _is_text(data):
+        return None
+    if data.startswith(_BOM, end):  # pyarrow would leave it out
         return None
     places = [str(place) for place in range(len(header))]
     kind = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())

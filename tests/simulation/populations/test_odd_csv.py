@@ -65,6 +65,8 @@ FILES = (
     plain("one column", "a\n1\n2\n", "a", "1", "2"),
     plain("BOM", "\ufeffa,b\n1,2\n", "a|b", "1|2"),
     plain("BOM and quotes", '\ufeff"a",b\n"1",2\n', "a|b", "1|2"),
+    slow("BOM at a record", "a,b\n\ufeff1,2\n", "a|b", "\ufeff1|2"),
+    plain("BOM at a later record", "a\n1\n\ufeff2\n", "a", "1", "\ufeff2"),
     plain("CRLF", "a,b\r\n1,2\r\n3,4\r\n", "a|b", "1|2", "3|4"),
     plain("CRLF and LF", "a,b\r\n1,2\n3,4\r\n", "a|b", "1|2", "3|4"),
     slow("CR alone", "a,b\r1,2\r3,4\r", "a|b", "1|2", "3|4"),

@@ -70,6 +70,7 @@ def read(
     users: int | None = None,
     seed: int = 0,
     keep: Collection[str] = (),
+    categories: Collection[str] = (),
     **settings: Any,
 ) -> Population:
     """Read a file, a data set or a frame as a population, one user per row.
@@ -85,6 +86,7 @@ def read(
         users: how many; None: one per row.
         seed: of a sample of the rows.
         keep: names of columns that are not left out as identifiers.
+        categories: names of columns whose values are labels, if they are numbers, too.
         settings: further ones of `Population.from_csv`, `from_parquet` or `from_arrow`.
 
     Raises:
@@ -105,7 +107,16 @@ def read(
         make = Population.from_parquet
     else:
         make = Population.from_csv
-    return make(source, schema, label=label, users=users, seed=seed, keep=keep, **settings)
+    return make(
+        source,
+        schema,
+        label=label,
+        users=users,
+        seed=seed,
+        keep=keep,
+        categories=categories,
+        **settings,
+    )
 
 
 @plain_arguments
@@ -175,6 +186,7 @@ def plan(
     data: DataSource | Path | str | None = None,
     schema: Path | Schema | None = None,
     label: str | None = None,
+    categories: Collection[str] = (),
     randomizer: str = "best",
     waves: int = 1,
 ) -> StudyPlan:
@@ -190,6 +202,7 @@ def plan(
             is for the learner's own schema.
         data: a population's file or data set.
         schema: of the records: itself, or its file.
+        categories: the columns of `data` whose values are labels, if they are numbers, too.
         label: field to be predicted.
         randomizer: which one is used, as `askance plan --randomizer` names it.
         waves: in how many parts the users of a round are asked.
@@ -223,7 +236,7 @@ def plan(
         raise InvalidParameter(
             f"plan: schema: expected a file with the name of a learner, got {value_text(schema)}"
         )
-    if population is None and data is None and schema is None and label is None:
+    if all(one is None for one in (population, data, schema, label)) and not categories:
         built = learners.find(learner).build(None, settings)
         made = design(randomizer)
         return Study(built, epsilon=epsilon, beta=beta, design=made, waves=waves).plan(users)
@@ -238,6 +251,7 @@ def plan(
         data=data,
         schema=schema,
         label=label,
+        categories=categories,
         randomizer=randomizer,
         waves=waves,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,6 +63,7 @@ def add_learner(parser: argparse.ArgumentParser, *, nargs: str | None = None) ->
         " saves users where epsilon is large and answers vary little (default: 1)",
     )
     add_people(parser)
+    add_categories(parser)
 
 
 def add_learner_name(
@@ -112,6 +114,17 @@ def add_people(parser: argparse.ArgumentParser) -> None:
         "--label",
         metavar="COLUMN",
         help="the category to predict",
+    )
+
+
+def add_categories(parser: argparse.ArgumentParser) -> None:
+    """Add the option of the columns whose numbers are labels."""
+    parser.add_argument(
+        "--categories",
+        type=columns,
+        default=(),
+        metavar="COLUMN,...",
+        help="columns of --data whose values are labels, if they are numbers, too",
     )
 
 
@@ -198,6 +211,7 @@ def chosen(arguments: argparse.Namespace) -> dict[str, Any]:
         "data": source(arguments),
         "schema": arguments.schema,
         "label": label,
+        "categories": arguments.categories,
         "randomizer": arguments.randomizer,
         "waves": arguments.waves,
     }
@@ -237,6 +251,11 @@ def seed(text: str) -> int:
     if not text.isascii() or not text.isdigit():
         raise argparse.ArgumentTypeError(f"expected a whole number of 0 or more, found {text!r}")
     return int(text)
+
+
+def columns(text: str) -> tuple[str, ...]:
+    """Parse names of columns; one with a comma stands in quotes."""
+    return tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True), ()))
 
 
 def delimiter(text: str) -> str:

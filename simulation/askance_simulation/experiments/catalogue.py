@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -14,8 +14,9 @@ from askance_aggregator.learners import LearnerEntry, canonical_text, find
 from askance_aggregator.names import NoSuitableColumn, field_called
 from askance_aggregator.numbers import plain_arguments, read_nano_nats, read_probability
 from askance_aggregator.studies.study import Epsilon, Study
-from askance_client.errors import InvalidParameter
+from askance_client.errors import InvalidParameter, InvalidQuery
 from askance_client.messages import Conduct
+from askance_client.queries import Schema
 from askance_client.records import schema_from_toml
 from askance_simulation.experiments.designs import BEST, design
 from askance_simulation.populations import (
@@ -64,6 +65,7 @@ def named(
     data: DataSource | Path | str | None = None,
     schema: Path | None = None,
     label: str | None = None,
+    categories: Collection[str] = (),
     randomizer: str = BEST,
     waves: int = 1,
 ) -> Named:
@@ -84,6 +86,7 @@ def named(
         like an identifier is left out unless a setting names it (see `people_of`).
       schema: a TOML file with the schema of `data`; None: inferred.
       label: the column of `data` that is to be predicted; None: the schema's.
+      categories: the columns of `data` whose values are labels, if they are numbers, too.
       randomizer: which one answers, by its name in `DESIGNS`.
       waves: in how many parts the users of a round are asked, see `Study`.
 
@@ -97,8 +100,10 @@ def named(
     chosen, designed = find(learner), design(randomizer)
     given = {name: canonical_text(value) for name, value in (settings or {}).items()}
     changes = {one.name: given.pop(one.name) for one in CHANGES if one.name in given}
-    if data is None and (schema is not None or label is not None):
-        raise InvalidParameter("expected a data file with a schema or a label, got none")
+    if data is None and (schema is not None or label is not None or categories):
+        raise InvalidParameter(
+            "expected a data file with a schema, a label or categories, got none"
+        )
     if data is not None and population is not None:
         raise InvalidParameter("expected a population or a data file, got both")
     if data is not None:
@@ -109,7 +114,19 @@ def named(
         Conduct(read_probability(beta, "beta"), waves=waves)
         if delta is not None:
             read_probability(delta, "delta")
-        people = _of_file(chosen, source, schema, label, users, changes, keep)
+        if users is not None and users < 1:
+            raise InvalidParameter(f"users: expected 1 or more, found {users}")
+        read = partial(
+            _READER.read,
+            source,
+            None if schema is None else schema_from_toml(schema),
+            label,
+            keep,
+            frozenset(categories),
+            _Suits(chosen.name, tuple(given.items())),
+        )
+        aside = _HELD_OUT if chosen.held_out else Fraction(0)
+        people: Callable[[Seed], Population] = FileUsers(read, users, aside, changes)
     else:
         people = _changing(_generated(chosen, population, users, given), changes)
 
@@ -152,21 +169,19 @@ class FileUsers:
         return _with_records, (self.read(), self.size, self.held_out, self.changes)
 
 
-def _of_file(
-    learner: LearnerEntry,
-    source: DataSource,
-    schema: Path | None,
-    label: str | None,
-    users: int | None,
-    changes: Mapping[str, str],
-    keep: frozenset[str],
-) -> Callable[[Seed], Population]:
-    """Return the maker of the users in a data file."""
-    known = None if schema is None else schema_from_toml(schema)
-    if users is not None and users < 1:
-        raise InvalidParameter(f"users: expected 1 or more, found {users}")
-    aside = _HELD_OUT if learner.held_out else Fraction(0)
-    return FileUsers(partial(_READER.read, source, known, label, keep), users, aside, changes)
+@dataclass(frozen=True, slots=True)
+class _Suits:
+    """Rule of a learner with its settings: true of a schema for which it can be made."""
+
+    learner: str
+    settings: tuple[tuple[str, str], ...]
+
+    def __call__(self, schema: Schema) -> bool:
+        try:
+            find(self.learner).build(schema, dict(self.settings))
+        except (InvalidParameter, InvalidQuery):
+            return False
+        return True
 
 
 def _with_records(

@@ -39,6 +39,8 @@ _EXACT = 1 << 52  # of a float64: beyond it there is no half
 
 WHY = b"askance left out"
 """Key of the metadata of an empty column that stands for one that Arrow cannot hold: the reason."""
+DECLARED = b"askance declared"
+"""Key of the metadata of a column whose dictionary is the list of its labels."""
 
 
 def oddity(column: pyarrow.Field) -> str | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
@@ -23,7 +23,9 @@ from askance_client.queries import Field, Schema
 from askance_client.records import field_names, is_missing
 from askance_simulation.cores import in_order
 from askance_simulation.populations.arrow_columns import (
+    DECLARED,
     Encoded,
+    cells_of,
     count_numbers,
     encoded,
     is_numeric,
@@ -37,6 +39,7 @@ from askance_simulation.populations.arrow_columns import (
     texts_of,
 )
 from askance_simulation.populations.cells import (
+    Cell,
     ColumnCells,
     NumberBlock,
     NumberCells,
@@ -89,6 +92,17 @@ class FrameBlocks:
         """Return one column of a block."""
         start, stop = self.starts[block : block + 2]
         return self._table.column(place).slice(start, stop - start)
+
+    def declared(self) -> list[tuple[str, ...]]:
+        """Return the labels of each column that declares them; empty: there are none."""
+        found: list[tuple[str, ...]] = []
+        for field, column in zip(self.schema, self._table.columns, strict=True):
+            cells: list[Cell] = []
+            if DECLARED in (field.metadata or ()) and column.num_chunks:
+                with suppress(InvalidRecord):
+                    cells = cells_of(self.path, field.name, column.chunk(0).dictionary)
+            found.append(tuple(str(cell) for cell in cells if not is_missing(cell)))
+        return found
 
 
 class ParquetBlocks:
@@ -232,14 +246,22 @@ class ArrowRecords:
     def __len__(self) -> int:
         return int(self._blocks.starts[-1])
 
-    def cells(self, label: str | None) -> dict[str, ColumnCells]:
-        """Summarize every column, reading all blocks once; the label's values are all counted."""
+    @property
+    def declared(self) -> Mapping[str, tuple[str, ...]]:
+        """Return the labels that a frame's categorical columns declare, in their order."""
+        if not isinstance(self._blocks, FrameBlocks):
+            return {}
+        of_columns = zip(self.names, self._blocks.declared(), strict=True)
+        return {name: labels for name, labels in of_columns if len(labels) > 1}
+
+    def cells(self, counted: Collection[str]) -> dict[str, ColumnCells]:
+        """Summarize every column, reading all blocks once; of these all values are counted."""
         found: dict[str, ColumnCells] = {}
         for place, name in enumerate(self.names):
             if place in self._odd:
                 found[name] = UnreadCells(self._odd[place])
             elif is_numeric(_value_type(self._blocks.schema.types[place])):
-                numbers = NumberCells(texts_of, counted=name == label)
+                numbers = NumberCells(texts_of, counted=name in counted)
                 for slices in self._each(partial(self._numbers, place, numbers)):
                     for part in slices:
                         numbers.add(part)

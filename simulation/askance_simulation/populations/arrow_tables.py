@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from askance_client.errors import AskanceError, InvalidParameter, InvalidRecord
 from askance_client.printable import value_text
 from askance_client.records import Table, field_names
-from askance_simulation.populations.arrow_columns import WHY, cells_of, oddity
+from askance_simulation.populations.arrow_columns import DECLARED, WHY, cells_of, oddity
 from askance_simulation.populations.cells import Cell, cells_of_objects
 
 if TYPE_CHECKING:
@@ -41,7 +41,9 @@ def arrow_of(frame: Any) -> pyarrow.Table:
         raise InvalidParameter(
             "frame: expected pyarrow installed to read it (pip install 'askance[frames]')"
         ) from None
-    found = [(str(name), _column(str(name), values)) for name, values in columns_of_frame(frame)]
+    columns = columns_of_frame(frame)
+    found = [(str(name), _column(str(name), values)) for name, values in columns]
+    declared = [_declares(values) for _, values in columns]
     lengths = {len(values): name for name, (values, _) in found}
     if len(lengths) > 1:
         (one, first), (other, second), *_ = lengths.items()
@@ -50,8 +52,12 @@ def arrow_of(frame: Any) -> pyarrow.Table:
             f" {other:,} in {second!r:.80}"
         )
     fields = [
-        pyarrow.field(name, values.type, metadata={WHY: why.encode()} if why else None)
-        for name, (values, why) in found
+        pyarrow.field(
+            name,
+            values.type,
+            metadata={WHY: why.encode()} if why else {DECLARED: b""} if declares else None,
+        )
+        for (name, (values, why)), declares in zip(found, declared, strict=True)
     ]
     return pyarrow.Table.from_arrays(
         [values for _, (values, _) in found], schema=pyarrow.schema(fields)
@@ -93,10 +99,21 @@ def _columns_of(frame: Any) -> list[tuple[Any, Any]] | None:
     if library == "polars" and kind == "DataFrame":
         return [(column.name, column) for column in frame.get_columns()]
     if library == "pandas" and kind == "DataFrame":
-        return [(name, frame.iloc[:, place]) for place, name in enumerate(frame.columns)]
+        index, names = frame.index, [*frame.index.names]
+        levels = [(name, place) for place, name in enumerate(names) if name not in (None, "")]
+        own = [(name, index.get_level_values(place)) for name, place in levels]
+        return [
+            *(one for one in own if one[0] not in frame.columns),
+            *((name, frame.iloc[:, place]) for place, name in enumerate(frame.columns)),
+        ]
     if library in ("pandas", "polars") and kind in ("Series", "Index"):
         return [("x0" if frame.name in (None, "") else frame.name, frame)]
     return _columns_of_arrow(frame)
+
+
+def _declares(values: Any) -> bool:
+    """Return whether a column declares its labels; a Categorical of polars has any it has met."""
+    return type(getattr(values, "dtype", None)).__name__ in ("CategoricalDtype", "Enum")
 
 
 def _columns_of_array(array: NDArray[Any]) -> list[tuple[Any, Any]] | None:

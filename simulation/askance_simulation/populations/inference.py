@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
 from pathlib import Path
 from typing import Protocol
 
@@ -26,6 +27,11 @@ _IDENTIFIER = "nearly all of its values differ, as of an identifier"
 _ID_ROWS = 50  # of fewer values most differ in any column
 _ID_TEXTS = Fraction(95, 100)  # share of distinct values from which a text identifies a user
 _ID_NUMBERS = Fraction(99, 100)  # the same of whole numbers that lie evenly
+_MAX_CODES = 64  # whole numbers that a question may take for labels
+_MOST_CHOSEN = 6  # columns of a question of which another field is tried
+_CODES = Fraction(1, 100)  # share of rows with a leading zero from which numbers are texts
+_LEADING_ZERO = re.compile(r"0[0-9]+")
+_YES_NO = ({"yes", "no"}, {"true", "false"}, {"y", "n"})
 _MOSTLY = Fraction(9, 10)  # share of numbers from which the other texts look like mistakes
 _MAX_NAME = 128  # characters of a schema's name
 _SHOWN = 5  # reasons in an error
@@ -48,6 +54,8 @@ class InferredSchema:
     Args:
       left_out: by column, why it is no field of the schema.
       doubts: by column, why it is read as texts though nearly all of its values look like numbers.
+      chosen: by column that the question asks about, as what it is read in place of what it is
+        without that question.
       missing: by field, the number of rows by text that was read as no value.
       column_types: by column of the table, what it is, or why it is left out.
     """
@@ -55,6 +63,7 @@ class InferredSchema:
     schema: Schema
     left_out: Mapping[str, str]
     doubts: Mapping[str, str]
+    chosen: Mapping[str, str]
     missing: Mapping[str, Mapping[str, int]]
     column_types: Mapping[str, str]
 
@@ -72,30 +81,55 @@ class Summarized(Protocol):
         """Names of the columns as those of fields, distinct."""
         ...
 
-    def cells(self, label: str | None) -> Mapping[str, ColumnCells]:
-        """Summarize every column; of the label to be predicted all values are counted."""
+    @property
+    def written(self) -> tuple[str, ...]:
+        """Names of the columns as the source has them."""
+        ...
+
+    @property
+    def declared(self) -> Mapping[str, tuple[str, ...]]:
+        """Labels by the names of columns for which the source declares them."""
+        ...
+
+    def cells(self, counted: Collection[str]) -> Mapping[str, ColumnCells]:
+        """Summarize every column; of these columns all values are counted."""
         ...
 
 
-def infer(people: Summarized, label: str | None, keep: Collection[str]) -> InferredSchema:
+Suits = Callable[[Schema], bool]
+"""Rule of a question: true of a schema about which it can be asked."""
+
+
+def infer(
+    people: Summarized,
+    label: str | None,
+    keep: Collection[str],
+    categories: Collection[str] = (),
+    suits: Suits | None = None,
+) -> InferredSchema:
     """Infer a schema; see `tables.records_of` for the rules.
 
     Raises:
-      InvalidRecord: no column `label`, or no column that can be asked about.
+      InvalidRecord: no column of that name, or no column that can be asked about.
     """
     stem, header = Path(people.path).stem, people.names
     name = "".join(letter if letter.isprintable() else "_" for letter in stem)[:_MAX_NAME]
-    if label is not None and label not in header:
-        raise InvalidRecord(f"label: {unknown_column(label, header)}")
+    labels = set() if label is None else {label}
+    _check_names(people, {"label": labels, "categories": categories})
     fields: dict[str, Field] = {}
     left_out: dict[str, str] = {}
     doubts: dict[str, str] = {}
     types: dict[str, str] = {}
     identifiers: dict[str, Field | None] = {}
-    columns = people.cells(label)
+    keep = {*keep, *categories}
+    columns = people.cells({*labels, *categories})
     for column, cells in columns.items():
-        frequent = column in keep and not _identifies(cells) and _not_numbers(cells) is None
-        kind = _infer_column(cells, is_label=column == label, named=frequent)
+        if column in categories and column != label:
+            kind: Field | None = _as_labels(column, cells)
+        else:
+            frequent = column in keep and not _identifies(cells) and _not_numbers(cells) is None
+            declared = people.declared.get(column, ())
+            kind = _infer_column(cells, declared, is_label=column == label, named=frequent)
         doubt = _not_numbers(cells) if kind is None or isinstance(kind, Category) else None
         if column != label and column not in keep and _identifies(cells):
             if doubt is None:
@@ -109,7 +143,7 @@ def infer(people: Summarized, label: str | None, keep: Collection[str]) -> Infer
             if doubt is not None:
                 doubts[column] = doubt
         if kind is not None:
-            types[column] = doubt or _described(kind)
+            types[column] = doubt or _described(kind, cells)
     no_other = set(fields) <= {label}
     for column, kind in identifiers.items():
         if kind is None:
@@ -119,49 +153,132 @@ def infer(people: Summarized, label: str | None, keep: Collection[str]) -> Infer
         else:
             left_out[column] = f"{_IDENTIFIER}; a setting that names the column keeps it"
     if not fields:
-        shown = [f"{column}: {why}" for column, why in list(left_out.items())[:_SHOWN]]
-        more = f"; and {len(left_out) - _SHOWN:,} more" if len(left_out) > _SHOWN else ""
-        raise InvalidRecord(
-            f"{people.path}: expected a column of numbers, or of 2 to {_MAX_LABELS:,} different"
-            f" texts, got none: {'; '.join(shown)}{more}"
-        )
+        raise _nothing_left(people.path, left_out)
     missing = {column: cells.missing_texts for column, cells in columns.items() if column in fields}
     in_order = {column: fields[column] for column in header if column in fields}
     column_types = {column: left_out.get(column) or types[column] for column in header}
-    return InferredSchema(Schema.of(name, 1, in_order), left_out, doubts, missing, column_types)
+    others = {
+        column: other
+        for column in sorted(keep)
+        if column in in_order and column not in (*labels, *categories, *people.declared)
+        if (other := _other_field(in_order[column], columns[column])) is not None
+    }
+    schema = _suiting(Schema.of(name, 1, in_order), others, suits)
+    chosen = {
+        column: _choice(kind) for column, kind in others.items() if schema.fields[column] is kind
+    }
+    return InferredSchema(schema, left_out, doubts, chosen, missing, column_types)
 
 
-def _infer_column(cells: ColumnCells, *, is_label: bool, named: bool) -> Field | None:
+def _check_names(people: Summarized, named: Mapping[str, Collection[str]]) -> None:
+    """Refuse a column that is named in a setting and that there is none of."""
+    for setting, columns in named.items():
+        for column in columns:
+            if column not in people.names:
+                raise InvalidRecord(f"{setting}: {unknown_column(column, people.written)}")
+
+
+def _nothing_left(path: Path | str, left_out: Mapping[str, str]) -> InvalidRecord:
+    shown = [f"{column}: {why}" for column, why in list(left_out.items())[:_SHOWN]]
+    more = f"; and {len(left_out) - _SHOWN:,} more" if len(left_out) > _SHOWN else ""
+    return InvalidRecord(
+        f"{path}: expected a column of numbers, or of 2 to {_MAX_LABELS:,} different"
+        f" texts, got none: {'; '.join(shown)}{more}"
+    )
+
+
+def _suiting(schema: Schema, others: Mapping[str, Field], suits: Suits | None) -> Schema:
+    """Return a schema that suits a question, with the other fields of as few columns as needed."""
+    if suits is None or not others or suits(schema):
+        return schema
+    columns = list(others)[:_MOST_CHOSEN]
+    for count in range(1, len(columns) + 1):
+        for some in combinations(columns, count):
+            fields = {**schema.fields, **{column: others[column] for column in some}}
+            other = Schema.of(schema.name, schema.version, fields)
+            if suits(other):
+                return other
+    return schema
+
+
+def _other_field(kind: Field, cells: ColumnCells) -> Field | None:
+    """Return as what else a column can be asked about: codes as labels, yes and no as 1 and 0."""
+    if isinstance(kind, Integer | Bit) and cells.distinct <= _MAX_CODES:
+        return _with_missing(Category(_in_order(cells.texts())), cells)
+    if isinstance(kind, Category) and {*map(str.casefold, kind.labels)} - {NOTHING} in _YES_NO:
+        return Bit()
+    return None
+
+
+def _choice(kind: Field) -> str:
+    if isinstance(kind, Category):
+        return f"{len(kind.labels):,} labels, because the question needs a category"
+    return "1 for yes and 0 for no, because the question needs a number"
+
+
+def _as_labels(column: str, cells: ColumnCells) -> Category:
+    """Return the category of a column that is to be one.
+
+    Raises:
+      InvalidRecord: it has no labels, or too many.
+    """
+    if not 1 <= cells.distinct <= _MAX_LABELS:
+        raise InvalidRecord(
+            f"categories: expected columns of 1 to {_MAX_LABELS:,} different values, got"
+            f" {cells.distinct:,} in {column}"
+        )
+    return _with_missing(Category(_in_order(cells.texts())), cells)
+
+
+def _in_order(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return labels in order: numbers by their value, before texts."""
+    ratios = {text: exact_ratio(text) for text in texts}
+    numbers = {text: Fraction(*ratio) for text, ratio in ratios.items() if ratio is not None}
+    ordered = sorted(numbers, key=lambda text: (numbers[text], text))
+    return (*ordered, *(text for text in texts if text not in numbers))
+
+
+def _with_missing(kind: Category, cells: ColumnCells) -> Category:
+    """Return the category with a label for those who have none, where there are such."""
+    if cells.some_missing and NOTHING not in kind.labels:
+        return type(kind)((NOTHING, *kind.labels))
+    return kind
+
+
+def _infer_column(
+    cells: ColumnCells, declared: tuple[str, ...], *, is_label: bool, named: bool
+) -> Field | None:
     """Infer a column's field; None if there is nothing to ask about.
 
     A column of many texts is a field if a setting names it: their list, or texts without a list.
     """
     if is_label:  # no record is predicted to have no label
-        return Label(tuple(cells.texts()))
+        return Label(declared or tuple(cells.texts()))
+    if declared:
+        return _with_missing(Category(declared), cells)
     if cells.distinct < 2:
         return None
     if cells.truths:
         return Bit()
     kind = _infer_field(cells, MAX_LABELS - 1 if named else _MAX_LABELS)
-    if kind is None and named and isinstance(cells, TextCells) and cells.ends() is None:
+    is_text = isinstance(cells, TextCells) and (cells.ends() is None or _are_codes(cells))
+    if kind is None and named and is_text:
         return Bits(TEXT_WIDTH)
-    if isinstance(kind, Category) and cells.some_missing and NOTHING not in kind.labels:
-        return type(kind)((NOTHING, *kind.labels))
-    return kind
+    return _with_missing(kind, cells) if isinstance(kind, Category) else kind
 
 
-def _described(kind: Field) -> str:
+def _described(kind: Field, cells: ColumnCells) -> str:
     """Describe a column as it is read."""
     match kind:
+        case Category() if _are_codes(cells):
+            return f"{len(kind.labels):,} different codes with leading zeros, no numbers"
         case Label():
             return "the label to be predicted"
         case Category():
             return f"{len(kind.labels):,} different texts, no numbers"
         case Bit():
             return "truth values"
-        case Bits():
-            return "texts, without a list of them"
-    return "numbers; a schema can make them labels (--schema FILE.toml)"
+    return "numbers; --categories makes them labels, or a schema (--schema FILE.toml)"
 
 
 def _why_not(cells: ColumnCells) -> str:
@@ -172,7 +289,7 @@ def _why_not(cells: ColumnCells) -> str:
         return "no value in any row"
     if cells.distinct == 1:
         return "the same value in all rows"
-    if not isinstance(cells, TextCells) or cells.ends() is not None:
+    if not isinstance(cells, TextCells) or (cells.ends() is not None and not _are_codes(cells)):
         return "numbers that are too large: write them in a larger unit"
     if cells.cut:
         return f"more than {cells.distinct:,} different texts, at most {_MAX_LABELS:,}"
@@ -227,7 +344,7 @@ def _identifies(cells: ColumnCells) -> bool:
     if cells.total < _ID_ROWS or share < _ID_TEXTS:
         return False
     ends = cells.ends()
-    if ends is None:  # a text
+    if ends is None or _are_codes(cells):  # a text
         return True
     return ends.whole and share >= _ID_NUMBERS and cells.evenly
 
@@ -235,14 +352,27 @@ def _identifies(cells: ColumnCells) -> bool:
 def _infer_field(cells: ColumnCells, most: int) -> Field | None:
     ends = cells.ends()
     try:
-        if ends is None:
-            few = cells.distinct <= most
+        if ends is None or _are_codes(cells):
+            few = cells.distinct <= _MAX_LABELS
             return Category(tuple(cells.texts())) if few else None
         if ends.whole:
             return Integer(int(ends.low), int(ends.high))
         return _real(ends.low, ends.high)
     except InvalidParameter:  # labels too long, numbers too large
         return None
+
+
+def _are_codes(cells: ColumnCells) -> bool:
+    """Return whether whole numbers are texts: with leading zeros, as postal codes are.
+
+    That is so if they are of equal length, or one in a hundred rows has such a zero.
+    """
+    if not isinstance(cells, TextCells):
+        return False
+    zeros = sum(count for text, count in cells.counts.items() if _LEADING_ZERO.fullmatch(text))
+    if not zeros or not all(text.isascii() and text.isdigit() for text in cells.counts):
+        return False
+    return len({*map(len, cells.counts)}) == 1 or zeros >= _CODES * cells.total
 
 
 def _real(low: Fraction, high: Fraction) -> Real:

@@ -272,6 +272,7 @@ class Population:
         keep: Collection[str] = (),
         delimiter: str = ",",
         most_outside: Rational = MOST_OUTSIDE,
+        categories: Collection[str] = (),
     ) -> Population:
         """Make a population of a CSV file, or of a data set by its name (see `people_of`).
 
@@ -284,6 +285,7 @@ class Population:
           keep: names of columns that are not left out as identifiers.
           delimiter: the character between two cells: "," ";" "|" or a tab.
           most_outside: share of a field's values outside `schema` that is accepted, 0 .. 1.
+          categories: names of columns whose values are labels, if they are numbers, too.
 
         Raises:
           InvalidRecord, InvalidParameter: the file or an argument is not of that form.
@@ -297,6 +299,7 @@ class Population:
             size=users,
             keep=keep,
             most_outside=source.most_outside,
+            categories=categories,
         )
 
     @classmethod
@@ -310,6 +313,7 @@ class Population:
         seed: int = 0,
         keep: Collection[str] = (),
         most_outside: Rational = MOST_OUTSIDE,
+        categories: Collection[str] = (),
     ) -> Population:
         """Read the users of a Parquet file, like a CSV file of these cells.
 
@@ -327,6 +331,7 @@ class Population:
             size=users,
             keep=keep,
             most_outside=rational(most_outside, "most_outside"),
+            categories=categories,
         )
 
     @classmethod
@@ -341,6 +346,7 @@ class Population:
         seed: int = 0,
         keep: Collection[str] = (),
         most_outside: Rational = MOST_OUTSIDE,
+        categories: Collection[str] = (),
     ) -> Population:
         """Make a population of a frame, like a CSV file of these cells.
 
@@ -360,6 +366,7 @@ class Population:
             size=users,
             keep=keep,
             most_outside=rational(most_outside, "most_outside"),
+            categories=categories,
         )
 
     from_pandas = from_arrow
@@ -376,12 +383,20 @@ def people_of(
     held_out: Fraction = Fraction(0),
     keep: Collection[str] = (),
     most_outside: Fraction = MOST_OUTSIDE,
+    categories: Collection[str] = (),
 ) -> Population:
     """Make a population of the rows of a table, one user per row.
 
     Args, Raises and rules: as of `tables.records_of` and `tables.users_of`.
     """
-    records = records_of(people, schema=schema, label=label, keep=keep, most_outside=most_outside)
+    records = records_of(
+        people,
+        schema=schema,
+        label=label,
+        keep=keep,
+        most_outside=most_outside,
+        categories=categories,
+    )
     return population_of(records, seed, size=size, held_out=held_out)
 
 

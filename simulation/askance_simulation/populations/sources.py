@@ -15,6 +15,7 @@ from askance_simulation.populations.arrow_records import parquet_records
 from askance_simulation.populations.datasets import DATA_SETS, DataSet
 from askance_simulation.populations.files import PARQUET, read_csv_columns, read_file
 from askance_simulation.populations.formats import DELIMITERS
+from askance_simulation.populations.inference import Suits
 from askance_simulation.populations.tables import MOST_OUTSIDE, Records, TableRecords, records_of
 
 
@@ -146,19 +147,27 @@ class RecordReader:
         schema: Schema | None,
         label: str | None,
         keep: frozenset[str],
+        categories: frozenset[str] = frozenset(),
+        suits: Suits | None = None,
     ) -> TableRecords:
         """Return a source's records on the grid of a schema.
 
         Args, Raises: as of `DataSource.read` and `tables.records_of`.
         """
-        key = (source, source.stamp(), None if schema is None else schema.digest, label, keep)
+        digest = None if schema is None else schema.digest
+        key = (source, source.stamp(), digest, label, keep, categories, suits)
         kept = self._kept
         if kept is not None and kept[0] == key:
             return kept[1]
         self._kept = None  # before the next one takes its memory
-        most = source.most_outside
         found = records_of(
-            source.records(), schema=schema, label=label, keep=keep, most_outside=most
+            source.records(),
+            schema=schema,
+            label=label,
+            keep=keep,
+            most_outside=source.most_outside,
+            categories=categories,
+            suits=suits,
         )
         self._kept = key, found
         return found

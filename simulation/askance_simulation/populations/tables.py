@@ -24,7 +24,7 @@ from askance_simulation.cores import in_order
 from askance_simulation.populations.arrow_columns import Encoded, encoded
 from askance_simulation.populations.cells import CellRows, ColumnCells, TextBlock, TextCells
 from askance_simulation.populations.columns import draws
-from askance_simulation.populations.inference import InferredSchema, Summarized, infer
+from askance_simulation.populations.inference import InferredSchema, Suits, Summarized, infer
 from askance_simulation.populations.outside_values import Outside, outside_warnings
 from askance_simulation.populations.record_types import RecordTypes, drawn_types
 from askance_simulation.randomness.seeds import Seed
@@ -64,7 +64,12 @@ class TextColumns:
     def __len__(self) -> int:
         return self._rows
 
-    def cells(self, label: str | None) -> dict[str, ColumnCells]:
+    @property
+    def declared(self) -> Mapping[str, tuple[str, ...]]:
+        """Return no labels: a column of texts declares none."""
+        return {}
+
+    def cells(self, counted: Collection[str]) -> dict[str, ColumnCells]:
         """Count every column's cells."""
         columns = map(self.column, range(len(self.names)))
         return {
@@ -250,11 +255,6 @@ class RecordRows(Protocol):
 class Records(Summarized, Protocol):
     """Columns of a source."""
 
-    @property
-    def written(self) -> tuple[str, ...]:
-        """Names of the columns as the source has them."""
-        ...
-
     def __len__(self) -> int: ...
 
     def outside(self, schema: Schema) -> Mapping[str, Outside]:
@@ -310,6 +310,8 @@ def records_of(
     label: str | None = None,
     keep: Collection[str] = (),
     most_outside: Fraction = MOST_OUTSIDE,
+    categories: Collection[str] = (),
+    suits: Suits | None = None,
 ) -> TableRecords:
     """Encode the rows of a table (see `files.read_file`) on the grid of a schema.
 
@@ -337,10 +339,16 @@ def records_of(
       keep: names of columns that are not left out as identifiers.
       most_outside: share of a field's values outside `schema` that is accepted, 0 .. 1; the error
         names the field.
+      categories: columns whose values are labels, if they are numbers, too.
+      suits: rule of the question that will be asked. Where what is inferred does not suit it, whole
+        numbers of at most 64 values in `keep` are tried as labels, truth values as labels, and yes
+        and no as bits; the result notes it.
     """
     records = TextColumns.of(people) if isinstance(people, Table) else people
     if schema is None:
-        return _inferred(records, label, keep)
+        return _inferred(records, label, keep, categories, suits)
+    if categories:
+        raise InvalidParameter("categories: expected no schema with it, got one: it says them")
     return _given(records, schema, most_outside)
 
 
@@ -409,9 +417,17 @@ def _law(
     return law
 
 
-def _inferred(people: Records, label: str | None, keep: Collection[str]) -> TableRecords:
+def _inferred(
+    people: Records,
+    label: str | None,
+    keep: Collection[str],
+    categories: Collection[str],
+    suits: Suits | None,
+) -> TableRecords:
     kept = {field_called(name, people.names) for name in keep}
-    found = infer(people, None if label is None else field_called(label, people.names), kept)
+    coded = {field_called(name, people.names) for name in categories}
+    called = None if label is None else field_called(label, people.names)
+    found = infer(people, called, kept, coded, suits)
     names = _names(people, found.schema)
     own = dict(zip(people.names, people.written, strict=True))
     left_out = [
@@ -426,6 +442,7 @@ def _inferred(people: Records, label: str | None, keep: Collection[str]) -> Tabl
         "bounds and labels were inferred from the data file",
         *_in_a_line(renamed, left_out),
         *_summarized(doubts, f"{len(doubts)} columns that look like numbers are of texts"),
+        *(f"the column {own[name]} is read as {what}" for name, what in found.chosen.items()),
         *missing[:_MISSING_SHOWN],
     ]
     return TableRecords(

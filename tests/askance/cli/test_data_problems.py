@@ -122,20 +122,21 @@ PROBLEMS: dict[str, str] = {
         " different texts, at most 1,024"
     ),
     "mean --data unknown.csv --set column=age": (
-        "mean: column: expected one of the fields income, got 'age'; in the file, age: no number in"
-        " 2 of 2,000 values, row 17 the first: leave a cell empty where there is none"
+        "mean: column: expected a number or a bit, got 'age', a category (try income); in the file,"
+        " age: no number in 2 of 2,000 values, row 17 the first: leave a cell empty where there is"
+        " none"
     ),
     "frequency --data people.csv --set column=mail": (
         "frequency: column: expected one of the fields school, got 'mail'; in the file, mail: 2,000"
         " different texts, at most 1,024"
     ),
-    "frequency --data people.csv --set column=age": (
-        "frequency: column: expected one of the fields school, got 'age'; in the file, age:"
-        " numbers; a schema can make them labels (--schema FILE.toml)"
+    "frequency --data people.csv --set column=income": (
+        "frequency: column: expected a category, got 'income', a whole number (try school); in the"
+        " file, income: numbers; --categories makes them labels, or a schema (--schema FILE.toml)"
     ),
     "mean --data people.csv --set column=school": (
-        "mean: column: expected one of the fields age, income, got 'school'; in the file, school: 2"
-        " different texts, no numbers"
+        "mean: column: expected a number or a bit, got 'school', a category (try age, income); in"
+        " the file, school: 2 different texts, no numbers"
     ),
     "mean --data people.csv --set column=incom": (
         "mean: column: expected one of the fields age, income, got 'incom' (did you mean income?)"
@@ -313,7 +314,7 @@ class TestUsable:
             " count as the nearest bound"
         )
         assert found["warnings"] == [warning]
-        assert str(found["verdict"]).endswith(f"; but {warning}")
+        assert str(found["verdict"]).endswith(f" But {warning}.")
         monkeypatch.chdir(folder)
         assert main(["simulate", *words.split(), "--epsilon", "1", "--fleet", "columns"]) == 0
         assert f"But {warning}." in " ".join(capsys.readouterr().out.split())

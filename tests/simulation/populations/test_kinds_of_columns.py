@@ -1,0 +1,187 @@
+"""Kinds of columns that data sets have, with the field that each becomes, by question.
+
+Small columns of the kinds of well-known data sets, made anew: measurements (iris, wine, cancer),
+pixels (digits), scaled numbers (diabetes), times (flights), codes (surveys), postal codes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd  # type: ignore[import-untyped]  # has no stubs here
+import polars as pl
+import pytest
+
+import askance as ask
+from askance import Bit, Category, Integer, Label, Real
+from askance_client.queries import Field
+from askance_client.records import NOTHING, read_csv
+
+ROWS = 120
+LEFT_OUT = None
+
+KINDS: dict[str, tuple[list[str], Field | None]] = {
+    "a measurement": (["4.5", "5.25", "6.5"], Real("4.5", "6.5")),
+    "a pixel": (["0", "7", "16"], Integer(0, 16)),
+    "a scaled number": (["-0.5", "0.25", "0.5"], Real("-0.5", "0.5")),
+    "a time of the day": (["517", "2359", "1"], Integer(1, 2359)),
+    "a year": (["2012", "2013"], Integer(2012, 2013)),
+    "a survey's codes": (["1", "2", "9"], Integer(1, 9)),
+    "codes with a missing one": (["1", "2", ""], Integer(1, 2)),
+    "an indicator": (["0", "1"], Integer(0, 1)),
+    "yes and no": (["yes", "no"], Category(["no", "yes"])),
+    "truth values as text": (["True", "False"], Category(["False", "True"])),
+    "a name": (["ann", "bob", "eve"], Category(["ann", "bob", "eve"])),
+    "postal codes": (["01234", "94110", "00501"], Category(["00501", "01234", "94110"])),
+    "months": (["01", "11", "12"], Category(["01", "11", "12"])),
+    "codes of several lengths": (["030", "1", "22"], Category(["030", "1", "22"])),
+    "postal codes without a zero": (["94110", "10115"], Integer(10115, 94110)),
+    "a decimal below one": (["0.5", "0.25"], Real("0.25", "0.5", 18)),
+    "signed numbers": (["-1", "0", "1"], Integer(-1, 1)),
+    "the same in all rows": (["x"], LEFT_OUT),
+    "nothing": ([""], LEFT_OUT),
+}
+
+
+def file(folder: Path, **columns: list[str]) -> Path:
+    """Write a CSV file of 120 rows, in which each column repeats its values."""
+    cells = {name: (values * ROWS)[:ROWS] for name, values in columns.items()}
+    path = folder / "people.csv"
+    lines = [",".join(row) for row in zip(*cells.values(), strict=True)]
+    path.write_text("\n".join([",".join(cells), *lines]) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_column_becomes_a_field(tmp_path: Path, kind: str) -> None:
+    values, field = KINDS[kind]
+    people = ask.read(file(tmp_path, column=values, other=["1", "2", "3"]))
+    assert people.schema.fields.get("column") == field
+
+
+ASKED: dict[str, tuple[str, dict[str, str], list[str], Field]] = {
+    "codes, as shares": (
+        "frequency",
+        {"column": "c"},
+        ["9", "10", "1"],
+        Category(["1", "9", "10"]),
+    ),
+    "codes, as numbers": ("mean", {"column": "c"}, ["9", "10", "1"], Integer(1, 10)),
+    "codes, as groups": (
+        "difference",
+        {"column": "number", "group": "c"},
+        ["0", "1"],
+        Category(["0", "1"]),
+    ),
+    "codes and none": (
+        "frequency",
+        {"column": "c"},
+        ["1", "", "2"],
+        Category([NOTHING, "1", "2"]),
+    ),
+    "64 codes": (
+        "frequency",
+        {"column": "c"},
+        [str(code) for code in range(64)],
+        Category([str(code) for code in range(64)]),
+    ),
+    "yes and no, as shares": ("frequency", {"column": "c"}, ["yes", "no"], Category(["no", "yes"])),
+    "yes and no, as a number": ("mean", {"column": "c"}, ["Yes", "No"], Bit()),
+    "y and n, as a number": ("mean", {"column": "c"}, ["y", "n", ""], Bit()),
+}
+
+
+@pytest.mark.parametrize("case", ASKED)
+def test_a_question_chooses(tmp_path: Path, case: str) -> None:
+    learner, settings, values, field = ASKED[case]
+    path = file(tmp_path, c=values, number=["1.5", "2.5"], name=["a", "b"])
+    made = ask.named(learner, epsilon=4, data=path, settings=settings)
+    people = made.people(ask.Seed.of(0))
+    assert people.schema.fields["c"] == field
+    made.study(people)
+    default = ask.read(path).schema.fields["c"]
+    chosen = [note for note in people.notes if "because the question needs" in note]
+    assert len(chosen) == (default != field)
+
+
+def test_65_codes_stay_numbers_and_the_error_says_what_helps(tmp_path: Path) -> None:
+    path = file(tmp_path, c=[str(code) for code in range(65)], name=["a", "b"])
+    made = ask.named("frequency", epsilon=4, data=path, settings={"column": "c"})
+    with pytest.raises(ask.InvalidParameter, match="--categories makes them labels"):
+        made.study(made.people(ask.Seed.of(0)))
+    made = ask.named("frequency", epsilon=4, data=path, settings={"column": "c"}, categories=["c"])
+    assert made.people(ask.Seed.of(0)).schema.fields["c"] == Category(map(str, range(65)))
+
+
+def test_categories_may_be_named(tmp_path: Path) -> None:
+    path = file(tmp_path, **{"my rating": ["1.5", "2.0"], "code": ["2", "10"], "n": ["1", "2"]})
+    people = ask.read(path, categories=["my rating", "code"])
+    assert dict(people.schema.fields) == {
+        "my_rating": Category(["1.5", "2.0"]),
+        "code": Category(["2", "10"]),
+        "n": Integer(1, 2),
+    }
+    with pytest.raises(ask.InvalidRecord, match="categories: expected one of the fields my rating"):
+        ask.read(path, categories=["rating"])
+    with pytest.raises(ask.InvalidParameter, match="categories: expected no schema with it"):
+        ask.read(path, people.schema, categories=["code"])
+
+
+def test_a_device_reads_the_same_yes_and_no(tmp_path: Path) -> None:
+    path = file(tmp_path, c=["yes", "no", "", "No"], n=["1", "2"])
+    made = ask.named("mean", epsilon=4, data=path, settings={"column": "c"})
+    people = made.people(ask.Seed.of(0))
+    device = read_csv(path).encoder(people.schema)
+    columns = people.columns(0, ROWS)
+    for row in range(4):
+        record = device(row)
+        assert columns.record(row).values["c"] == record.values["c"]
+        assert columns.record(row).present["c"] == record.present["c"]
+    assert [device(row).present["c"] for row in range(4)] == [True, True, False, True]
+
+
+GRADES = ["low", "middle", "high"]
+DECLARED: dict[str, tuple[Any, Field]] = {
+    "pandas' labels, in their order, used or not": (
+        pd.DataFrame({"c": pd.Categorical(["high", "low"] * 30, categories=GRADES)}),
+        Category(GRADES),
+    ),
+    "pandas' numbers": (
+        pd.DataFrame({"c": pd.Categorical([3, 1] * 30, categories=[3, 2, 1])}),
+        Category(["3", "2", "1"]),
+    ),
+    "pandas' labels with missing ones": (
+        pd.DataFrame({"c": pd.Categorical(["high", None] * 30, categories=GRADES)}),
+        Category([NOTHING, *GRADES]),
+    ),
+    "an Enum of polars": (
+        pl.DataFrame({"c": pl.Series(["high", "low"] * 30, dtype=pl.Enum(GRADES))}),
+        Category(GRADES),
+    ),
+    "a Categorical of polars, which declares none": (
+        pl.DataFrame({"c": pl.Series(["high", "low"] * 30, dtype=pl.Categorical)}),
+        Category(["high", "low"]),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DECLARED)
+def test_declared_categories_keep_their_labels(case: str) -> None:
+    frame, field = DECLARED[case]
+    people = ask.read(frame)
+    assert people.schema.fields["c"] == field
+    assert isinstance(field, Category)
+    given = ask.read(frame, label="c").schema.fields["c"]
+    assert given == Label(field.labels[field.labels[0] == NOTHING :])
+    first = np.asarray(people.columns(0, 1).values["c"])[0]
+    assert field.labels[first] == ("3" if "numbers" in case else "high")
+
+
+@pytest.mark.parametrize("numbers", [[1.0, 2.0, None], [1, 2, 2]])
+def test_codes_of_a_frame_are_labels_without_a_point(numbers: list[Any]) -> None:
+    """Whole numbers with missing ones are floats in pandas."""
+    frame = pd.DataFrame({"c": numbers * 40, "name": ["a", "b", "b"] * 40})
+    missing = [NOTHING] if None in numbers else []
+    assert ask.read(frame, categories=["c"]).schema.fields["c"] == Category([*missing, "1", "2"])

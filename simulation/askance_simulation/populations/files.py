@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 PARQUET = ".parquet"
 _AT_ONCE = 1 << 24  # bytes that pyarrow reads together; it refuses a longer row
+_MOST_AT_ONCE = (1 << 31) - 1
 _QUOTE = ord('"')
 _BOM = b"\xef\xbb\xbf"
 
@@ -87,12 +88,16 @@ def _by_pyarrow(path: Path, delimiter: str) -> TextColumns | None:
         return None
     if data.startswith(_BOM, end):  # pyarrow would leave it out
         return None
+    # Between two blocks pyarrow leaves out the second half of "\r\n", in a cell too.
+    together = len(data) if len(quotes) and b"\r" in data else _AT_ONCE
+    if together > _MOST_AT_ONCE:
+        return None
     places = [str(place) for place in range(len(header))]
     kind = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
     try:
         table = reader.read_csv(
             pyarrow.py_buffer(rows),
-            reader.ReadOptions(column_names=places, block_size=_AT_ONCE, use_threads=False),
+            reader.ReadOptions(column_names=places, block_size=together, use_threads=False),
             reader.ParseOptions(delimiter=delimiter, newlines_in_values=bool(len(quotes))),
             reader.ConvertOptions(column_types=dict.fromkeys(places, kind), null_values=[]),
         )

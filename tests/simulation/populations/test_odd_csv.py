@@ -184,6 +184,19 @@ def test_both_readers_give_the_same(
                 assert any(found.startswith(note) for found in (*people.notes, *people.details))
 
 
+@pytest.mark.parametrize("bytes_at_once", range(12, 30))
+def test_a_line_end_in_a_cell_may_lie_between_two_blocks(
+    bytes_at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "people.csv"
+    path.write_bytes(b'a,b\r\nxyz,2\r\n"1\r\n2",3\r\n"4\r\n5",6\r\n')
+    monkeypatch.setattr(files, "_AT_ONCE", bytes_at_once)
+    found = files._by_pyarrow(path, ",")
+    assert found is not None
+    assert records(found) == ("a|b", "xyz|2", "1\r\n2|3", "4\r\n5|6")
+
+
 def records(found: TextColumns) -> tuple[str, ...]:
     columns = [found.column(place) for place in range(len(found.written))]
     cells = ([column.cells[place] for place in column.places] for column in columns)

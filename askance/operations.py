@@ -80,7 +80,8 @@ def read(
 
     Args:
         source: path of a .parquet or CSV file; the name of a data set that ships with the package
-            ("census"); or a frame of pandas, pyarrow, polars or DuckDB.
+            ("census"); or a frame of pandas, pyarrow, polars or DuckDB, a series, a dict of columns
+            or an array of NumPy.
         schema: of the records; None: inferred. Read `.schema` of the result to see and edit it.
         label: field to be predicted; None: the only label.
         users: how many; None: one per row.

@@ -35,7 +35,7 @@ from askance_client.queries import (
 )
 from askance_client.records import Table
 from askance_simulation.populations.arrow_records import frame_records, parquet_records
-from askance_simulation.populations.arrow_tables import arrow_of
+from askance_simulation.populations.arrow_tables import arrow_of, columns_of_frame
 from askance_simulation.populations.columns import below, draws, narrowed
 from askance_simulation.populations.record_types import RecordTypes
 from askance_simulation.populations.sources import DataSource
@@ -243,15 +243,15 @@ class Population:
         return build(name, users, Seed.of(seed), parameters)
 
     @classmethod
-    def from_columns(
-        cls, schema: Schema, columns: Mapping[str, Any], *, name: str = "columns"
-    ) -> Population:
-        """Make a population of equally long columns (arrays, lists, a DataFrame), one user per row.
+    def from_columns(cls, schema: Schema, columns: Any, *, name: str = "columns") -> Population:
+        """Make a population of equally long columns (arrays, lists, a frame), one user per row.
 
         Raises:
+          InvalidParameter: no columns by name (see `from_arrow`).
           InvalidRecord: a column that the schema does not have, or of another shape.
         """
-        people = narrowed(schema, encode_columns(schema, {key: columns[key] for key in columns}))
+        given = {name: _values(name, column) for name, column in columns_of_frame(columns)}
+        people = narrowed(schema, encode_columns(schema, given))
         return cls(
             name,
             schema,
@@ -370,6 +370,19 @@ class Population:
         )
 
     from_pandas = from_arrow
+
+
+def _values(name: object, column: Any) -> Any:
+    """Return a column of a frame as an array, and any other as it is."""
+    if not hasattr(column, "__arrow_c_stream__"):
+        return column
+    try:
+        return np.asarray(column)
+    except Exception:  # of any library, with a value in its text perhaps
+        raise InvalidParameter(
+            f"columns: expected numbers, truth values or texts in {name!r:.80}, got values that"
+            " cannot be read"
+        ) from None
 
 
 @plain_arguments

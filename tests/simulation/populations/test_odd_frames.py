@@ -250,3 +250,17 @@ def test_an_odd_column_that_is_asked_for_is_refused() -> None:
     with pytest.raises(AskanceError, match=f"or times in 'odd', {reason}"):
         ask.read(frame, schema)
     assert ask.read(frame, ask.Schema("people", n=ask.Integer(0, 9))).size == ROWS
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pl.LazyFrame, pa.table, dict])
+def test_columns_under_a_schema_come_from_a_table_of_any_library(make: Callable[..., Any]) -> None:
+    schema = ask.Schema("people", t=ask.Category(["a", "b"]), n=ask.Integer(0, 9))
+    people = ask.Population.from_columns(schema, make({"t": gaps(TEXT), "n": N}))
+    found = people.columns(0, ROWS)
+    assert np.asarray(found.values["n"]).tolist() == N
+    assert found.present["t"].tolist() == [text is not None for text in gaps(TEXT)]
+
+
+def test_what_has_no_columns_is_refused_in_a_line() -> None:
+    with pytest.raises(AskanceError, match="a dict of columns or an array, got 'list'"):
+        ask.Population.from_columns(ask.Schema("people", n=ask.Integer(0, 9)), [{"n": 1}])

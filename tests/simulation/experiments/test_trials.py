@@ -117,7 +117,7 @@ class TestSeeds:
         assert (root / 1).key == (root / "1").key
 
     def test_a_negative_seed_is_refused(self) -> None:
-        with pytest.raises(InvalidParameter, match="found -1"):
+        with pytest.raises(InvalidParameter, match="got -1"):
             parity_trials(1, seed=-1)
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import asinh, exp, lgamma, log, pi, sqrt
 
 import numpy as np
@@ -283,7 +283,7 @@ def greatest_sums(order: int, bases: int) -> tuple[Reals, Reals]:
     Returns:
         Two arrays of shape (order x bases + 1,), k = 0 first; off by less than 10^-6 of themselves.
     """
-    nodes, weights = np.polynomial.legendre.leggauss(_HEIGHTS)
+    nodes, weights = _nodes()
     if bases == 1:
         heights, weights = (nodes + 1) * _WIDEST / 2, weights * _WIDEST / 2
         length = sqrt(2) * exp(lgamma((order + 1) / 2) - lgamma(order / 2))
@@ -294,6 +294,12 @@ def greatest_sums(order: int, bases: int) -> tuple[Reals, Reals]:
     size = order * bases
     spectrum = np.fft.rfft(_spherical(order, reach), size + 1, axis=1)
     return _integrals(np.fft.irfft(spectrum**bases, size + 1, axis=1), heights, weights)
+
+
+@cache
+def _nodes() -> tuple[Reals, Reals]:
+    """Return the nodes and weights of Gauss and Legendre on (-1, 1)."""
+    return np.polynomial.legendre.leggauss(_HEIGHTS)
 
 
 def _integrals(counts: Reals, heights: Reals, weights: Reals) -> tuple[Reals, Reals]:
@@ -323,7 +329,7 @@ def _spherical(order: int, reach: float) -> Reals:
     """Compute P[N(t) = j] of one basis, shape (heights, order + 1), on nodes of (0, reach)."""
     from askance_aggregator.special_functions import erf, erfc
 
-    heights = (np.polynomial.legendre.leggauss(_HEIGHTS)[0] + 1) * reach / 2
+    heights = (_nodes()[0] + 1) * reach / 2
     line, weights = _line(order)
     roots = heights[:, np.newaxis] * np.sqrt(line)
     below, over = erf(roots), erfc(roots)

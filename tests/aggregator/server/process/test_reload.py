@@ -19,7 +19,7 @@ from askance_aggregator.clock import system_now_s
 from askance_aggregator.server.process.certificates import self_made
 from askance_aggregator.server.process.home import AggregatorHome
 from askance_aggregator.server.process.tokens import read_tokens
-from tests.aggregator.server.process.conftest import Served, ran, serving
+from tests.aggregator.server.process.conftest import PATIENCE_S, Served, ran, serving
 from tests.aggregator.server.process.people import People, submit
 
 READ, NOT_READ = "the configuration was read again", "the configuration was not read again"
@@ -27,7 +27,7 @@ READ, NOT_READ = "the configuration was read again", "the configuration was not 
 
 def awaited(served: Served, event: str, times: int = 1) -> dict[str, Any]:
     """The last event of a name, when it was logged so often."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         found = [one for one in served.events() if one["event"] == event]
         if len(found) >= times:
@@ -49,6 +49,14 @@ def serves(served: Served, authority: Path) -> bool:
         except grpc.RpcError:
             return False
     return True
+
+
+def until_served(served: Served, authority: Path) -> None:
+    """Wait until new connections see a certificate: it goes by a pipe to the outer process."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not serves(served, authority):
+        assert time.monotonic() < deadline, served.log.read_text()
+        time.sleep(0.05)
 
 
 def test_certificates_keys_and_limits_change_under_an_open_stream(
@@ -79,7 +87,7 @@ def test_certificates_keys_and_limits_change_under_an_open_stream(
         awaited(served, READ)
         waiting = awaited(served, "settings that wait for a restart")
         assert waiting["settings"] == ["listen", "limits.idle_s"]
-        assert serves(served, other)
+        until_served(served, other)
         assert not serves(served, fresh.authority)
         with served.channel(other) as channel:
             with pytest.raises(grpc.RpcError) as refused:

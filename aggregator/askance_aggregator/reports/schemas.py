@@ -7,17 +7,25 @@ shows nothing. `askance.Schema` and all schemas of populations and studies are i
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil, floor
 from typing import Any
 
 from askance_aggregator.queries.tables import table_from_schema
 from askance_aggregator.reports.html import html_of
 from askance_aggregator.reports.report import CommandReport, Grid, Part, more_rows, shown_rows
 from askance_aggregator.reports.texts import counted
-from askance_client.queries import Schema
+from askance_client.printable import printable
+from askance_client.queries import Field, Real, Schema
+from askance_client.queries.fields import FIELD_NAME
+from askance_client.records import field_names
 
-__all__ = ["Schema", "fields_body", "schema_report"]
+__all__ = ["Schema", "fields_body", "schema_report", "toml_of"]
 
+_MOST_DIGITS = 20  # of a decimal that a bound is written as
 _MOST_VALUES = 60  # characters of the values of a field
 
 
@@ -44,6 +52,71 @@ def fields_body(schema: Schema, remarks: Mapping[str, str]) -> list[Part]:
         row = (name, str(fields[name]["type"]), _values(fields[name]))
         grid.add_row(*row, *((remarks.get(name, ""),) if remarks else ()))
     return [grid, *more_rows(len(names), len(grid.rows))]
+
+
+def toml_of(schema: Schema, own: Mapping[str, str], left_out: Mapping[str, str]) -> str:
+    """Return the file of a schema, from which `schema_from_toml` makes an equal one.
+
+    Args:
+        schema: what is written.
+        own: columns' own names by field, which stand for the fields' where they are read as those.
+        left_out: reasons by columns that are no fields, for comments.
+    """
+    names = {own.get(name, name): name for name in schema.fields}
+    if len(names) < len(schema.fields) or [*names.values()] != [*field_names("", [*names])]:
+        names = {name: name for name in schema.fields}
+    lines = [
+        "# Bounds and labels were inferred from a data file: facts about the users in it.",
+        "# Replace them by what is known beforehand.",
+        f"name = {_quoted(schema.name)}",
+        f"version = {schema.version}",
+        "",
+        "[fields]",
+    ]
+    fields: dict[str, dict[str, Any]] = table_from_schema(schema)["fields"]
+    for column, name in names.items():
+        item = {**fields[name], **_decimals(schema.fields[name])}
+        parts = ", ".join(f"{key} = {_toml(value)}" for key, value in item.items())
+        key = column if FIELD_NAME.fullmatch(column) else _quoted(column)
+        lines.append(f"{key} = {{ {parts} }}")
+    lines += [
+        f"# {printable(name)} is left out: {printable(why)}" for name, why in left_out.items()
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _decimals(kind: Field) -> dict[str, str]:
+    """Return the bounds of a number as the shortest decimals that are rounded to them."""
+    if not isinstance(kind, Real):
+        return {}
+    step = Fraction(1, 1 << kind.frac_bits)
+    low, high = (
+        Fraction(end, 1 << kind.frac_bits) for end in (kind.low_mantissa, kind.high_mantissa)
+    )
+    return {
+        "low": _decimal(low, low + step, up=True),
+        "high": _decimal(high, high - step, up=False),
+    }
+
+
+def _decimal(end: Fraction, next_: Fraction, *, up: bool) -> str:
+    """Return the shortest decimal from an end of the grid to before the next point inside."""
+    for digits in range(_MOST_DIGITS):
+        scaled = end * 10**digits
+        found = Fraction(ceil(scaled) if up else floor(scaled), 10**digits)
+        if (end <= found < next_) if up else (next_ < found <= end):
+            return f"{Decimal(found.numerator) / Decimal(found.denominator):f}"
+    return str(end)
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    return _quoted(value) if isinstance(value, str) else str(value)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _values(field: Mapping[str, Any]) -> str:

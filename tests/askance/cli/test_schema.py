@@ -1,0 +1,68 @@
+"""`askance schema`: the inferred schema as a file that is read back and gives the same result."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import askance as ask
+from askance.cli.main import main
+from askance_client.records import schema_from_toml
+
+HEADER = 'sepal length (cm),Größe,a b,a_b,"say ""hi""",educ,zip,smokes,same'
+
+
+def people(folder: Path) -> Path:
+    """Write a file with columns of every kind."""
+    path = folder / "people.csv"
+    rows = [
+        f"{4 + row % 37 / 10:.1f},{row % 50},{row % 3},{row % 5},{row % 7 / 1000},{row % 16},"
+        f"0{1000 + row % 9},{('yes', 'no', '')[row % 3]},x"
+        for row in range(200)
+    ]
+    path.write_text("\n".join([HEADER, *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+def test_it_is_read_back_and_gives_the_same_result(tmp_path: Path) -> None:
+    path, out = people(tmp_path), tmp_path / "people.toml"
+    assert main(["schema", str(path), "--out", str(out), "--categories", "educ"]) == 0
+    assert schema_from_toml(out) == ask.read(path, categories=["educ"]).schema
+    lines = out.read_text(encoding="utf-8").splitlines()
+    for line in (
+        '"sepal length (cm)" = { type = "real", low = "4", high = "7.6", frac_bits = 16 }',
+        '"Größe" = { type = "integer", low = 0, high = 49 }',
+        'smokes = { type = "category", labels = ["(missing)", "no", "yes"] }',
+        "# same is left out: the same value in all rows",
+    ):
+        assert line in lines
+    transcripts = []
+    for schema, categories in ((out, ()), (None, ("educ",))):
+        made = ask.named(
+            "frequency",
+            epsilon=8,
+            data=path,
+            schema=schema,
+            categories=categories,
+            settings={"column": "educ"},
+        )
+        transcripts.append(ask.simulate(made.study, made.people).transcript.digest)
+    assert transcripts[0] == transcripts[1]
+
+
+def test_it_is_printed_and_no_file_is_replaced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = people(tmp_path), tmp_path / "people.toml"
+    assert main(["schema", str(path)]) == 0
+    printed = capsys.readouterr().out
+    out.write_text(printed, encoding="utf-8")
+    assert schema_from_toml(out) == ask.read(path).schema
+    assert main(["schema", str(path), "--out", str(out)]) == 2
+    capsys.readouterr()
+    assert main(["schema", str(path), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["schema"]["fields"]["educ"] == {"type": "integer", "low": 0, "high": 15}
+    assert told["columns"]["same"] == "the same value in all rows"

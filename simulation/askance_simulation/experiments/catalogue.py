@@ -110,12 +110,7 @@ def named(
         source, keep = DataSource.of(data), _named_in(given)
         chosen.check(given)  # before a file is read, which may take long
         check_changes(changes, of_file=True)
-        read_nano_nats(epsilon)
-        Conduct(read_probability(beta, "beta"), waves=waves)
-        if delta is not None:
-            read_probability(delta, "delta")
-        if users is not None and users < 1:
-            raise InvalidParameter(f"users: expected 1 or more, found {users}")
+        _check_numbers(epsilon, beta, delta, waves, users)
         read = partial(
             _READER.read,
             source,
@@ -146,6 +141,17 @@ def named(
         )
 
     return Named(study, people)
+
+
+def _check_numbers(
+    epsilon: Epsilon, beta: Epsilon, delta: Epsilon | None, waves: int, users: int | None
+) -> None:
+    read_nano_nats(epsilon)
+    Conduct(read_probability(beta, "beta"), waves=waves)
+    if delta is not None:
+        read_probability(delta, "delta")
+    if users is not None and users < 1:
+        raise InvalidParameter(f"users: expected 1 or more, found {users}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,8 +109,7 @@ def named(
     if data is not None:
         source, keep = DataSource.of(data), _named_in(given)
         chosen.check(given)  # before a file is read, which may take long
-        check_changes(changes, of_file=True)
-        _check_numbers(epsilon, beta, delta, waves, users)
+        _check_numbers(epsilon, beta, delta, waves, users, changes)
         read = partial(
             _READER.read,
             source,
@@ -144,8 +143,14 @@ def named(
 
 
 def _check_numbers(
-    epsilon: Epsilon, beta: Epsilon, delta: Epsilon | None, waves: int, users: int | None
+    epsilon: Epsilon,
+    beta: Epsilon,
+    delta: Epsilon | None,
+    waves: int,
+    users: int | None,
+    changes: Mapping[str, str],
 ) -> None:
+    check_changes(changes, of_file=True)
     read_nano_nats(epsilon)
     Conduct(read_probability(beta, "beta"), waves=waves)
     if delta is not None:

@@ -101,21 +101,18 @@ def named(
     given = {name: canonical_text(value) for name, value in (settings or {}).items()}
     changes = {one.name: given.pop(one.name) for one in CHANGES if one.name in given}
     if data is None and (schema is not None or label is not None or categories):
-        raise InvalidParameter(
-            "expected a data file with a schema, a label or categories, got none"
-        )
+        raise InvalidParameter("expected a data file with schema, label or categories, got none")
     if data is not None and population is not None:
         raise InvalidParameter("expected a population or a data file, got both")
     if data is not None:
-        source, keep = DataSource.of(data), _named_in(given)
         chosen.check(given)  # before a file is read, which may take long
         _check_numbers(epsilon, beta, delta, waves, users, changes)
         read = partial(
             _READER.read,
-            source,
+            DataSource.of(data),
             None if schema is None else schema_from_toml(schema),
             label,
-            keep,
+            _named_in(given),
             frozenset(categories),
             _Suits(chosen.name, tuple(given.items())),
         )

@@ -353,7 +353,7 @@ def _infer_field(cells: ColumnCells, most: int) -> Field | None:
     ends = cells.ends()
     try:
         if ends is None or _are_codes(cells):
-            few = cells.distinct <= _MAX_LABELS
+            few = cells.distinct <= most
             return Category(tuple(cells.texts())) if few else None
         if ends.whole:
             return Integer(int(ends.low), int(ends.high))

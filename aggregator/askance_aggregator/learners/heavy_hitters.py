@@ -229,7 +229,7 @@ def heavy_hitters(
     a question has at most m 2^bits + 1 cells; about (width - log2 m) / bits rounds. Found shares
     have joint intervals. (To keep what has its whole interval above the threshold would find none
     wrongly and promise less of what is found.) Users: of the order
-    rounds log(m 2^bits rounds) / (epsilon tau)^2, about 61,000 for 16 bits, a threshold of 1/10,
+    rounds log(m 2^bits rounds) / (epsilon tau)^2, about 72,000 for 16 bits, a threshold of 1/10,
     tau = 1/20 and epsilon 1. Without `bits` it is the fewest, 8 at most, that make the fewest
     rounds.
 

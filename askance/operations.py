@@ -87,7 +87,7 @@ def read(
         users: how many; None: one per row.
         seed: of a sample of the rows.
         keep: names of columns that are not left out as identifiers.
-        categories: names of columns whose values are labels, if they are numbers, too.
+        categories: names of columns whose values are labels, even if they are numbers.
         settings: further ones of `Population.from_csv`, `from_parquet` or `from_arrow`.
 
     Raises:
@@ -203,7 +203,7 @@ def plan(
             is for the learner's own schema.
         data: a population's file or data set.
         schema: of the records: itself, or its file.
-        categories: the columns of `data` whose values are labels, if they are numbers, too.
+        categories: the columns of `data` whose values are labels, even if they are numbers.
         label: field to be predicted.
         randomizer: which one is used, as `askance plan --randomizer` names it.
         waves: in how many parts the users of a round are asked.

@@ -103,7 +103,14 @@ OPTIONS = (
         argument="epsilon",
         needed=True,
     ),
-    StudyOption("beta", "failure chance", "B", OptionKind.NUMBER, default="0.01", argument="beta"),
+    StudyOption(
+        "beta",
+        "chance that an answer is off by more than its tolerance",
+        "B",
+        OptionKind.NUMBER,
+        default="0.01",
+        argument="beta",
+    ),
     StudyOption(
         "confidence",
         "of the intervals, jointly",

@@ -124,7 +124,7 @@ def add_categories(parser: argparse.ArgumentParser) -> None:
         type=columns,
         default=(),
         metavar="COLUMN,...",
-        help="columns of --data whose values are labels, if they are numbers, too",
+        help="columns whose values are labels, even if they are numbers",
     )
 
 
@@ -135,7 +135,7 @@ def add_delimiter(parser: argparse.ArgumentParser) -> None:
         type=delimiter,
         default=",",
         metavar="C",
-        help="the character between the cells of --data: , (default) ; | or tab",
+        help="the character between the cells of a CSV file: , (default) ; | or tab",
     )
 
 

@@ -132,7 +132,7 @@ DESCRIPTION = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the learner, its budget and its failure chance."""
+    """Add the options of the learner, its budget and the form of the output."""
     add_learner(parser, nargs="?")
     add_course(parser)
     parser.add_argument(

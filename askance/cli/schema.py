@@ -20,10 +20,13 @@ DESCRIPTION = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the file, how it is read, and the output."""
     parser.add_argument(
-        "data", type=Path, metavar="FILE.csv|.parquet|NAME", help="users, one a row"
+        "data",
+        type=Path,
+        metavar="FILE.csv|.parquet|NAME",
+        help="a file of records, one user per row",
     )
     add_delimiter(parser)
-    parser.add_argument("--label", metavar="COLUMN", help="the column that is to be predicted")
+    parser.add_argument("--label", metavar="COLUMN", help="the category to predict")
     add_categories(parser)
     parser.add_argument(
         "--keep",

@@ -167,9 +167,9 @@ def association(
     effect: Annotated[
         Rational | None, "Cramér's V that the test is to find; sizes the plan"
     ] = None,
-    level: Annotated[Rational, "of that test: its chance to find what is not there"] = Fraction(
-        1, 20
-    ),
+    level: Annotated[
+        Rational, "chance that the test finds an association where there is none"
+    ] = Fraction(1, 20),
 ) -> tuple[Batch, Callable[[Answers], Association]]:
     """Test whether two columns are independent, and estimate how much they go together.
 

@@ -185,7 +185,7 @@ def _heavy_hitters(
 
 @catalogued(
     summary="the most frequent values of a large domain, prefix by prefix",
-    error="the most by which a share misses the threshold whose value is wrongly found or missing",
+    error="greatest distance from the threshold of a share whose value is wrongly found or missed",
     guess="no value is frequent",
     success="every value of that share found and no other",
     example=lambda: words_schema(16),

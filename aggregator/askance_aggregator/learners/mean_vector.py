@@ -141,7 +141,8 @@ def mean_vector(
         Rational | None, "of each number, or of the length (default: the fields' bounds; l2: 1)"
     ] = None,
     tau: Annotated[
-        Rational | None, "how exact (l2: the error's length; default: as users allow)"
+        Rational | None,
+        "tolerance of each mean (l2: of the error's length; default: what the users allow)",
     ] = None,
     missing: Missing = None,
     present: Present = None,

@@ -237,7 +237,7 @@ def naive_bayes(
     columns: Affordable = None,
     bins: Annotated[int, "into how many bins a number falls"] = 8,
     smoothing: Annotated[
-        Rational | None, "the share each joint cell gets more (default: as answers are unsure)"
+        Rational | None, "share that is added to each joint cell (default: by noise)"
     ] = None,
     tau: Tau = None,
 ) -> tuple[Batch, Callable[[Answers], NaiveBayes]]:

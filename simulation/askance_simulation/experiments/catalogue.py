@@ -86,7 +86,7 @@ def named(
         like an identifier is left out unless a setting names it (see `people_of`).
       schema: a TOML file with the schema of `data`; None: inferred.
       label: the column of `data` that is to be predicted; None: the schema's.
-      categories: the columns of `data` whose values are labels, if they are numbers, too.
+      categories: the columns of `data` whose values are labels, even if they are numbers.
       randomizer: which one answers, by its name in `DESIGNS`.
       waves: in how many parts the users of a round are asked, see `Study`.
 

@@ -24,7 +24,8 @@ _AT_ONCE = 1 << 16  # users drawn together: what they are drawn from stays near 
 
 
 @catalogued(
-    "categories", "one category a user, by Zipf's law, which may turn by cells from round to round"
+    "categories",
+    "one category per user, by Zipf's law, which may turn by cells from round to round",
 )
 def categories(size: int, seed: Seed, cells: int = 16, turn: int = 0) -> Population:
     """Make `size` users, each in one of `cells` cells, named "0" .. "cells-1", by Zipf's law.

@@ -285,7 +285,7 @@ class Population:
           keep: names of columns that are not left out as identifiers.
           delimiter: the character between two cells: "," ";" "|" or a tab.
           most_outside: share of a field's values outside `schema` that is accepted, 0 .. 1.
-          categories: names of columns whose values are labels, if they are numbers, too.
+          categories: names of columns whose values are labels, even if they are numbers.
 
         Raises:
           InvalidRecord, InvalidParameter: the file or an argument is not of that form.

@@ -339,7 +339,7 @@ def records_of(
       keep: names of columns that are not left out as identifiers.
       most_outside: share of a field's values outside `schema` that is accepted, 0 .. 1; the error
         names the field.
-      categories: columns whose values are labels, if they are numbers, too.
+      categories: columns whose values are labels, even if they are numbers.
       suits: rule of the question that will be asked. Where what is inferred does not suit it, whole
         numbers of at most 64 values in `keep` are tried as labels, truth values as labels, and yes
         and no as bits; the result notes it.

@@ -15,7 +15,7 @@ from askance_simulation.randomness.seeds import Seed
 _MAX_WORDS = 65_536
 
 
-@catalogued("words", "one of a few words of many bits a user, by Zipf's law")
+@catalogued("words", "one of a few words of many bits per user, by Zipf's law")
 def words(size: int, seed: Seed, width: int = 16, words: int = 64) -> Population:
     """Make `size` users, each with a `word` of `width` bits: the v-th in proportion to 1 / (v + 1).
 

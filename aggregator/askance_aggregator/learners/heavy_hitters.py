@@ -112,7 +112,9 @@ class HeavyHitters(JsonObject):
 
     def _line(self) -> str:
         """Format the threshold, and the share above which no value is missed."""
-        told = f"share of {self.threshold} or more" + ("" if self.found else ": none")
+        told = f"share of {self.threshold} or more"
+        if not self.found:
+            told = f"no value has a {told}"
         if self.certain is None:
             return told
         if self.certain >= 1:

@@ -334,12 +334,13 @@ def non_adaptive(
 
 def identity_of(function: Callable[..., Any]) -> tuple[str, int]:
     """Return name and version of the learners that a decorated function makes."""
-    if function not in _IDENTITIES:
+    made = inspect.unwrap(function, stop=_IDENTITIES.__contains__)
+    if made not in _IDENTITIES:
         raise InvalidParameter(
             "expected a function that adaptive or non_adaptive decorates,"
             f" got {getattr(function, '__qualname__', type(function).__name__)}"
         )
-    return _IDENTITIES[function]
+    return _IDENTITIES[made]
 
 
 def _settling(

@@ -132,6 +132,7 @@ SCHEMA = Schema("s", 1, word=Bits(WIDTH), age=Integer(0, 99), height=Real(0, 1))
 RNG = np.random.default_rng(4)
 WORDS = [f"{word * 37 % 256:08b}" for word in np.minimum(RNG.geometric(0.3, 3_000), 60)]
 ORACLE = ExactOracle(SCHEMA, {"word": WORDS})
+NO_VALUE = "no value has a share of 1/5 or more"
 SHARES = {word: Fraction(count, len(WORDS)) for word, count in Counter(WORDS).items()}
 
 
@@ -251,8 +252,8 @@ class TestDefaults:
         [
             (0.05, ["a", "b"], "share of 1/5 or more; a value with more than 25 % is not missed"),
             (0.3, ["a"], "share of 1/5 or more; a value with more than 60 % is not missed"),
-            (0.45, [], "share of 1/5 or more: none; a value with more than 90 % is not missed"),
-            (0.6, [], "share of 1/5 or more: none; so few answers may miss any value"),
+            (0.45, [], f"{NO_VALUE}; a value with more than 90 % is not missed"),
+            (0.6, [], f"{NO_VALUE}; so few answers may miss any value"),
         ],
     )
     def test_a_value_is_found_if_its_interval_excludes_none(

@@ -49,7 +49,6 @@ BAD = [
     "simulate frequency --epsilon 1 --data twice.csv",
     "simulate frequency --epsilon 1 --data binary.csv",
     "simulate frequency --epsilon 1 --data people.csv --set column=shoe",
-    "simulate frequency --epsilon 1 --data people.csv --set column=age",
     "simulate frequency --epsilon 1 --data people.csv --label shoe",
     "simulate mean --epsilon 1 --data people.csv --set column=education",
     "simulate mean --epsilon 1 --data people.csv --schema none.toml",

@@ -65,7 +65,7 @@ PANDAS: dict[str, tuple[Callable[[], Any], str]] = {
     "Decimal": (lambda: [Decimal(number) / 4 for number in N], "Real"),
     "Fraction": (lambda: [Fraction(number, 4) for number in N], "Real"),
     "category": (lambda: pd.Categorical(gaps(TEXT)), MISSING),
-    "category of numbers": (lambda: pd.Categorical(N), "Integer"),
+    "category of numbers": (lambda: pd.Categorical(N), "Category of 7"),
     "cut": (
         lambda: pd.cut(pd.Series(N), [-1, 2, 4, 6]),
         "Category (-1, 2] (2, 4] (4, 6]",

@@ -20,8 +20,7 @@ from askance_client.queries.exact import exact_ratio
 from askance_client.records import field_name, field_names
 
 _COLUMNS_SHOWN = 20  # of a wide table; the nearest name is sought among all
-
-
+_WORD = re.compile(r"\w+", re.ASCII)
 _TYPES: dict[type, str] = {
     Bit: "a bit",
     Bits: "bits",
@@ -75,10 +74,14 @@ def field_called(column: str, fields: Container[str]) -> str:
     return next((name for name in (column, marked, plain) if name in fields), column)
 
 
+def names_in(text: str) -> tuple[str, ...]:
+    """Return the names in a list with commas; a name with a comma stands in quotes."""
+    return tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True), ()))
+
+
 def fields_called(text: str, fields: Container[str]) -> str:
-    """Return the fields of columns in a list with commas; a name with a comma stands in quotes."""
-    (names,) = csv.reader([text], skipinitialspace=True) if text else ([""],)
-    return ",".join(field_called(name.strip(), fields) for name in names)
+    """Return a list of columns (see `names_in`) as a list of fields."""
+    return ",".join(field_called(name, fields) for name in names_in(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +185,3 @@ def _columns_in(data: Any) -> Iterable[tuple[str, str]]:
 
 def _reads_as_number(name: str) -> bool:
     return exact_ratio(name) is not None
-
-
-_WORD = re.compile(r"\w+", re.ASCII)

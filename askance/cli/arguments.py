@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -254,8 +253,10 @@ def seed(text: str) -> int:
 
 
 def columns(text: str) -> tuple[str, ...]:
-    """Parse names of columns; one with a comma stands in quotes."""
-    return tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True), ()))
+    """Parse names of columns."""
+    from askance_aggregator.names import names_in
+
+    return names_in(text)
 
 
 def delimiter(text: str) -> str:

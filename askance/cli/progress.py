@@ -76,7 +76,7 @@ class LineTasks:
 
 
 @contextmanager
-def _told() -> Iterator[LineTasks]:
+def _lines() -> Iterator[LineTasks]:
     """Print lines on stderr from a thread of its own."""
     ended = Event()
     lines = LineTasks(lambda line: print(line, file=sys.stderr, flush=True), ended.wait)
@@ -230,11 +230,11 @@ def _shown(*, counts: bool = False) -> AbstractContextManager[Tasks]:
     On anything but a terminal that can draw, there are lines.
     """
     if not sys.stderr.isatty():
-        return _told()
+        return _lines()
     from rich.console import Console
 
     watched = Console(stderr=True)
-    return _told() if watched.is_dumb_terminal else _drawn(watched, counts=counts)
+    return _lines() if watched.is_dumb_terminal else _drawn(watched, counts=counts)
 
 
 def _drawn(watched: Console, *, counts: bool) -> Progress:

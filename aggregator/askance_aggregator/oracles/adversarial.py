@@ -13,9 +13,9 @@ from fractions import Fraction
 from math import nextafter
 
 from askance_aggregator.learners import Answer, Answers, Batch, Question
-from askance_aggregator.oracles.oracle import Oracle
+from askance_aggregator.oracles.oracle import Oracle, schema_of
 from askance_aggregator.sampling import Words
-from askance_client.queries import QueryKind, Schema
+from askance_client.queries import QueryKind
 
 _NEARLY = 1 - Fraction(1, 1 << 40)  # the part of tau that an answer is moved by
 
@@ -34,7 +34,7 @@ class Adversary(ABC):
     """
 
     def __init__(self, truth: Oracle) -> None:
-        self.schema: Schema | None = getattr(truth, "schema", None)
+        self.schema = schema_of(truth)
         self._truth = truth
 
     def answer(self, batch: Batch) -> Answers:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 from askance_aggregator.learners import Answer, Answers, Batch, Question, check_answers
-from askance_aggregator.oracles.oracle import Oracle, finite_values
+from askance_aggregator.oracles.oracle import Oracle, finite_values, schema_of
 from askance_client.errors import InvalidAnswer
-from askance_client.queries import QueryKind, Schema
+from askance_client.queries import QueryKind
 
 Ends = tuple[tuple[Fraction, Fraction], ...]
 
@@ -33,7 +33,7 @@ class CheckedOracle:
     """
 
     def __init__(self, oracle: Oracle) -> None:
-        self.schema: Schema | None = getattr(oracle, "schema", None)
+        self.schema = schema_of(oracle)
         self._oracle = oracle
         self._round = -1
         self._left: dict[bytes, tuple[str, Ends]] = {}  # where each query's truth may still lie

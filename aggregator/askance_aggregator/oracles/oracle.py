@@ -31,6 +31,12 @@ class Oracle(Protocol):
         ...
 
 
+def schema_of(oracle: Oracle) -> Schema | None:
+    """Return the schema of an oracle's records; None: it knows none."""
+    found: Schema | None = getattr(oracle, "schema", None)
+    return found
+
+
 def learn(learner: Learner[T], oracle: Oracle, schema: Schema | None = None) -> T:
     """Run a learner to its end against an oracle, and return its hypothesis.
 
@@ -57,7 +63,7 @@ def learn(learner: Learner[T], oracle: Oracle, schema: Schema | None = None) -> 
         raise InvalidParameter(f"learn: learner: expected a learner, got {value_text(learner)}")
     if not hasattr(oracle, "answer"):
         raise InvalidParameter(f"learn: oracle: expected an oracle, got {value_text(oracle)}")
-    known: Schema | None = getattr(oracle, "schema", None) if schema is None else schema
+    known = schema_of(oracle) if schema is None else schema
     run = (learner if known is None else learner.bound(known)).run()
     number = 0
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from askance_aggregator.learners import LearnerEntry, canonical_text, find
-from askance_aggregator.names import NoSuitableColumn, field_called
+from askance_aggregator.names import NoSuitableColumn, field_called, names_in
 from askance_aggregator.numbers import plain_arguments, read_nano_nats, read_probability
 from askance_aggregator.studies.study import Epsilon, Study
 from askance_client.errors import InvalidParameter, InvalidQuery
@@ -200,11 +199,7 @@ def _with_records(
 
 def _named_in(settings: Mapping[str, str]) -> frozenset[str]:
     """Return the names among the settings' texts: a column that is named is not left out."""
-    return frozenset(
-        part.strip()
-        for text in settings.values()
-        for part in (text, *next(csv.reader([text], skipinitialspace=True), ()))
-    )
+    return frozenset(name for text in settings.values() for name in (text.strip(), *names_in(text)))
 
 
 def _explained(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
@@ -116,47 +116,15 @@ def infer(
     name = "".join(letter if letter.isprintable() else "_" for letter in stem)[:_MAX_NAME]
     labels = set() if label is None else {label}
     _check_names(people, {"label": labels, "categories": categories})
-    fields: dict[str, Field] = {}
-    left_out: dict[str, str] = {}
-    doubts: dict[str, str] = {}
-    types: dict[str, str] = {}
-    identifiers: dict[str, Field | None] = {}
     keep = {*keep, *categories}
     columns = people.cells({*labels, *categories})
-    for column, cells in columns.items():
-        if column in categories and column != label:
-            kind: Field | None = _as_labels(column, cells)
-        else:
-            frequent = column in keep and not _identifies(cells) and _not_numbers(cells) is None
-            declared = people.declared.get(column, ())
-            kind = _infer_column(cells, declared, is_label=column == label, named=frequent)
-        doubt = _not_numbers(cells) if kind is None or isinstance(kind, Category) else None
-        if column != label and column not in keep and _identifies(cells):
-            if doubt is None:
-                identifiers[column] = kind
-            else:
-                left_out[column] = doubt
-        elif kind is None:
-            left_out[column] = "; ".join(filter(None, (doubt, _why_not(cells))))
-        else:
-            fields[column] = kind
-            if doubt is not None:
-                doubts[column] = doubt
-        if kind is not None:
-            types[column] = doubt or _described(kind, cells)
-    no_other = set(fields) <= {label}
-    for column, kind in identifiers.items():
-        if kind is None:
-            left_out[column] = _IDENTIFIER
-        elif no_other:
-            fields[column] = kind
-        else:
-            left_out[column] = f"{_IDENTIFIER}; a setting that names the column keeps it"
+    read = _read_columns(columns, people.declared, label, keep, categories)
+    fields, left_out = read.fields, read.left_out
     if not fields:
         raise _nothing_left(people.path, left_out)
     missing = {column: cells.missing_texts for column, cells in columns.items() if column in fields}
     in_order = {column: fields[column] for column in header if column in fields}
-    column_types = {column: left_out.get(column) or types[column] for column in header}
+    column_types = {column: left_out.get(column) or read.types[column] for column in header}
     others = {
         column: other
         for column in sorted(keep)
@@ -167,7 +135,59 @@ def infer(
     chosen = {
         column: _choice(kind) for column, kind in others.items() if schema.fields[column] is kind
     }
-    return InferredSchema(schema, left_out, doubts, chosen, missing, column_types)
+    return InferredSchema(schema, left_out, read.doubts, chosen, missing, column_types)
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadColumns:
+    """Columns as they are read, each by its name (see `InferredSchema`)."""
+
+    fields: dict[str, Field] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    doubts: dict[str, str] = field(default_factory=dict)
+    types: dict[str, str] = field(default_factory=dict)
+
+
+def _read_columns(
+    columns: Mapping[str, ColumnCells],
+    declared: Mapping[str, tuple[str, ...]],
+    label: str | None,
+    keep: Collection[str],
+    categories: Collection[str],
+) -> _ReadColumns:
+    """Infer the field of each column, or why it is none; identifiers come last."""
+    found = _ReadColumns()
+    identifiers: dict[str, Field | None] = {}
+    for column, cells in columns.items():
+        if column in categories and column != label:
+            kind: Field | None = _as_labels(column, cells)
+        else:
+            frequent = column in keep and not _identifies(cells) and _not_numbers(cells) is None
+            labels = declared.get(column, ())
+            kind = _infer_column(cells, labels, is_label=column == label, named=frequent)
+        doubt = _not_numbers(cells) if kind is None or isinstance(kind, Category) else None
+        if column != label and column not in keep and _identifies(cells):
+            if doubt is None:
+                identifiers[column] = kind
+            else:
+                found.left_out[column] = doubt
+        elif kind is None:
+            found.left_out[column] = "; ".join(filter(None, (doubt, _why_not(cells))))
+        else:
+            found.fields[column] = kind
+            if doubt is not None:
+                found.doubts[column] = doubt
+        if kind is not None:
+            found.types[column] = doubt or _described(kind, cells)
+    no_other = set(found.fields) <= {label}
+    for column, kind in identifiers.items():
+        if kind is None:
+            found.left_out[column] = _IDENTIFIER
+        elif no_other:
+            found.fields[column] = kind
+        else:
+            found.left_out[column] = f"{_IDENTIFIER}; a setting that names the column keeps it"
+    return found
 
 
 def _check_names(people: Summarized, named: Mapping[str, Collection[str]]) -> None:

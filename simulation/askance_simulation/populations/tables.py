@@ -240,6 +240,7 @@ def _bits(rows: int, parts: Iterable[NDArray[Any]]) -> NDArray[np.uint8]:
 
 MOST_OUTSIDE = Fraction(1, 2)
 """Share of a field's values outside a given schema from which a file is refused."""
+_MISSING_SHOWN = 3  # notes on texts that were read as missing
 
 
 class RecordRows(Protocol):
@@ -454,9 +455,6 @@ def _inferred(
         details=[line for line in (*renamed, *left_out, *doubts, *missing) if line not in notes],
         names=names,
     )
-
-
-_MISSING_SHOWN = 3  # notes on texts that were read as missing
 
 
 def _missing_texts(found: InferredSchema) -> list[str]:

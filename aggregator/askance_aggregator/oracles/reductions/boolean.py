@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from askance_aggregator.learners import Answer, Answers, Batch, Presence, Question
 from askance_aggregator.oracles import Oracle
+from askance_aggregator.oracles.oracle import schema_of
 from askance_aggregator.queries import (
     each_component,
     index_of,
@@ -23,7 +24,6 @@ from askance_client.queries import (
     Kind,
     Query,
     QueryKind,
-    Schema,
     constant,
 )
 
@@ -54,7 +54,7 @@ class BooleanOracle:
     """
 
     def __init__(self, predicates: Oracle) -> None:
-        self.schema: Schema | None = getattr(predicates, "schema", None)
+        self.schema = schema_of(predicates)
         self._predicates = predicates
 
     def answer(self, batch: Batch) -> Answers:

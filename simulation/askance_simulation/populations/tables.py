@@ -324,8 +324,8 @@ def records_of(
     which differ (of 50 or more). It is kept if `keep` names it, or if no other column is left. The
     result notes each, or their number. What a field's name cannot hold is "_" in it, whatever the
     schema: "hours-per-week" is hours_per_week; columns that would be one field get a digest of
-    their own names besides. What is shown has the columns' own names. The texts "", "?", "NA",
-    "NaN", "nan", "inf" and "-inf" are missing values, unless a given schema lists such a label. A
+    their own names besides. What is shown has the columns' own names. The texts of
+    `queries.fields.MISSING_TEXTS` are missing values, unless a given schema lists such a label. A
     missing value of a category is the label "(missing)", which an inferred category has where it
     needs one, the label to be predicted excepted; the result counts the texts that were read so.
     Other missing values and labels that a given schema does not know are answered by a query's

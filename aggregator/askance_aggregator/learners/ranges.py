@@ -212,8 +212,8 @@ class Ranges(JsonObject):
         for name, place in (("1/4: ", 1), ("median ", 2), ("3/4: ", 3)):
             item = self.quantile(Fraction(place, 4))
             step = min(b - a for a, b in pairwise(self.ends))
-            value = f"{round(item.value, -floor(log10(step))):g}"
-            told.append(f"{name}{value} ({self._interval(item)})")
+            value = min(max(round(item.value, -floor(log10(step))), item.low), item.high)
+            told.append(f"{name}{value:g} ({self._interval(item)})")
         return ", ".join(told)
 
     def _interval(self, item: Quantile) -> str:

@@ -46,8 +46,8 @@ def learn(learner: Learner[T], oracle: Oracle, schema: Schema | None = None) -> 
         schema: of the records, for a learner that names columns; None: the oracle's, if it has one.
 
     Raises:
-        InvalidParameter: a learner that has no schema, and none is known; or not a learner and an
-            oracle.
+        InvalidParameter: a learner that has no schema, and none is known; one of fields that the
+            records do not have; or not a learner and an oracle.
         LocalProtocolError: the oracle's answers do not have the shape of the batch.
         InvalidAnswer: an answer cannot be valid: it is no number, or a `CheckedOracle` has seen it,
             or the learner itself has, from what it knows of its concepts; the error names the
@@ -63,8 +63,12 @@ def learn(learner: Learner[T], oracle: Oracle, schema: Schema | None = None) -> 
         raise InvalidParameter(f"learn: learner: expected a learner, got {value_text(learner)}")
     if not hasattr(oracle, "answer"):
         raise InvalidParameter(f"learn: oracle: expected an oracle, got {value_text(oracle)}")
-    known = schema_of(oracle) if schema is None else schema
-    run = (learner if known is None else learner.bound(known)).run()
+    records = schema_of(oracle)
+    known = records if schema is None else schema
+    made = learner if known is None else learner.bound(known)
+    if records is not None and made.schema is not None:
+        _check_fields(made.name, made.schema, records)
+    run = made.run()
     number = 0
     try:
         batch = check_batch(next(run), learner.name)
@@ -91,3 +95,12 @@ def finite_values(where: str, answer: Answer) -> list[Fraction]:
         if not isfinite(value):
             raise InvalidAnswer(f"{where}: expected a finite number as value {index}, got {value}")
     return [Fraction(value) for value in answer.values]
+
+
+def _check_fields(name: str, schema: Schema, records: Schema) -> None:
+    """Refuse a learner whose fields are others in the records: labels would be taken for others."""
+    for field, kind in schema.fields.items():
+        if field not in records.fields or records.fields[field].type != kind.type:
+            raise InvalidParameter(
+                f"{name}: expected fields of the oracle's schema, got another {value_text(field)}"
+            )

@@ -21,7 +21,7 @@ from askance_aggregator.reports.texts import counted
 from askance_client.printable import printable
 from askance_client.queries import Field, Real, Schema
 from askance_client.queries.fields import FIELD_NAME
-from askance_client.records import field_names
+from askance_client.records import field_name, field_names
 
 __all__ = ["Schema", "fields_body", "schema_report", "toml_of"]
 
@@ -59,10 +59,14 @@ def toml_of(schema: Schema, own: Mapping[str, str], left_out: Mapping[str, str])
 
     Args:
         schema: what is written.
-        own: columns' own names by field, which stand for the fields' where they are read as those.
+        own: columns' own names by field, which stand for the fields' where they are read as those,
+            whatever other fields the file has.
         left_out: reasons by columns that are no fields, for comments.
     """
-    names = {own.get(name, name): name for name in schema.fields}
+    called = {name: own.get(name, name) for name in schema.fields}
+    names = {
+        column if field_name(column) == name else name: name for name, column in called.items()
+    }
     if len(names) < len(schema.fields) or [*names.values()] != [*field_names("", [*names])]:
         names = {name: name for name in schema.fields}
     lines = [

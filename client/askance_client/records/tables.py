@@ -408,8 +408,8 @@ def field_value(cell: object, kind: Field) -> object:
     """Return the value that a field encodes; a missing value may be a label of its own."""
     if is_missing(cell, kind):
         return NOTHING if isinstance(kind, Category) and NOTHING in kind.labels else None
-    if isinstance(cell, str) and isinstance(kind, Bits) and kind.width == TEXT_WIDTH:
-        return cell if kind.encode(cell) else text_bits(cell)
+    if isinstance(cell, str | int) and isinstance(kind, Bits) and kind.width == TEXT_WIDTH:
+        return cell if kind.encode(cell) else text_bits(str(cell))
     word = isinstance(kind, Bit) and isinstance(cell, str)
     return _TRUTHS.get(str(cell).casefold(), cell) if word else cell
 

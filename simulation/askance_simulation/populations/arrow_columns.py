@@ -71,13 +71,6 @@ def oddity(column: pyarrow.Field) -> str | None:
     return None
 
 
-def odd_column(path: Path, name: str, why: str) -> InvalidRecord:
-    """Return the error for a column that is read and holds something else (see `oddity`)."""
-    return InvalidRecord(
-        f"{path}: expected numbers, truth values, text or times in {name!r:.80}, got {why}"
-    )
-
-
 def cells_of(path: Path, name: str, column: Any) -> list[Cell]:
     """Return a column's cells: stripped texts or truth values; None where missing."""
     from pyarrow import compute, string, types
@@ -89,12 +82,13 @@ def cells_of(path: Path, name: str, column: Any) -> list[Cell]:
     if types.is_floating(column.type):
         column = compute.if_else(compute.is_finite(column), column, None)
     try:
-        return list(compute.utf8_trim_whitespace(column.cast(string())).to_pylist())
+        cells = list(compute.utf8_trim_whitespace(column.cast(string())).to_pylist())
     except ValueError:  # which pyarrow's ArrowInvalid is; its message may hold a cell's value
         raise InvalidRecord(
             f"{path}: expected text, numbers or times that can be read in {name!r:.80},"
             " found others"
         ) from None
+    return [*map(_zero, cells)] if types.is_floating(column.type) else cells
 
 
 def is_numeric(kind: Any) -> bool:
@@ -108,7 +102,13 @@ def texts_of(values: NDArray[Any]) -> list[str]:
     """Return the texts of finite numbers, a float's being its shortest decimal."""
     import pyarrow
 
-    return [str(text) for text in pyarrow.array(values).cast(pyarrow.string()).to_pylist()]
+    texts = pyarrow.array(values).cast(pyarrow.string()).to_pylist()
+    return [str(_zero(text)) for text in texts]
+
+
+def _zero(text: str | None) -> str | None:
+    """Return "0" for "-0", the same number of two floats, and any other text as it is."""
+    return "0" if text == "-0" else text
 
 
 def plain(column: pyarrow.ChunkedArray) -> pyarrow.ChunkedArray:

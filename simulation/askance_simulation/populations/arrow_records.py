@@ -20,6 +20,7 @@ from askance_aggregator.queries import DeferredColumns, EncodedColumns
 from askance_aggregator.queries.columns import ColumnValue, rows_of
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_client.queries import Field, Schema
+from askance_client.queries.fields import NEVER_LABELS
 from askance_client.records import field_names, is_missing
 from askance_simulation.cores import in_order
 from askance_simulation.populations.arrow_columns import (
@@ -31,7 +32,6 @@ from askance_simulation.populations.arrow_columns import (
     is_numeric,
     joined,
     numbers_of,
-    odd_column,
     oddity,
     outside,
     plain,
@@ -99,10 +99,12 @@ class FrameBlocks:
         found: list[tuple[str, ...]] = []
         for field, column in zip(self.schema, self._table.columns, strict=True):
             cells: list[Cell] = []
-            if DECLARED in (field.metadata or ()) and column.num_chunks:
+            coded = column.num_chunks and hasattr(column.chunk(0), "dictionary")
+            if coded and DECLARED in (field.metadata or ()):
                 with suppress(InvalidRecord):
                     cells = cells_of(self.path, field.name, column.chunk(0).dictionary)
-            found.append(tuple(str(cell) for cell in cells if not is_missing(cell)))
+            labels = dict.fromkeys(str(cell) for cell in cells if cell is not None)
+            found.append(tuple(label for label in labels if label not in NEVER_LABELS))
         return found
 
 
@@ -258,6 +260,7 @@ class ArrowRecords:
     def cells(self, counted: Collection[str]) -> dict[str, ColumnCells]:
         """Summarize every column, reading all blocks once; of these all values are counted."""
         found: dict[str, ColumnCells] = {}
+        declared = self.declared
         for place, name in enumerate(self.names):
             if place in self._odd:
                 found[name] = UnreadCells(self._odd[place])
@@ -271,7 +274,7 @@ class ArrowRecords:
                 texts = TextCounts()
                 for start, block in self._each(partial(self._texts, place, texts)):
                     texts.add(block, start)
-                found[name] = texts.cells()
+                found[name] = texts.cells(declared.get(name, ()))
         return found
 
     def outside(self, schema: Schema) -> dict[str, Outside]:
@@ -296,7 +299,10 @@ class ArrowRecords:
             if name in names:
                 place = names.index(name)
                 if place in self._odd:
-                    raise odd_column(self.path, name, self._odd[place])
+                    raise InvalidRecord(
+                        f"{self.path}: expected numbers, truth values, text or times in {name!r},"
+                        f" got {self._odd[place]}"
+                    )
                 return place
         raise InvalidRecord(
             f"{self.path}: expected a column {name!r}, got {', '.join(self.written[:_SHOWN])}"

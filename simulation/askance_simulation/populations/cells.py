@@ -138,6 +138,7 @@ class TextCells:
       cut: there were more different cells than `MOST_TEXTS`, and the others are counted in
         `others` only.
       others: number of rows of those.
+      labels: texts that the source declares as labels: they are values, "NA" too.
     """
 
     def __init__(
@@ -147,10 +148,12 @@ class TextCells:
         *,
         cut: bool = False,
         others: int = 0,
+        labels: Collection[str] = (),
     ) -> None:
         self.counts: Counter[str] = Counter()
+        self._labels = frozenset(labels)
         for cell, count in counts.items():
-            if not is_missing(cell):
+            if not self._is_missing(cell):
                 self.counts[str(cell)] += count
         self._cells = counts
         self._firsts = firsts
@@ -168,14 +171,14 @@ class TextCells:
 
     @property
     def some_missing(self) -> bool:
-        return any(is_missing(cell) for cell in self._cells)
+        return any(map(self._is_missing, self._cells))
 
     @property
     def missing_texts(self) -> Mapping[str, int]:
         return {
             cell: count
             for cell, count in self._cells.items()
-            if isinstance(cell, str) and cell.strip() not in NEVER_LABELS and is_missing(cell)
+            if isinstance(cell, str) and cell.strip() not in NEVER_LABELS and self._is_missing(cell)
         }
 
     @property
@@ -188,7 +191,7 @@ class TextCells:
 
     @property
     def truths(self) -> bool:
-        given = [cell for cell in self._cells if not is_missing(cell)]
+        given = [cell for cell in self._cells if not self._is_missing(cell)]
         return bool(given) and all(isinstance(cell, bool) for cell in given)
 
     @property
@@ -197,6 +200,9 @@ class TextCells:
 
     def texts(self) -> list[str]:
         return sorted(self.counts)
+
+    def _is_missing(self, cell: Cell) -> bool:
+        return is_missing(cell) and cell not in self._labels
 
     def ends(self) -> Ends | None:
         return self._ends
@@ -464,10 +470,10 @@ class TextCounts:
             else:
                 self._others += count
 
-    def cells(self) -> TextCells:
-        """Return the cells of the column."""
-        cut = self._others > 0
-        return TextCells(self._counts, lambda: self._rows, cut=cut, others=self._others)
+    def cells(self, labels: Collection[str] = ()) -> TextCells:
+        """Return the cells of the column, which declares these labels."""
+        cut, others = self._others > 0, self._others
+        return TextCells(self._counts, lambda: self._rows, cut=cut, others=others, labels=labels)
 
 
 def cells_of_objects(values: Iterable[Any]) -> list[Cell] | str:

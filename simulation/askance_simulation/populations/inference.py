@@ -274,13 +274,11 @@ def _infer_column(
     """
     if is_label:  # no record is predicted to have no label
         return Label(declared or tuple(cells.texts()))
-    if declared:
-        return _with_missing(Category(declared), cells)
-    if cells.distinct < 2:
+    if cells.distinct < 2 and not declared:
         return None
-    if cells.truths:
+    if cells.truths and not declared:
         return Bit()
-    kind = _infer_field(cells, MAX_LABELS - 1 if named else _MAX_LABELS)
+    kind = _infer_field(cells, declared, MAX_LABELS - 1 if named else _MAX_LABELS)
     is_text = isinstance(cells, TextCells) and (cells.ends() is None or _are_codes(cells))
     if kind is None and named and is_text:
         return Bits(TEXT_WIDTH)
@@ -369,9 +367,11 @@ def _identifies(cells: ColumnCells) -> bool:
     return ends.whole and share >= _ID_NUMBERS and cells.evenly
 
 
-def _infer_field(cells: ColumnCells, most: int) -> Field | None:
+def _infer_field(cells: ColumnCells, declared: tuple[str, ...], most: int) -> Field | None:
     ends = cells.ends()
     try:
+        if declared:
+            return Category(declared)
         if ends is None or _are_codes(cells):
             few = cells.distinct <= most
             return Category(tuple(cells.texts())) if few else None

@@ -19,7 +19,7 @@ from askance_aggregator.reports.texts import counted
 from askance_aggregator.studies import Permutation
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Category, Schema
-from askance_client.records import Table, field_names, is_missing
+from askance_client.records import Table, field_name, field_names, is_missing
 from askance_simulation.cores import in_order
 from askance_simulation.populations.arrow_columns import Encoded, encoded
 from askance_simulation.populations.cells import CellRows, ColumnCells, TextBlock, TextCells
@@ -482,7 +482,14 @@ def _as_missing(text: str, count: int, columns: str) -> str:
 def _given(people: Records, schema: Schema, most_outside: Fraction) -> TableRecords:
     warnings = outside_warnings(people.path, schema, people.outside(schema), most_outside)
     encoded, names = people.encoded(schema), _names(people, schema)
-    return TableRecords(Path(people.path).stem, schema, encoded, warnings=warnings, names=names)
+    notes = [
+        f"the field {name} is the column {name!r}, and not the column {column!r}"
+        for column, marked in zip(people.written, people.names, strict=True)
+        if marked not in schema.fields
+        and (name := field_name(column)) in schema.fields
+        and name in people.written
+    ]
+    return TableRecords(Path(people.path).stem, schema, encoded, notes, warnings, names=names)
 
 
 def _names(people: Records, schema: Schema) -> ColumnNames:

@@ -207,6 +207,15 @@ def test_an_oracle_without_a_schema_is_given_one() -> None:
         learn(mean("age"), Blind())
 
 
+@pytest.mark.parametrize("schema", [None, PEOPLE])
+def test_a_learner_of_other_labels_is_refused(schema: Schema | None) -> None:
+    """Every share would be that of another label."""
+    others = Schema("people", sex=Category(["male", "female"]))
+    made = frequency("sex") if schema else frequency(PEOPLE, "sex")
+    with pytest.raises(InvalidParameter, match="expected fields of the oracle's schema, got an"):
+        learn(made, ExactOracle(others, {"sex": ["male", "male"]}), schema)
+
+
 def test_a_learner_outside_the_catalogue_takes_what_its_function_takes() -> None:
     @adaptive("own")
     def own(schema: Schema, text: str) -> Any:

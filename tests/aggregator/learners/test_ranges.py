@@ -130,6 +130,12 @@ class TestBand:
         assert low <= found.value <= high
         assert one._interval(found) == text
 
+    def test_a_rounded_quartile_lies_in_its_interval(self) -> None:
+        """The tens, to which cells of 11 have it rounded, have 50 for 48."""
+        some = Answer((0.5, 0.5, 0), (0.5, 0, 0), (1, 0.5, 0))
+        one = Ranges("x", (37.0, 48.0, 59.0), False, 2, (some,))
+        assert "median 48 (at most 48)" in str(one)
+
     def test_shares_and_both_ends_rise(self) -> None:
         """The raw shares up to 2 and 3 are .6 and .5: their mean stands for both."""
         found = Ranges("x", (0.0, 1.0, 2.0, 3.0, 4.0), False, 4, (self.RAW,)).cumulative

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import askance as ask
@@ -66,3 +67,15 @@ def test_it_is_printed_and_no_file_is_replaced(
     told = json.loads(capsys.readouterr().out)
     assert told["schema"]["fields"]["educ"] == {"type": "integer", "low": 0, "high": 15}
     assert told["columns"]["same"] == "the same value in all rows"
+
+
+def test_a_line_may_be_deleted_and_the_others_mean_what_they_did(tmp_path: Path) -> None:
+    """Alone "a b" would be the field a_b, which is the other column."""
+    path, out = people(tmp_path), tmp_path / "people.toml"
+    assert main(["schema", str(path), "--out", str(out)]) == 0
+    lines = out.read_text(encoding="utf-8").splitlines(keepends=True)
+    out.write_text("".join(line for line in lines if line[:4] != "a_b "), encoding="utf-8")
+    edited = ask.read(path, schema_from_toml(out))
+    (field,) = [name for name in edited.schema.fields if name.startswith("a_b")]
+    values = np.asarray(edited.columns(0, 5).values[field]).tolist()
+    assert values == [0, 1, 2, 0, 1]

@@ -115,6 +115,16 @@ def test_a_text_is_its_length_a_hash_and_its_first_bytes(
     assert not nothing.present["town"]
 
 
+@pytest.mark.parametrize(("cell", "text"), [(501, "501"), (True, "True"), (False, "False")])
+def test_a_whole_number_or_truth_value_of_json_is_the_text_of_a_csv_file(
+    cell: object, text: str
+) -> None:
+    schema = Schema("s", 1, town=Bits(288))
+    one, other = records(Table("t", ("town",), ("town",), [(cell,), (text,)]), schema)
+    assert one.present["town"]
+    assert same(one, other)
+
+
 def test_one_object_is_one_person(tmp_path: Path) -> None:
     table = read_json(written(tmp_path / "p.json", '{"age": 20}'))
     assert len(table.rows) == 1

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import askance as ask
-from askance import Bit, Category, Integer, Label, Real
+from askance import Bit, Category, Integer, Label, Real, Schema
 from askance_client.queries import Field
 from askance_client.records import NOTHING, read_csv
 
@@ -156,6 +156,20 @@ DECLARED: dict[str, tuple[Any, Field]] = {
         pd.DataFrame({"c": pd.Categorical(["high", None] * 30, categories=GRADES)}),
         Category([NOTHING, *GRADES]),
     ),
+    "pandas' label NA, which is no missing value": (
+        pd.DataFrame({"c": pd.Categorical(["high", "NA"] * 30, categories=["NA", *GRADES])}),
+        Category(["NA", *GRADES]),
+    ),
+    "pandas' labels that differ in spaces": (
+        pd.DataFrame(
+            {"c": pd.Categorical(["high", " low"] * 30, categories=[" low", "low", "high"])}
+        ),
+        Category(["low", "high"]),
+    ),
+    "pandas' labels of numbers and texts": (
+        pd.DataFrame({"c": pd.Categorical(["high", 1] * 30, categories=["high", 1])}),
+        Category(["1", "high"]),
+    ),
     "an Enum of polars": (
         pl.DataFrame({"c": pl.Series(["high", "low"] * 30, dtype=pl.Enum(GRADES))}),
         Category(GRADES),
@@ -176,7 +190,37 @@ def test_declared_categories_keep_their_labels(case: str) -> None:
     given = ask.read(frame, label="c").schema.fields["c"]
     assert given == Label(field.labels[field.labels[0] == NOTHING :])
     first = np.asarray(people.columns(0, 1).values["c"])[0]
-    assert field.labels[first] == ("3" if "numbers" in case else "high")
+    assert field.labels[first] == ("3" if case == "pandas' numbers" else "high")
+    assert not any("missing" in note for note in people.notes)
+
+
+def test_a_declared_label_that_is_too_long_leaves_the_column_out() -> None:
+    frame = pd.DataFrame({"c": pd.Categorical(["x" * 2000, "y"] * 30), "n": [1, 2] * 30})
+    people = ask.read(frame)
+    assert list(people.schema.fields) == ["n"]
+    assert any("a text of more than 1,024 bytes in row 1" in note for note in people.notes)
+
+
+@pytest.mark.parametrize("width", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("zeros", [[0.0, -0.0], [-0.0, 0.0]])
+@pytest.mark.parametrize("way", ["frame", "file"])
+def test_minus_zero_is_the_label_0(tmp_path: Path, width: Any, zeros: Any, way: str) -> None:
+    frame = pd.DataFrame({"c": np.array([*zeros, 1.0] * 20, width), "name": ["a", "b", "b"] * 20})
+    frame.to_parquet(tmp_path / "c.parquet")
+    data = frame if way == "frame" else tmp_path / "c.parquet"
+    people = ask.read(data, categories=["c"])
+    assert people.schema.fields["c"] == Category(["0", "1"])
+    columns = people.columns(0, 60)
+    assert columns.present["c"].all()
+    assert np.asarray(columns.values["c"])[:3].tolist() == [0, 0, 1]
+
+
+def test_a_column_that_a_field_may_be_mistaken_for_is_noted(tmp_path: Path) -> None:
+    path = file(tmp_path, **{"a b": ["1", "2"], "a_b": ["8", "9"]})
+    people = ask.read(path, Schema("people", a_b=Integer(0, 9)))
+    assert np.asarray(people.columns(0, 2).values["a_b"]).tolist() == [8, 9]
+    assert people.notes == ("the field a_b is the column 'a_b', and not the column 'a b'",)
+    assert not any("and not" in note for note in ask.read(path).notes)
 
 
 @pytest.mark.parametrize("numbers", [[1.0, 2.0, None], [1, 2, 2]])

@@ -71,7 +71,7 @@ class Measure(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class JointInterval:
     """Interval of the same joint statement that is not one of the estimates shown.
 
     Args:
@@ -116,10 +116,10 @@ class Assessment:
     details: Mapping[str, Any] = field(default_factory=dict)
     summary: str = ""
     measure: Measure = Measure.OTHER
-    beside: tuple[Beside, ...] = ()
+    beside: tuple[JointInterval, ...] = ()
     absent: tuple[float, ...] = ()
 
-    def also(self, *beside: Beside, absent: Sequence[float] = ()) -> Assessment:
+    def with_intervals(self, *beside: JointInterval, absent: Sequence[float] = ()) -> Assessment:
         """Return the assessment with intervals besides, which a success takes, too."""
         held = bool(self.success) and all(one.held for one in beside)
         return replace(

@@ -35,7 +35,7 @@ from askance_aggregator.learners.assessments import (
     ALL_COVER,
     NO_VALUES,
     Assessment,
-    Beside,
+    JointInterval,
     Users,
     assess,
     covers,
@@ -289,7 +289,9 @@ def _(hypothesis: Association, learner: Learner[Any], users: Users) -> Assessmen
     true = (cramers_v(np.array(truth), shape),)
     judged = covers((v.value,), (v.low,), (v.high,), true, (0.0,))
     cells = covers(answer.values, answer.lows, answer.highs, truth)
-    return judged.also(Beside("the table's shares", bool(cells.success)), absent=[truth[-1]])
+    return judged.with_intervals(
+        JointInterval("the table's shares", bool(cells.success)), absent=[truth[-1]]
+    )
 
 
 Reals = NDArray[np.float64]

@@ -128,7 +128,7 @@ def _by_argument(
     """Return the values by argument.
 
     Raises:
-        InvalidParameter: one too many, twice or missing, or of a name that there is none of.
+        InvalidParameter: one too many, one given twice, one missing, or an unknown name.
     """
     ordered = [one.name for one in arguments if one.kind in _BY_ORDER]
     names = {one.name: one.name for one in arguments}
@@ -167,7 +167,7 @@ def _read(
     """Return the values of texts, read as on the command line, and of lists of columns.
 
     Raises:
-        InvalidParameter: a text is not right for the schema; it is told if two are swapped.
+        InvalidParameter: a text does not suit the schema; the message says if two are swapped.
     """
     texts = {key: value for key, value in given.items() if key in known and isinstance(value, str)}
     found: dict[str, Any] = {
@@ -203,7 +203,7 @@ def _check_form(name: str, parameter: Declared, value: object) -> None:
     """Check the form of a value, for which no schema is needed.
 
     Raises:
-        InvalidParameter: a name or a list of names that is none, or a text of another form.
+        InvalidParameter: no name or list of names where one is expected, or a text of another form.
     """
     kind, place = parameter.entry.kind, f"{name}: {parameter.shown}"
     if value is None and not parameter.is_needed:

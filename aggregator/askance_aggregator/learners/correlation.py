@@ -26,7 +26,7 @@ from askance_aggregator.learners.assessments import (
     MISSING,
     NO_SPREAD,
     Assessment,
-    Beside,
+    JointInterval,
     Users,
     assess,
     chunks,
@@ -273,7 +273,9 @@ def _(hypothesis: Correlation, learner: Learner[Any], users: Users) -> Assessmen
     truth = (float((product - mean_x * mean_y) / np.sqrt(variances[0] * variances[1])),)
     ends = (hypothesis.low,), (hypothesis.high,)
     judged = covers((hypothesis.estimate,), *ends, truth, (0.0,), 1.0)
-    return judged.also(Beside(MISSING, hypothesis.missing.holds(absent)), absent=[absent])
+    return judged.with_intervals(
+        JointInterval(MISSING, hypothesis.missing.holds(absent)), absent=[absent]
+    )
 
 
 class Interval(NamedTuple):

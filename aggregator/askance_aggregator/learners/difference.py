@@ -27,7 +27,7 @@ from askance_aggregator.learners.assessments import (
     ALL_COVER,
     NO_VALUES,
     Assessment,
-    Beside,
+    JointInterval,
     Users,
     assess,
     covers,
@@ -318,7 +318,7 @@ def _(hypothesis: Difference, learner: Learner[Any], users: Users) -> Assessment
         return Assessment(None, None)
     truth: list[float] = []
     widths: list[float] = []
-    beside: list[Beside] = []
+    beside: list[JointInterval] = []
     questions = learner.batch.questions
     totals = users.totals([question.query for question in questions])
     parts = zip(hypothesis.groups, hypothesis.means, questions, totals, strict=True)
@@ -329,14 +329,14 @@ def _(hypothesis: Difference, learner: Learner[Any], users: Users) -> Assessment
         truth.append(found[0])
         widths.append(float(question.spread))
         held = covers((mean.estimate,), (mean.low,), (mean.high,), found[:1]).success
-        beside.append(Beside(f"the mean of {name}", bool(held)))
+        beside.append(JointInterval(f"the mean of {name}", bool(held)))
         if mean.missing is not None:
             held = mean.missing.holds(1 - found[1])
-            beside.append(Beside(f"the share of users in {name}", held))
+            beside.append(JointInterval(f"the share of users in {name}", held))
     true = (truth[1] - truth[0],)
     ends = (hypothesis.low,), (hypothesis.high,)
     judged = covers((hypothesis.estimate,), *ends, true, (0.0,), max(widths))
-    return judged.also(*beside)
+    return judged.with_intervals(*beside)
 
 
 Reals = NDArray[np.float64]

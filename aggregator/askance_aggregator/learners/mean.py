@@ -13,7 +13,7 @@ from askance_aggregator.learners.assessments import (
     MISSING,
     NO_VALUES,
     Assessment,
-    Beside,
+    JointInterval,
     Users,
     assess,
     covers,
@@ -246,4 +246,4 @@ def judge_mean(
     share, absent = hypothesis.missing, 1 - true[1]
     if share is None:
         return found
-    return found.also(Beside(MISSING, share.holds(absent)), absent=[absent])
+    return found.with_intervals(JointInterval(MISSING, share.holds(absent)), absent=[absent])

@@ -14,7 +14,7 @@ from askance_aggregator.learners.assessments import (
     ALL_COVER,
     NO_VALUES,
     Assessment,
-    Beside,
+    JointInterval,
     Users,
     assess,
     chunks,
@@ -278,10 +278,10 @@ def _(hypothesis: MeanVector, learner: Learner[Any], users: Users) -> Assessment
             return covered
         parts = zip(hypothesis.fields, shares, absent, strict=True)
         held = (
-            Beside(f"the share of users without {name}", share.holds(one))
+            JointInterval(f"the share of users without {name}", share.holds(one))
             for name, share, one in parts
         )
-        return covered.also(*held, absent=absent)
+        return covered.with_intervals(*held, absent=absent)
     error = float(np.linalg.norm(np.array(hypothesis.estimates) - np.array(truth)))
     return replace(
         covered,

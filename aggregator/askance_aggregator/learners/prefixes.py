@@ -5,9 +5,9 @@
 | Bits(d), d <= 256 | itself, component 0 first | text of 0 and 1 |
 | Integer | the value less the field's low, most significant bit first | the whole number |
 | Category | its label's index, likewise | the label |
-| Bits(288), a text by `records.text_bits` | its length and 26 bits of its hash | the text |
+| Bits(288), a text by `records.text_bits` | its head: length and 26 bits of the hash | the text |
 
-The bytes of a text follow its head, and are asked for by `letters`.
+The bytes of a text follow its head; `letters` asks for them.
 
 A text of up to 32 bytes may also be written into `Bits` by hand: `bits_of_text` has its UTF-8
 bytes, each with its most significant bit first, and zeros up to the width; `text_of_bits` reads

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from askance_aggregator.learners.assessments import (
     MISSING,
     Assessment,
-    Beside,
+    JointInterval,
     Reach,
     Users,
     assess,
@@ -330,7 +330,7 @@ def _(hypothesis: Quantiles, learner: Learner[Any], users: Users) -> Assessment:
     absent = 1 - having / users.size
     if share is None:
         return judged
-    return judged.also(Beside(MISSING, share.holds(absent)), absent=[absent])
+    return judged.with_intervals(JointInterval(MISSING, share.holds(absent)), absent=[absent])
 
 
 def _evenly_spread(hypothesis: Quantiles, schema: Schema, steps: int) -> tuple[Quantile, ...]:

@@ -21,7 +21,7 @@ from askance_aggregator.learners.assessments import (
     ALL_COVER,
     MISSING,
     Assessment,
-    Beside,
+    JointInterval,
     Users,
     assess,
     covers,
@@ -374,8 +374,8 @@ def _(hypothesis: Ranges, learner: Learner[Any], users: Users) -> Assessment:
         for answer, truth in levels
     )
     missing = absent / users.size
-    return replace(assessment, success=held).also(
-        Beside(MISSING, hypothesis.missing_share.holds(missing)), absent=[missing]
+    return replace(assessment, success=held).with_intervals(
+        JointInterval(MISSING, hypothesis.missing_share.holds(missing)), absent=[missing]
     )
 
 

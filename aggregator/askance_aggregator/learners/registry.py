@@ -152,7 +152,7 @@ class LearnerEntry:
                 parameter.check(given[parameter.name])
 
     def _named(self, parameters: Mapping[str, str]) -> dict[str, str]:
-        """Return parameters as canonical texts, if all have a name of the learner's."""
+        """Return parameters as canonical texts; refuse a name that the learner does not have."""
         given = {name: canonical_text(value) for name, value in parameters.items()}
         known = [parameter.name for parameter in self.parameters]
         for name in given:

@@ -16,7 +16,7 @@ _PERCENT = 100.0
 _KILO = 1e3
 _BYTE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 _PERIODS = ((1, "second"), (60, "minute"), (3_600, "hour"))
-_LOPSIDED = 1.5  # times the shorter side of an interval
+_ASYMMETRIC = 1.5  # times the shorter side of an interval
 _SLACK = 1e-9  # of a half width's last place, lost by floats
 
 
@@ -27,7 +27,7 @@ class EstimateText:
     The half width is of an interval around the estimate, without a unit; `low` and `high` are the
     ends of the row's interval; `truth` is empty where it is not known. A number that lies much
     nearer to one end than to the other, as in an interval that is cut off at what is possible, is
-    lopsided: its ends say more than a half width.
+    asymmetric: its ends say more than a half width.
     """
 
     estimate: str
@@ -35,7 +35,7 @@ class EstimateText:
     truth: str
     low: str
     high: str
-    is_lopsided: bool = False
+    is_asymmetric: bool = False
 
 
 def estimate_texts(
@@ -75,13 +75,13 @@ def _estimate_text(
         "" if true is None else f"{true * scale:z,.{places}f}{unit}",
         f"{low:z,.{places}f}{unit}",  # z: no minus before a zero
         f"{high:z,.{places}f}{unit}",
-        not shares and _is_lopsided(row),
+        not shares and _is_asymmetric(row),
     )
 
 
-def _is_lopsided(row: EstimateRow) -> bool:
+def _is_asymmetric(row: EstimateRow) -> bool:
     sides = row.high - row.shown, row.shown - row.low
-    return max(sides) > _LOPSIDED * max(min(sides), 0.0) + _SLACK
+    return max(sides) > _ASYMMETRIC * max(min(sides), 0.0) + _SLACK
 
 
 def _reach(row: EstimateRow) -> float:

@@ -112,7 +112,7 @@ def presentation_body(
 
 
 def _cells(row: EstimateRow, text: EstimateText, *, verbose: bool) -> tuple[str, ...]:
-    wide = f"{text.low} .. {text.high}" if text.is_lopsided else f"+- {text.half_width}"
+    wide = f"{text.low} .. {text.high}" if text.is_asymmetric else f"+- {text.half_width}"
     cells = [f"  {row.name}", text.estimate, wide]
     cells += [f"true {text.truth}"] if text.truth else []
     if verbose:

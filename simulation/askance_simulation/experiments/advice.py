@@ -25,7 +25,7 @@ MAX_NANO_NATS = 16 * NANO_NATS_PER_NAT  # beyond it nothing is private that is w
 _FOURFOLD = 4  # users or, by the inverse, columns: answers are about half as far off
 _HALF = Fraction(1, 2)
 _TOLERANCES = ("tau", "accuracy")
-_GAIN = 2 / 3  # of a tolerance: what is less than a third smaller is no gain
+GAIN = 2 / 3  # of a tolerance or a half width: what is less than a third smaller is no gain
 _ANSWERED = 0.25  # of the range: a simpler question is advised if its answer is within this
 _OUT_OF_REACH = 16  # times the users: few studies find as many
 _SIMPLE = ("mean", "trend")  # learners of questions that cannot be simpler
@@ -58,7 +58,7 @@ def advice(study: Study, users: int, tau: float, hypothesis: Any) -> Advice | No
     enough, wanted = _more_users(study, users)
     return _of_options(
         f"{enough:,} users (answers within {wanted:.3g} instead of {tau:.3g})"
-        if wanted <= _GAIN * tau
+        if wanted <= GAIN * tau
         else None,
         _larger_epsilon(study, users, tau, enough),
         _fewer_columns(study, users, tau, hypothesis),
@@ -91,7 +91,7 @@ def _larger_epsilon(study: Study, users: int, tau: float, enough: int) -> str | 
         found = _tau(_changed(study, study.learner, budget).plan(users))
         return (
             f"epsilon {budget / NANO_NATS_PER_NAT:.3g} ({found:.3g})"
-            if found <= _GAIN * tau
+            if found <= GAIN * tau
             else None
         )
     return None
@@ -112,7 +112,7 @@ def _fewer_columns(study: Study, users: int, tau: float, hypothesis: Any) -> str
         return None
     with suppress(PlanRefused):
         found = _tau(made.plan(users))
-        return f"{kept} of {len(columns)} columns ({found:.3g})" if found <= _GAIN * tau else None
+        return f"{kept} of {len(columns)} columns ({found:.3g})" if found <= GAIN * tau else None
     return None
 
 

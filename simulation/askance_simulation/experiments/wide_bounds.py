@@ -21,12 +21,12 @@ from askance_aggregator.queries import EncodedColumns, among_present
 from askance_aggregator.reports.verdict import ResultVerdict, WideBounds
 from askance_aggregator.studies.study import Study
 from askance_client.queries import Integer, QueryKind, Real
+from askance_simulation.experiments.advice import GAIN
 from askance_simulation.populations import Population
 
 Values = NDArray[np.float64]
 
 _FAR = 1 / 3  # of the bounds: what nearly all values span, where they are far too wide
-_GAIN = 2 / 3  # of a half width: less is gained by more than a third
 _KEPT = (0.95, 0.98, 0.99, 0.995, 1.0)  # shares of the users within narrower bounds
 _NEARLY_ALL = 0.98
 _LEAST = 20  # values, below which a span says little
@@ -92,7 +92,7 @@ class _Column(NamedTuple):
 
     def narrows(self, span: tuple[float, float]) -> bool:
         """Return whether a span as bounds would make noise smaller by more than a third."""
-        return 0 < self.part(span) <= _GAIN
+        return 0 < self.part(span) <= GAIN
 
     def within(self, span: tuple[float, float], effect: _Effect | None) -> WideBounds:
         """Return what a span as bounds would give."""
@@ -125,7 +125,7 @@ def _best(options: Sequence[WideBounds], verdict: ResultVerdict) -> Iterator[Wid
                 return
             continue
         (low, high), (least, most) = option.narrower, option.bounds
-        if _error(option) <= _GAIN * option.half_width * (most - least) / (high - low):
+        if _error(option) <= GAIN * option.half_width * (most - least) / (high - low):
             yield option
         return
 

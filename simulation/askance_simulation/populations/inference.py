@@ -191,7 +191,7 @@ def _read_columns(
 
 
 def _check_names(people: Summarized, named: Mapping[str, Collection[str]]) -> None:
-    """Refuse a column that is named in a setting and that there is none of."""
+    """Refuse a setting that names a column that there is not."""
     for setting, columns in named.items():
         for column in columns:
             if column not in people.names:

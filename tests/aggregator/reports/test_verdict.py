@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from askance_aggregator.learners.assessments import Assessment, Beside, Measure, Reach
+from askance_aggregator.learners.assessments import Assessment, JointInterval, Measure, Reach
 from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.presentation import EstimateRow, Null, Presentation
 from askance_aggregator.reports.outcomes import study_verdict
@@ -93,7 +93,7 @@ def estimates(rows: int, *, shares: bool = False, null: Null | None = None) -> P
     return Presentation(found, shares=shares, null=null)
 
 
-def judged(truth: tuple[float, ...], guess: str, *beside: Beside) -> Assessment:
+def judged(truth: tuple[float, ...], guess: str, *beside: JointInterval) -> Assessment:
     """Return the assessment of such rows."""
     error, baseline, unasked, excludes = FIGURES[guess]
     success = all(true == HELD for true in truth) and all(one.held for one in beside)
@@ -116,7 +116,7 @@ def test_a_result_s_sentences_are_those_of_the_tables(guess: str) -> None:
     for key, _, shares, trials in (one for one in RESULTS if one[1] == guess):
         rows, held, broken, lying = key
         truth = (HELD,) * held + (BROKEN,) * (rows - held)
-        first = judged(truth, guess, *(Beside(name, False) for name in broken))
+        first = judged(truth, guess, *(JointInterval(name, False) for name in broken))
         right = judged((HELD,) * rows, guess)
         verdict = ResultVerdict(
             estimates(rows, shares=shares),
@@ -351,7 +351,7 @@ def test_no_result_contradicts_itself() -> None:
     for key, guess, shares, trials in RESULTS:
         rows, held, broken, lying = key
         truth = (HELD,) * held + (BROKEN,) * (rows - held)
-        found = judged(truth, guess, *(Beside(name, False) for name in broken))
+        found = judged(truth, guess, *(JointInterval(name, False) for name in broken))
         shown = estimates(rows, shares=shares)
         told = str(ResultVerdict(shown, 0.95, 9, assessments=(found,) * trials, lying=lying))
         assert "misses" not in told

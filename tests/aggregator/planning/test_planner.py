@@ -323,7 +323,7 @@ def test_a_learner_that_asks_nothing_needs_nobody() -> None:
 def test_beta_is_a_probability(beta: float) -> None:
     with pytest.raises(InvalidParameter, match="beta expects"):
         plan(asks(Batch([YES])), NAT, beta)
-    with pytest.raises(InvalidParameter, match="n_users expects"):
+    with pytest.raises(InvalidParameter, match="n_users: expected 0 or more"):
         plan(asks(Batch([YES])), NAT, 0.05, n_users=-1)
 
 

@@ -281,7 +281,9 @@ def test_a_promised_share_sizes_the_plan() -> None:
     assert taus == [{Fraction(1, 10)}, {Fraction(1, 20)}]
     with pytest.raises(InvalidParameter, match="present expects a share"):
         principal_components(SCHEMA, ["income"], components=1, present=0)
-    with pytest.raises(InvalidParameter, match="expects exclude or default, got 'zero'"):
+    with pytest.raises(
+        InvalidParameter, match="missing: expected one of exclude, default, got 'zero'"
+    ):
         principal_components(SCHEMA, ["income"], components=1, missing="zero")
 
 

@@ -73,7 +73,9 @@ def test_an_interval_that_misses_the_missing_share_is_no_success() -> None:
 
 
 def test_what_missing_can_be_is_said() -> None:
-    with pytest.raises(InvalidParameter, match="expects exclude or default, got 'zero'"):
+    with pytest.raises(
+        InvalidParameter, match="missing: expected one of exclude, default, got 'zero'"
+    ):
         mean(SCHEMA["income"], missing="zero")
     with pytest.raises(InvalidParameter, match="has a public default"):
         mean(real(SCHEMA["income"]), missing="exclude")

@@ -53,5 +53,7 @@ def test_words_are_uniform() -> None:
 
 
 def test_a_negative_seed_is_refused() -> None:
-    with pytest.raises(InvalidParameter, match="found -1"):
+    with pytest.raises(
+        InvalidParameter, match="seed: expected a whole number of 0 or more, got -1"
+    ):
         Seed.of(-1)

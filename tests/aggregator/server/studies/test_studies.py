@@ -419,6 +419,7 @@ def test_the_result_is_that_of_a_simulation_of_the_same_study(run_in: RunIn) -> 
             "message": "",
             "hypothesis": hypothesis,
             "bounds": [bounds.to_json() for bounds in expected.bounds],
+            "unasked": [1.0, 0.5],  # of a sign, and of a share
             "confidence": float(Fraction(95, 100)),
             "fields": ["b", "i", "x", "y"],
             "rounds": 2,

@@ -67,7 +67,7 @@ REFUSED: dict[str, tuple[Callable[[], SignedStudy], str, str]] = {
     "a column that does not suit": (
         lambda: study(parameters=(("column", "colour"),)),
         "unknown-learner",
-        "expected one of the fields",
+        "column: expected a number or a bit, got 'colour'",
     ),
     "one for more users than there are": (
         lambda: study(parameters=(("column", "smoker"), ("tau", "0.01"))),

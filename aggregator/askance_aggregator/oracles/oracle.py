@@ -46,8 +46,8 @@ def learn(learner: Learner[T], oracle: Oracle, schema: Schema | None = None) -> 
         schema: of the records, for a learner that names columns; None: the oracle's, if it has one.
 
     Raises:
-        InvalidParameter: a learner that has no schema, and none is known; one of fields that the
-            records do not have; or not a learner and an oracle.
+        InvalidParameter: a learner that has no schema, and none is known; one of fields that
+            are others in the records; or not a learner and an oracle.
         LocalProtocolError: the oracle's answers do not have the shape of the batch.
         InvalidAnswer: an answer cannot be valid: it is no number, or a `CheckedOracle` has seen it,
             or the learner itself has, from what it knows of its concepts; the error names the
@@ -100,7 +100,7 @@ def finite_values(where: str, answer: Answer) -> list[Fraction]:
 def _check_fields(name: str, schema: Schema, records: Schema) -> None:
     """Refuse a learner whose fields are others in the records: labels would be taken for others."""
     for field, kind in schema.fields.items():
-        if field not in records.fields or records.fields[field].type != kind.type:
+        if field in records.fields and records.fields[field].type != kind.type:
             raise InvalidParameter(
-                f"{name}: expected fields of the oracle's schema, got another {value_text(field)}"
+                f"{name}: expected fields as the oracle's schema has them, got {value_text(field)}"
             )

@@ -144,7 +144,7 @@ def _quantiles(
     summary="the values below which given shares of people lie, by binary search",
     error="greatest distance of a found cell's ranks from its level, 0 if the level is in the cell",
     guess="the cells where values spread evenly between the bounds have these quantiles",
-    success="every rank within tau of its level; without a tau, within what is stated",
+    success="every cell's rank is within tau, or its stated distance, of the level",
     example=lambda: Schema("quantiles", 1, number=Real(0, 1)),
     population="numbers",
     small=SmallSettings(

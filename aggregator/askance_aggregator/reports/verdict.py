@@ -369,7 +369,7 @@ def _estimates_compared(verdict: ResultVerdict) -> str:
     error, guess = (_text(verdict, number) for number in (verdict.error, verdict.baseline))
     both = f"error {error}; of a constant guess {guess}"
     if verdict.placement is Placement.NEAR_GUESS:
-        return f"Error {error}; a constant guess happens to be near, too ({guess})"
+        return f"E{both[1:]}, which happens to be near, too"
     if verdict.placement is Placement.FAR:
         return f"Nearer to guessing than to exact answers: {both}"
     if verdict.placement is Placement.BETTER:

@@ -50,10 +50,10 @@ COMPARED = {
     " guess 0.4.",
     ("half", False, True): "Nearer to guessing than to exact answers: error 30 %; of a constant"
     " guess 40 %.",
-    ("near", True, False): "Error 0.05; a constant guess happens to be near, too (0.025).",
-    ("near", True, True): "Error 5 %; a constant guess happens to be near, too (2.5 %).",
-    ("near", False, False): "Error 0.05; a constant guess happens to be near, too (0.025).",
-    ("near", False, True): "Error 5 %; a constant guess happens to be near, too (2.5 %).",
+    ("near", True, False): "Error 0.05; of a constant guess 0.025, which happens to be near, too.",
+    ("near", True, True): "Error 5 %; of a constant guess 2.5 %, which happens to be near, too.",
+    ("near", False, False): "Error 0.05; of a constant guess 0.025, which happens to be near, too.",
+    ("near", False, True): "Error 5 %; of a constant guess 2.5 %, which happens to be near, too.",
     ("inside", True, False): "No better than guessing at this size: a constant guess lies in the"
     " interval, too (error 0.05; of the guess 0.075).",
     ("inside", True, True): "No better than guessing at this size: a constant guess lies in the"

@@ -47,12 +47,10 @@ def unknown_column(column: object, known: Iterable[str]) -> str:
         return (
             f"expected a field of a fitting type, of which there is none, got {value_text(column)}"
         )
-    shown = ", ".join(names[:_COLUMNS_SHOWN])
-    more = ", ..." if len(names) > _COLUMNS_SHOWN else ""
     nearest = nearest_text(column, names)
     if isinstance(column, str) and "," in column and set(column.split(",")) <= set(names):
         nearest = ": this learner takes one"
-    return f"expected one of the fields {shown}{more}, got {value_text(column)}{nearest}"
+    return f"expected one of the fields {_listed(names)}, got {value_text(column)}{nearest}"
 
 
 def unfit_column(column: str, schema: Schema, types: Sequence[type]) -> str:
@@ -62,9 +60,13 @@ def unfit_column(column: str, schema: Schema, types: Sequence[type]) -> str:
         return unknown_column(column, fits)
     *some, last = (_TYPES[one] for one in types if one is not Integer or Real not in types)
     expected = f"{', '.join(some)} or {last}" if some else last
-    shown = f"{', '.join(fits[:_COLUMNS_SHOWN])}{', ...' if len(fits) > _COLUMNS_SHOWN else ''}"
-    such = f" (try {shown})" if fits else ", and no field is one"
+    such = f" (try {_listed(fits)})" if fits else ", and no field is one"
     return f"expected {expected}, got {column!r}, {_TYPES[type(schema.fields[column])]}{such}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = ", ..." if len(names) > _COLUMNS_SHOWN else ""
+    return ", ".join(names[:_COLUMNS_SHOWN]) + more
 
 
 def field_called(column: str, fields: Container[str]) -> str:

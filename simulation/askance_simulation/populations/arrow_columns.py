@@ -71,6 +71,13 @@ def oddity(column: pyarrow.Field) -> str | None:
     return None
 
 
+def odd_column(path: Path, name: str, why: str) -> InvalidRecord:
+    """Return the error for a column that is read and holds something else (see `oddity`)."""
+    return InvalidRecord(
+        f"{path}: expected numbers, truth values, text or times in {name!r:.80}, got {why}"
+    )
+
+
 def cells_of(path: Path, name: str, column: Any) -> list[Cell]:
     """Return a column's cells: stripped texts or truth values; None where missing."""
     from pyarrow import compute, string, types

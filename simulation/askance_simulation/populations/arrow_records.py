@@ -32,6 +32,7 @@ from askance_simulation.populations.arrow_columns import (
     is_numeric,
     joined,
     numbers_of,
+    odd_column,
     oddity,
     outside,
     plain,
@@ -299,10 +300,7 @@ class ArrowRecords:
             if name in names:
                 place = names.index(name)
                 if place in self._odd:
-                    raise InvalidRecord(
-                        f"{self.path}: expected numbers, truth values, text or times in {name!r},"
-                        f" got {self._odd[place]}"
-                    )
+                    raise odd_column(self.path, name, self._odd[place])
                 return place
         raise InvalidRecord(
             f"{self.path}: expected a column {name!r}, got {', '.join(self.written[:_SHOWN])}"

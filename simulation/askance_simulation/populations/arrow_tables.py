@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 from askance_client.errors import AskanceError, InvalidParameter, InvalidRecord
 from askance_client.printable import value_text
 from askance_client.records import Table, field_names
-from askance_simulation.populations.arrow_columns import DECLARED, WHY, cells_of, oddity
+from askance_simulation.populations.arrow_columns import (
+    DECLARED,
+    WHY,
+    cells_of,
+    odd_column,
+    oddity,
+)
 from askance_simulation.populations.cells import Cell, cells_of_objects
 
 if TYPE_CHECKING:
@@ -213,8 +219,5 @@ def table_of(people: pyarrow.Table, path: Path) -> Table:
 def _checked_cells(path: Path, field: pyarrow.Field, column: pyarrow.ChunkedArray) -> list[Cell]:
     why = oddity(field)
     if why is not None:
-        raise InvalidRecord(
-            f"{path}: expected numbers, truth values, text or times in {field.name!r:.80},"
-            f" got {why}"
-        )
+        raise odd_column(path, field.name, why)
     return cells_of(path, field.name, column)

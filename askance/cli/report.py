@@ -7,18 +7,15 @@ warnings. Bounds, influences, randomizers and transcripts are details, which --v
 
 from __future__ import annotations
 
-from functools import singledispatch
 from typing import TYPE_CHECKING
 
 from askance.cli.output import screen
-from askance_aggregator.reports.report import CommandReport, Grid, MoreRows
+from askance_aggregator.reports.report import CommandReport, Grid, Part
 from askance_client.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
-
-    from askance_aggregator.reports.report import Grid
 
 _ROOMY = 120
 """Least width, in characters, for columns four apart and heads in one line."""
@@ -91,20 +88,12 @@ def print_report(report: CommandReport, *, verbose: bool) -> None:
             _print_line(console, line)
 
 
-@singledispatch
-def _print_part(part: object, console: Console) -> None:
+def _print_part(part: Part, console: Console) -> None:
     """Print a line, a table, or the number of rows that are left out."""
-    _print_line(console, str(part))
-
-
-@_print_part.register(Grid)
-def _(part: Grid, console: Console) -> None:
-    console.print(rich_table(part))
-
-
-@_print_part.register(MoreRows)
-def _(part: MoreRows, console: Console) -> None:
-    _print_line(console, f"  and {part.number:,} more: --all")
+    if isinstance(part, Grid):
+        console.print(rich_table(part))
+    else:
+        _print_line(console, str(part))
 
 
 def _print_line(console: Console, text: str, style: str | None = None) -> None:

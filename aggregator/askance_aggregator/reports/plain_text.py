@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import zip_longest
 
-from askance_aggregator.reports.report import CommandReport, Grid, MoreRows, Part
+from askance_aggregator.reports.report import CommandReport, Grid, Part
 from askance_client.printable import printable
 
 _GAP = "  "
@@ -30,9 +30,7 @@ def text_of(report: CommandReport) -> str:
 
 def _part(part: Part) -> Iterator[str]:
     """Yield the lines of a line, of a table, or of the number of rows that are left out."""
-    if isinstance(part, MoreRows):
-        yield f"  and {part.number:,} more: --all"
-    elif isinstance(part, Grid):
+    if isinstance(part, Grid):
         yield from _table(part)
     else:
         yield str(part)

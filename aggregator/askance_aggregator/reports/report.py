@@ -52,6 +52,10 @@ class MoreRows:
 
     number: int
 
+    def __str__(self) -> str:
+        """Return the line of text; a notebook, which has no options, words its own."""
+        return f"  and {self.number:,} more: --all"
+
 
 Part = str | Grid | MoreRows
 

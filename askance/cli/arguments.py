@@ -94,7 +94,8 @@ def add_people(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE.csv|.parquet|NAME",
         help="a file of records, one user per row: CSV with a header line, or Parquet; an empty"
-        " value or ? is a missing one. Or the name of a data set that ships with askance: census",
+        " value, ?, NA or NaN is a missing one. Or the name of a data set that ships with askance:"
+        " census",
     )
     add_delimiter(parser)
     parser.add_argument(

@@ -38,7 +38,7 @@ DESCRIPTION = (
 
 _GRID = (
     ("--epsilon", "E,E,...", "each user's whole budget, in nats"),
-    ("--users", "N,N,...", "how many users there are; of --data, so many rows are drawn"),
+    ("--users", "N,N,...", "numbers of users; with --data, so many rows are drawn at random"),
     (
         "--beta",
         "B,B,...",

@@ -21,7 +21,7 @@ from askance_aggregator.queries.columns import ColumnValue, rows_of
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_client.queries import Field, Schema
 from askance_client.queries.fields import NEVER_LABELS
-from askance_client.records import field_names, is_missing
+from askance_client.records import Table, field_names, is_missing
 from askance_simulation.cores import in_order
 from askance_simulation.populations.arrow_columns import (
     DECLARED,
@@ -220,7 +220,6 @@ Piece = tuple[int, slice | NDArray[Any]]
 """A block, and rows of it."""
 
 _KEPT_BYTES = 1 << 26  # of columns on the grid that are kept for the next question
-_SHOWN = 20  # column names in an error
 
 
 class ArrowRecords:
@@ -296,15 +295,10 @@ class ArrowRecords:
         return EncodedColumns(dict(whole.values), dict(whole.present), whole.rows)
 
     def _place(self, name: str) -> int:
-        for names in (self.written, self.names):
-            if name in names:
-                place = names.index(name)
-                if place in self._odd:
-                    raise odd_column(self.path, name, self._odd[place])
-                return place
-        raise InvalidRecord(
-            f"{self.path}: expected a column {name!r}, got {', '.join(self.written[:_SHOWN])}"
-        )
+        place = Table(self.path, self.written, self.names, ()).column_index(name)
+        if place in self._odd:
+            raise odd_column(self.path, name, self._odd[place])
+        return place
 
     def _each(self, work: Callable[[int], Any]) -> Iterator[Any]:
         """Generate what `work` makes of each block, in order, with few blocks in memory."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -123,6 +124,15 @@ def simulated(*arguments: Any, **options: Any) -> object:
     return ask.simulate(*arguments, fleet="columns", **options)
 
 
+def asked_about_a_file(learner: ask.Learner[Any]) -> object:
+    """Ask a file's users, whose columns have names that no field can have."""
+    rows = [f'{row % 4},"1,{row:03}",{("Rome", "Oslo")[row % 2]}' for row in range(60)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / FILE
+        path.write_text("\n".join(["my rating,spend ($),town?", *rows]))
+        return simulated(learner, ask.read(path), epsilon=1)
+
+
 CALLED: list[tuple[str, Callable[[], object], str]] = [
     (
         "the order",
@@ -163,6 +173,18 @@ CALLED: list[tuple[str, Callable[[], object], str]] = [
         "no label",
         lambda: ask.learners.naive_bayes(ask.Schema("one", age=ask.Integer(0, 9))),
         "label: expected one of the categories which there are none of, got none",
+    ),
+    (
+        "numbers as labels",
+        lambda: asked_about_a_file(ask.learners.frequency("my rating")),
+        "frequency: column: expected a category, got 'my rating', a whole number (try town?); in"
+        " the file, my rating: numbers; --categories makes them labels,",
+    ),
+    (
+        "a column that was left out",
+        lambda: asked_about_a_file(ask.learners.mean("spend ($)")),
+        "mean: column: expected one of the fields my rating, got 'spend ($)'; in the file, spend"
+        " ($): numbers with commas between thousands in 60 of 60 values, row 1 the first: write",
     ),
     (
         "a path as text",

@@ -8,7 +8,7 @@ shows nothing. `askance.Schema` and all schemas of populations and studies are i
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
@@ -54,7 +54,12 @@ def fields_body(schema: Schema, remarks: Mapping[str, str]) -> list[Part]:
     return [grid, *more_rows(len(names), len(grid.rows))]
 
 
-def toml_of(schema: Schema, own: Mapping[str, str], left_out: Mapping[str, str]) -> str:
+def toml_of(
+    schema: Schema,
+    own: Mapping[str, str],
+    left_out: Mapping[str, str],
+    remarks: Sequence[str] = (),
+) -> str:
     """Return the file of a schema, from which `schema_from_toml` makes an equal one.
 
     Args:
@@ -62,6 +67,7 @@ def toml_of(schema: Schema, own: Mapping[str, str], left_out: Mapping[str, str])
         own: columns' own names by field, which stand for the fields' where they are read as those,
             whatever other fields the file has.
         left_out: reasons by columns that are no fields, for comments.
+        remarks: comments on the fields.
     """
     called = {name: own.get(name, name) for name in schema.fields}
     names = {
@@ -83,6 +89,7 @@ def toml_of(schema: Schema, own: Mapping[str, str], left_out: Mapping[str, str])
         parts = ", ".join(f"{key} = {_toml(value)}" for key, value in item.items())
         key = column if FIELD_NAME.fullmatch(column) else _quoted(column)
         lines.append(f"{key} = {{ {parts} }}")
+    lines += [f"# {printable(remark)}" for remark in remarks]
     lines += [
         f"# {printable(name)} is left out: {printable(why)}" for name, why in left_out.items()
     ]

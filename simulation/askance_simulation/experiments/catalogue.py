@@ -124,7 +124,7 @@ def named(
         try:
             made = chosen.build(population.schema, given)
         except InvalidParameter as error:
-            raise _explained(error, population, given) from None
+            raise explained(error, population, _named_in(given)) from None
         return Study(
             made,
             population.schema,
@@ -202,15 +202,15 @@ def _named_in(settings: Mapping[str, str]) -> frozenset[str]:
     return frozenset(name for text in settings.values() for name in (text.strip(), *names_in(text)))
 
 
-def _explained(
-    error: InvalidParameter, population: Population, settings: Mapping[str, str]
+def explained(
+    error: InvalidParameter, population: Population, asked: Collection[str]
 ) -> InvalidParameter:
     """Return the error with what is known of the columns that it is about.
 
-    They are those that a setting and the error name, else, if no column suits the learner, all.
+    They are those asked about that the error names, else, if no column suits the learner, all.
     """
     types = population.column_types
-    called = (field_called(name, types) for name in sorted(_named_in(settings)))
+    called = (field_called(name, types) for name in sorted(asked))
     named = [name for name in called if name in types]
     said = str(error)
     columns = [name for name in named if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", said)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import sys
 import time
@@ -47,6 +48,7 @@ from askance_simulation.disturbances import (
 )
 from askance_simulation.disturbances.invariants import check_replay
 from askance_simulation.disturbances.recorder import FaultRecorder
+from askance_simulation.experiments.catalogue import explained
 from askance_simulation.experiments.simulations import Simulation, Trial
 from askance_simulation.families.fused import import_kernels, most_met
 from askance_simulation.fleets import (
@@ -254,7 +256,7 @@ def _study_maker(
                 f"epsilon: expected each user's budget with the learner {study.name}, got none"
             )
         learner, budget = study, epsilon
-        return lambda people: Study(learner, people.schema, epsilon=budget)
+        return lambda people: _study_of(learner, people, budget)
     if not isinstance(study, Study) and not callable(study):
         found = type(study).__name__
         raise InvalidParameter(f"study: expected a study or a learner, got {found}")
@@ -263,6 +265,14 @@ def _study_maker(
             f"epsilon: expected none, as the study has its own, got {value_text(epsilon)}"
         )
     return (lambda _: study) if isinstance(study, Study) else study
+
+
+def _study_of(learner: Learner[Any], people: Population, epsilon: Epsilon) -> Study:
+    """Return the study of a learner; an error says what is known of the columns that it quotes."""
+    try:
+        return Study(learner, people.schema, epsilon=epsilon)
+    except InvalidParameter as error:
+        raise explained(error, people, re.findall("'([^']+)'", str(error))) from None
 
 
 def _import_kernels(users: int) -> float:

@@ -292,6 +292,7 @@ class TableRecords:
       notes: what a reader of results must know, a line each.
       details: the same column by column.
       names: names of the columns.
+      remarks: what an editor of an inferred schema must know of its fields.
     """
 
     name: str
@@ -302,6 +303,7 @@ class TableRecords:
     column_types: Mapping[str, str] = field(default_factory=dict)
     details: Sequence[str] = ()
     names: ColumnNames = field(default_factory=ColumnNames)
+    remarks: Sequence[str] = ()
 
 
 def records_of(
@@ -451,9 +453,13 @@ def _inferred(
         found.schema,
         people.encoded(found.schema),
         notes,
-        column_types=found.column_types,
+        column_types={
+            name if name in found.schema.fields else own[name]: kind
+            for name, kind in found.column_types.items()
+        },
         details=[line for line in (*renamed, *left_out, *doubts, *missing) if line not in notes],
         names=names,
+        remarks=(*doubts, *missing),
     )
 
 

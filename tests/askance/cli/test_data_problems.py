@@ -111,6 +111,11 @@ PROBLEMS: dict[str, str] = {
         " with commas between thousands in 2,000 of 2,000 values, row 1 the first: write 1234 for"
         " 1,234; 2,000 different texts, at most 1,024"
     ),
+    "mean --data odd.csv --set column=pay($)": (
+        "mean: column: expected one of the fields age, got 'pay($)'; in the file, pay($): numbers"
+        " with commas between thousands in 2,000 of 2,000 values, row 1 the first: write 1234 for"
+        " 1,234; 2,000 different texts, at most 1,024"
+    ),
     "mean --data units.csv --set column=income": (
         "mean: column: expected one of the fields age, got 'income'; in the file, income: numbers"
         " with a unit in 2,000 of 2,000 values, row 1 the first: write the number alone; 2,000"
@@ -225,6 +230,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "unknowns.csv": head.replace(",", ";")
         + _rows(lambda i, m, a, s, x: f"{i};{m};{a};{s};{f'{x},25' if i % 10 else 'k. A.'}"),
         "thousands.csv": head + _rows(lambda i, m, a, s, x: f'{i},{m},{a},{s},"{x:,}"'),
+        "odd.csv": head.replace("income", "pay($)")
+        + _rows(lambda i, m, a, s, x: f'{i},{m},{a},{s},"{x:,}"'),
         "units.csv": head + _rows(lambda i, m, a, s, x: f"{i},{m},{a},{s},{x} €"),
         "infinite.csv": head
         + _rows(lambda i, m, a, s, x: f"{i},{m},{a},{s},{'infinity' if i == 16 else x}"),

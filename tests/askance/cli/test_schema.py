@@ -12,7 +12,7 @@ import askance as ask
 from askance.cli.main import main
 from askance_client.records import schema_from_toml
 
-HEADER = 'sepal length (cm),Größe,a b,a_b,"say ""hi""",educ,zip,smokes,same'
+HEADER = 'sepal length (cm),Größe,a b,a_b,"say ""hi""",educ,zip,smokes,same (all)'
 
 
 def people(folder: Path) -> Path:
@@ -20,7 +20,7 @@ def people(folder: Path) -> Path:
     path = folder / "people.csv"
     rows = [
         f"{4 + row % 37 / 10:.1f},{row % 50},{row % 3},{row % 5},{row % 7 / 1000},{row % 16},"
-        f"0{1000 + row % 9},{('yes', 'no', '')[row % 3]},x"
+        f"0{1000 + row % 9},{('yes', 'no', 'NA')[row % 3]},x"
         for row in range(200)
     ]
     path.write_text("\n".join([HEADER, *rows]) + "\n", encoding="utf-8")
@@ -36,7 +36,8 @@ def test_it_is_read_back_and_gives_the_same_result(tmp_path: Path) -> None:
         '"sepal length (cm)" = { type = "real", low = "4", high = "7.6", frac_bits = 16 }',
         '"Größe" = { type = "integer", low = 0, high = 49 }',
         'smokes = { type = "category", labels = ["(missing)", "no", "yes"] }',
-        "# same is left out: the same value in all rows",
+        "# 66 values NA of smokes were read as missing; a schema that lists the label counts them",
+        "# same (all) is left out: the same value in all rows",
     ):
         assert line in lines
     transcripts = []
@@ -66,7 +67,7 @@ def test_it_is_printed_and_no_file_is_replaced(
     assert main(["schema", str(path), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["schema"]["fields"]["educ"] == {"type": "integer", "low": 0, "high": 15}
-    assert told["columns"]["same"] == "the same value in all rows"
+    assert told["columns"]["same (all)"] == "the same value in all rows"
 
 
 def test_a_line_may_be_deleted_and_the_others_mean_what_they_did(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from askance_aggregator.learners import (
 )
 from askance_aggregator.learners.assessments import assess
 from askance_aggregator.learners.heavy_hitters import _confirmed
-from askance_aggregator.learners.prefixes import Domain
+from askance_aggregator.learners.prefixes import Domain, text_of
 from askance_aggregator.oracles import CheckedOracle, ExactOracle, Oracle, WrongSideOracle, learn
 from askance_aggregator.planning import plan
 from askance_aggregator.queries import encode_columns, evaluate_columns
@@ -35,6 +35,7 @@ from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidParameter, InvalidQuery
 from askance_client.queries import Bits, Category, Field, Integer, Real, Schema
 from askance_client.records import Table
+from askance_client.records.tables import text_bits
 from askance_simulation.experiments import simulate
 from askance_simulation.populations import Population
 
@@ -424,3 +425,16 @@ def test_the_label_of_users_who_have_none_is_no_value_of_the_list() -> None:
     assessment = assess(found, learner, Population.from_columns(schema, {"town": rows}))
     assert assessment.success
     assert [item["value"] for item in assessment.details["true"]] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a" + "é" * 15, "a" + "é" * 15),
+        ("a" + "é" * 20, "a" + "é" * 15 + "..."),  # byte 32 is half of a letter
+        ("x" * 33, "x" * 32 + "..."),
+    ],
+)
+def test_a_text_that_does_not_fit_is_shown_by_its_first_letters(text: str, shown: str) -> None:
+    bits = text_bits(text)
+    assert text_of(int(bits[:32], 2), int(bits[32:], 2).to_bytes(32)) == shown

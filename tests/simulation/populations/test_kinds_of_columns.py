@@ -35,6 +35,10 @@ KINDS: dict[str, tuple[list[str], Field | None]] = {
     "truth values as text": (["True", "False"], Category(["False", "True"])),
     "a name": (["ann", "bob", "eve"], Category(["ann", "bob", "eve"])),
     "postal codes": (["01234", "94110", "00501"], Category(["00501", "01234", "94110"])),
+    "codes of one length, few with a zero": (
+        ["01234", *["94110"] * (ROWS - 1)],
+        Category(["01234", "94110"]),
+    ),
     "months": (["01", "11", "12"], Category(["01", "11", "12"])),
     "codes of several lengths": (["030", "1", "22"], Category(["030", "1", "22"])),
     "postal codes without a zero": (["94110", "10115"], Integer(10115, 94110)),

@@ -231,3 +231,12 @@ class TestRowSets:
         places = within.ordinals(0, len(others) // 2)
         again = others.drawn(within, len(others) // 2)
         assert np.array_equal(every(again), every(others)[places])
+
+
+def test_a_row_in_a_later_group_has_its_number_in_the_file(tmp_path: Path) -> None:
+    texts = [str(row % 40) for row in range(200)]
+    texts[130] = "forty"
+    people = ask.read(written(tmp_path, {"n": pa.array(texts)}))
+    assert people.notes[1].startswith(
+        "the column n is of texts: no number in 1 of 200 values, row 131 the first"
+    )

@@ -163,7 +163,13 @@ class Supervised(LocalEstimator):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
-        checked = column_or_1d(outcome, warn=True, dtype=self._outcome_type)
+        try:
+            checked = column_or_1d(outcome, warn=True, dtype=self._outcome_type)
+        except (TypeError, ValueError) as error:
+            if np.ndim(outcome) != 1:
+                raise
+            kind = type(error).__name__  # its text has a value of a user
+            raise InvalidParameter(f"y: expected numbers, got others ({kind})") from None
         assert_all_finite(checked, input_name="y")
         check_consistent_length(next(iter(columns.values())), checked)
         return columns, checked

@@ -71,6 +71,9 @@ FILES = (
     plain("CRLF and LF", "a,b\r\n1,2\n3,4\r\n", "a|b", "1|2", "3|4"),
     slow("CR alone", "a,b\r1,2\r3,4\r", "a|b", "1|2", "3|4"),
     slow("CR CR LF", "a,b\r\r\n1,2\r\r\n", "a|b", "1|2"),
+    fails(
+        "a letter after an earlier quote", 'a,b\n"1"x,"2"\n', "line 2: expected quotes that close"
+    ),
     slow("a space before a later quote", 'a,b\n"1", "2"\n', "a|b", "1|2"),
     plain("empty lines", "a,b\n\n1,2\n\n\n3,4\n\n", "a|b", "1|2", "3|4"),
     plain("empty lines of one column", "a\n\n1\n\n2\n", "a", "1", "2"),

@@ -135,6 +135,8 @@ def test_a_plan_that_is_not_feasible_says_why() -> None:
     plan = tight.plan(100)
     assert "not feasible: the plan needs" in repr(plan)
     assert "the population has 100" in plan._repr_html_()
+    assert "the population has 100" in str(plan)
+    assert "    tau\n" in str(plan)  # `print` shows the tolerance, as `askance plan` does
 
 
 def test_a_study_is_shown_without_being_planned(monkeypatch: pytest.MonkeyPatch) -> None:

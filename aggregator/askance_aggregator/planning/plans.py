@@ -11,7 +11,9 @@ from askance_aggregator.estimation import Decode
 from askance_aggregator.learners import Allocation, Question
 from askance_aggregator.planning.precision import randomizer_text
 from askance_aggregator.reports.html import html_of, line_of
+from askance_aggregator.reports.plain_text import text_of
 from askance_aggregator.reports.plans import plan_report
+from askance_aggregator.reports.report import CommandReport
 from askance_aggregator.reports.texts import counted
 from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.queries import Query
@@ -247,11 +249,18 @@ class StudyPlan:
         state = "feasible" if self.feasible else f"not feasible: {self.reason}"
         return line_of("StudyPlan", f"{needed}, {epsilon}, {state}")
 
+    def __str__(self) -> str:
+        """Format users, questions and tolerance by round, as `askance plan` prints them."""
+        return text_of(self._report())
+
     def _repr_html_(self) -> str:
-        """Show users, questions and tolerance by round in a notebook."""
+        """Show the same in a notebook."""
+        return html_of(self._report())
+
+    def _report(self) -> CommandReport:
         report = plan_report("", self.to_json(), every=False, verbose=False)
         reasons = () if self.reason is None else (self.reason,)
-        return html_of(replace(report, warnings=(*report.warnings, *reasons)))
+        return replace(report, warnings=(*report.warnings, *reasons))
 
     @property
     def hoeffding_users(self) -> int:

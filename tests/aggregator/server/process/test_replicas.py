@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -225,14 +225,12 @@ def test_a_pause_past_the_lease_ends_the_holders_driving(
     homes: tuple[AggregatorHome, AggregatorHome], people: People
 ) -> None:
     """SIGSTOP for longer than the lease; afterwards it serves devices and drives nothing."""
-    with (
-        stored(homes[0]) as store,
-        serving(homes[1]) as second,
-        serving(homes[0]) as first,
-        first.channel() as channel,
-    ):
-        digest = submit(channel, analyst_key(homes[0]))
+    with ExitStack() as stack:
+        store = stack.enter_context(stored(homes[0]))
+        first = stack.enter_context(serving(homes[0]))
+        digest = submit(stack.enter_context(first.channel()), analyst_key(homes[0]))
         until_driven(store, "first", digest)
+        second = stack.enter_context(serving(homes[1]))  # now, or it might be the quicker one
         answer(first, people, slice(0, 5))
         first.process.send_signal(signal.SIGSTOP)
         assert until_driven(store, "second", digest) < TAKEOVER_S

@@ -169,8 +169,9 @@ class Supervised(LocalEstimator):
             if np.ndim(outcome) != 1:
                 raise
             kind = type(error).__name__  # its text has a value of a user
-            found = np.asarray(outcome).dtype
-            raise InvalidParameter(f"y: expected numbers, got values of {found} ({kind})") from None
+            raise InvalidParameter(
+                f"y: expected numbers, got values that are none ({kind})"
+            ) from None
         assert_all_finite(checked, input_name="y")
         check_consistent_length(next(iter(columns.values())), checked)
         return columns, checked

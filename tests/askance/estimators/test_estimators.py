@@ -276,5 +276,7 @@ def test_what_is_better_than_a_constant_is_not_warned_of() -> None:
 
 def test_an_outcome_of_names_is_refused_without_a_name() -> None:
     names = np.array([f"Jane Roe {row}" for row in range(20)])
-    with pytest.raises(InvalidParameter, match=r"y: expected numbers, got others \(ValueError\)"):
+    with pytest.raises(
+        InvalidParameter, match=r"y: expected numbers, got values that are none \(ValueError\)"
+    ):
         LocalLinearRegression(epsilon=1).fit(np.arange(20.0).reshape(20, 1), names)

@@ -275,12 +275,12 @@ def test_an_epsilon_is_above_nought(run: Run, epsilon: str) -> None:
     assert "epsilon" in told["failure"]["message"]
 
 
-@pytest.mark.parametrize("missing", ["learner", "--data", "--epsilon"])
+@pytest.mark.parametrize("missing", ["a learner's name", "--data", "--epsilon"])
 def test_what_is_needed_is_said(
     capsys: pytest.CaptureFixture[str], folder: Path, missing: str
 ) -> None:
     words = {
-        "learner": ["mean"],
+        "a learner's name": ["mean"],
         "--data": ["--data", str(folder / "people.csv")],
         "--epsilon": ["--epsilon", "1"],
     }

@@ -112,7 +112,7 @@ ROWS = {
     "marginals": Row({"columns": "member,colour,y"}),
     "masked-parity": concept("masked-parity", users=1_000, settings={"d": "16"}),
     "mean": Row({"column": "age"}, "traits"),
-    "mean-vector": Row({"d": "5"}),
+    "mean-vector": Row({"d": "5"}, users=40_000),
     "naive-bayes": Row({**TRAITS, "bins": "2"}),
     "pca": Row({"d": "2", "components": "1"}, epsilon="0.01"),
     "perceptron": Row(small("perceptron"), users=20_000),

@@ -17,6 +17,7 @@ from typing import Any, cast
 import pytest
 
 import askance as ask
+from askance_aggregator.learners import assessments
 from askance_aggregator.queries import EncodedColumns
 from askance_aggregator.studies.tallies import CHUNK
 from askance_client.errors import AskanceError, InvalidParameter
@@ -112,14 +113,15 @@ class TestWorkers:
             digest(numbers(fails), "ray")
         assert str(caught.value) == str(error)
 
-    def test_the_judge_reads_no_record(self) -> None:
+    def test_the_judge_reads_no_more_than_a_sample(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Workers return the truth of the users whose records they read."""
+        monkeypatch.setattr(assessments, "_SAMPLED", 1_000)  # of how wide the values lie
         people, here = numbers(), os.getpid()
-        plain = people.columns
+        plain, read = people.columns, list[int]()
 
         def columns(start: int, stop: int) -> EncodedColumns:
             if os.getpid() == here:
-                raise AssertionError(f"the caller reads {start} to {stop}")
+                read.append(stop - start)
             return plain(start, stop)
 
         told = ask.simulate(study_of(people), replace(people, columns=columns), fleet="ray")
@@ -127,6 +129,7 @@ class TestWorkers:
         assert told.trials[0].assessment == near.trials[0].assessment
         assert told.trials[0].whole == near.trials[0].whole == {"number"}
         assert told.notes == near.notes
+        assert sum(read) <= 2_000  # one for the guess, one for the bounds
 
     def test_progress_adds_up_to_the_answers(self) -> None:
         steps: list[int] = []

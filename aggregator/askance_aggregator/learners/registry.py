@@ -101,6 +101,13 @@ class LearnerEntry:
     guess: str = ""
     success: str = ""
 
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Pickle by the decorated function, which another process imports with its annotations."""
+        for made, entry in _ENTRIES.items():
+            if entry.function is self.function and made.__module__ != "__main__":
+                return _entry_of, (made, self.distribution)
+        return object.__reduce_ex__(self, 2)
+
     @property
     def parameters(self) -> tuple[ParameterEntry, ...]:
         """Parameters that can be set by text; those of the example follow the first fields."""
@@ -248,6 +255,10 @@ def _fields_in(part: object) -> frozenset[str]:
 
 _CATALOGUE: dict[str, LearnerEntry] = {}
 _ENTRIES: dict[Callable[..., Learner[Any]], LearnerEntry] = {}  # by the decorated function
+
+
+def _entry_of(made: Callable[..., Learner[Any]], distribution: str) -> LearnerEntry:
+    return replace(_ENTRIES[made], distribution=distribution)
 
 
 def register(entry: LearnerEntry) -> LearnerEntry:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from typing import Any
 
@@ -206,3 +207,11 @@ def test_names_are_found_and_taken_once() -> None:
         find("nobody")
     with pytest.raises(InvalidParameter, match="registered already"):
         register(replace(find("mean"), summary="another"))
+
+
+def test_an_entry_is_sent_to_another_process_by_its_function() -> None:
+    """Its own function is shadowed by the decorated one, and lost its annotations on the way."""
+    for entry in learners():
+        sent = pickle.loads(pickle.dumps(entry))
+        assert sent == entry
+        assert sent.function is entry.function

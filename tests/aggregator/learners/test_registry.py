@@ -210,7 +210,7 @@ def test_names_are_found_and_taken_once() -> None:
 
 
 def test_an_entry_is_sent_to_another_process_by_its_function() -> None:
-    """Its own function is shadowed by the decorated one, and lost its annotations on the way."""
+    """A function that the decorated one shadows lost its annotations on the way."""
     for entry in learners():
         sent = pickle.loads(pickle.dumps(entry))
         assert sent == entry

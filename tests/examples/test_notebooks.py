@@ -27,7 +27,7 @@ NAMES = {
 OF_A_MACHINE = re.compile(
     r"(?:^|[\s\"'(=])/(?:home|root|tmp|usr|work|var|opt|Users)\b|localhost|127\.0\.0\.1"
     r"|\b20\d\d-\d\d-\d\d|\b\d\d:\d\d:\d\d|\b\d+(?:\.\d+)? (?:s|ms|seconds?)\b| at 0x[0-9a-f]"
-    r"|\ss$|Traceback|\w(?:Error|Warning)\b",
+    r"|\ss$|Traceback|Error\b(?! \d)|Warning\b",  # a verdict begins "Error 1.6 %"
     re.MULTILINE,  # `s` at a line's end heads a column of seconds
 )
 

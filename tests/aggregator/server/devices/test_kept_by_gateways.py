@@ -66,8 +66,7 @@ class Asking:
         await context.read()  # the joins
         for number in range(max(self._counted_at) + 1):
             if number in self._counted_at:
-                await asyncio.sleep(0.05)  # what is under way ends
-                self.counts.append(entries())
+                self.counts.append(await entries_at_rest())
             await self._ask(context, number)
         self.done.set()
         await asyncio.Event().wait()
@@ -85,6 +84,17 @@ class Asking:
             settled += batch.settled
         acks = ((digest_of(group.payload), AckStatus.ACCEPTED, everyone),)
         await context.write(encode_gateway_response(GatewayResponse(acks=acks)))
+
+
+async def entries_at_rest() -> int:
+    """Return what is kept once what is under way has ended, on a busy machine too."""
+    found = entries()
+    while True:
+        await asyncio.sleep(0.05)
+        again = entries()
+        if again >= found:
+            return found
+        found = again
 
 
 def kept(world: World, folder: Path, members: int, counted_at: tuple[int, ...]) -> list[int]:
@@ -147,7 +157,7 @@ def test_a_study_costs_a_gateway_no_memory_per_member(world: World, tmp_path: Pa
     few = kept(world, tmp_path / "few", 2, (70, 130))
     many = kept(world, tmp_path / "many", 32, (70, 130))
     grown = [(after - before) / 60 for before, after in (few, many)]
-    assert grown[1] - grown[0] < 10  # a reference for each of 30 members would be 30 or more
+    assert grown[1] - grown[0] < 5  # a reference for each of 30 members would be 30 or more
 
 
 def test_what_a_gateway_keeps_of_studies_is_bounded(world: World, tmp_path: Path) -> None:

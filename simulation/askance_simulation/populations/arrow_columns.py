@@ -7,8 +7,9 @@ might be rounded to another point of the grid than the float itself, its text is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +35,34 @@ if TYPE_CHECKING:
     import pyarrow
 
 Encoded = tuple[ColumnValue, NDArray[np.bool_]]
+
+
+class EncodedOnce:
+    """Columns of a schema, each encoded once; any thread may ask, and a copy encodes anew."""
+
+    def __init__(self, encode: Callable[[str], Encoded]) -> None:
+        self._encode = encode
+        self._encoded: dict[str, Encoded] = {}
+        self._lock = Lock()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return EncodedOnce, (self._encode,)
+
+    def values(self, name: str) -> ColumnValue:
+        """Return a field's values."""
+        return self._column(name)[0]
+
+    def present(self, name: str) -> NDArray[np.bool_]:
+        """Return where a field is present."""
+        return self._column(name)[1]
+
+    def _column(self, name: str) -> Encoded:
+        with self._lock:
+            if name not in self._encoded:
+                self._encoded[name] = self._encode(name)
+            return self._encoded[name]
+
+
 _EXACT = 1 << 52  # of a float64: beyond it there is no half
 
 

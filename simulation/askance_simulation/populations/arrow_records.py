@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.queries import DeferredColumns, EncodedColumns
-from askance_aggregator.queries.columns import ColumnValue, rows_of
+from askance_aggregator.queries.columns import rows_of
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_client.queries import Field, Schema
 from askance_client.queries.fields import NEVER_LABELS
@@ -26,6 +26,7 @@ from askance_simulation.cores import in_order
 from askance_simulation.populations.arrow_columns import (
     DECLARED,
     Encoded,
+    EncodedOnce,
     cells_of,
     count_numbers,
     encoded,
@@ -355,7 +356,7 @@ class StreamedRows:
             pieces = self._of_slice(start, stop)
         else:
             count, pieces = len(rows), self._of_positions(rows)
-        columns = _Reading(self, pieces)
+        columns = EncodedOnce(partial(self.field, pieces=pieces))
         return EncodedColumns(
             DeferredColumns(self._schema.fields, columns.values),
             DeferredColumns(self._schema.fields, columns.present),
@@ -409,34 +410,6 @@ class StreamedRows:
             while self._bytes > _KEPT_BYTES and len(self._kept) > 1:
                 self._bytes -= _size(self._kept.popitem(last=False)[1])
         return found
-
-
-class _Reading:
-    """Columns of a selection, each read once."""
-
-    def __init__(self, rows: StreamedRows, pieces: Sequence[Piece]) -> None:
-        self._rows = rows
-        self._pieces = pieces
-        self._read: dict[str, Encoded] = {}
-        self._lock = Lock()
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _Reading, (self._rows, self._pieces)
-
-    def values(self, name: str) -> ColumnValue:
-        """Return a field's values."""
-        return self._column(name)[0]
-
-    def present(self, name: str) -> NDArray[np.bool_]:
-        """Return where a field is present."""
-        return self._column(name)[1]
-
-    def _column(self, name: str) -> Encoded:
-        with self._lock:
-            found = self._read.get(name)
-            if found is None:
-                found = self._read[name] = self._rows.field(name, self._pieces)
-            return found
 
 
 def parquet_records(path: Path) -> ArrowRecords:

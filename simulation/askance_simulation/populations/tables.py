@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 
 from askance_aggregator.names import ColumnNames, field_called
 from askance_aggregator.queries import DeferredColumns, EncodedColumns
-from askance_aggregator.queries.columns import ColumnValue
 from askance_aggregator.reports.texts import counted
 from askance_aggregator.studies import Permutation
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Category, Schema
 from askance_client.records import Table, field_name, field_names, is_missing
 from askance_simulation.cores import in_order
-from askance_simulation.populations.arrow_columns import Encoded, encoded
+from askance_simulation.populations.arrow_columns import Encoded, EncodedOnce, encoded
 from askance_simulation.populations.cells import CellRows, ColumnCells, TextBlock, TextCells
 from askance_simulation.populations.columns import draws
 from askance_simulation.populations.inference import InferredSchema, Suits, Summarized, infer
@@ -91,7 +90,7 @@ class TextColumns:
         """Return all rows on the grid; a field is encoded when it is first asked about."""
         for name in schema.fields:
             self._place(name)
-        grid = _Grid(self, schema)
+        grid = EncodedOnce(partial(_on_grid, self, schema))
         return EncodedColumns(
             DeferredColumns(schema.fields, grid.values),
             DeferredColumns(schema.fields, grid.present),
@@ -116,32 +115,8 @@ class TextColumns:
         return self._columns[place]
 
 
-class _Grid:
-    """Columns on the grid of a schema, each encoded once; any thread may ask."""
-
-    def __init__(self, records: TextColumns, schema: Schema) -> None:
-        self._records = records
-        self._schema = schema
-        self._encoded: dict[str, Encoded] = {}
-        self._lock = Lock()
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _Grid, (self._records, self._schema)
-
-    def values(self, name: str) -> ColumnValue:
-        """Return a field's values."""
-        return self._column(name)[0]
-
-    def present(self, name: str) -> NDArray[np.bool_]:
-        """Return where a field is present."""
-        return self._column(name)[1]
-
-    def _column(self, name: str) -> Encoded:
-        with self._lock:
-            if name not in self._encoded:
-                kind = self._schema.fields[name]
-                self._encoded[name] = encoded(name, kind, self._records.field(name))
-            return self._encoded[name]
+def _on_grid(records: TextColumns, schema: Schema, name: str) -> Encoded:
+    return encoded(name, schema.fields[name], records.field(name))
 
 
 Rows = NDArray[np.int64]

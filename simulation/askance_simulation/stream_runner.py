@@ -9,12 +9,12 @@ from grpc import aio
 
 from askance_client.device import Device
 from askance_client.service import Identity
-from askance_client.service.exchange import MAX_REPORTS, CheckIn, decode_response, encode_check_in
+from askance_client.service.exchange import CheckIn, decode_response, encode_check_in
 from askance_client.service.observable import (
     LONGEST_WAIT_MS,
     Jitter,
     Sleep,
-    batches,
+    report_batches,
     sleep_ms,
     system_jitter,
 )
@@ -73,12 +73,12 @@ class StreamRunner(DeviceRunner):
         await self._stream.hold()
 
     async def _exchange_on(self, call: Call) -> None:
-        first, *others = self._outbox.batches(MAX_REPORTS) or [()]
+        first, *others = self._outbox.batches() or [()]
         await call.write(self._greeting(first))
         for batch in others:
             await call.write(encode_check_in(CheckIn(reports=batch)))
         while isinstance(data := await call.read(), bytes):  # else the end of the stream
             reports = await self._take(decode_response(data))
             self._stream.backoff.reset()
-            for batch in batches(reports, MAX_REPORTS):
+            for batch in report_batches(reports):
                 await call.write(encode_check_in(CheckIn(reports=batch)))

@@ -290,6 +290,7 @@ ELSEWHERE: dict[str, tuple[int, str]] = {
     "service/exchange.py MAX_STUDIES": (64, f"{DEVICES}/test_hostile_aggregator.py"),
     "service/exchange.py MAX_KNOWN_STUDIES": (256, f"{DEVICES}/test_refused_calls.py"),
     "service/exchange.py MAX_REQUEST_MESSAGE_BYTES": (1 << 20, f"{DEVICES}/test_refused_calls.py"),
+    "service/exchange.py MAX_CHECK_IN_BYTES": (1 << 17, f"{DEVICES}/test_connection_guard.py"),
     "service/exchange.py MAX_RESPONSE_BYTES": (1 << 20, f"{DEVICES}/test_hostile_aggregator.py"),
     "ledger/sqlite.py MAX_PAYLOADS": (1 << 30, "tests/client/ledger/test_rows_and_marks.py"),
     "ledger/sqlite.py MAX_STUDY_PAYLOADS": (1 << 26, "tests/client/ledger/test_rows_and_marks.py"),

@@ -18,13 +18,8 @@ from askance_client.errors import RemoteProtocolError
 from askance_client.messages import SignedStudy
 from askance_client.service.answering import DeviceAnswers
 from askance_client.service.credentials import Metadata
-from askance_client.service.exchange import (
-    MAX_KNOWN_STUDIES,
-    MAX_REPORTS,
-    MAX_REQUEST_MESSAGE_BYTES,
-)
+from askance_client.service.exchange import MAX_KNOWN_STUDIES
 from askance_client.service.gateway_exchange import (
-    MAX_BATCH_MEMBERS,
     MAX_JOINS,
     MAX_UNSETTLED,
     Absence,
@@ -51,9 +46,6 @@ from askance_client.service.observable import (
 )
 from askance_client.service.runtime import check_sequence
 from askance_client.service.streams import Call, HeldStream, describe
-
-# Of reports in one batch: half of what a message may have, the rest for tokens and the batch's end.
-_BATCH_BYTES = MAX_REQUEST_MESSAGE_BYTES // 2
 
 # Responses with requests that are dealt with at one time, of the open stream and of those before
 # it: else one that ends its streams quickly could make a gateway keep more and more.
@@ -321,12 +313,8 @@ class Multiplexer:
     def _queue(self, opened: _Open, answers: Iterable[Reports]) -> None:
         """Queue reports for a stream, in random order, cut to what a batch may have."""
         entries = shuffled([entry for entry in answers if entry[1]], self._jitter)
-        for batch in member_batches(
-            ((number, tuple(reports.values())) for number, reports in entries),
-            members=MAX_BATCH_MEMBERS,
-            reports=MAX_REPORTS,
-            size=_BATCH_BYTES,
-        ):
+        cut = member_batches((number, tuple(reports.values())) for number, reports in entries)
+        for batch in cut:
             opened.batches.append(
                 tuple(MemberReports(n, self._members[n][0].token, some) for n, some in batch)
             )

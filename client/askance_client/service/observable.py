@@ -54,7 +54,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from askance_client.device.policy import WEIGHT_PER_S
 from askance_client.errors import InvalidParameter
-from askance_client.service.exchange import STREAMS_PER_CONNECTION
+from askance_client.service.exchange import BATCH_BYTES, MAX_REPORTS, STREAMS_PER_CONNECTION
+from askance_client.service.gateway_exchange import MAX_BATCH_MEMBERS
 from askance_client.service.identity import Identity
 
 CALL_TIMEOUT_S = 60
@@ -118,7 +119,11 @@ def batches(items: Sequence[T], size: int) -> list[tuple[T, ...]]:
 
 
 def member_batches(
-    entries: Iterable[tuple[int, tuple[bytes, ...]]], *, members: int, reports: int, size: int
+    entries: Iterable[tuple[int, tuple[bytes, ...]]],
+    *,
+    members: int = MAX_BATCH_MEMBERS,
+    reports: int = MAX_REPORTS,
+    size: int = BATCH_BYTES,
 ) -> Iterator[tuple[tuple[int, tuple[bytes, ...]], ...]]:
     """Cut members' reports, in their order, into batches in which no member is twice.
 
@@ -141,6 +146,11 @@ def member_batches(
             room -= len(report)
     if batch:
         yield tuple(batch.items())
+
+
+def report_batches(reports: Iterable[bytes]) -> list[tuple[bytes, ...]]:
+    """Cut a device's reports, in their order, to what a message may have."""
+    return [batch[0][1] for batch in member_batches([(0, tuple(reports))])]
 
 
 def shuffled(items: Iterable[T], jitter: Jitter) -> list[T]:

@@ -15,7 +15,6 @@ from askance_client.service.credentials import device_metadata
 from askance_client.service.evaluation import Evaluation, evaluate_at_once
 from askance_client.service.exchange import (
     MAX_KNOWN_STUDIES,
-    MAX_REPORTS,
     SERVICE,
     CheckIn,
     Response,
@@ -27,9 +26,9 @@ from askance_client.service.observable import (
     CALL_TIMEOUT_S,
     MAX_EXCHANGES,
     Sleep,
-    batches,
     monotonic_ms,
     on_grid,
+    report_batches,
     sleep_ms,
 )
 
@@ -68,9 +67,9 @@ class Outbox:
         """Forget a report: accepted or not, to send it again would change nothing."""
         self._reports.pop(request_digest, None)
 
-    def batches(self, size: int) -> list[tuple[bytes, ...]]:
-        """All that is kept, oldest first, at most `size` in each batch."""
-        return batches(tuple(self._reports.values()), size)
+    def batches(self) -> list[tuple[bytes, ...]]:
+        """All that is kept, oldest first, cut to what a message may have."""
+        return report_batches(self._reports.values())
 
 
 class LedgerOlder(RemoteProtocolError):
@@ -162,7 +161,7 @@ class DeviceRunner:
         return response
 
     def _first_batch(self) -> tuple[bytes, ...]:
-        return next(iter(self._outbox.batches(MAX_REPORTS)), ())
+        return next(iter(self._outbox.batches()), ())
 
     def _greeting(self, reports: tuple[bytes, ...]) -> bytes:
         known = self._device.known_studies[-MAX_KNOWN_STUDIES:]

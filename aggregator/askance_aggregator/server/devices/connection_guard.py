@@ -9,10 +9,10 @@ caller. The rest is the connection's debt, which shrinks by `bytes_per_s`. A con
 much of it is ended, and its address makes no new connection for a while.
 
 Invariants:
-  1. The debt of a connection is at most `unproven_bytes`, and `free_bytes` once a caller is proven
-     on it, or it is ended at the next look.
+  1. The debt of a connection is at most `unproven_bytes`, and once a caller is proven on it
+     `device_bytes` or `gateway_bytes`, or it is ended at the next look.
   2. Likewise all that the connections of one holder of a certificate owe together, beyond a
-     handshake each, is at most `free_bytes`; and those of one address without a proven caller at
+     handshake each, is at most as much; and those of one address without a proven caller at
      most four times `unproven_bytes`.
   3. The address of a connection that is ended by 1 or 2 is banned for `ban_s`, twice as long each
      time, up to an hour; its other connections without a proven caller are ended, and those with
@@ -46,6 +46,7 @@ from askance_aggregator.server.devices.calls import Context, Method
 from askance_aggregator.server.devices.kernel_sockets import KernelConnection, KernelSockets
 from askance_aggregator.server.devices.standings import Revoked
 from askance_aggregator.server.outer.addresses import IpAddress, Network, address_of, group_of
+from askance_aggregator.store import CertificateHolder
 from askance_client.errors import InvalidParameter
 
 _LOGGER = logging.getLogger(__name__)
@@ -69,8 +70,9 @@ class ConnectionLimits:
     """Limits on the connections of a listener.
 
     Args:
-      free_bytes: that a connection may send beside its proven calls, once a caller is proven on
-        it. One message of 1 MiB is received before it is credited.
+      device_bytes: that a connection may send beside its proven calls, once a device is proven on
+        it. A message is received before it is credited, and 64 kB of the next one with it.
+      gateway_bytes: likewise, of a gateway, which has two streams.
       unproven_bytes: before that: a handshake, and the metadata of a first call.
       bytes_per_s: by which a debt shrinks.
       ban_s: how long the address of a connection that sent more makes no new one.
@@ -83,7 +85,8 @@ class ConnectionLimits:
       trusted: networks of proxies, which stand for many callers.
     """
 
-    free_bytes: int = 5 << 18
+    device_bytes: int = 3 << 16
+    gateway_bytes: int = 3 << 17
     unproven_bytes: int = 65_536
     bytes_per_s: int = 32_768
     ban_s: float = 60.0
@@ -95,7 +98,8 @@ class ConnectionLimits:
 
     def __post_init__(self) -> None:
         least = min(
-            self.free_bytes,
+            self.device_bytes,
+            self.gateway_bytes,
             self.unproven_bytes,
             self.bytes_per_s,
             self.holder_connections,
@@ -105,6 +109,10 @@ class ConnectionLimits:
         )
         if least < 1 or self.ban_s <= 0:
             raise InvalidParameter("connections: expected limits of 1 or more")
+
+    def owed(self, holder: CertificateHolder) -> int:
+        """Return the bytes that a proven holder may owe."""
+        return self.gateway_bytes if holder.gateway else self.device_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +173,7 @@ class ConnectionGuard:
         self._on_end = on_end
         self._clock = clock
         self._credits: defaultdict[Peer, int] = defaultdict(int)
-        self._holders: dict[Peer, Hashable] = {}
+        self._holders: dict[Peer, CertificateHolder] = {}
         self._barred: set[Peer] = set()
         self._flooding: set[Peer] = set()
         self._due = threading.Event()  # a look, before its time
@@ -174,7 +182,7 @@ class ConnectionGuard:
         self._bans: dict[Network, float] = {}
         self._lengths_s: dict[Network, float] = {}  # of the latest bans
         self._dropped: set[Network] = set()  # that the kernel knows of
-        self._banned_holders: dict[Hashable, float] = {}  # until when
+        self._banned_holders: dict[CertificateHolder, float] = {}  # until when
         self._gone: set[Peer] = set()  # credited, and no connection at the last look
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -205,7 +213,7 @@ class ConnectionGuard:
         self._limits = replace(self._limits, trusted=networks)
         self._due.set()
 
-    def prove(self, peer: str, holder: Hashable) -> None:
+    def prove(self, peer: str, holder: CertificateHolder) -> None:
         """Note whose call came over a connection.
 
         Args:
@@ -252,7 +260,7 @@ class ConnectionGuard:
         over = self._over(found)
         ended = {one.inode: "flood" for one in over}
         flooding = {group_of(one.address, self._limits.trusted) for one in over} - {""}
-        self._ban_holders({self._holders.get(_peer(one)) for one in over} - {None}, now_s)
+        self._ban_holders((self._holders.get(_peer(one)) for one in over), now_s)
         for one in found:
             holder = self._holders.get(_peer(one))
             if _peer(one) in self._barred or holder in self._banned_holders:
@@ -284,13 +292,12 @@ class ConnectionGuard:
         for one in found:
             peer, owed = _peer(one), self._debts[_peer(one), one.inode].owed
             holder, group = self._holders.get(peer), group_of(one.address, limits.trusted)
-            proven = holder is not None
-            allowed = limits.free_bytes if proven else limits.unproven_bytes
+            allowed = limits.unproven_bytes if holder is None else limits.owed(holder)
             if owed > allowed or peer in self._flooding:
                 over.append(one)
-            elif owed > _HANDSHAKE and (proven or group):
-                most = limits.free_bytes if proven else _UNPROVEN_SHARE * limits.unproven_bytes
-                pools[most, holder if proven else group].append((owed - _HANDSHAKE, one))
+            elif owed > _HANDSHAKE and (holder or group):
+                most = allowed if holder else _UNPROVEN_SHARE * allowed
+                pools[most, holder or group].append((owed - _HANDSHAKE, one))
         for (most, _), owing in pools.items():
             if sum(owed for owed, _ in owing) > most:
                 over += [one for _, one in owing]
@@ -311,6 +318,7 @@ class ConnectionGuard:
                 continue
             holder, limits = self._holders.get(_peer(one)), self._limits
             group = group_of(one.address, limits.trusted)
+            counted: list[tuple[str, Hashable, int]]
             if holder is not None:
                 counted = [("holder", holder, limits.holder_connections)]
             else:
@@ -326,11 +334,11 @@ class ConnectionGuard:
                     full[group] = None
         return [ip_network(group) for group in full]
 
-    def _ban_holders(self, holders: Iterable[Hashable], now_s: float) -> None:
+    def _ban_holders(self, holders: Iterable[CertificateHolder | None], now_s: float) -> None:
         """Ban these holders of certificates, and end the bans whose time is up."""
         banned = self._banned_holders
         for holder in holders:
-            if holder not in banned:
+            if holder is not None and holder not in banned:
                 _LOGGER.warning(
                     "a flood of frames by %s: no connection for %.0f s", holder, self._limits.ban_s
                 )

@@ -143,7 +143,7 @@ class DevicesServicer:
     def _guarded(self, method: Method) -> Method:
         return method if self._guard is None else guarded(method, self._guard)
 
-    def _note(self, context: Context, holder: Hashable) -> None:
+    def _note(self, context: Context, holder: CertificateHolder) -> None:
         """Note that a call's caller is proven."""
         if self._guard is not None:
             self._guard.prove(context.peer(), holder)
@@ -206,7 +206,7 @@ class DevicesServicer:
         caller = await self._admission.relay_caller(credentials, caller_of(context))
         holder = CertificateHolder(caller.gateway, caller.ordinal)
         prove = await self._proofs.prove_holder(context, holder)
-        self._note(context, caller)
+        self._note(context, holder)
         with self._stream(caller):
             await context.send_initial_metadata(_accepted(context))
             await self._relay.serve(caller, context, prove)
@@ -250,7 +250,7 @@ class DevicesServicer:
         credentials = read_credentials(context.invocation_metadata())
         ordinal = await self._admission.ordinal(credentials, caller_of(context))
         prove = await self._proofs.prove_device(context, ordinal, credentials.device_id)
-        self._note(context, ordinal)
+        self._note(context, CertificateHolder(0, ordinal))
         return ordinal, prove
 
     async def _answer(self, ordinal: int, message: CheckIn) -> bytes:

@@ -9,7 +9,11 @@ from askance_aggregator.declarations import Key, KeyGroup
 from askance_aggregator.server.devices.connection_guard import ConnectionLimits
 from askance_aggregator.server.devices.peers import PeerLimits
 from askance_client.errors import InvalidParameter
-from askance_client.service.exchange import MAX_REQUEST_MESSAGE_BYTES, STREAMS_PER_CONNECTION
+from askance_client.service.exchange import (
+    MAX_CHECK_IN_BYTES,
+    MAX_REQUEST_MESSAGE_BYTES,
+    STREAMS_PER_CONNECTION,
+)
 
 # A device behind a NAT pings once a minute; twice as often is still no abuse.
 _MIN_PING_MS = 30_000
@@ -99,15 +103,15 @@ class Settings:
 
     def server_options(self) -> list[tuple[str, int]]:
         """The options of the gRPC server."""
-        streams, guarded = self.connection_streams, []
+        streams, message_bytes, guarded = self.connection_streams, MAX_REQUEST_MESSAGE_BYTES, []
         if self.guard is not None:
-            streams = self.guard.streams
+            streams, message_bytes = self.guard.streams, MAX_CHECK_IN_BYTES
             guarded = [("grpc.tcp_receive_buffer_size", _RECEIVE_BYTES)]
         return [
             *guarded,
             ("grpc.server.max_pending_requests", self.max_pending),
             ("grpc.server.max_pending_requests_hard_limit", self.max_pending),
-            ("grpc.max_receive_message_length", MAX_REQUEST_MESSAGE_BYTES),
+            ("grpc.max_receive_message_length", message_bytes),
             ("grpc.max_send_message_length", _MAX_SEND_BYTES),
             ("grpc.max_concurrent_streams", streams),
             # Or gRPC resets calls by chance as a connection comes near that number.

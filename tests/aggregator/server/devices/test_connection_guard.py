@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from ipaddress import ip_address, ip_network
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -21,17 +22,20 @@ from askance_aggregator.server.devices import AggregatorServer, ConnectionLimits
 from askance_aggregator.server.devices.connection_guard import ConnectionGuard, FieldLimit
 from askance_aggregator.server.devices.kernel_sockets import KernelConnection, KernelSockets
 from askance_aggregator.server.outer.addresses import Network
-from askance_aggregator.store import SqliteStore
+from askance_aggregator.store import CertificateHolder, SqliteStore
 from askance_aggregator.store.register import DeviceSelection
 from askance_client.errors import InvalidParameter
 from askance_client.service import SERVICE, channel_options
+from askance_client.service.credentials import DEVICE_KEY, PROTOCOL_KEY, TOKEN_KEY
+from askance_client.service.exchange import MAX_CHECK_IN_BYTES, PROTOCOL
 
 if TYPE_CHECKING:
     from tests.aggregator.server.devices.conftest import World
 
 Run = Callable[[Any], Any]
 LIMITS = ConnectionLimits(
-    free_bytes=1_000_000,
+    device_bytes=1_000_000,
+    gateway_bytes=1_000_000,
     unproven_bytes=10_000,
     bytes_per_s=100,
     ban_s=60,
@@ -76,6 +80,10 @@ def peer(inode: int, address: str = "198.51.100.7") -> str:
     return f"ipv4:{address}:{1_000 + inode}"
 
 
+def device(ordinal: int) -> CertificateHolder:
+    return CertificateHolder(0, ordinal)
+
+
 class Watched:
     """A guard, a clock and a kernel."""
 
@@ -110,7 +118,7 @@ def test_a_connection_without_a_proven_caller_sends_little(watched: Watched) -> 
 
 def test_a_proven_caller_sends_more_and_messages_are_credited(watched: Watched) -> None:
     watched.kernel.has(1, 900_000)
-    watched.guard.prove(peer(1), 5)
+    watched.guard.prove(peer(1), device(5))
     assert watched.look(0) == []
     watched.kernel.has(1, 9_000_000)
     watched.guard.credit(peer(1), 4_500_000)
@@ -128,10 +136,47 @@ def test_an_old_connection_may_send_no_more_at_once_than_a_new_one(watched: Watc
     assert watched.look(3_601) == [1]
 
 
+def test_a_gateway_owes_more_than_a_device() -> None:
+    """A device has one stream, a gateway two, each with a message of 128 KiB and more behind it."""
+    kernel = Kernel()
+    guard = ConnectionGuard(ConnectionLimits(), clock=lambda: 0.0)
+    for inode, holder in ((1, device(0)), (2, CertificateHolder(gateway=1))):
+        kernel.has(inode, 210_000, f"198.51.100.{inode}")
+        guard.prove(peer(inode, f"198.51.100.{inode}"), holder)
+    guard.look(kernel)
+    assert kernel.ended == [1]
+    kernel.has(2, 420_000, "198.51.100.2")
+    guard.look(kernel)
+    assert kernel.ended == [1, 2]
+
+
+@pytest.mark.parametrize(("longer", "code"), [(0, "INVALID_ARGUMENT"), (1, "RESOURCE_EXHAUSTED")])
+def test_a_guarded_listener_takes_messages_of_128_kib(
+    world: World, store: SqliteStore, run: Run, longer: int, code: str
+) -> None:
+    """The kernel counts a message's bytes before the service has it."""
+    world.enrol(store, 1)
+    metadata = (
+        (PROTOCOL_KEY, str(PROTOCOL)),
+        (DEVICE_KEY, b"device 0"),
+        (TOKEN_KEY, sha256(b"token 0").digest()),
+    )
+
+    async def call(address: str) -> grpc.StatusCode:
+        async with aio.insecure_channel(address) as channel:
+            check_in: Any = channel.unary_unary(f"/{SERVICE}/CheckIn")
+            with pytest.raises(aio.AioRpcError) as caught:
+                await check_in(bytes(MAX_CHECK_IN_BYTES + longer), metadata=metadata)
+        return caught.value.code()
+
+    with AggregatorServer.start(store, settings=Settings(guard=ConnectionLimits())) as server:
+        assert run(call(server.address)).name == code
+
+
 def test_credit_is_not_kept_for_later(watched: Watched) -> None:
     watched.kernel.has(1, 1_000)
     for _ in range(1_000):
-        watched.guard.prove(peer(1), 5)
+        watched.guard.prove(peer(1), device(5))
     assert watched.look(0) == []
     watched.kernel.has(1, 1_002_000)
     assert watched.look(1) == [1]
@@ -141,12 +186,12 @@ def test_connections_of_one_holder_share_what_a_proven_caller_may_send(watched: 
     """A header list that does not end keeps 115 bytes of memory per byte, on each connection."""
     for inode, address in ((1, "198.51.100.7"), (2, "198.51.100.8")):
         watched.kernel.has(inode, 400_000, address)
-        watched.guard.prove(peer(inode, address), 5)
+        watched.guard.prove(peer(inode, address), device(5))
     assert watched.look(0) == []
     watched.kernel.has(1, 700_000)
     watched.kernel.has(2, 700_000, "198.51.100.8")
     watched.kernel.has(3, 700_000, "198.51.100.9")
-    watched.guard.prove(peer(3, "198.51.100.9"), 6)
+    watched.guard.prove(peer(3, "198.51.100.9"), device(6))
     assert watched.look(1) == [1, 2]
     assert watched.kernel.banned == {ip_network("198.51.100.7"), ip_network("198.51.100.8")}
 
@@ -154,17 +199,17 @@ def test_connections_of_one_holder_share_what_a_proven_caller_may_send(watched: 
 def test_a_holder_whose_connection_was_a_flood_has_none_from_another_address(
     watched: Watched,
 ) -> None:
-    """A proven caller sent 1.25 MiB of header lists from one address after the other."""
+    """A proven caller sent header lists from one address after the other."""
     watched.kernel.has(1, 1_100_000)
     watched.kernel.has(2, 500, "198.51.100.8")
     for inode, address in ((1, "198.51.100.7"), (2, "198.51.100.8")):
-        watched.guard.prove(peer(inode, address), 5)
+        watched.guard.prove(peer(inode, address), device(5))
     assert watched.look(0) == [1, 2]
     watched.kernel.has(3, 500, "198.51.100.9")
-    watched.guard.prove(peer(3, "198.51.100.9"), 5)
+    watched.guard.prove(peer(3, "198.51.100.9"), device(5))
     assert watched.look(59) == [3]
     watched.kernel.has(4, 500, "198.51.100.9")
-    watched.guard.prove(peer(4, "198.51.100.9"), 5)
+    watched.guard.prove(peer(4, "198.51.100.9"), device(5))
     assert watched.look(61) == []
     assert watched.reasons == ["flood", "barred", "barred"]
 
@@ -189,7 +234,7 @@ def test_connections_of_one_address_without_a_proven_caller_are_few() -> None:
     for inode in range(300):
         kernel.has(inode, 0)
         if inode < 10:
-            guard.prove(peer(inode), inode)
+            guard.prove(peer(inode), device(inode))
     kernel.has(300, 0, "198.51.100.8")
     guard.look(kernel)
     assert kernel.ended == list(range(138, 300))
@@ -226,7 +271,7 @@ def test_a_ban_ends_and_the_next_one_is_twice_as_long(watched: Watched) -> None:
 
 
 def test_neighbours_with_a_proven_caller_go_on(watched: Watched) -> None:
-    watched.guard.prove(peer(2), 5)
+    watched.guard.prove(peer(2), device(5))
     for inode, received in ((1, 20_000), (2, 500), (3, 500)):
         watched.kernel.has(inode, received)
     assert watched.look(0) == [1, 3]
@@ -279,10 +324,10 @@ def test_addresses_of_one_ipv6_network_are_one(watched: Watched) -> None:
 def test_the_newest_connections_of_a_holder_or_an_address_are_ended(watched: Watched) -> None:
     for inode in (1, 2):
         watched.kernel.has(inode, 0)
-        watched.guard.prove(peer(inode), 5)
+        watched.guard.prove(peer(inode), device(5))
     assert watched.look(0) == []
     watched.kernel.has(3, 0)
-    watched.guard.prove(peer(3), 5)
+    watched.guard.prove(peer(3), device(5))
     watched.kernel.has(4, 0)
     assert watched.look(1) == [3]
     watched.kernel.has(5, 0)
@@ -293,7 +338,7 @@ def test_the_newest_connections_of_a_holder_or_an_address_are_ended(watched: Wat
 def test_a_barred_connection_is_ended(watched: Watched) -> None:
     for inode in (1, 2):
         watched.kernel.has(inode, 0)
-        watched.guard.prove(peer(inode), inode)
+        watched.guard.prove(peer(inode), device(inode))
     watched.guard.bar(peer(1))
     assert watched.look(0) == [1]
     assert watched.look(1) == []
@@ -306,7 +351,7 @@ def test_a_call_that_is_a_flood_ends_its_connection_whatever_it_was_credited(
 ) -> None:
     for inode in (1, 2):
         watched.kernel.has(inode, 0)
-        watched.guard.prove(peer(inode), inode)
+        watched.guard.prove(peer(inode), device(inode))
     watched.guard.flood(peer(1))
     assert watched.look(0) == [1]
     assert watched.kernel.banned
@@ -315,19 +360,26 @@ def test_a_call_that_is_a_flood_ends_its_connection_whatever_it_was_credited(
 
 def test_nothing_is_kept_of_connections_that_have_gone(watched: Watched) -> None:
     for inode in range(100):
-        watched.guard.prove(peer(inode), inode)
+        watched.guard.prove(peer(inode), device(inode))
         watched.guard.bar(peer(inode))
     watched.look(0)
     watched.look(1)
     assert not watched.guard._credits
     assert not watched.guard._holders
     assert not watched.guard._barred
-    watched.guard.prove("unix:", 1)
+    watched.guard.prove("unix:", device(1))
     assert not watched.guard._holders
 
 
 @pytest.mark.parametrize(
-    "bad", [{"free_bytes": 0}, {"unproven_bytes": 0}, {"bytes_per_s": 0}, {"ban_s": 0}]
+    "bad",
+    [
+        {"device_bytes": 0},
+        {"gateway_bytes": 0},
+        {"unproven_bytes": 0},
+        {"bytes_per_s": 0},
+        {"ban_s": 0},
+    ],
 )
 def test_limits_are_checked(bad: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameter, match="connections: expected limits"):

@@ -116,14 +116,19 @@ class TestBackoff:
 class TestOutbox:
     def test_batches_are_in_order_and_bounded(self) -> None:
         outbox = Outbox()
-        for number in range(5):
+        for number in range(66):
             outbox.put(bytes([number]), b"report %d" % number)
-        assert outbox.batches(2) == [
-            (b"report 0", b"report 1"),
-            (b"report 2", b"report 3"),
-            (b"report 4",),
-        ]
-        assert len(outbox) == 5
+        first, last = outbox.batches()
+        assert (first[0], first[1], first[63]) == (b"report 0", b"report 1", b"report 63")
+        assert (len(first), last) == (64, (b"report 64", b"report 65"))
+        assert len(outbox) == 66
+
+    def test_long_reports_are_cut_to_64_kib(self) -> None:
+        """A guarded connection owes at most 192 KiB, and a message counts until it is whole."""
+        outbox = Outbox()
+        for number in range(64):  # the longest set takes 8 kB
+            outbox.put(bytes([number]), bytes(8 * 1024))
+        assert [sum(map(len, batch)) for batch in outbox.batches()] == [64 * 1024] * 8
 
     def test_an_acknowledged_report_is_forgotten(self) -> None:
         outbox = Outbox()
@@ -131,7 +136,7 @@ class TestOutbox:
         outbox.acknowledge(b"unknown", AckStatus.ACCEPTED)
         assert len(outbox) == 1
         outbox.acknowledge(b"a", AckStatus.LATE)
-        assert outbox.batches(2) == []
+        assert outbox.batches() == []
 
     def test_the_same_request_is_kept_once(self) -> None:
         outbox = Outbox()

@@ -53,6 +53,9 @@ from askance_aggregator.learners.assessments import (
     assess,
     chunks,
     covers,
+    guess_of,
+    sample_of,
+    values_in,
 )
 from askance_aggregator.learners.hypotheses import Document, JsonObject, hypothesis_of, named_rows
 from askance_aggregator.learners.learner import Learner, non_adaptive
@@ -66,7 +69,7 @@ from askance_aggregator.learners.schemas import MAX_EPOCHS, paths_schema
 from askance_aggregator.learners.shapes import TimeSeries
 from askance_aggregator.names import unknown_name
 from askance_aggregator.numbers import Rational, rational
-from askance_aggregator.queries import dot, evaluate_columns, real, round_to, vector
+from askance_aggregator.queries import among_present, dot, evaluate_columns, real, round_to, vector
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Bit, Category, Expression, Integer, Real, Schema, constant
@@ -158,7 +161,7 @@ class _Path:
 @catalogued(
     summary="a share or a mean over time, of values that change rarely, by one answer per user",
     error="greatest distance of an epoch's estimate from the population's, over epochs, real units",
-    guess="the middle of the range in every epoch",
+    guess="the middle of the span of 98 % of all epochs' values; of a share one half",
     success=ALL_COVER,
     example=paths_schema,
     population="paths",
@@ -321,9 +324,24 @@ def _(hypothesis: Trend, learner: Learner[Any], users: Users) -> Assessment:
             values = np.ldexp(evaluate_columns(query, columns).astype(float), -query.frac)
             totals[place] += np.where(complete, values, middle).sum()
     truth = tuple((totals / users.size).tolist())
-    guess = (middle,) * len(truth)
+    guess, spread = _guess(hypothesis, users) or (middle, None)
     ends = hypothesis.lows, hypothesis.highs
-    return covers(hypothesis.estimates, *ends, truth, guess, (high - low) / 2)
+    guesses = (guess,) * len(truth)
+    return covers(hypothesis.estimates, *ends, truth, guesses, (high - low) / 2, spread)
+
+
+def _guess(hypothesis: Trend, users: Users) -> tuple[float, float | None] | None:
+    """Return the constant guess of every epoch, and half of the span whose middle it is.
+
+    None where no user has a value: all count with the middle of the range.
+    """
+    fields = [users.schema[name] for name in hypothesis.epochs]
+    kinds = {type(users.schema.fields[name]) for name in hypothesis.epochs}
+    if hypothesis.value or kinds == {Bit}:
+        return 0.5, None
+    sample = sample_of(users)
+    values = np.concatenate([values_in(among_present(field, 1), sample) for field in fields])
+    return guess_of(values) if values.size else None
 
 
 _BITS = 12  # of r and s; N changes by less than a thousandth

@@ -7,9 +7,9 @@ import re
 import numpy as np
 import pytest
 
-from askance_aggregator.learners import Learner, difference, mean, mean_vector
+from askance_aggregator.learners import Learner, difference, mean, mean_vector, trend
 from askance_aggregator.studies.study import Study
-from askance_client.queries import Category, Integer, Schema
+from askance_client.queries import Bit, Category, Integer, Schema
 from askance_simulation.experiments import Simulation, simulate
 from askance_simulation.experiments.wide_bounds import shortest
 from askance_simulation.populations import Population
@@ -78,6 +78,41 @@ def test_the_guess_of_a_mean_is_not_the_middle_of_bounds_that_are_far_too_wide()
     assert wide.baseline == near.baseline
     assert wide.baseline is not None
     assert wide.baseline < 20, "the middle of the bounds is off by nearly 500"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "guess"),
+    [
+        (0, 1_232, 10.0),  # the middle of the bounds is 616
+        (0, 20, 10.0),
+    ],
+)
+def test_the_guess_of_a_trend_is_the_middle_of_its_values(
+    low: int, high: int, guess: float
+) -> None:
+    """Each third of the users has 0, 10 and 20 in both months: the means are 10."""
+    of = Schema("s", 1, may=Integer(low, high), june=Integer(low, high))
+    values = (10 * (np.arange(USERS) % 3)).tolist()
+    people = Population.from_columns(of, {"may": values, "june": values})
+    result = simulate(Study(trend(of), of, epsilon=1), people, fleet="columns", seed=3)
+    assert result.baseline == pytest.approx(guess - np.mean(values), abs=1e-6)
+
+
+def test_the_guess_of_a_trend_of_shares_is_one_half() -> None:
+    """One user in 200 has the property: the span of 98 % of the values would be 0 .. 0."""
+    of = Schema("s", 1, may=Bit(), june=Bit())
+    values = (np.arange(USERS) % 200 == 0).tolist()
+    people = Population.from_columns(of, {"may": values, "june": values})
+    result = simulate(Study(trend(of), of, epsilon=1), people, fleet="columns", seed=3)
+    assert result.baseline == pytest.approx(0.495, abs=1e-9)
+
+
+def test_the_guess_of_a_trend_without_values_is_the_middle_that_all_count_with() -> None:
+    of = Schema("s", 1, may=Integer(0, 40), june=Integer(0, 40))
+    values = [None] * USERS
+    people = Population.from_columns(of, {"may": values, "june": values})
+    result = simulate(Study(trend(of), of, epsilon=1), people, fleet="columns", seed=3)
+    assert result.baseline == 0.0
 
 
 def test_the_shortest_span_has_the_part_that_is_asked_for() -> None:

@@ -154,22 +154,29 @@ def encode_schema(schema: Schema) -> schema_pb2.Schema:
 
 
 def _encode_field(name: str, field: Field) -> schema_pb2.Field:
+    message = _encode_type(field)
+    message.name = name
+    message.required = field.required
+    return message
+
+
+def _encode_type(field: Field) -> schema_pb2.Field:
     match field:
         case Bit():
-            return schema_pb2.Field(name=name, bit=schema_pb2.Bit())
+            return schema_pb2.Field(bit=schema_pb2.Bit())
         case Bits(length):
-            return schema_pb2.Field(name=name, bits=schema_pb2.Bits(length=length))
+            return schema_pb2.Field(bits=schema_pb2.Bits(length=length))
         case Label(labels):  # before Category, of which it is a special case
-            return schema_pb2.Field(name=name, label=schema_pb2.Category(labels=labels))
+            return schema_pb2.Field(label=schema_pb2.Category(labels=labels))
         case Category(labels):
-            return schema_pb2.Field(name=name, category=schema_pb2.Category(labels=labels))
+            return schema_pb2.Field(category=schema_pb2.Category(labels=labels))
         case Integer(low, high):
-            return schema_pb2.Field(name=name, integer=schema_pb2.Integer(low=low, high=high))
+            return schema_pb2.Field(integer=schema_pb2.Integer(low=low, high=high))
         case Real():
             real = schema_pb2.Real(
                 low=field.low_mantissa, high=field.high_mantissa, frac_bits=field.frac_bits
             )
-            return schema_pb2.Field(name=name, real=real)
+            return schema_pb2.Field(real=real)
     raise AssertionError(f"a field type without an encoding: {type(field).__name__}")
 
 

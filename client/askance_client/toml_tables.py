@@ -9,13 +9,26 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
-from askance_client.errors import InvalidParameter
+from askance_client.errors import AskanceError, InvalidParameter
 from askance_client.printable import unknown_text, value_text
 
 T = TypeVar("T")
 _NEAR = 0.8  # share of letters in common; related keys, as day_epsilon and life_epsilon, have less
 
 _DAYS = re.compile(r"([0-9]{1,4})d", re.ASCII)
+
+
+def read_toml(
+    path: Path, fault: type[AskanceError] = InvalidParameter, **reading: Any
+) -> dict[str, Any]:
+    """Read a TOML file, by `reading` of `tomllib.load`; a file that is none raises `fault`."""
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file, **reading)
+    except OSError as error:
+        raise fault(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:  # a number or a nest beyond Python's limits
+        raise fault(f"{path}: expected TOML, got other text: {error}") from None
 
 
 class TomlTable:
@@ -36,13 +49,7 @@ class TomlTable:
     @classmethod
     def of_file(cls, path: Path) -> TomlTable:
         """Read a whole file."""
-        try:
-            with path.open("rb") as file:
-                return cls(tomllib.load(file), str(path))
-        except OSError as error:
-            raise InvalidParameter(f"{path}: cannot be read: {error.strerror}") from None
-        except (ValueError, RecursionError) as error:  # a number or a nest beyond Python's limits
-            raise InvalidParameter(f"{path}: expected TOML, got other text: {error}") from None
+        return cls(read_toml(path), str(path))
 
     @property
     def content(self) -> Mapping[str, Any]:

@@ -141,7 +141,10 @@ def describe_field(field: Field) -> dict[str, Any]:
 
 
 def describe_schema(value: Schema) -> dict[str, Any]:
-    fields = {name: describe_field(field) for name, field in value.fields.items()}
+    fields = {
+        name: describe_field(field) | ({"required": True} if field.required else {})
+        for name, field in value.fields.items()
+    }
     return {"name": value.name, "version": value.version, "fields": fields}
 
 

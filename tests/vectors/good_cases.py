@@ -105,6 +105,21 @@ FIELDS = {
     "height": {"type": "real", "low": "0", "high": "163840", "frac_bits": 16},
     "ill": {"type": "label", "labels": ["no", "yes"]},
 }
+REQUIRED = Schema(
+    "r",
+    1,
+    smoker=Bit(required=True),
+    answers=Bits(40, required=True),
+    colour=Category(("red", "green", "blue"), required=True),
+    age=Integer(-5, 120, required=True),
+    height=Real(0, "2.5", required=True),
+    ill=Label(("no", "yes"), required=True),
+    consents=Bit(),
+)
+REQUIRED_FIELDS = {
+    **{name: {**field, "required": True} for name, field in FIELDS.items()},
+    "consents": {"type": "bit"},
+}
 RECORDS: list[Mapping[str, Any]] = [
     {
         "smoker": 1,
@@ -128,6 +143,7 @@ def schemas() -> Cases:
     listed = [
         ("every type of field", SCHEMA, {"name": "person", "version": 3, "fields": FIELDS}),
         ("the least schema", least, {"name": "s", "version": 1, "fields": {"y": FIELDS["smoker"]}}),
+        ("required fields", REQUIRED, {"name": "r", "version": 1, "fields": REQUIRED_FIELDS}),
     ]
     return [
         {

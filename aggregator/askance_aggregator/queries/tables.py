@@ -1,4 +1,4 @@
-"""Schemas as tables of texts, integers and lists."""
+"""Schemas as tables of texts, integers, lists and truth values."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from askance_client.queries import Bit, Bits, Category, Field, Integer, Label, R
 def table_from_schema(schema: Schema) -> dict[str, Any]:
     """Return the table from which `askance_client.records.schema_from_table` makes a schema again.
 
-    It has texts, integers and lists only, so it can be written as JSON or TOML.
+    It has texts, integers, lists and truth values only, so it can be written as JSON or TOML.
     """
-    fields = {name: _item(field) for name, field in schema.fields.items()}
+    fields = {
+        name: _item(field) | ({"required": True} if field.required else {})
+        for name, field in schema.fields.items()
+    }
     return {"name": schema.name, "version": schema.version, "fields": fields}
 
 

@@ -49,7 +49,8 @@ def fields_body(schema: Schema, remarks: Mapping[str, str]) -> list[Part]:
     names = list(fields)
     for place in shown_rows(len(names), every=False):
         name = names[place]
-        row = (name, str(fields[name]["type"]), _values(fields[name]))
+        must = ", required" if fields[name].get("required") else ""
+        row = (name, f"{fields[name]['type']}{must}", _values(fields[name]))
         grid.add_row(*row, *((remarks.get(name, ""),) if remarks else ()))
     return [grid, *more_rows(len(names), len(grid.rows))]
 
@@ -77,7 +78,8 @@ def toml_of(
         names = {name: name for name in schema.fields}
     lines = [
         "# Bounds and labels were inferred from a data file: facts about the users in it.",
-        "# Replace them by what is known beforehand.",
+        "# Replace them by what is known beforehand, and add `required = true` to a field that all",
+        "# users have: no part of an answer is then spent on telling that it is missing.",
         f"name = {_quoted(schema.name)}",
         f"version = {schema.version}",
         "",
@@ -123,6 +125,8 @@ def _decimal(end: Fraction, next_: Fraction, *, up: bool) -> str:
 def _toml(value: object) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, bool):
+        return str(value).lower()
     return _quoted(value) if isinstance(value, str) else str(value)
 
 

@@ -179,6 +179,12 @@ def _records(configuration: DeviceConfiguration) -> str:
             + (f", and {len(people.warnings) - 1} more" if len(people.warnings) > 1 else ""),
             _ADVICE["records"],
         )
+    short = [name for name in people.unfit() if people.schema.fields[name].required]
+    if short:
+        raise _Wrong(
+            f"{_members(people)}; not all have {', '.join(short)}, which the schema requires",
+            "complete the records; without a value they answer a question's public default",
+        )
     return _members(people)
 
 

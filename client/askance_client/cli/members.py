@@ -20,14 +20,7 @@ from askance_client.records import (
     binding,
     schema_from_toml,
 )
-from askance_client.service import (
-    Identity,
-    Member,
-    Secret,
-    steady_ms,
-    system_now_ms,
-    time_limit_ms,
-)
+from askance_client.service import Identity, Member, Secret, steady_ms, system_now_ms, time_limit_ms
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -74,8 +74,8 @@ def tell_enroll(result: dict[str, Any]) -> str:
     """The counts in a line; and one a field whose values are not all as the schema has them."""
     lines = [f"{result['enrolled']} enrolled, {result['known']} known already"]
     lines += [
-        f"{name}: {count} of {result['members']} have a value that the schema has no place for; it"
-        " is answered as a missing one is, by a question's public default"
+        f"{name}: {count} of {result['members']} have a value that the schema has no place for, or"
+        " lack one that it requires; they answer a question's public default"
         for name, count in result["unfit"].items()
     ]
     return "\n".join(lines)

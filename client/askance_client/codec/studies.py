@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from fractions import Fraction
 
 from cryptography.exceptions import InvalidSignature
@@ -30,7 +31,8 @@ def decode_schema(message: schema_pb2.Schema) -> Schema:
         if item.name in fields:
             name = item.name[:_NAME_SHOWN]
             raise RemoteProtocolError(f"schema: expected distinct names, found {name!r} twice")
-        fields[item.name] = _decode_field(item)
+        kind = _decode_field(item)
+        fields[item.name] = replace(kind, required=True) if item.required else kind
     return Schema.of(message.name, message.version, fields)
 
 

@@ -13,14 +13,7 @@ from typing import NamedTuple
 from askance_client.codec import encode_report
 from askance_client.device.examination import ExaminedRequest, ExaminedStudy, Examiner, Known
 from askance_client.device.policy import Policy
-from askance_client.ledger import (
-    MAX_ANSWERS,
-    SECONDS_PER_DAY,
-    Ledger,
-    Limits,
-    Overrun,
-    Totals,
-)
+from askance_client.ledger import MAX_ANSWERS, SECONDS_PER_DAY, Ledger, Limits, Overrun, Totals
 from askance_client.ledger.contract import overrun
 from askance_client.messages import Reason, Refusal, Repeat, Report
 

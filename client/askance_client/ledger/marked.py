@@ -9,14 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from askance_client.errors import StoreError, StoreFailed
-from askance_client.ledger.mark import (
-    ID_BYTES,
-    CounterPlace,
-    High,
-    LedgerCounter,
-    Mark,
-    mark_path,
-)
+from askance_client.ledger.mark import ID_BYTES, CounterPlace, High, LedgerCounter, Mark, mark_path
 from askance_client.ledger.postings import KIND, NO_HASH, fill_hashes
 from askance_client.sqlite_file import ProcessLock, SqliteFile
 

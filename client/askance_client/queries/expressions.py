@@ -11,6 +11,7 @@ builds a comparison (`operators`), so ask `a.same_as(b)`; hashing is by identity
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -19,11 +20,7 @@ from askance_client.queries.canonical import i64s, text, u8, u32
 from askance_client.queries.fields import FIELD_NAME, Field, ValueType
 from askance_client.queries.inference import Parts, infer
 from askance_client.queries.kinds import Op
-from askance_client.queries.limits import (
-    MAX_DEPTH,
-    MAX_NODES,
-    MAX_WEIGHT,
-)
+from askance_client.queries.limits import MAX_DEPTH, MAX_NODES, MAX_WEIGHT
 from askance_client.queries.operators import Expression as Expression
 from askance_client.queries.operators import build_by
 
@@ -95,7 +92,7 @@ def field_expression(name: str, field: Field) -> Expression:
 def _field_type(name: str, field: Field | None) -> tuple[ValueType, bytes]:
     if field is None or not FIELD_NAME.fullmatch(name):
         raise InvalidQuery("FIELD expects the name of a field of the schema")
-    return field.type, field.canonical
+    return replace(field.type, required=field.required), field.canonical
 
 
 def _distinct(roots: tuple[Expression, ...]) -> tuple[int, int]:

@@ -51,6 +51,7 @@ class ValueType:
         high: it is never above this integer.
         labels: the names of a category's indices, where it has any.
         width: the number of components of BITS and VECTOR.
+        required: of a field, whether every record is to have it.
     """
 
     kind: Kind
@@ -59,10 +60,23 @@ class ValueType:
     high: int
     labels: tuple[str, ...] | None = None
     width: int = 0
+    required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Bit:
+class _Declared:
+    """Declaration that fields of all types share.
+
+    Args:
+        required: every record is to have a value. A record without one is no error and is not told
+            from others: a query over the field answers its public default.
+    """
+
+    required: bool = field(default=False, kw_only=True, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Bit(_Declared):
     """A single 0 or 1.
 
     Example:
@@ -72,15 +86,8 @@ class Bit:
         1
     """
 
-    @property
-    def type(self) -> ValueType:
-        """BOOLEAN."""
-        return ValueType(Kind.BOOLEAN, 0, 0, 1)
-
-    @property
-    def canonical(self) -> bytes:
-        """Injective bytes."""
-        return u8(1)
+    type: ClassVar[ValueType] = ValueType(Kind.BOOLEAN, 0, 0, 1)
+    canonical: ClassVar[bytes] = u8(1)
 
     def encode(self, value: object) -> int | None:
         """0 or 1; None where the value is neither."""
@@ -91,7 +98,7 @@ class Bit:
 
 
 @dataclass(frozen=True, slots=True)
-class Bits:
+class Bits(_Declared):
     """A vector of `width` bits. On the grid: words of 32 bits, component c is bit c%32 of c//32.
 
     Example:
@@ -149,7 +156,7 @@ class Bits:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Category:
+class Category(_Declared):
     """Label from a finite list; integers may be given and are kept as text.
 
     Example:
@@ -163,7 +170,7 @@ class Category:
 
     _tag: ClassVar[int] = 3
 
-    def __init__(self, labels: Iterable[str | int]) -> None:
+    def __init__(self, labels: Iterable[str | int], *, required: bool = False) -> None:
         kept = _texts(labels)
         encoded = _encode_labels(kept)
         if not 1 <= len(kept) <= MAX_LABELS:
@@ -171,6 +178,7 @@ class Category:
         indices = dict(zip(kept, range(len(kept)), strict=True))
         if len(indices) < len(kept):
             raise InvalidParameter("Category expects distinct labels, found a label twice")
+        object.__setattr__(self, "required", required)
         object.__setattr__(self, "labels", _shared(kept))
         object.__setattr__(self, "indices", indices)
         object.__setattr__(self, "canonical", u8(self._tag) + texts(encoded))
@@ -210,7 +218,7 @@ class Label(Category):
 
 
 @dataclass(frozen=True, slots=True)
-class Integer:
+class Integer(_Declared):
     """A whole number in [low, high]; numbers with a fraction are rounded, half to even.
 
     Example:
@@ -244,7 +252,7 @@ class Integer:
 
 
 @dataclass(frozen=True, slots=True)
-class Real:
+class Real(_Declared):
     """A number in [low, high], kept as an integer over 2^frac_bits.
 
     The bounds may be given as any exact number (a float counts as exactly what it is); they are
@@ -281,9 +289,7 @@ class Real:
     @classmethod
     def of_mantissas(cls, low_mantissa: int, high_mantissa: int, frac_bits: int) -> Real:
         """The same from integers over 2^frac_bits, as they are carried on the wire."""
-        if not 0 <= frac_bits <= MAX_FRAC:
-            raise InvalidParameter(f"Real expects frac_bits in 0..{MAX_FRAC}, found {frac_bits}")
-        scale = 1 << frac_bits
+        scale = 1 << min(abs(frac_bits), MAX_FRAC)  # what is out of range is refused below
         return cls(Fraction(low_mantissa, scale), Fraction(high_mantissa, scale), frac_bits)
 
     @property

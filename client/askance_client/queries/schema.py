@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from askance_client.errors import InvalidParameter, InvalidQuery, InvalidRecord
-from askance_client.queries.canonical import i64, text, u32
+from askance_client.queries.canonical import i64, text, u8, u32
 from askance_client.queries.expressions import Expression, field_expression
 from askance_client.queries.fields import FIELD_NAME, Bits, Field, whole
 from askance_client.queries.limits import MAX_FIELDS
@@ -17,6 +17,7 @@ from askance_client.queries.limits import MAX_FIELDS
 _FORMAT = b"askance/schema/1"
 _MAX_VERSION = (1 << 32) - 1
 _MAX_NAME = 128
+_MUST = u8(7)  # before the bytes of a required field, none of which begin with it
 _NAMES_SHOWN = 20
 _NAME_SHOWN, _LINE = 40, 120  # characters of the name, and of all, in one line
 
@@ -42,6 +43,7 @@ class EncodedRecord:
         return self
 
 
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class Schema:
     """The fields of a record, in order; immutable, and equal when the canonical bytes are.
 
@@ -79,8 +81,9 @@ class Schema:
         version = whole("schema version", version)
         _check_schema(name, version, fields)
         kept = dict(fields)
-        canonical = _FORMAT + text(name) + i64(version) + u32(len(kept))
-        canonical += b"".join(text(key) + kind.canonical for key, kind in kept.items())
+        head = _FORMAT + text(name) + i64(version) + u32(len(kept))
+        parts = [text(key) + _MUST * kind.required + kind.canonical for key, kind in kept.items()]
+        canonical = b"".join([head, *parts])
         expressions = {key: field_expression(key, kind) for key, kind in kept.items()}
         for attribute, value in (
             ("name", name),
@@ -119,12 +122,6 @@ class Schema:
 
     def __dir__(self) -> list[str]:
         return [*object.__dir__(self), *self.fields]
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a Schema is immutable: {name} cannot be set")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a Schema is immutable: {name} cannot be deleted")
 
     def __contains__(self, name: object) -> bool:
         return name in self.fields
@@ -190,6 +187,8 @@ def _check_schema(name: object, version: int, fields: Mapping[str, object]) -> N
                 f"schema: field {position} expects a name [A-Za-z_][A-Za-z0-9_]{{0,63}}, "
                 f"found {key[:64]!r}"
             )
-        if not isinstance(field, Field):
+        if not isinstance(field, Field) or not isinstance(field.required, bool):
             found = type(field).__name__
-            raise InvalidParameter(f"schema: field {key} expects a field type, found {found}")
+            raise InvalidParameter(
+                f"schema: field {key} expects a field type, required=True or False, found {found}"
+            )

@@ -4,7 +4,7 @@ name = "people"
 version = 1
 
 [fields]
-age = { type = "integer", low = 17, high = 90 }
+age = { type = "integer", low = 17, high = 90, required = true }
 education = { type = "category", labels = ["school", "college"] }
 height = { type = "real", low = "0.5", high = "2.5", frac_bits = 10 }
 smokes = { type = "bit" }
@@ -13,13 +13,14 @@ town = { type = "text" }
 "sepal length (cm)" = { type = "real", low = 4, high = 8 }
 income = { type = "label", labels = ["<=50K", ">50K"] }
 
-A field may have the name of a column, which becomes a field's name as in a table.
+A field may have the name of a column, which becomes a field's name as in a table. A field of any
+type may have `required = true`: every record is to have a value.
 """
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,13 @@ from askance_client.errors import AskanceError, InvalidRecord
 from askance_client.printable import nearest_text, value_text
 from askance_client.queries import Bit, Bits, Category, Field, Integer, Label, Real, Schema
 from askance_client.records.tables import TEXT_WIDTH, field_names
+from askance_client.toml_tables import read_toml, true_or_false
 
 _TYPES: Mapping[str, tuple[Callable[..., Field], frozenset[str], frozenset[str]]] = {
-    # the type: its maker, the keys that it needs, the keys that it may have besides
+    # the type: its maker, the keys that it needs, the keys that it may have besides `required`
     "bit": (Bit, frozenset(), frozenset()),
     "bits": (Bits, frozenset({"width"}), frozenset()),
-    "text": (lambda: Bits(TEXT_WIDTH), frozenset(), frozenset()),
+    "text": (partial(Bits, TEXT_WIDTH), frozenset(), frozenset()),
     "category": (Category, frozenset({"labels"}), frozenset()),
     "label": (Label, frozenset({"labels"}), frozenset()),
     "integer": (Integer, frozenset({"low", "high"}), frozenset()),
@@ -46,13 +48,7 @@ def schema_from_toml(path: Path) -> Schema:
     Raises:
       InvalidRecord: no such file, not TOML, or not a schema; the field is named.
     """
-    try:
-        with path.open("rb") as file:
-            content = tomllib.load(file, parse_float=str)  # a bound is exactly as written
-    except OSError as error:
-        raise InvalidRecord(f"{path}: cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:  # a number or a nest beyond Python's limits
-        raise InvalidRecord(f"{path}: expected TOML, got other text: {error}") from None
+    content = read_toml(path, InvalidRecord, parse_float=str)  # a bound is exactly as written
     return schema_from_table(content, str(path), path.stem)
 
 
@@ -87,13 +83,14 @@ def _field(place: str, item: Any) -> Field:
         got = "none" if kind is None else f"{value_text(kind)}{nearest_text(kind, _TYPES)}"
         raise InvalidRecord(f"{place}: expected a type among {', '.join(_TYPES)}, got {got}")
     make, needed, optional = _TYPES[kind]
+    wanted = needed | optional | {"required"}
     given = {key: value for key, value in item.items() if key != "type"}
-    missing, unknown = sorted(needed - given.keys()), sorted(given.keys() - needed - optional)
+    missing, unknown = sorted(needed - given.keys()), sorted(given.keys() - wanted)
     if missing or unknown:
-        wanted = ", ".join(sorted(needed | optional)) or "nothing more"
         found = f"no {missing[0]!r}" if missing else repr(unknown[0])
-        raise InvalidRecord(f"{place}: expected {wanted}, found {found}")
+        raise InvalidRecord(f"{place}: expected {', '.join(sorted(wanted))}, found {found}")
     try:
+        true_or_false(given.get("required", False))
         return make(**given)
     except (AskanceError, TypeError) as error:
         raise InvalidRecord(f"{place}: {error}") from None

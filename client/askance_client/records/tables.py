@@ -125,12 +125,13 @@ class Table:
     def unfit(self, schema: Schema, columns: Mapping[str, str] | None = None) -> dict[str, int]:
         """Count the rows whose value fits nothing in a field, by the field's name.
 
-        Such a value is answered by a query's public default, as a missing one is.
+        Such a value is answered by a query's public default, as a missing one is; in a required
+        field a missing one is counted too.
         """
         named = columns or {}
         counts = {
             name: sum(
-                value is not None and field.encode(value) is None
+                (field.required or value is not None) and field.encode(value) is None
                 for value in self.column(named.get(name, name), field)
             )
             for name, field in schema.fields.items()

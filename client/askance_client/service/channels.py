@@ -12,10 +12,7 @@ from askance_client.service.authority import (
     OwnCertificate,
     RenewedChannel,
 )
-from askance_client.service.exchange import (
-    MAX_REQUEST_MESSAGE_BYTES,
-    MAX_RESPONSE_BYTES,
-)
+from askance_client.service.exchange import MAX_REQUEST_MESSAGE_BYTES, MAX_RESPONSE_BYTES
 
 # A ping a minute keeps an idle stream alive through NATs; a server calls more often abuse.
 _KEEPALIVE_MS = 60_000

@@ -6,11 +6,7 @@ from collections.abc import Sequence
 
 from askance_client.errors import RemoteProtocolError
 from askance_client.service.certificates import CertificateFile
-from askance_client.service.credentials import (
-    device_metadata,
-    enrolment_metadata,
-    gateway_metadata,
-)
+from askance_client.service.credentials import device_metadata, enrolment_metadata, gateway_metadata
 from askance_client.service.exchange import Enrol, decode_enrolled, encode_enrol
 from askance_client.service.identity import Identity, token_digest
 from askance_client.service.observable import batches, ordered

@@ -59,7 +59,12 @@ class Field(_message.Message):
     INTEGER_FIELD_NUMBER: _builtins.int
     REAL_FIELD_NUMBER: _builtins.int
     LABEL_FIELD_NUMBER: _builtins.int
+    REQUIRED_FIELD_NUMBER: _builtins.int
     name: _builtins.str
+    required: _builtins.bool
+    """Every record is to have a value. A device without one answers the public default and says so to
+    no one; an aggregator designs no level for "missing".
+    """
     @_builtins.property
     def bit(self) -> Global___Bit: ...
     @_builtins.property
@@ -84,10 +89,11 @@ class Field(_message.Message):
         integer: Global___Integer | None = ...,
         real: Global___Real | None = ...,
         label: Global___Category | None = ...,
+        required: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["bit", b"bit", "bits", b"bits", "category", b"category", "integer", b"integer", "label", b"label", "real", b"real", "type", b"type"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bit", b"bit", "bits", b"bits", "category", b"category", "integer", b"integer", "label", b"label", "name", b"name", "real", b"real", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bit", b"bit", "bits", b"bits", "category", b"category", "integer", b"integer", "label", b"label", "name", b"name", "real", b"real", "required", b"required", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_type: _TypeAlias = _typing.Literal["bit", "bits", "category", "integer", "real", "label"]  # noqa: Y015
     _WhichOneofArgType_type: _TypeAlias = _typing.Literal["type", b"type"]  # noqa: Y015

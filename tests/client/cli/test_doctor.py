@@ -187,6 +187,12 @@ def test_a_wrong_configuration_or_record_file_is_found(folder: Folder) -> None:
     (folder.path / "people.csv").write_text("id,smokes\na,1\nb\n")
     text, _ = folder.failures()["records"]
     assert text.startswith("1 member; ")
+    (folder.path / "people.csv").write_text("id,smokes\na,1\nb,\n")
+    assert "records" not in folder.failures()
+    (folder.path / "people.toml").write_text(SCHEMA.replace(" }", ", required = true }"))
+    assert folder.failures()["records"][0] == (
+        "2 members; not all have smokes, which the schema requires"
+    )
     folder.home.configuration.write_text("aggregator = 1")
     assert set(folder.failures()) == {"configuration"}
 

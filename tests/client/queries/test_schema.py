@@ -22,6 +22,8 @@ from askance_client.queries import (
     Integer,
     Kind,
     Label,
+    Query,
+    QueryKind,
     Real,
     Schema,
 )
@@ -151,6 +153,7 @@ def test_the_canonical_bytes_are_frozen() -> None:
         lambda: Schema("s", 1, **{"a b": Bit()}),
         lambda: Schema("s", 1, **{"a" * 65: Bit()}),
         lambda: Schema("s", 1, é=Bit()),
+        lambda: Schema("s", 1, a=Bit(required=1)),  # type: ignore[arg-type]  # the refusal is the point
         lambda: Schema("s", 1, a=3),  # type: ignore[arg-type]  # the refusal is the point
         lambda: Schema.of("s", 1, {3: Bit()}),  # type: ignore[dict-item]  # the refusal is the point
         lambda: Schema("s", 1, **{f"f{i}": Bit() for i in range(4097)}),
@@ -160,6 +163,19 @@ def test_the_canonical_bytes_are_frozen() -> None:
 def test_what_no_schema_may_have(make: object) -> None:
     with pytest.raises(InvalidParameter):
         make()  # type: ignore[operator]  # a lambda of the list
+
+
+def test_a_required_field_changes_the_schema_only() -> None:
+    optional = Schema("s", 1, age=Integer(0, 120), smokes=Bit())
+    required = Schema("s", 1, age=Integer(0, 120, required=True), smokes=Bit())
+    ends = bytes(8) + (120).to_bytes(8, "big")
+    before = b"askance/schema/1\0\0\0\x01s" + (1).to_bytes(8, "big") + b"\0\0\0\x02\0\0\0\x03age"
+    after = b"\x05" + ends + b"\0\0\0\x06smokes\x01"
+    assert optional.canonical == before + after
+    assert required.canonical == before + b"\x07" + after
+    asked = [Query(QueryKind.REAL, schema.age, 0, 120, 60) for schema in (optional, required)]
+    assert asked[0] == asked[1]  # the same bytes on the wire; the schema's digest tells them apart
+    assert [query.evaluate(required.encode({"smokes": 1})) for query in asked] == [60, 60]
 
 
 def test_bounds_of_a_real_are_rounded_outward_and_kept_exactly() -> None:

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from askance_aggregator.queries.tables import table_from_schema
+from askance_aggregator.reports.schemas import toml_of
 from askance_client.errors import InvalidRecord
 from askance_client.queries import Bit, Bits, Category, Integer, Label, Real, Schema
-from askance_client.records import schema_from_toml
+from askance_client.records import schema_from_table, schema_from_toml
 
 WHOLE = """
 name = "people"
@@ -44,9 +46,23 @@ def test_every_type_can_be_written(tmp_path: Path) -> None:
     assert schema.digest == expected.digest
 
 
+def test_a_field_of_every_type_may_be_required(tmp_path: Path) -> None:
+    text = WHOLE.replace(" }", ", required = true }").replace(
+        'smokes = { type = "bit", required = true }',
+        'smokes = { type = "bit", required = false }',
+    )
+    schema = schema_from_toml(written(tmp_path, text))
+    required = {name: field.required for name, field in schema.fields.items()}
+    assert required == {name: name != "smokes" for name in schema.fields}
+    assert schema_from_table(table_from_schema(schema), "again") == schema
+    assert schema_from_toml(written(tmp_path, toml_of(schema, {}, {}))) == schema
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("[fields]\nage = { type = 'bit', required = 1 }", "fields.age: expected true or false"),
+        ("[fields]\nage = { type = 'bit', require = true }", "fields.age: .* found 'require'"),
         ("x =", "expected TOML"),
         ("colour = 1", "got 'colour'"),
         ("name = 'a'", "table of fields"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -30,6 +30,7 @@ class Field:
         high: greatest integer on the grid.
         labels: of a category or a label.
         width: number of bits of bits.
+        required: whether every record is to have it, which its schema's bytes say.
     """
 
     kind: str
@@ -38,10 +39,15 @@ class Field:
     high: int = 1
     labels: tuple[str, ...] = ()
     width: int = 0
+    required: bool = False
 
     @property
     def canonical(self) -> bytes:
-        """Type number and parameters."""
+        """Mark of a required field, type number and parameters."""
+        return self._type if not self.required else b"\7" + self._type
+
+    @property
+    def _type(self) -> bytes:
         if self.kind == "bit":
             return b"\1"
         if self.kind == "bits":
@@ -157,7 +163,7 @@ def schema_of(message: Message | None) -> Schema:
     for item in message["fields"]:
         if item["name"] in fields or not _FIELD_NAME.fullmatch(item["name"]):
             raise Malformed("expected distinct names of fields")
-        fields[item["name"]] = _field(item)
+        fields[item["name"]] = replace(_field(item), required=bool(item["required"]))
     name = message["name"]
     if not 1 <= len(name) <= 128 or not name.isprintable() or not 1 <= len(fields) <= 4096:
         raise Malformed("expected a printable name and 1 to 4096 fields")
@@ -165,7 +171,7 @@ def schema_of(message: Message | None) -> Schema:
 
 
 def _field(item: Message) -> Field:
-    kind = next((k for k in item if k != "name" and item[k] is not None), None)
+    kind = next((k for k in item if k not in ("name", "required") and item[k] is not None), None)
     if kind is None:
         raise Malformed("expected a type")
     said = item[kind]

@@ -34,6 +34,7 @@ FIELD: Table = {
     5: ("integer", INTEGER, "case"),
     6: ("real", REAL, "case"),
     7: ("label", CATEGORY, "case"),
+    8: ("required", "bool", "one"),
 }
 SCHEMA: Table = {
     1: ("name", "string", "one"),
@@ -168,6 +169,7 @@ _VARINTS: dict[str, Callable[[int], int]] = {
     "int64": lambda value: _signed(value, 64),
     "sint32": lambda value: _zigzag(value & 0xFFFFFFFF),
     "sint64": _zigzag,
+    "bool": lambda value: int(value != 0),
 }
 
 

@@ -97,7 +97,7 @@ SCHEMA = Schema(
     height=Real(0, "2.5"),
     ill=Label(("no", "yes")),
 )
-FIELDS = {
+FIELDS: dict[str, dict[str, Any]] = {
     "smoker": {"type": "bit"},
     "answers": {"type": "bits", "length": 40},
     "colour": {"type": "category", "labels": ["red", "green", "blue"]},
@@ -116,7 +116,7 @@ REQUIRED = Schema(
     ill=Label(("no", "yes"), required=True),
     consents=Bit(),
 )
-REQUIRED_FIELDS = {
+REQUIRED_FIELDS: dict[str, dict[str, Any]] = {
     **{name: {**field, "required": True} for name, field in FIELDS.items()},
     "consents": {"type": "bit"},
 }

@@ -136,6 +136,7 @@ if TYPE_CHECKING:
         sweep,
         verify,
     )
+    from askance_simulation.plots import epsilon_curve
     from askance_simulation.populations import Population
     from askance_simulation.randomness.seeds import Seed
 
@@ -205,6 +206,7 @@ __all__ = [
     "curate",
     "demo",
     "dot",
+    "epsilon_curve",
     "first",
     "hypercube_response",
     "index_of",
@@ -357,6 +359,7 @@ _NAMES = {
         "sweep",
         "verify",
     ),
+    "askance_simulation.plots": ("epsilon_curve",),
     "askance_simulation.populations": ("Population",),
     "askance_simulation.randomness.seeds": ("Seed",),
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from askance_aggregator import learners
 from askance_aggregator.learners import Learner
 from askance_aggregator.numbers import plain_arguments
 from askance_aggregator.planning import RoundPlan, StudyPlan
+from askance_aggregator.studies.least_epsilon import plan_least_epsilon
 from askance_aggregator.studies.study import Epsilon, Study
 from askance_client.errors import (
     InvalidParameter,
@@ -179,7 +181,7 @@ def demo(
 def plan(
     learner: str | Learner[Any],
     *,
-    epsilon: Epsilon,
+    epsilon: Epsilon | None = None,
     beta: Epsilon = "0.01",
     users: int | None = None,
     settings: Mapping[str, str] | None = None,
@@ -190,12 +192,14 @@ def plan(
     categories: Collection[str] = (),
     randomizer: str = "best",
     waves: int = 1,
+    curve: bool = False,
 ) -> StudyPlan:
-    """Compute the number of users that a learner needs.
+    """Compute the number of users that a learner needs, or the epsilon that its users need.
 
     Args:
         learner: its name, or the learner itself, whose columns are of `schema`.
-        epsilon: each user's whole budget, in nats.
+        epsilon: each user's whole budget, in nats; None: the least of a grid from which on `users`
+            are enough for the learner's tolerances (`plan_least_epsilon`).
         beta: the chance that an answer is off by its tolerance or more.
         users: how many there are; None: as many as are needed.
         settings: of a learner by its name, as on the command line.
@@ -207,11 +211,16 @@ def plan(
         label: field to be predicted.
         randomizer: which one is used, as `askance plan --randomizer` names it.
         waves: in how many parts the users of a round are asked.
+        curve: without an epsilon: whether the plan's curve has the whole grid of epsilons, not
+            only those at which the users are enough.
 
     Raises:
-        InvalidParameter: a name or setting that there is none of.
+        InvalidParameter: a name or setting that there is none of; neither an epsilon nor users, or
+            a curve with an epsilon.
 
     Example:
+        >>> ask.plan("mean", users=20_000, settings={"tau": "0.05"}).epsilon
+        0.9
         >>> schema = ask.Schema("people", income=ask.Integer(0, 100), sex=ask.Bit())
         >>> learner = ask.learners.difference("income", by="sex", tau=10)
         >>> ask.plan(learner, epsilon=2, schema=schema).feasible
@@ -223,30 +232,23 @@ def plan(
         False
     """
     if isinstance(learner, Learner):
-        given = {"settings": settings, "population": population, "data": data, "label": label}
-        for name, value in given.items():
-            if value is not None:
-                raise InvalidParameter(
-                    f"plan: {name}: expected none with a learner itself, got {value_text(value)}"
-                )
+        _check_none(settings=settings, population=population, data=data, label=label)
         shape = schema_from_toml(schema) if isinstance(schema, Path) else schema
-        rules = design(randomizer)
-        asked = Study(learner, shape, epsilon=epsilon, beta=beta, design=rules, waves=waves)
-        return asked.plan(users)
+        made = partial(Study, learner, shape, beta=beta, design=design(randomizer), waves=waves)
+        return _planned(made, epsilon, users, curve=curve)
     if isinstance(schema, Schema):
         raise InvalidParameter(
             f"plan: schema: expected a file with the name of a learner, got {value_text(schema)}"
         )
     if all(one is None for one in (population, data, schema, label)) and not categories:
         built = learners.find(learner).build(None, settings)
-        made = design(randomizer)
-        return Study(built, epsilon=epsilon, beta=beta, design=made, waves=waves).plan(users)
-    size = 1 if users is None and data is None else users
-    chosen = named(
+        made = partial(Study, built, beta=beta, design=design(randomizer), waves=waves)
+        return _planned(made, epsilon, users, curve=curve)
+    chosen = partial(
+        named,
         learner,
-        epsilon=epsilon,
         beta=beta,
-        users=size,
+        users=1 if users is None and data is None else users,
         settings=settings,
         population=population,
         data=data,
@@ -256,8 +258,36 @@ def plan(
         randomizer=randomizer,
         waves=waves,
     )
-    people = chosen.people(Seed.of(0))
-    return chosen.study(people).plan(people.size if users is None and data is not None else users)
+    people = chosen(epsilon=1 if epsilon is None else epsilon).people(Seed.of(0))
+    size = people.size if users is None and data is not None else users
+    return _planned(
+        lambda *, epsilon: chosen(epsilon=epsilon).study(people), epsilon, size, curve=curve
+    )
+
+
+def _check_none(**given: object) -> None:
+    """Refuse an argument of `plan` that goes with a learner's name, and not with a learner."""
+    for name, value in given.items():
+        if value is not None:
+            raise InvalidParameter(
+                f"plan: {name}: expected none with a learner itself, got {value_text(value)}"
+            )
+
+
+def _planned(
+    made: Callable[..., Study], epsilon: Epsilon | None, users: int | None, *, curve: bool
+) -> StudyPlan:
+    """Plan the study that is made at an epsilon; None: at the least from which users are enough."""
+    if epsilon is not None:
+        if curve:
+            raise InvalidParameter(f"curve: expected no epsilon with it, got {value_text(epsilon)}")
+        return made(epsilon=epsilon).plan(users)
+    if users is None:
+        raise InvalidParameter(
+            "epsilon: expected a number of nats, or a number of users that the least epsilon"
+            " follows from, got neither"
+        )
+    return plan_least_epsilon(lambda nats: made(epsilon=nats), users, whole=curve)
 
 
 def catalogue() -> dict[str, list[dict[str, Any]]]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from askance.cli.arguments import add_learner, add_text, chosen, count, days_of, required
-from askance.cli.output import Failure, fail, print_json
+from askance.cli.arguments import add_learner, add_text, chosen, count, days_of
+from askance.cli.output import Failure, fail, plotted, print_json
 from askance.cli.parameters import add_learner_parameters
 from askance.cli.progress import reading_and, working
 from askance.cli.report import print_report
@@ -16,6 +17,7 @@ from askance_aggregator.reports.plans import plan_report
 if TYPE_CHECKING:
     from askance_aggregator.planning import StudyPlan
     from askance_aggregator.studies import Course
+    from askance_simulation.plots import Picture
 
 _FEWEST_CORES = 0.1  # that are shown as a number
 _SEED = 0  # of the arrivals that are drawn: the same command prints the same figures
@@ -127,13 +129,21 @@ NAME = "plan"
 SUMMARY = "compute how many users a learner needs; no user is asked"
 DESCRIPTION = (
     "Computes how many users each round of a learner needs at an epsilon, how they are asked and"
-    " by which randomizer. No user is asked. Exits with 3 if --users are too few."
+    " by which randomizer. Without --epsilon it finds the least epsilon of a grid from which on"
+    " --users are enough for the learner's tolerances. No user is asked. Exits with 3 if --users"
+    " are too few."
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the learner, its budget and the form of the output."""
     add_learner(parser, nargs="?")
+    parser.add_argument(
+        "--plot",
+        type=Path,
+        metavar="FILE",
+        help="without --epsilon: a picture of the users needed by epsilon: .png or .svg",
+    )
     add_course(parser)
     parser.add_argument(
         "--deployment",
@@ -159,9 +169,9 @@ def run(arguments: argparse.Namespace) -> int:
         return print_deployment(arguments.deployment, as_json=arguments.json)
     if arguments.learner is None:
         raise Failure(2, "usage", "expected a learner or --deployment, got neither")
-    required(arguments, "epsilon")
+    _check_epsilon(arguments)
     with working(reading_and("planning", arguments.data)):
-        planned = ask.plan(arguments.learner, **chosen(arguments))
+        planned = ask.plan(arguments.learner, **chosen(arguments), curve=arguments.plot is not None)
     result = planned.to_json()
     course = course_of(arguments, planned)
     if course is not None:
@@ -177,4 +187,27 @@ def run(arguments: argparse.Namespace) -> int:
         every, verbose = arguments.all, arguments.verbose
         report = plan_report(arguments.learner, result, every=every, verbose=verbose)
         print_report(report, verbose=verbose)
-    return 0 if refusal is None else fail(refusal, as_json=False)
+    failure = refusal or plotted(arguments.plot, lambda: _curve(planned, arguments.learner))
+    return 0 if failure is None else fail(failure, as_json=False)
+
+
+def _check_epsilon(arguments: argparse.Namespace) -> None:
+    """Refuse a command with neither an epsilon nor users that it follows from."""
+    from askance.operations import check_output
+
+    if arguments.epsilon is not None and arguments.plot is not None:
+        raise Failure(2, "usage", "--plot: expected no --epsilon with it, got one")
+    if arguments.epsilon is None and arguments.users is None and arguments.data is None:
+        raise Failure(
+            2,
+            "usage",
+            "expected --epsilon, or --users with a tolerance (--tau) to find the least one, got"
+            " neither (see --help)",
+        )
+    check_output(arguments.plot, (".png", ".svg"))
+
+
+def _curve(planned: StudyPlan, learner: str) -> Picture:
+    from askance_simulation.plots import epsilon_curve
+
+    return epsilon_curve(planned, learner)

@@ -25,7 +25,7 @@ from askance_aggregator.planning.designed import Designed
 from askance_aggregator.planning.looks import prefixes, shares
 from askance_aggregator.planning.lower_bound import least_users
 from askance_aggregator.planning.planner import fields_needed, plan, plan_batch, rehearse, settled
-from askance_aggregator.planning.plans import GroupPlan, RoundPlan, StudyPlan
+from askance_aggregator.planning.plans import EpsilonCurve, GroupPlan, RoundPlan, StudyPlan
 from askance_aggregator.planning.precision import (
     Design,
     RoundRules,
@@ -44,6 +44,7 @@ __all__ = [
     "Decided",
     "Design",
     "Designed",
+    "EpsilonCurve",
     "GroupPlan",
     "RoundPlan",
     "RoundRules",

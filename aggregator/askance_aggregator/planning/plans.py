@@ -204,6 +204,32 @@ class RoundPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class EpsilonCurve:
+    """Users that a study needs by epsilon, from which the least epsilon of a plan was found.
+
+    Args:
+        points: pairs of an epsilon, in nano-nats and rising, and the users that its plan needs;
+            None: the study is refused there.
+        users: how many there are.
+        grid: the epsilons that are tried, in words.
+    """
+
+    points: tuple[tuple[int, int | None], ...]
+    users: int
+    grid: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the grid, and the points in nats."""
+        return {
+            "grid": self.grid,
+            "points": [
+                {"epsilon": nano / NANO_NATS_PER_NAT, "users_needed": needed}
+                for nano, needed in self.points
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class StudyPlan:
     """All rounds of a study, as rehearsed.
 
@@ -218,6 +244,7 @@ class StudyPlan:
         fields: names of the fields that its questions may use, sorted.
         settings: parameters that the learner was not given and that follow from the number of users
             and the budget, as text by name.
+        curve: users by epsilon, of a plan whose epsilon follows from them; None: it was given.
 
     Example:
         >>> people = ask.read("census")
@@ -240,12 +267,13 @@ class StudyPlan:
     values: int
     fields: tuple[str, ...]
     settings: Mapping[str, str] = field(default_factory=dict)
+    curve: EpsilonCurve | None = None
 
     def __repr__(self) -> str:
         users = counted(self.users_needed, "user")
         there = "" if self.n_users is None else f" of {self.n_users:,}"
         needed = f"{users} needed{there}, {counted(len(self.rounds), 'round')}"
-        epsilon = f"epsilon {self.nano_nats / NANO_NATS_PER_NAT:.9g}"
+        epsilon = f"epsilon {self.epsilon:.9g}"
         state = "feasible" if self.feasible else f"not feasible: {self.reason}"
         return line_of("StudyPlan", f"{needed}, {epsilon}, {state}")
 
@@ -261,6 +289,11 @@ class StudyPlan:
         report = plan_report("", self.to_json(), every=False, verbose=False)
         reasons = () if self.reason is None else (self.reason,)
         return replace(report, warnings=(*report.warnings, *reasons))
+
+    @property
+    def epsilon(self) -> float:
+        """Budget of each user, in nats."""
+        return self.nano_nats / NANO_NATS_PER_NAT
 
     @property
     def hoeffding_users(self) -> int:
@@ -299,10 +332,11 @@ class StudyPlan:
             "users": self.n_users,
             "users_needed": self.users_needed,
             "hoeffding_users": self.hoeffding_users,
-            "epsilon": self.nano_nats / NANO_NATS_PER_NAT,
+            "epsilon": self.epsilon,
             "beta": self.beta,
             "fields": list(self.fields),
             "settings": dict(self.settings),
             "notes": list(self.notes),
             "rounds": [planned.to_json() for planned in self.rounds],
+            **({} if self.curve is None else {"curve": self.curve.to_json()}),
         }

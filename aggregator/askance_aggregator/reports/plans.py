@@ -42,6 +42,7 @@ def plan_report(
         body=[
             (_details if verbose else _rounds)(shown),
             *more_rows(len(rows), len(shown)),
+            *(f"  {line}" for line in _curve_lines(result)),
             *(f"  {line}" for line in course_lines(result.get("course"))),
             *population_lines(result),
         ],
@@ -50,6 +51,20 @@ def plan_report(
         warnings=warnings,
         details=details,
     )
+
+
+def _curve_lines(result: dict[str, Any]) -> list[str]:
+    """Format how the least epsilon was found; no lines where it was given."""
+    curve, users = result.get("curve"), result["users"]
+    if curve is None or not result["feasible"]:
+        return []
+    least = f"epsilon {result['epsilon']:.9g} is the least from which on {users:,} users are enough"
+    below = [row for row in curve["points"] if row["epsilon"] < result["epsilon"]]
+    if below:
+        needed = below[-1]["users_needed"]
+        short = "the study is refused" if needed is None else f"the plan needs {needed:,}"
+        least += f"; at {below[-1]['epsilon']:.9g} {short}"
+    return [least, f"of the grid: {curve['grid']}"]
 
 
 def course_lines(course: dict[str, Any] | None) -> list[str]:

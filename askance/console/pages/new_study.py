@@ -12,12 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from markupsafe import Markup
 from starlette.responses import Response
 
+from askance.console.charts.epsilons import epsilon_chart
 from askance.console.routes import ConsoleForm, ConsoleRoute, Visit
 from askance_aggregator.analyst import CallRefused, StudyDefinition, definition_of_table
 from askance_aggregator.analyst.templates import find_template
 from askance_aggregator.learners import LearnerEntry, find, learners
+from askance_aggregator.studies.least_epsilon import GRID, plan_least_epsilon
 from askance_aggregator.study_options import (
     OPTIONS,
     OptionKind,
@@ -25,6 +28,7 @@ from askance_aggregator.study_options import (
     definition_text,
     table_of_options,
 )
+from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.errors import AskanceError, InvalidParameter, PlanRefused
 from askance_client.printable import value_text
 
@@ -56,6 +60,7 @@ class DraftStudy:
       values: text by the names of the fields.
       text: TOML of the definition; empty: it is not one yet.
       plan: as `askance plan --json` has it; None: there is none.
+      curve: of a plan whose epsilon was found, the chart of its curve; None: it was given.
       problem: why there is no plan; empty: there is one, or none was asked for.
     """
 
@@ -63,6 +68,7 @@ class DraftStudy:
     values: Mapping[str, str]
     text: str = ""
     plan: Mapping[str, Any] | None = None
+    curve: Markup | None = None
     problem: str = ""
 
 
@@ -83,11 +89,12 @@ async def _plan(visit: Visit) -> Response:
         table = table_of_form(visit.form)
         text = definition_text(table)
         plan = await visit.call(_planned, visit, table)
+        text = definition_text({**table, "epsilon": f"{plan['epsilon']:.9g}"})
     except AskanceError as error:
         if isinstance(error, CallRefused) and error.reason in _REFUSED:
             raise
         return await _page(visit, DraftStudy(entry, values, text, problem=str(error)))
-    return await _page(visit, DraftStudy(entry, values, text, plan))
+    return await _page(visit, DraftStudy(entry, values, text, plan, _chart(plan)))
 
 
 async def _submit(visit: Visit) -> Response:
@@ -138,7 +145,28 @@ def definition_of_form(form: ConsoleForm) -> StudyDefinition:
 
 
 def _planned(visit: Visit, table: Mapping[str, Any]) -> dict[str, Any]:
-    return visit.link.aggregator.plan(definition_of_table(table))
+    """Return the plan; without an epsilon, at the least from which on the users are enough."""
+    aggregator = visit.link.aggregator
+    if "epsilon" in table:
+        return aggregator.plan(definition_of_table(table))
+
+    def definition_at(epsilon: object) -> StudyDefinition:
+        return definition_of_table({**table, "epsilon": str(epsilon)})
+
+    greatest = aggregator.plan(
+        definition_at(GRID[-1] / NANO_NATS_PER_NAT)
+    )  # refused: none is enough
+    found = plan_least_epsilon(lambda nats: definition_at(nats).study, greatest["users"])
+    plan = aggregator.plan(definition_at(f"{found.epsilon:.9g}"))
+    return {**plan, "curve": found.to_json()["curve"]}
+
+
+def _chart(plan: Mapping[str, Any]) -> Markup | None:
+    if "curve" not in plan:
+        return None
+    rows = plan["curve"]["points"]
+    points = [(row["epsilon"], row["users_needed"]) for row in rows if row["users_needed"]]
+    return epsilon_chart(points, plan["users"])
 
 
 def _schema(text: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Pictures of simulations, sweeps and studies' results.
+"""Pictures of plans, simulations, sweeps and studies' results.
 
 Rules of the package:
 
@@ -13,8 +13,9 @@ Rules of the package:
 """
 
 from askance_simulation.plots.curves import curves
+from askance_simulation.plots.epsilons import epsilon_curve
 from askance_simulation.plots.needs import needs
 from askance_simulation.plots.picture import Picture
 from askance_simulation.plots.runs import result_picture
 
-__all__ = ["Picture", "curves", "needs", "result_picture"]
+__all__ = ["Picture", "curves", "epsilon_curve", "needs", "result_picture"]

@@ -100,6 +100,38 @@ def test_a_plan_has_its_rounds_and_refuses_with_3(run: Run) -> None:
     assert failure["failure"]["message"] in err
 
 
+def test_a_plan_without_an_epsilon_finds_the_least(run: Run, tmp_path: Path) -> None:
+    words = ("plan", "mean", "--tau", "0.05", "--missing", "default")
+    code, given, _ = run(*words, "--epsilon", "2")
+    assert "curve" not in given
+    users = str(given["users_needed"])
+    code, plan, err = run(*words, "--users", users, "--plot", str(tmp_path / "curve.svg"))
+    assert (code, err, plan["epsilon"], plan["feasible"]) == (0, "", 2, True)
+    assert plan["curve"]["grid"].startswith("0.01 to 0.1 by 0.01, to 1 by 0.05")
+    below = [row for row in plan["curve"]["points"] if row["epsilon"] == 1.9]
+    assert below[0]["users_needed"] > given["users_needed"]
+    assert "<svg" in (tmp_path / "curve.svg").read_text()
+    code, plan, err = run(*words, "--users", "10")
+    assert (code, plan["epsilon"], plan["failure"]["reason"]) == (3, 16, "plan-refused")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--tau", "0.1"), "expected --epsilon, or --users with a tolerance"),
+        (("--epsilon", "1", "--plot", "a.png"), "--plot: expected no --epsilon with it"),
+        (("--users", "10", "--plot", "a.jpg"), "a.jpg"),
+        (("--users", "10"), "a tolerance (tau) for each answer of mean"),
+    ],
+)
+def test_a_plan_that_no_epsilon_follows_from_is_bad_usage(
+    run: Run, words: tuple[str, ...], message: str
+) -> None:
+    code, failure, _ = run("plan", "mean", *words)
+    assert code == 2
+    assert message in failure["failure"]["message"]
+
+
 def test_a_plan_of_less_than_devices_answer_is_refused_with_3(run: Run) -> None:
     code, failure, _ = run("plan", "frequency", "--set", "cells=4", "--epsilon", "0.0009")
     assert code == 3

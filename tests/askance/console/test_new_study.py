@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,30 @@ def test_a_study_is_planned_signed_and_submitted() -> None:
         text = visitor.get(to).text
         assert "signed and submitted" in text
         assert "<script>alert" not in text
+
+
+def test_without_an_epsilon_the_least_that_suffices_is_shown_and_nothing_is_stored() -> None:
+    store = SqliteStore.in_memory()
+    fields = [
+        (name, value)
+        for name, value in FIELDS
+        if name not in ("every", "epochs", "start", "epsilon", "set.tau", "least_answers")
+    ]
+    with console_of(Role.ANALYST, store) as visitor:
+        visitor.log_in()
+        visitor.get("/studies/new")
+        before = store.studies()
+        planned = visitor.post("/studies/new/plan", [*fields, ("set.tau", "0.4")]).text
+        shown = re.search(r"Epsilon ([0-9.]+) is the least of the grid", planned)
+        assert shown is not None, planned
+        assert f'epsilon = "{shown[1]}"' in unescape(planned)  # the TOML that is shown
+        assert "Users needed by epsilon" in planned
+        open_tau = visitor.post("/studies/new/plan", fields).text
+        assert "a tolerance (tau) for each answer of frequency" in open_tau
+        fine = visitor.post("/studies/new/plan", [*fields, ("set.tau", "0.0001")]).text
+        assert 'role="alert"' in fine
+        assert "the plan needs" in fine
+        assert store.studies() == before
 
 
 def connect_of(text: str) -> Aggregator:

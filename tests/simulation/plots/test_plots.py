@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,13 @@ import pytest
 from askance_aggregator.learners import Assessment
 from askance_aggregator.learners.presentation import EstimateRow
 from askance_aggregator.learners.shapes import Intervals
+from askance_aggregator.planning import EpsilonCurve, StudyPlan
 from askance_aggregator.studies import MemoryLog, Transcript
 from askance_aggregator.studies.transcript import Asked, AskedGroup, Header
 from askance_client.errors import InvalidParameter
 from askance_simulation.experiments import Simulation, named, simulate
 from askance_simulation.experiments.sweeps import Sweep, sweep
-from askance_simulation.plots import curves, needs
+from askance_simulation.plots import curves, epsilon_curve, needs
 from askance_simulation.plots.drawings import draw
 from askance_simulation.plots.picture import Content
 from askance_simulation.plots.runs import asked_for, beside_guess
@@ -41,6 +43,30 @@ def axes_of(picture: Any) -> Any:
 
 def labels(axes: Any) -> list[str]:
     return [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+class TestEpsilonCurve:
+    def plan(self, points: tuple[tuple[int, int | None], ...], users: int) -> StudyPlan:
+        """Return a plan of 3 nats with these points."""
+        curve = EpsilonCurve(points, users, "1 to 4 by 1")
+        return StudyPlan(True, 50, users, (), None, 0.01, 0.01, 3 * 10**9, 1, (), {}, curve)
+
+    def test_users_are_drawn_with_what_is_enough_from_there_on(self) -> None:
+        points = ((10**9, None), (2 * 10**9, 80), (3 * 10**9, 50), (4 * 10**9, 60))
+        axes = axes_of(epsilon_curve(self.plan(points, 70), "mean"))
+        enough, planned, users, least = axes.get_lines()
+        assert planned.get_xdata().tolist() == [2, 3, 4]
+        assert planned.get_ydata().tolist() == [80, 50, 60]
+        assert enough.get_ydata().tolist() == [80, 60, 60]
+        assert set(users.get_ydata()) == {70}
+        assert set(least.get_xdata()) == {3}
+        assert axes.get_title(loc="left") == "users that mean needs by epsilon"
+
+    def test_a_plan_of_a_given_epsilon_has_no_curve(self) -> None:
+        with pytest.raises(InvalidParameter, match="expected a plan without a given epsilon"):
+            epsilon_curve(replace(self.plan((), 70), curve=None))
+        with pytest.raises(InvalidParameter, match="an epsilon at which there is a plan"):
+            epsilon_curve(self.plan(((10**9, None),), 70))
 
 
 class TestCurves:

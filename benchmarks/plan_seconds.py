@@ -43,20 +43,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
     epsilons = given.epsilons or (QUICK if given.quick else EPSILONS)
-    plans = [(entry.name, {}) for entry in learners()] + list(VARIANTS)
+    plans: list[tuple[str, Mapping[str, str]]] = [(entry.name, {}) for entry in learners()]
+    plans += VARIANTS
     if given.learners is not None:
         plans = [(name, settings) for name, settings in plans if name in given.learners]
-    rows = []
+    rows: list[dict[str, object]] = []
+    most = 0.0
     if not given.json:
         print("| plan |" + "".join(f" {epsilon} nats |" for epsilon in epsilons))
         print("|---|" + "---:|" * len(epsilons))
     for name, settings in plans:
         took = [seconds(name, settings, epsilon) for epsilon in epsilons]
+        most = max(most, *took)
         title = " ".join([name, *(f"{key}={value}" for key, value in settings.items())])
         rows.append({"plan": title, "seconds": dict(zip(epsilons, took, strict=True))})
         if not given.json:
             print(f"| {title} |" + "".join(f" {each:.2f} |" for each in took), flush=True)
-    most = max(each for row in rows for each in row["seconds"].values())
     if given.json:
         print(json.dumps({"rows": rows, "most": most}))
     else:

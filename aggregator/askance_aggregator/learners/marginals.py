@@ -184,7 +184,7 @@ def marginals(
     cells, in one round; raw shares are unbiased, each within tau, and their intervals hold
     jointly over all tables. The distribution that a table is projected to is off by less than
     tau sqrt(cells) in Euclidean distance. Users: of the order C(D, way) log(cells) /
-    (epsilon tau)^2, about 273,000 for 28 tables at tau = 1/20, epsilon = 2.
+    (epsilon tau)^2, about 167,000 for 28 tables at tau = 1/20, epsilon = 2, beta = 1/100.
 
     Raises:
         InvalidParameter: no such field, `way` outside 1 .. D, bins out of range, or more than 4096

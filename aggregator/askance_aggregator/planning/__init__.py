@@ -7,6 +7,7 @@ Rules of the package:
   tails at the worst of them where that can be had, else by a bound that is nearly so (`tails`),
   never more than Chernoff's and Hoeffding's. The paper's
   size and a lower bound for any randomizers are printed beside it.
+- The shares of a category are sized together: they sum to 1 (`cells`, docs/math/cells.md).
 - A question whose answer serves a decision only is sized for that decision (`decided`); the law of
   a list of sign patterns is a table of simulated limits of 99.9 % confidence.
 - A plan that cannot work is refused before any user is asked.
@@ -19,6 +20,7 @@ plans each real batch by `plan_batch`, with what `StudyPlan.allowance` lets it t
 """
 
 from askance_aggregator.planning.binomial import Binomial
+from askance_aggregator.planning.cells import Cells
 from askance_aggregator.planning.choices import Choice, choices
 from askance_aggregator.planning.decided import Decided
 from askance_aggregator.planning.designed import Designed
@@ -40,6 +42,7 @@ from askance_aggregator.planning.ternary import Ternary
 
 __all__ = [
     "Binomial",
+    "Cells",
     "Choice",
     "Decided",
     "Design",

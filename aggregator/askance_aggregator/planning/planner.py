@@ -47,10 +47,11 @@ def plan(
     rehearsal: an oracle stops it (`PlanExceeded`), for beta is divided over the rehearsed values.
 
     Utility: with probability at least 1 - beta every value of every answer is off by less than its
-    question's tau: each value gets beta / (number of values in all rounds). Every user is in one
-    round. Users that no tolerance claims (tau = None) are divided over rounds evenly by the groups
-    of such questions, and within a round in proportion to what a group needs for 1/20 of its range;
-    without a population they are sized for that.
+    question's tau: each value gets beta / (number of values in all rounds), the shares of a
+    category together that of all of them. Every user is in one round. Users that no tolerance
+    claims (tau = None) are divided over rounds evenly by the groups of such questions, and within a
+    round in proportion to what a group needs for 1/20 of its range; without a population they are
+    sized for that.
 
     Args:
         learner: what will ask.

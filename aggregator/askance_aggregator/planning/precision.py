@@ -30,6 +30,7 @@ from askance_aggregator.families import (
 from askance_aggregator.learners import Question
 from askance_aggregator.planning.binomial import Binomial
 from askance_aggregator.planning.blocks import codebook_for
+from askance_aggregator.planning.cells import Cells
 from askance_aggregator.planning.decided import Decided
 from askance_aggregator.planning.designed import designed_tail, figure
 from askance_aggregator.planning.present import present_tail, present_variance
@@ -39,7 +40,7 @@ from askance_aggregator.planning.ternary import Ternary
 from askance_client.errors import InvalidParameter
 from askance_client.messages import Conduct
 from askance_client.queries import QueryKind
-from askance_client.randomizers import COIN_SPACE, Randomizer
+from askance_client.randomizers import COIN_SPACE, KaryResponse, Randomizer
 from askance_client.randomizers.channel import MIN_SIDE
 
 MOST_LEVELS = 64  # that a design is called with for a number: its table is inverted exactly
@@ -120,6 +121,7 @@ def design_levels(question: Question) -> int:
 def tail_of(question: Question, randomizer: Randomizer, decode: Decode | None = None) -> Tail:
     """The worst tail of a value of the answer, among populations that keep the promise.
 
+    The shares of a category have one for all of them (`Cells`), where each is read off a count.
     With decode values that were designed with a table, the tail is that of the question's aim. For
     a question with a decision it is that of the decision (`Decided`).
     """
@@ -151,7 +153,18 @@ def _value_tail(question: Question, randomizer: Randomizer, decode: Decode | Non
         mass = Fraction(1)  # no cells, so no promise about them
     gap = rates.own - rates.other
     ends = sorted((rates.other, rates.other + mass * gap))
-    return Binomial(float(ends[0]), float(ends[1]), float(abs(gap) / question.spread))
+    of_one = Binomial(float(ends[0]), float(ends[1]), float(abs(gap) / question.spread))
+    if question.query.kind is not QueryKind.CATEGORY or question.decision is not None:
+        return of_one
+    alike = _are_alike(family)
+    return Cells(of_one, question.values, alike) if alike or gap > 0 else of_one
+
+
+def _are_alike(family: Family[Any]) -> bool:
+    """Return whether the shares of all cells are off alike: a report tells one of two cells."""
+    if family.randomizer.levels != 2:
+        return False
+    return isinstance(family, TableFamily) or isinstance(family.randomizer, KaryResponse)
 
 
 def _of_pairs(family: Family[Any], mass: Fraction) -> Tail:

@@ -31,10 +31,10 @@ def cells(name: str, tau: str | None = None) -> Question:
     return Question(category(SCHEMA[name]), tau)
 
 
-def tolerances(planned: RoundPlan, questions: list[Question]) -> list[float]:
+def tolerances(planned: RoundPlan, questions: list[Question], beta: float) -> list[float]:
     return [
         tail_of(questions[group.question], group.randomizer, group.decode).tolerance(
-            group.users, BETA
+            group.users, beta
         )
         for group in planned.groups
     ]
@@ -42,17 +42,22 @@ def tolerances(planned: RoundPlan, questions: list[Question]) -> list[float]:
 
 @pytest.mark.parametrize("nats", [0.5, 1, 2, 4])
 def test_users_of_open_tolerances_are_divided_by_what_each_question_needs(nats: float) -> None:
-    """2 levels get fewer users than 1,000, and the widest tolerance is less than by equal parts."""
-    questions = [coin(None), cells("few"), cells("many")]
-    planned = plan_batch(Batch(questions, Allocation.FRESH), int(nats * NAT), BETA, 30_000)
+    """The widest tolerance is less than by equal parts, and 1,000 levels get the most users.
+
+    At 4 nats three levels get fewer than two, for they have the chance of three values.
+    """
+    questions, beta = [coin(None), cells("few"), cells("many")], 1e-6
+    planned = plan_batch(Batch(questions, Allocation.FRESH), int(nats * NAT), beta, 30_000)
     assert planned.users == 30_000
     two, three, thousand = (group.users for group in planned.groups)
-    assert two < three < thousand
+    assert two < thousand
+    assert (two < three) == (nats < 4)
+    assert three < thousand
     equal = max(
-        tail_of(question, group.randomizer, group.decode).tolerance(10_000, BETA)
+        tail_of(question, group.randomizer, group.decode).tolerance(10_000, beta)
         for question, group in zip(questions, planned.groups, strict=True)
     )
-    kept = tolerances(planned, questions)
+    kept = tolerances(planned, questions, beta)
     assert max(kept) < 0.95 * equal
     assert max(kept) < 1.35 * min(kept)  # needs are for 1/20, and here 1/60 to 1/5 is kept
 
@@ -168,7 +173,7 @@ def test_an_open_question_of_a_cohort_gets_all_users_that_are_left() -> None:
     questions = [coin("1/5"), cells("few"), coin(None), cells("many")]
     planned = plan_batch(Batch(questions, Allocation.GROUPED), 8 * NAT, BETA, 20_000)
     assert planned.users == 20_000
-    assert tolerances(planned, questions)[0] <= Fraction(1, 5)
+    assert tolerances(planned, questions, BETA)[0] <= Fraction(1, 5)
 
 
 def test_the_plan_shows_the_ways_it_compared_and_the_share_of_each_kind() -> None:

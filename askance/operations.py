@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from askance_aggregator import learners
 from askance_aggregator.learners import Learner
+from askance_aggregator.names import named_schema_from_toml
 from askance_aggregator.numbers import plain_arguments
 from askance_aggregator.planning import RoundPlan, StudyPlan
 from askance_aggregator.studies.least_epsilon import plan_least_epsilon
@@ -23,7 +24,6 @@ from askance_client.errors import (
 )
 from askance_client.printable import value_text
 from askance_client.queries import Schema
-from askance_client.records import schema_from_toml
 from askance_simulation.experiments import (
     Trial,
     design,
@@ -233,7 +233,7 @@ def plan(
     """
     if isinstance(learner, Learner):
         _check_none(settings=settings, population=population, data=data, label=label)
-        shape = schema_from_toml(schema) if isinstance(schema, Path) else schema
+        shape = named_schema_from_toml(schema) if isinstance(schema, Path) else schema
         made = partial(Study, learner, shape, beta=beta, design=design(randomizer), waves=waves)
         return _planned(made, epsilon, users, curve=curve)
     if isinstance(schema, Schema):

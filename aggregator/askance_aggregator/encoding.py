@@ -6,11 +6,14 @@ from the bytes that it received.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance_aggregator.names import named_schema, names_of
 from askance_client.codec import MAX_MESSAGE_BYTES, decode_query, decode_study, parse
 from askance_client.codec.studies import STUDY_CONTEXT
 from askance_client.errors import LocalProtocolError
@@ -43,8 +46,11 @@ _ROW_BY_ROW = 64 * 64  # entries: at most 40 kB as they are
 
 @lru_cache(maxsize=_STUDIES)
 def read_terms(study: bytes) -> StudyTerms:
-    """Decode a study's terms once per process."""
-    return decode_study(study)
+    """Decode a study's terms once per process, with the names of columns, which no device reads."""
+    terms = decode_study(study)
+    schema = study_pb2.Study.FromString(study).schema
+    titles = {field.name: field.title for field in schema.fields if field.title}
+    return replace(terms, schema=named_schema(terms.schema, titles)) if titles else terms
 
 
 def encode_request(request: Request) -> bytes:
@@ -144,13 +150,14 @@ def _encode_table(table: Table) -> randomizer_pb2.Table:
     )
 
 
-def encode_schema(schema: Schema) -> schema_pb2.Schema:
-    """Encode a schema as protobuf."""
-    return schema_pb2.Schema(
-        name=schema.name,
-        version=schema.version,
-        fields=[_encode_field(name, field) for name, field in schema.fields.items()],
-    )
+def encode_schema(schema: Schema, titled: Collection[str] = ()) -> schema_pb2.Schema:
+    """Encode a schema as protobuf; the fields in `titled` with the names of their columns."""
+    fields = [_encode_field(name, field) for name, field in schema.fields.items()]
+    renamed = names_of(schema).renamed
+    for field in fields:
+        if field.name in titled:
+            field.title = renamed.get(field.name, "")
+    return schema_pb2.Schema(name=schema.name, version=schema.version, fields=fields)
 
 
 def _encode_field(name: str, field: Field) -> schema_pb2.Field:
@@ -197,7 +204,7 @@ def encode_study(terms: StudyTerms) -> bytes:
         learner=terms.learner,
         learner_version=terms.learner_version,
         parameters=[study_pb2.Parameter(name=n, value=v) for n, v in sorted(terms.parameters)],
-        schema=encode_schema(terms.schema),
+        schema=encode_schema(terms.schema, terms.fields),
         budget_nano_nats=terms.budget_nano_nats,
         expires_unix_s=terms.expires_unix_s,
         purpose=terms.purpose,

@@ -2,24 +2,37 @@
 
 A field's name is an identifier, on the wire and in a signed schema; a column may be called
 "sepal length (cm)". Names are translated where data and settings come in (`field_called`) and where
-texts and JSON go out (`ColumnNames`); everything between has fields' names.
+texts and JSON go out (`ColumnNames`); everything between has fields' names. A schema has the names
+of its columns beside it (`named_schema`), outside its digest.
 """
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from askance_client.errors import InvalidParameter
 from askance_client.printable import nearest_text, unknown_text, value_text
-from askance_client.queries import Bit, Bits, Category, Integer, Label, Real, Schema
+from askance_client.queries import Bit, Bits, Category, Expression, Integer, Label, Real, Schema
 from askance_client.queries.exact import exact_ratio
-from askance_client.records import field_name, field_names
+from askance_client.records import (
+    field_name,
+    field_names,
+    schema_from_table,
+    schema_from_toml,
+)
+from askance_client.records.tables import is_utf_8
 
+MAX_NAMED = 3  # columns that a title names; of more it has the number
 _COLUMNS_SHOWN = 20  # of a wide table; the nearest name is sought among all
+_MOST_LETTERS = 256  # of a column's name that is shown in place of its field's
+_SHOWN = ("hypothesis", "message", "subject")  # parts of a study's result that name fields
 _WORD = re.compile(r"\w+", re.ASCII)
 _TYPES: dict[type, str] = {
     Bit: "a bit",
@@ -103,10 +116,20 @@ class ColumnNames:
         """Return the names of a schema's fields; a field without a name of its own keeps its name.
 
         A label that has a field's or a column's name in it leaves that field its name: in a result
-        it could not be told from it.
+        it could not be told from it. So does a name of two columns, of another field, or of more
+        than 256 characters.
         """
         named = {name: own.get(name, name) for name in schema.fields}
-        differ = {name: column for name, column in named.items() if column not in ("", name)}
+        times = Counter(named.values())
+        differ = {
+            name: column
+            for name, column in named.items()
+            if column != name
+            and times[column] == 1
+            and column not in schema.fields
+            and 1 <= len(column) <= _MOST_LETTERS
+            and is_utf_8(column)
+        }
         if differ:
             kinds = (kind for kind in schema.fields.values() if isinstance(kind, Category))
             labels = {label for kind in kinds for label in kind.labels}
@@ -117,6 +140,15 @@ class ColumnNames:
                 if name not in words and column not in labels
             }
         return cls({name: differ.get(name, name) for name in named}, differ)
+
+    @classmethod
+    def of_result(cls, content: Mapping[str, Any]) -> ColumnNames:
+        """Return the names in the JSON of a study's result (see `result_names`)."""
+        fields, columns = content.get("fields"), content.get("columns")
+        if not isinstance(columns, Mapping) or not isinstance(fields, list):
+            return cls()
+        shown = {name: str(columns[name]) for name in fields if name in columns}
+        return cls({name: str(shown.get(name, name)) for name in fields}, shown)
 
     def in_text(self, text: str) -> str:
         """Return a text with columns' names; one that reads like a number stands in quotes."""
@@ -152,6 +184,99 @@ class ColumnNames:
     def _shown(self, word: str) -> str:
         column = self.renamed.get(word, word)
         return repr(column) if _reads_as_number(column) and column != word else column
+
+
+class NamedSchema(Schema):
+    """Schema with the names of columns, by which its fields are found too; made by `named_schema`.
+
+    It equals the schema without them: they are in neither its canonical bytes nor its digest.
+    """
+
+    __slots__ = ("_column_names", "_plain")
+
+    _column_names: ColumnNames
+    _plain: Schema
+
+    def __getitem__(self, name: str) -> Expression:
+        return super().__getitem__(field_called(name, self.fields))
+
+    def __reduce__(self) -> tuple[Callable[..., Schema], tuple[Any, ...]]:
+        return named_schema, (self._plain, dict(self._column_names.renamed))
+
+
+def named_schema(schema: Schema, own: Mapping[str, str]) -> Schema:
+    """Return a schema with columns' names by field, beside those that it has already."""
+    names = ColumnNames.of(schema, {**names_of(schema).renamed, **own})
+    if not names.renamed:
+        return schema
+    found = NamedSchema.of(schema.name, schema.version, schema.fields)
+    object.__setattr__(found, "_column_names", names)
+    object.__setattr__(found, "_plain", plain_schema(schema))
+    return found
+
+
+def plain_schema(schema: Schema) -> Schema:
+    """Return a schema without names of columns."""
+    return schema._plain if isinstance(schema, NamedSchema) else schema
+
+
+def names_of(*schemas: Schema) -> ColumnNames:
+    """Return the names of columns of the first of some schemas that has any."""
+    named = (one for one in schemas if isinstance(one, NamedSchema))
+    return next((one._column_names for one in named), ColumnNames())
+
+
+def named_schema_from_toml(path: Path) -> Schema:
+    """Return the schema in a TOML file (see `schema_files`), with the columns' names in it.
+
+    Raises:
+        InvalidRecord: no such file, or not a schema; the field is named.
+    """
+    schema = schema_from_toml(path)
+    with path.open("rb") as file:
+        return _with_keys(schema, tomllib.load(file))
+
+
+def named_schema_from_table(content: Mapping[str, Any], place: str, name: str) -> Schema:
+    """Return the schema in a table of that form, as `schema_from_table` does."""
+    return _with_keys(schema_from_table(content, place, name), content)
+
+
+def _with_keys(schema: Schema, content: Mapping[str, Any]) -> Schema:
+    return named_schema(schema, dict(zip(schema.fields, content["fields"], strict=True)))
+
+
+def result_names(schema: Schema, fields: Iterable[str]) -> dict[str, Any]:
+    """Return the part of a study's result that has the names of its columns; empty: it has none."""
+    renamed = names_of(schema).renamed
+    columns = {name: renamed[name] for name in fields if name in renamed}
+    return {"columns": columns} if columns else {}
+
+
+def subject_of(schema: Schema, fields: Collection[str], parameters: Mapping[str, str]) -> str:
+    """Name the fields that a learner asks about, in the schema's order, and last a group's."""
+    group = parameters.get("group", "")
+    others = [name for name in schema.fields if name in fields and name != group]
+    by_group = f" by {group}" if group in fields and others else ""
+    return f"{', '.join(others)}{by_group}"
+
+
+def subject_json(
+    schema: Schema, fields: Sequence[str], parameters: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the part of a result that names its subject; empty: its list of fields does."""
+    found = subject_of(schema, fields, parameters)
+    return {} if found == ", ".join(fields) or len(fields) > MAX_NAMED else {"subject": found}
+
+
+def with_own_names(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON of a study's result with columns' own names, as a simulation has them."""
+    names = ColumnNames.of_result(content)
+    found = {key: value for key, value in content.items() if key != "columns"}
+    if names.renamed:
+        found["fields"] = [names.own[name] for name in found["fields"]]
+        found |= {key: names.in_json(found[key]) for key in _SHOWN if key in found}
+    return found
 
 
 def fields_in_json(data: Any) -> Any:

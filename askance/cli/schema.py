@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     left_out = {
         name: why for name, why in found.column_types.items() if name not in found.schema.fields
     }
-    text = toml_of(found.schema, found.names.own, left_out, found.remarks)
+    text = toml_of(found.schema, left_out, found.remarks)
     if arguments.out is not None:
         arguments.out.write_text(text, encoding="utf-8")
     if arguments.json:

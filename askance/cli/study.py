@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,8 @@ from askance.cli.submission import (
     may_ask,
     print_plan,
 )
-from askance_aggregator.reports.outcomes import study_report, verification_report
+from askance_aggregator.names import names_of
+from askance_aggregator.reports.outcomes import report_of_content, verification_report
 from askance_aggregator.reports.report import CommandReport
 from askance_aggregator.reports.texts import counted, population_text
 from askance_client.printable import printable
@@ -226,7 +227,7 @@ def _submit(arguments: argparse.Namespace) -> int:
         "state": "open",
         "learner": study.learner.name,
         "epsilon": study.epsilon,
-        "fields": list(study.fields),
+        "fields": [names_of(study.schema).in_text(name) for name in study.fields],
         **({"tags": sorted(definition.tags)} if definition.tags else {}),
     }
     if arguments.json:
@@ -478,26 +479,22 @@ def _ended(
         failure = Failure(code, result.reason, message)
         content["failure"] = {"reason": failure.reason, "message": failure.message}
     elif plot is not None:
-        failure = plotted(plot, lambda: _picture(content))
+        failure = plotted(plot, lambda: _picture(result.content))
     if arguments.json:
         print_json(content)
     elif not quiet:
-        report = _report(content, every=arguments.all, verbose=arguments.verbose)
+        report = _report(result.content, every=arguments.all, verbose=arguments.verbose)
         print_report(report, verbose=arguments.verbose)
     return 0 if failure is None else fail(failure, as_json=False)
 
 
-def _report(content: dict[str, Any], *, every: bool, verbose: bool) -> CommandReport:
+def _report(content: Mapping[str, Any], *, every: bool, verbose: bool) -> CommandReport:
     """Make the report of a result."""
-    from askance_aggregator.learners import presentation_of_json
-
     with _of_another_program():
-        found = content["hypothesis"]
-        shown = None if found is None else presentation_of_json(content["learner"], found)
-        return study_report(content, shown, every=every, verbose=verbose)
+        return report_of_content(content, every=every, verbose=verbose)
 
 
-def _picture(content: dict[str, Any]) -> Picture:
+def _picture(content: Mapping[str, Any]) -> Picture:
     """Draw a result."""
     from askance_simulation.plots import result_picture
 

@@ -14,6 +14,7 @@ from askance.cli.arguments import add_learner_name, count, learner_names, requir
 from askance.cli.output import Failure, print_json
 from askance.cli.parameters import add_options, first_positional
 from askance.cli.report import print_report
+from askance_aggregator.names import names_of
 from askance_aggregator.reports.plans import plan_report
 from askance_aggregator.study_options import OPTIONS, OptionKind, table_of_options
 from askance_client.printable import printable
@@ -101,6 +102,7 @@ def definition_of(arguments: argparse.Namespace) -> StudyDefinition:
 
 def print_plan(study: Study, plan: dict[str, Any], arguments: argparse.Namespace) -> int:
     """Print the plan of a study that was not submitted."""
+    plan = names_of(study.schema).in_json(plan)
     if arguments.json:
         print_json(plan)
     else:
@@ -112,7 +114,8 @@ def print_plan(study: Study, plan: dict[str, Any], arguments: argparse.Namespace
 
 def may_ask(definition: StudyDefinition) -> str:
     """Say which fields a study is signed for, and which devices it asks if not all."""
-    told = f"and may ask about: {', '.join(map(printable, definition.study.fields)) or 'no field'}"
+    columns = names_of(definition.study.schema).in_text(", ".join(definition.study.fields))
+    told = f"and may ask about: {printable(columns) or 'no field'}"
     if not definition.tags:
         return told
     return f"{told}; it asks devices tagged {', '.join(sorted(definition.tags))}"

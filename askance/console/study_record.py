@@ -18,12 +18,14 @@ from askance_aggregator.analyst import (
     epochs_of,
     state_of,
 )
+from askance_aggregator.encoding import read_terms
+from askance_aggregator.names import names_of
 from askance_aggregator.planning import RoundRules, StudyPlan, plan, randomizer_text
 from askance_aggregator.store import StudyState
 from askance_aggregator.studies.results import population_of
 from askance_aggregator.studies.submitted import learner_of
 from askance_aggregator.studies.transcript import Asked, Closed, MemoryLog, Transcript
-from askance_client.codec import decode_randomizer, decode_study, parse
+from askance_client.codec import decode_randomizer, parse
 from askance_client.messages import StudyTerms
 from askance_protos.v1 import exchange_pb2
 
@@ -86,6 +88,17 @@ class StudyRecord:
     transcript: str
     deletion: tuple[str, ...]
 
+    @property
+    def columns(self) -> list[str]:
+        """Columns that may be asked about, by their own names."""
+        return [names_of(self.terms.schema).in_text(name) for name in self.terms.fields]
+
+    @property
+    def parameters(self) -> list[tuple[str, str]]:
+        """Parameters of the learner, with columns' own names."""
+        names = names_of(self.terms.schema)
+        return [(name, names.in_text(text)) for name, text in self.terms.parameters]
+
     def plan(self) -> StudyPlan:
         """Plan the study again for the users that it began with; it may take seconds."""
         terms = self.terms
@@ -108,7 +121,7 @@ def record_of(
       event: the study's present state, which has the counts of the open round.
       content: its result; None: it is open, or the caller may not see it.
     """
-    terms, transcript = decode_study(export.signed.study), _transcript(export.lines)
+    terms, transcript = read_terms(export.signed.study), _transcript(export.lines)
     asked = [one for one in transcript.recorded if isinstance(one, Asked)]
     closed = {one.round: one for one in transcript.recorded if isinstance(one, Closed)}
     within = _within(content)

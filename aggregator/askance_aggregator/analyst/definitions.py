@@ -45,6 +45,7 @@ from typing import Any, TypeVar
 
 from askance_aggregator.analyst.submission import Every, terms_of_submission
 from askance_aggregator.learners import Learner, find
+from askance_aggregator.names import named_schema_from_table, named_schema_from_toml
 from askance_aggregator.numbers import at_least_one
 from askance_aggregator.store import TaggedPopulation
 from askance_aggregator.store.tagged_population import checked_tags
@@ -56,7 +57,6 @@ from askance_client.errors import AskanceError, InvalidParameter
 from askance_client.messages import StudyTerms
 from askance_client.printable import value_text
 from askance_client.queries import Schema
-from askance_client.records import schema_from_table, schema_from_toml
 from askance_client.toml_tables import TomlTable, a_number_of_days, a_text
 
 _STUDY = "a study (TOML with learner, schema and epsilon)"
@@ -269,10 +269,10 @@ def _learner(table: TomlTable, schema: Schema) -> Learner[Any]:
 
 def _schema(value: object, path: Path) -> Schema:
     if isinstance(value, dict):
-        return schema_from_table(value, f"{path}: schema", path.stem)
+        return named_schema_from_table(value, f"{path}: schema", path.stem)
     if not isinstance(value, str) or not value:
         raise InvalidParameter(f"expected a path or a table, got {value_text(value)}")
-    return schema_from_toml(path.parent / value)
+    return named_schema_from_toml(path.parent / value)
 
 
 def _parameters(value: object) -> Mapping[str, str]:

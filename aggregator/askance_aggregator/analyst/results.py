@@ -8,8 +8,9 @@ from typing import Any, Self
 
 from askance_aggregator.analyst.export import StudyExport
 from askance_aggregator.analyst.verification import Verification, verify
-from askance_aggregator.learners import hypothesis_from_json, presentation_of_json
-from askance_aggregator.reports.outcomes import study_report
+from askance_aggregator.learners import hypothesis_from_json
+from askance_aggregator.names import with_own_names
+from askance_aggregator.reports.outcomes import report_of_content
 from askance_aggregator.reports.plain_text import text_of
 from askance_aggregator.store import StudyState
 from askance_aggregator.studies.series import StudySeries
@@ -60,9 +61,9 @@ class StudyResult:
     def hypothesis(self) -> Any:
         """Learned hypothesis, as JSON; None if the study came to no hypothesis.
 
-        An object prints as the hypothesis does that a simulation learns.
+        It has columns' own names. An object prints as the hypothesis does that a simulation learns.
         """
-        found = self.content.get("hypothesis")
+        found = self.to_json().get("hypothesis")
         return PrintedHypothesis.of(self.content, found) if isinstance(found, dict) else found
 
     @property
@@ -114,14 +115,11 @@ class StudyResult:
 
     def __str__(self) -> str:
         """Return the text that the command line prints."""
-        content = self.to_json()
-        found, learner = content.get("hypothesis"), content["learner"]
-        shown = None if found is None else presentation_of_json(learner, found)
-        return text_of(study_report(content, shown, every=False, verbose=False))
+        return text_of(report_of_content(self.content, every=False, verbose=False))
 
     def to_json(self) -> dict[str, Any]:
-        """Return one JSON object."""
-        return dict(self.content)
+        """Return one JSON object, with columns' own names."""
+        return with_own_names(self.content)
 
     def verify(self) -> Verification:
         """Fetch the export and replay it on this machine, offline but for the fetch.

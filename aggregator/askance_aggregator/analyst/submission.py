@@ -105,7 +105,10 @@ def terms_of_submission(
     start_s: int = 0,
     population: TaggedPopulation | None = None,
 ) -> StudyTerms:
-    """Return what `sign_submission` signs; arguments and errors are its own."""
+    """Return what `sign_submission` signs; arguments and errors are its own.
+
+    Signed with the fields that may be asked about are the names of their columns, for results.
+    """
     if days < 1:
         raise InvalidParameter(f"days: expected 1 or more, got {days}")
     if study.design is not best_for:
@@ -128,4 +131,6 @@ def terms_of_submission(
     if start_s > now_s:
         spelled[START] = str(start_s)
     parameters = tuple(sorted(spelled.items()))
-    return replace(terms, parameters=parameters, distribution=entry.distribution)
+    return replace(
+        terms, schema=study.schema, parameters=parameters, distribution=entry.distribution
+    )

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from askance_aggregator.analyst.export import SeriesExport, StudyExport, read_export
-from askance_aggregator.encoding import query_from_bytes
+from askance_aggregator.encoding import query_from_bytes, read_terms
 from askance_aggregator.estimation import check_decode, recorded_question
 from askance_aggregator.learners import hypothesis_json
+from askance_aggregator.names import result_names, subject_json
 from askance_aggregator.queries import block_of
 from askance_aggregator.store import StudyState
 from askance_aggregator.studies import Accounts, Outcome, Round, Session, Tally, Transcript
@@ -37,7 +38,7 @@ from askance_aggregator.studies.results import (
 from askance_aggregator.studies.series import end_of_series, series_json
 from askance_aggregator.studies.submitted import learner_of
 from askance_aggregator.studies.transcript import Asked, Closed, Header, Stopped
-from askance_client.codec import decode_request, decode_study, digest_of, verify_study
+from askance_client.codec import decode_request, digest_of, verify_study
 from askance_client.errors import (
     AskanceError,
     InvalidAnswer,
@@ -157,7 +158,7 @@ def _verify(export: StudyExport, analyst_keys: Collection[bytes] | None) -> Veri
         raise VerificationFailed("study: expected it signed by a given key, found another key")
     if not verify_study(signed):
         raise VerificationFailed("study: expected its analyst's signature over it, found none")
-    terms = decode_study(signed.study)
+    terms = read_terms(signed.study)
     check_population(terms, export.population)
     transcript = Transcript(_ReadLog(export.lines))
     _check_record(transcript, terms, export.digest)
@@ -416,16 +417,19 @@ def _check_result(
         raise VerificationFailed(f"result: expected a study that came to its end, found it {state}")
     outcome = replay.outcome if state == "done" else None
     users = next((e.population for e in transcript.recorded if isinstance(e, Header)), 0)
+    subject = subject_json(terms.schema, terms.fields, dict(terms.parameters))
     expected = {
         "transcript": transcript.digest,
         "study": export.digest.hex(),
         "learner": terms.learner,
         "fields": list(terms.fields),
+        **result_names(terms.schema, terms.fields),
         "hypothesis": None if outcome is None else hypothesis_json(outcome.hypothesis),
         "confidence": float(terms.conduct.confidence),
         "users": users,
         **population_facts(export.population, users),
         "bounds": bounds_json(outcome),
+        **(subject if "subject" in result else {}),
         **({"unasked": unasked(transcript, terms.schema)} if "unasked" in result else {}),
         **figures(transcript, terms.schema),
         **({} if terms.repeat is None else epoch_facts(terms.repeat, export.epoch)),
@@ -529,7 +533,7 @@ def verify_series(
             raise VerificationFailed(f"epoch {one.epoch}: {error}") from None
     if not found:
         raise VerificationFailed("export: expected 1 epoch that has ended or more, got 0")
-    terms = decode_study(export.signed.study)
+    terms = read_terms(export.signed.study)
     if terms.repeat is None:
         raise VerificationFailed("study: expected one that repeats, found one that collects once")
     end = _checked_end(export, terms.repeat)

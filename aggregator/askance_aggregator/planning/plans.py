@@ -241,7 +241,7 @@ class StudyPlan:
         beta_per_value: its share for each value: beta over the number of values in all rounds.
         values: how many values all rounds have together, over which beta is divided. A run that
             asks for more would not keep beta.
-        fields: names of the fields that its questions may use, sorted.
+        fields: names of the columns that its questions may use, sorted by those of their fields.
         settings: parameters that the learner was not given and that follow from the number of users
             and the budget, as text by name.
         curve: users by epsilon, of a plan whose epsilon follows from them; None: it was given.

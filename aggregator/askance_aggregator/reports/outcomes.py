@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from askance_aggregator.names import MAX_NAMED, ColumnNames, with_own_names
 from askance_aggregator.reports.bounds import bounds_lines, influence_lines
 from askance_aggregator.reports.figures import nats_text
 from askance_aggregator.reports.report import CommandReport, Part, presentation_body
@@ -13,7 +15,6 @@ if TYPE_CHECKING:
     from askance_aggregator.learners import Presentation
     from askance_aggregator.reports.verdict import ResultVerdict
 
-_MAX_FIELDS = 3  # that a title names; of more it has the number
 _NANO = 10**9
 
 
@@ -51,6 +52,22 @@ def simulation_report(
         warnings=warnings,
         details=_simulation_details(result),
     )
+
+
+def report_of_content(content: Mapping[str, Any], *, every: bool, verbose: bool) -> CommandReport:
+    """Make the report of a study's result as an aggregator sends it, with columns' own names."""
+    shown = presentation_of_content(content)
+    return study_report(with_own_names(content), shown, every=every, verbose=verbose)
+
+
+def presentation_of_content(content: Mapping[str, Any]) -> Presentation | None:
+    """Return the presentation of a result's hypothesis, if any, with columns' own names."""
+    from askance_aggregator.learners import presentation_of_json
+
+    found = content.get("hypothesis")
+    if found is None:
+        return None
+    return presentation_of_json(content["learner"], found).named(ColumnNames.of_result(content))
 
 
 def study_report(
@@ -185,8 +202,9 @@ def _title(
 ) -> str:
     fields = result["fields"]
     subject = "" if presentation is None else presentation.subject
+    subject = subject or result.get("subject", "")
     if not subject:
-        named = 0 < len(fields) <= _MAX_FIELDS
+        named = 0 < len(fields) <= MAX_NAMED
         subject = ", ".join(fields) if named else counted(len(fields), "field")
     return f"{result['learner']} of {subject}, {counted(users, 'user')}, epsilon {epsilon:.9g}"
 

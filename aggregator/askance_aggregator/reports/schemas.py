@@ -14,6 +14,7 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Any
 
+from askance_aggregator.names import names_of
 from askance_aggregator.queries.tables import table_from_schema
 from askance_aggregator.reports.html import html_of
 from askance_aggregator.reports.report import CommandReport, Grid, Part, more_rows, shown_rows
@@ -46,30 +47,31 @@ def fields_body(schema: Schema, remarks: Mapping[str, str]) -> list[Part]:
     heads = ("field", "type", "values", *(("data",) if remarks else ()))
     grid = Grid(heads, left=heads, long=heads)
     fields: dict[str, dict[str, Any]] = table_from_schema(schema)["fields"]
-    names = list(fields)
+    names, own = list(fields), names_of(schema).own
     for place in shown_rows(len(names), every=False):
         name = names[place]
         must = ", required" if fields[name].get("required") else ""
-        row = (name, f"{fields[name]['type']}{must}", _values(fields[name]))
+        row = (own.get(name, name), f"{fields[name]['type']}{must}", _values(fields[name]))
         grid.add_row(*row, *((remarks.get(name, ""),) if remarks else ()))
     return [grid, *more_rows(len(names), len(grid.rows))]
 
 
 def toml_of(
     schema: Schema,
-    own: Mapping[str, str],
     left_out: Mapping[str, str],
     remarks: Sequence[str] = (),
 ) -> str:
     """Return the file of a schema, from which `schema_from_toml` makes an equal one.
 
+    Columns' own names stand for the fields' where they are read as those, whatever other fields
+    the file has.
+
     Args:
         schema: what is written.
-        own: columns' own names by field, which stand for the fields' where they are read as those,
-            whatever other fields the file has.
         left_out: reasons by columns that are no fields, for comments.
         remarks: comments on the fields.
     """
+    own = names_of(schema).own
     called = {name: own.get(name, name) for name in schema.fields}
     names = {
         column if field_name(column) == name else name: name for name, column in called.items()

@@ -13,6 +13,7 @@ from typing import Any
 from askance_aggregator.encoding import query_from_bytes
 from askance_aggregator.estimation import influence, recorded_question, share_of_numbers
 from askance_aggregator.learners import Question, hypothesis_json
+from askance_aggregator.names import result_names, subject_json
 from askance_aggregator.store import Conclusion, StudyState, TaggedPopulation
 from askance_aggregator.studies import Accounts, Outcome, Tally, Transcript
 from askance_aggregator.studies.population import population_facts
@@ -89,6 +90,8 @@ def conclusion(
         "learner": terms.learner,
         "state": end.state.name.lower(),
         "fields": list(terms.fields),
+        **result_names(terms.schema, terms.fields),
+        **subject_json(terms.schema, terms.fields, dict(terms.parameters)),
         "reason": end.reason,
         "message": end.message,
         **({} if terms.repeat is None else epoch_facts(terms.repeat, epoch)),

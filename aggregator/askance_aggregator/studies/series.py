@@ -20,6 +20,7 @@ from askance_aggregator.learners.presentation import (
     Presentation,
     presentation_of_json,
 )
+from askance_aggregator.names import ColumnNames, result_names, with_own_names
 from askance_aggregator.store import Conclusion, StudyState
 from askance_aggregator.studies.results import End, date_of, epoch_facts
 from askance_client.accounting import NANO_NATS_PER_NAT, format_nats
@@ -102,15 +103,16 @@ class EpochResult:
 
     @classmethod
     def of(cls, result: Mapping[str, Any]) -> EpochResult:
-        """Read the result of an epoch, as the aggregator states it."""
+        """Read the result of an epoch, as the aggregator states it, with columns' own names."""
+        names, shown = ColumnNames.of_result(result), with_own_names(result)
         hypothesis, epsilon = result["hypothesis"], result["epsilon"]
         return cls(
-            **{name: result[name] for name in _OF_EPOCH},
-            hypothesis=hypothesis,
+            **{name: shown[name] for name in _OF_EPOCH},
+            hypothesis=shown["hypothesis"],
             presentation=(
                 Presentation()
                 if hypothesis is None
-                else presentation_of_json(result["learner"], hypothesis)
+                else presentation_of_json(result["learner"], hypothesis).named(names)
             ),
             fresh=result["fresh"],
             reused=result["reused"],
@@ -176,7 +178,7 @@ class StudySeries:
         try:
             return cls(
                 learner=summary["learner"],
-                fields=tuple(summary["fields"]),
+                fields=tuple(with_own_names(summary)["fields"]),
                 epsilon_per_epoch=summary["epsilon"]["budget_per_epoch"],
                 every_days=summary["every_days"],
                 signed=summary["epochs_signed"],
@@ -254,6 +256,7 @@ def series_json(
         "learner": terms.learner,
         "state": end.state.name.lower(),
         "fields": list(terms.fields),
+        **result_names(terms.schema, terms.fields),
         "reason": end.reason,
         "message": end.message,
         "confidence": float(terms.conduct.confidence),

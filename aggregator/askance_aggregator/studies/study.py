@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from askance_aggregator.encoding import sign_study
 from askance_aggregator.families import best_for
 from askance_aggregator.learners import Learner
-from askance_aggregator.names import unknown_column
+from askance_aggregator.names import MAX_NAMED, names_of, plain_schema, subject_of, unknown_column
 from askance_aggregator.numbers import (
     Rational,
     plain_arguments,
@@ -34,7 +34,6 @@ from askance_client.ledger import MAX_ANSWERS
 from askance_client.messages import DEFAULT_ANSWERS, Conduct, Repeat, SignedStudy, StudyTerms
 from askance_client.printable import value_text
 
-_MAX_FIELDS = 3  # that a line names; of more it has the schema
 Epsilon = Rational
 
 
@@ -173,11 +172,13 @@ class Study:
 
     @property
     def subject(self) -> str:
-        """Learner and the fields that it was given, or else the schema: "frequency of age"."""
+        """Learner and the columns that it was given, or else the schema: "frequency of age"."""
         named = self.learner.argument_fields
         fields = sorted(named) if self.given_fields is None else self.given_fields
-        few = 0 < len(fields) <= _MAX_FIELDS
-        return f"{self.learner.name} of {', '.join(fields) if few else self.schema.name}"
+        about = self.schema.name
+        if 0 < len(fields) <= MAX_NAMED:
+            about = self._columns(subject_of(self.schema, fields, self.learner.parameters))
+        return f"{self.learner.name} of {about}"
 
     def __repr__(self) -> str:
         return line_of(
@@ -206,7 +207,13 @@ class Study:
     @plain_arguments
     def plan(self, n_users: int | None = None) -> StudyPlan:
         """Plan the users of each round and their randomizers; no user is asked."""
-        return plan(self.learner, self.nano_nats, self.beta, n_users, self._rules)
+        found = plan(self.learner, self.nano_nats, self.beta, n_users, self._rules)
+        fields = tuple(map(self._columns, found.fields))
+        return replace(found, fields=fields, settings=names_of(self.schema).in_json(found.settings))
+
+    def _columns(self, text: str) -> str:
+        """Return a text with columns' own names."""
+        return names_of(self.schema).in_text(text)
 
     @plain_arguments
     def settled(self, n_users: int) -> Learner[Any]:
@@ -238,7 +245,7 @@ class Study:
     def terms(
         self, *, nonce: bytes, expires_unix_s: int, repeat: Repeat | None = None
     ) -> StudyTerms:
-        """Make the signed terms of the study.
+        """Make the signed terms of the study, without names of columns (see `sign_submission`).
 
         Args:
           nonce: 16 bytes that distinguish this study from any other.
@@ -250,7 +257,7 @@ class Study:
             learner=self.learner.name,
             learner_version=self.learner.version,
             parameters=tuple(self.learner.parameters.items()),
-            schema=self.schema,
+            schema=plain_schema(self.schema),
             budget_nano_nats=self.nano_nats,
             expires_unix_s=expires_unix_s,
             purpose=self.purpose,

@@ -29,10 +29,10 @@ from askance_aggregator.analyst import (
     state_of,
     verify_export,
 )
-from askance_aggregator.learners import presentation_of_json
+from askance_aggregator.names import with_own_names
 from askance_aggregator.reports.bounds import bounds_lines, influence_lines
 from askance_aggregator.reports.figures import estimate_texts, share_text
-from askance_aggregator.reports.outcomes import study_report
+from askance_aggregator.reports.outcomes import presentation_of_content, report_of_content
 from askance_aggregator.reports.report import Grid
 from askance_aggregator.store import StudyState
 from askance_aggregator.studies.series import EpochStatus
@@ -264,13 +264,14 @@ def _result(content: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the parts of a result for its template."""
     if content is None:
         return {"content": None}
-    found = content["hypothesis"]
-    shown = None if found is None else presentation_of_json(content["learner"], found)
-    report = study_report(dict(content), shown, every=False, verbose=False)
+    shown = presentation_of_content(content)
+    report = report_of_content(content, every=False, verbose=False)
     picture, rows = None, []
     lines: tuple[str, ...] = ()
     if shown is not None:
-        picture = picture_of(shown.shape, shown) or picture_of_json(content["learner"], found)
+        picture = picture_of(shown.shape, shown) or picture_of_json(
+            content["learner"], with_own_names(content)["hypothesis"]
+        )
         texts = estimate_texts(shown.rows, (), shares=shown.shares)
         rows = list(zip(shown.rows, texts, strict=True))
         if shown.ranked:

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x61skance_protos/v1/schema.proto\x12\naskance.v1\"J\n\x06Schema\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\r\x12!\n\x06\x66ields\x18\x03 \x03(\x0b\x32\x11.askance.v1.Field\"\x8c\x02\n\x05\x46ield\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x1e\n\x03\x62it\x18\x02 \x01(\x0b\x32\x0f.askance.v1.BitH\x00\x12 \n\x04\x62its\x18\x03 \x01(\x0b\x32\x10.askance.v1.BitsH\x00\x12(\n\x08\x63\x61tegory\x18\x04 \x01(\x0b\x32\x14.askance.v1.CategoryH\x00\x12&\n\x07integer\x18\x05 \x01(\x0b\x32\x13.askance.v1.IntegerH\x00\x12 \n\x04real\x18\x06 \x01(\x0b\x32\x10.askance.v1.RealH\x00\x12%\n\x05label\x18\x07 \x01(\x0b\x32\x14.askance.v1.CategoryH\x00\x12\x10\n\x08required\x18\x08 \x01(\x08\x42\x06\n\x04type\"\x05\n\x03\x42it\"\x16\n\x04\x42its\x12\x0e\n\x06length\x18\x01 \x01(\r\"\x1a\n\x08\x43\x61tegory\x12\x0e\n\x06labels\x18\x01 \x03(\t\"$\n\x07Integer\x12\x0b\n\x03low\x18\x01 \x01(\x12\x12\x0c\n\x04high\x18\x02 \x01(\x12\"4\n\x04Real\x12\x0b\n\x03low\x18\x01 \x01(\x12\x12\x0c\n\x04high\x18\x02 \x01(\x12\x12\x11\n\tfrac_bits\x18\x03 \x01(\rb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x61skance_protos/v1/schema.proto\x12\naskance.v1\"J\n\x06Schema\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\r\x12!\n\x06\x66ields\x18\x03 \x03(\x0b\x32\x11.askance.v1.Field\"\x9b\x02\n\x05\x46ield\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x1e\n\x03\x62it\x18\x02 \x01(\x0b\x32\x0f.askance.v1.BitH\x00\x12 \n\x04\x62its\x18\x03 \x01(\x0b\x32\x10.askance.v1.BitsH\x00\x12(\n\x08\x63\x61tegory\x18\x04 \x01(\x0b\x32\x14.askance.v1.CategoryH\x00\x12&\n\x07integer\x18\x05 \x01(\x0b\x32\x13.askance.v1.IntegerH\x00\x12 \n\x04real\x18\x06 \x01(\x0b\x32\x10.askance.v1.RealH\x00\x12%\n\x05label\x18\x07 \x01(\x0b\x32\x14.askance.v1.CategoryH\x00\x12\x10\n\x08required\x18\x08 \x01(\x08\x12\r\n\x05title\x18\t \x01(\tB\x06\n\x04type\"\x05\n\x03\x42it\"\x16\n\x04\x42its\x12\x0e\n\x06length\x18\x01 \x01(\r\"\x1a\n\x08\x43\x61tegory\x12\x0e\n\x06labels\x18\x01 \x03(\t\"$\n\x07Integer\x12\x0b\n\x03low\x18\x01 \x01(\x12\x12\x0c\n\x04high\x18\x02 \x01(\x12\"4\n\x04Real\x12\x0b\n\x03low\x18\x01 \x01(\x12\x12\x0c\n\x04high\x18\x02 \x01(\x12\x12\x11\n\tfrac_bits\x18\x03 \x01(\rb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,15 +34,15 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SCHEMA']._serialized_start=46
   _globals['_SCHEMA']._serialized_end=120
   _globals['_FIELD']._serialized_start=123
-  _globals['_FIELD']._serialized_end=391
-  _globals['_BIT']._serialized_start=393
-  _globals['_BIT']._serialized_end=398
-  _globals['_BITS']._serialized_start=400
-  _globals['_BITS']._serialized_end=422
-  _globals['_CATEGORY']._serialized_start=424
-  _globals['_CATEGORY']._serialized_end=450
-  _globals['_INTEGER']._serialized_start=452
-  _globals['_INTEGER']._serialized_end=488
-  _globals['_REAL']._serialized_start=490
-  _globals['_REAL']._serialized_end=542
+  _globals['_FIELD']._serialized_end=406
+  _globals['_BIT']._serialized_start=408
+  _globals['_BIT']._serialized_end=413
+  _globals['_BITS']._serialized_start=415
+  _globals['_BITS']._serialized_end=437
+  _globals['_CATEGORY']._serialized_start=439
+  _globals['_CATEGORY']._serialized_end=465
+  _globals['_INTEGER']._serialized_start=467
+  _globals['_INTEGER']._serialized_end=503
+  _globals['_REAL']._serialized_start=505
+  _globals['_REAL']._serialized_end=557
 # @@protoc_insertion_point(module_scope)

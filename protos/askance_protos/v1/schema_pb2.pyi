@@ -60,10 +60,15 @@ class Field(_message.Message):
     REAL_FIELD_NUMBER: _builtins.int
     LABEL_FIELD_NUMBER: _builtins.int
     REQUIRED_FIELD_NUMBER: _builtins.int
+    TITLE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     required: _builtins.bool
     """Every record is to have a value. A device without one answers the public default and says so to
     no one; an aggregator designs no level for "missing".
+    """
+    title: _builtins.str
+    """Name of the column in results, as people call it; empty: the field's name. It is signed with a
+    study and belongs to no digest of a schema.
     """
     @_builtins.property
     def bit(self) -> Global___Bit: ...
@@ -90,10 +95,11 @@ class Field(_message.Message):
         real: Global___Real | None = ...,
         label: Global___Category | None = ...,
         required: _builtins.bool = ...,
+        title: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["bit", b"bit", "bits", b"bits", "category", b"category", "integer", b"integer", "label", b"label", "real", b"real", "type", b"type"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bit", b"bit", "bits", b"bits", "category", b"category", "integer", b"integer", "label", b"label", "name", b"name", "real", b"real", "required", b"required", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bit", b"bit", "bits", b"bits", "category", b"category", "integer", b"integer", "label", b"label", "name", b"name", "real", b"real", "required", b"required", "title", b"title", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_type: _TypeAlias = _typing.Literal["bit", "bits", "category", "integer", "real", "label"]  # noqa: Y015
     _WhichOneofArgType_type: _TypeAlias = _typing.Literal["type", b"type"]  # noqa: Y015

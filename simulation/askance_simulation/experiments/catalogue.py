@@ -10,13 +10,18 @@ from functools import partial
 from pathlib import Path
 
 from askance_aggregator.learners import LearnerEntry, canonical_text, find
-from askance_aggregator.names import NoSuitableColumn, field_called, names_in
+from askance_aggregator.names import (
+    NoSuitableColumn,
+    field_called,
+    named_schema_from_toml,
+    names_in,
+    names_of,
+)
 from askance_aggregator.numbers import plain_arguments, read_nano_nats, read_probability
 from askance_aggregator.studies.study import Epsilon, Study
 from askance_client.errors import InvalidParameter, InvalidQuery
 from askance_client.messages import Conduct
 from askance_client.queries import Schema
-from askance_client.records import schema_from_toml
 from askance_simulation.experiments.designs import BEST, design
 from askance_simulation.populations import (
     CHANGES,
@@ -109,7 +114,7 @@ def named(
         read = partial(
             _READER.read,
             DataSource.of(data),
-            None if schema is None else schema_from_toml(schema),
+            None if schema is None else named_schema_from_toml(schema),
             label,
             _named_in(given),
             frozenset(categories),
@@ -218,7 +223,7 @@ def explained(
         columns = list(types)[:_EXPLAINED]
     reasons = "; ".join(f"{name}: {types[name]}" for name in columns)
     more = f"; in the file, {reasons}" if reasons else ""
-    told = population.names.in_text(f"{error}{more}")
+    told = names_of(population.schema).in_text(f"{error}{more}")
     return error if told == said else InvalidParameter(told)
 
 

@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance_aggregator.learners import hypothesis_json
 from askance_aggregator.learners.presentation import EstimateRow, presentation_of
+from askance_aggregator.names import ColumnNames, names_of
 from askance_aggregator.numbers import plain_arguments
 from askance_aggregator.studies import MemoryLog, Outcome, Session, Transcript
 from askance_aggregator.studies.results import cohort_seed, epoch_facts, time_statement
@@ -45,8 +46,8 @@ class Epoch:
         """Estimates with their intervals; these hold jointly, over all epochs."""
         return tuple(presentation_of(self.outcome.hypothesis).rows)
 
-    def result(self, repeat: Repeat) -> EpochResult:
-        """Return the result as a served study states it."""
+    def result(self, repeat: Repeat, names: ColumnNames) -> EpochResult:
+        """Return the result as a served study states it, with columns' own names."""
         outcome, facts = self.outcome, epoch_facts(repeat, self.index)
         fresh = outcome.answers - outcome.reused
         return EpochResult(
@@ -56,8 +57,8 @@ class Epoch:
             state="done",
             reason="done",
             message="",
-            hypothesis=hypothesis_json(outcome.hypothesis),
-            presentation=presentation_of(outcome.hypothesis),
+            hypothesis=names.in_json(hypothesis_json(outcome.hypothesis)),
+            presentation=presentation_of(outcome.hypothesis).named(names),
             fresh=fresh,
             reused=outcome.reused,
             refusals=outcome.refusals,
@@ -86,14 +87,15 @@ class EpochSeries:
     @property
     def series(self) -> StudySeries:
         """The series as a served study has it."""
+        names = names_of(self.study.schema)
         return StudySeries(
             learner=self.study.learner.name,
-            fields=tuple(self.study.fields),
+            fields=tuple(names.own.get(name, name) for name in self.study.fields),
             epsilon_per_epoch=self.study.epsilon,
             every_days=self.repeat.every_days,
             signed=self.repeat.epochs,
             confidence=float(self.study.confidence),
-            epochs=tuple(epoch.result(self.repeat) for epoch in self.epochs),
+            epochs=tuple(epoch.result(self.repeat, names) for epoch in self.epochs),
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from askance_aggregator.learners import (
 from askance_aggregator.learners.assessments import Assessment
 from askance_aggregator.learners.encodings import has_missing_cell
 from askance_aggregator.learners.missing import leaves_out_missing, of_complete_cases
-from askance_aggregator.names import ColumnNames, unknown_name
+from askance_aggregator.names import ColumnNames, names_of, subject_json, unknown_name
 from askance_aggregator.reports.html import html_of, line_of
 from askance_aggregator.reports.outcomes import simulation_report
 from askance_aggregator.reports.plain_text import text_of
@@ -158,7 +158,7 @@ class Simulation:
 
     @property
     def _names(self) -> ColumnNames:
-        return self.trials[0].population.names
+        return names_of(self.trials[0].population.schema, self.study.schema)
 
     @property
     def transcript(self) -> Transcript:
@@ -181,7 +181,7 @@ class Simulation:
         return (
             *first.notes,
             *people.notes,
-            *map(people.names.in_text, (*absent, *self._chosen)),
+            *map(self._names.in_text, (*absent, *self._chosen)),
         )
 
     @property
@@ -293,6 +293,13 @@ class Simulation:
             lying=any(trial.is_lied_to for trial in self.trials),
         )
 
+    @property
+    def _subject(self) -> dict[str, str]:
+        """Columns in a title, if it differs from their list."""
+        study = self.study
+        found = subject_json(study.schema, study.fields, study.learner.parameters)
+        return {key: self._names.in_text(text) for key, text in found.items()}
+
     def __repr__(self) -> str:
         users = counted(self.trials[0].population.size, "user")
         figures = (("error", self.error), ("baseline", self.baseline))
@@ -393,6 +400,7 @@ class Simulation:
         return {
             "learner": self.study.learner.name,
             "fields": [names.own.get(name, name) for name in self.study.fields],
+            **self._subject,
             "fleet": self.fleet,
             "users": users,
             "users_used": first.users_used,

@@ -10,9 +10,10 @@ from askance_aggregator.learners import Assessment
 from askance_aggregator.learners.presentation import (
     Presentation,
     presentation_of,
-    presentation_of_json,
 )
 from askance_aggregator.learners.shapes import NoShape, shape_on_rows
+from askance_aggregator.names import names_of, with_own_names
+from askance_aggregator.reports.outcomes import presentation_of_content
 from askance_aggregator.studies import Transcript
 from askance_aggregator.studies.study import Study
 from askance_aggregator.studies.transcript import Asked, Header
@@ -213,10 +214,10 @@ def result_picture(content: Mapping[str, Any]) -> Picture:
     Raises:
         InvalidParameter: there is no hypothesis, or its picture would say nothing.
     """
-    presentation = presentation_of_json(content["learner"], content["hypothesis"])
+    presentation = presentation_of_content(content) or Presentation()
     epsilon = content["epsilon"]["budget"]
     run = _run(content["learner"], content["users"], epsilon)
-    fields = content.get("fields") or ()
+    fields = with_own_names(content).get("fields") or ()
     return draw(presentation.shape, _content(presentation, run, content["confidence"], fields))
 
 
@@ -224,12 +225,13 @@ def hypothesis_picture(
     study: Study, people: Population, hypothesis: object, assessment: Assessment
 ) -> Picture:
     """Draw the hypothesis of a trial: its shape, or its error where it has none."""
-    presentation, shape = presentation_of(hypothesis).named(people.names), None
+    names = names_of(people.schema, study.schema)
+    presentation, shape = presentation_of(hypothesis).named(names), None
     content = _content(
         presentation,
         run_title(study, people),
         float(study.confidence),
-        tuple(map(people.names.in_text, study.fields)),
+        tuple(map(names.in_text, study.fields)),
         assessment.truth,
         _compared(assessment.error, assessment.baseline),
     )

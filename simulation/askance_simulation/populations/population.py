@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.totals import AnswerTotals, sum_columns
-from askance_aggregator.names import ColumnNames, unknown_name
+from askance_aggregator.names import unknown_name
 from askance_aggregator.numbers import Rational, plain_arguments, rational
 from askance_aggregator.queries import EncodedColumns, encode_columns
 from askance_aggregator.queries.columns import ColumnValue
@@ -136,7 +136,6 @@ class Population:
       column_types: by column of the file that the schema was inferred from, what it is, or why it
         is no field; empty for other populations.
       details: notes on single columns of the file, of which `notes` has the sum.
-      names: columns' names in what is shown.
 
     Example:
       >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
@@ -159,7 +158,6 @@ class Population:
     warnings: Mapping[str, str] = field(default_factory=dict)
     column_types: Mapping[str, str] = field(default_factory=dict)
     details: tuple[str, ...] = ()
-    names: ColumnNames = field(default_factory=ColumnNames)
 
     def __post_init__(self) -> None:
         if not 1 <= self.size <= MAX_USERS:
@@ -429,7 +427,6 @@ def population_of(
         warnings=users.warnings,
         column_types=users.column_types,
         details=users.details,
-        names=users.names,
     )
 
 

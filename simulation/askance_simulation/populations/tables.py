@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.names import ColumnNames, field_called
+from askance_aggregator.names import field_called, named_schema, names_of
 from askance_aggregator.queries import DeferredColumns, EncodedColumns
 from askance_aggregator.reports.texts import counted
 from askance_aggregator.studies import Permutation
@@ -256,7 +256,6 @@ class TableUsers:
     warnings: Mapping[str, str]
     column_types: Mapping[str, str]
     details: tuple[str, ...]
-    names: ColumnNames
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -266,7 +265,6 @@ class TableRecords:
     Args:
       notes: what a reader of results must know, a line each.
       details: the same column by column.
-      names: names of the columns.
       remarks: what an editor of an inferred schema must know of its fields.
     """
 
@@ -277,7 +275,6 @@ class TableRecords:
     warnings: Mapping[str, str] = field(default_factory=dict)
     column_types: Mapping[str, str] = field(default_factory=dict)
     details: Sequence[str] = ()
-    names: ColumnNames = field(default_factory=ColumnNames)
     remarks: Sequence[str] = ()
 
 
@@ -371,7 +368,6 @@ def users_of(
         warnings=records.warnings,
         column_types=records.column_types,
         details=tuple(records.details),
-        names=records.names,
     )
 
 
@@ -406,8 +402,9 @@ def _inferred(
     coded = {field_called(name, people.names) for name in categories}
     called = None if label is None else field_called(label, people.names)
     found = infer(people, called, kept, coded, suits)
-    names = _names(people, found.schema)
     own = dict(zip(people.names, people.written, strict=True))
+    schema = named_schema(found.schema, own)
+    names = names_of(schema)
     left_out = [
         f"the column {own[name]} is left out: {why}" for name, why in found.left_out.items()
     ]
@@ -425,15 +422,14 @@ def _inferred(
     ]
     return TableRecords(
         Path(people.path).stem,
-        found.schema,
-        people.encoded(found.schema),
+        schema,
+        people.encoded(schema),
         notes,
         column_types={
             name if name in found.schema.fields else own[name]: kind
             for name, kind in found.column_types.items()
         },
         details=[line for line in (*renamed, *left_out, *doubts, *missing) if line not in notes],
-        names=names,
         remarks=(*doubts, *missing),
     )
 
@@ -462,7 +458,7 @@ def _as_missing(text: str, count: int, columns: str) -> str:
 
 def _given(people: Records, schema: Schema, most_outside: Fraction) -> TableRecords:
     warnings = outside_warnings(people.path, schema, people.outside(schema), most_outside)
-    encoded, names = people.encoded(schema), _names(people, schema)
+    encoded = people.encoded(schema)
     notes = [
         f"the field {name} is the column {name!r}, and not the column {column!r}"
         for column, marked in zip(people.written, people.names, strict=True)
@@ -470,11 +466,14 @@ def _given(people: Records, schema: Schema, most_outside: Fraction) -> TableReco
         and (name := field_name(column)) in schema.fields
         and name in people.written
     ]
-    return TableRecords(Path(people.path).stem, schema, encoded, notes, warnings, names=names)
+    named = named_schema(schema, _own_names(people))
+    return TableRecords(Path(people.path).stem, named, encoded, notes, warnings)
 
 
-def _names(people: Records, schema: Schema) -> ColumnNames:
-    return ColumnNames.of(schema, dict(zip(people.names, people.written, strict=True)))
+def _own_names(people: Records) -> dict[str, str]:
+    """Return the columns' names by field, of those that differ."""
+    names = zip(people.names, people.written, strict=True)
+    return {name: column for name, column in names if column != name}
 
 
 def _in_a_line(renamed: Sequence[str], left_out: Sequence[str]) -> Sequence[str]:

@@ -8,14 +8,16 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance_aggregator.analyst.submission import Every, sign_submission
+from askance_aggregator.encoding import read_terms
 from askance_aggregator.learners import Learner, frequency
 from askance_aggregator.learners.masked_parity import masked_parity
+from askance_aggregator.names import named_schema
 from askance_aggregator.server.callers import Role
 from askance_aggregator.store import SqliteStore, StudyState
 from askance_aggregator.studies import Session
 from askance_aggregator.studies.results import End, cohort_seed, conclusion
 from askance_aggregator.studies.study import Study
-from askance_client.codec import decode_study, digest_of
+from askance_client.codec import digest_of
 from askance_client.device import Policy
 from askance_client.queries import Category, Schema
 from askance_simulation.fleets import ColumnFleet, Devices
@@ -36,6 +38,13 @@ def add_shares(store: SqliteStore, key: Ed25519PrivateKey = ANALYST) -> bytes:
     schema = Schema(HOSTILE, 1, habit=Category(_LABELS))
     people = Population.from_columns(schema, {"habit": [_LABELS[0]] * 700 + [_LABELS[1]] * 1_300})
     return add_run(store, frequency(schema.habit), people, key)
+
+
+def add_named(store: SqliteStore) -> bytes:
+    """Run a study of shares of a column whose name no field can have; return its digest."""
+    schema = named_schema(Schema("people", 1, Gr__e=Category(["S", "L"])), {"Gr__e": "Größe <b>"})
+    people = Population.from_columns(schema, {"Gr__e": ["S"] * 700 + ["L"] * 1_300})
+    return add_run(store, frequency(schema.Gr__e), people, ANALYST, purpose="sizes")
 
 
 def add_parity(store: SqliteStore, key: Ed25519PrivateKey = ANALYST) -> bytes:
@@ -71,7 +80,7 @@ def add_run(
     signed = sign_submission(
         study, key, now_s=lambda: began_s, nonce=lambda size: nonce[:size], every=every
     )
-    digest, terms = digest_of(signed.study), decode_study(signed.study)
+    digest, terms = digest_of(signed.study), read_terms(signed.study)
     epoch = 0 if terms.repeat is None else terms.repeat.first + place
     day_s = NOW_S if terms.repeat is None else epoch * terms.repeat.every_days * _DAY_S
     policy = Policy(frozenset({public(key)}), 4 * 10**9, refresh_days=1)

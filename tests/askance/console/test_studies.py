@@ -40,7 +40,7 @@ from tests.aggregator.server.callers.role_server import (
     served,
 )
 from tests.askance.console.consoles import Visitor, console_of
-from tests.askance.console.ended_studies import add_parity, add_shares
+from tests.askance.console.ended_studies import add_named, add_parity, add_shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +132,19 @@ def test_a_study_shows_its_result_its_rounds_and_its_cost(seen: SeenStudies) -> 
     assert "Mask r of the parity, 4 bits" in parity
     assert "Users asked and answers of 2 rounds" in parity
     assert "data-live" not in parity.replace("data-live-state", "")
+
+
+def test_a_study_is_shown_with_columns_own_names() -> None:
+    store = SqliteStore.in_memory()
+    store.enrol((b"device %d" % n, bytes([n % 256]) * 32) for n in range(2_000))
+    digest = add_named(store).hex()
+    with console_of(Role.ANALYST, store) as visitor:
+        visitor.log_in()
+        text = visitor.get(f"/studies/{digest}").text
+    assert "<strong>frequency of Größe &lt;b&gt;, 2,000 users, epsilon 4</strong>" in text
+    assert "<dt>May ask about</dt><dd>Größe &lt;b&gt;</dd>" in text
+    assert "<code>column = Größe &lt;b&gt;</code>" in text
+    assert "Gr__e" not in text
 
 
 def test_many_rounds_are_shown_by_pages(seen: SeenStudies, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,12 @@ def simulated(path: Path, learner: str, **settings: str) -> ask.Simulation:
         ("mean-vector", {"columns": "年龄, 性别"}, ["年龄", "性别"]),
         ("correlation", {"columns": '"sepal length (cm)",0'}, ["sepal length (cm) and '0'"]),
         ("linear-regression", {"target": "Größe"}, ["Größe = ", "sepal length (cm)"]),
-        ("difference", {"column": "年龄", "group": "kind"}, ["difference of 年龄"]),
+        (
+            "difference",
+            {"column": "年龄", "group": "kind"},
+            ["difference of 年龄 by kind, 300 users"],
+        ),
+        ("mean-vector", {"columns": "0,sepal length (cm)"}, ["of sepal length (cm), '0', 300"]),
         ("decision-tree", {"label": "kind"}, ["decision-tree of kind"]),
     ],
 )

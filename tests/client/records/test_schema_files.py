@@ -55,7 +55,7 @@ def test_a_field_of_every_type_may_be_required(tmp_path: Path) -> None:
     required = {name: field.required for name, field in schema.fields.items()}
     assert required == {name: name != "smokes" for name in schema.fields}
     assert schema_from_table(table_from_schema(schema), "again") == schema
-    assert schema_from_toml(written(tmp_path, toml_of(schema, {}, {}))) == schema
+    assert schema_from_toml(written(tmp_path, toml_of(schema, {}))) == schema
 
 
 @pytest.mark.parametrize(

@@ -39,8 +39,9 @@ MAX_KNOWN_STUDIES = 256
 MAX_REQUEST_MESSAGE_BYTES = 1024 * 1024
 # Of a device's or a gateway's message: an aggregator accounts for bytes once a message is whole.
 MAX_CHECK_IN_BYTES = 128 * 1024
-# Of reports in it; the rest is for tokens and digests of studies.
-BATCH_BYTES = MAX_CHECK_IN_BYTES // 2
+# Of reports in it, unless one alone has more. An aggregator takes 64 KiB from a connection whose
+# caller it does not know yet: a handshake, tokens, digests of studies, and these.
+BATCH_BYTES = MAX_CHECK_IN_BYTES // 4
 # Calls of a client over one connection; a process with more opens more connections. An aggregator
 # accepts twice as many: each may hold a header list of 1.4 MB, and gRPC lets more wait in silence.
 STREAMS_PER_CONNECTION = 8

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil
+from math import ceil, nextafter
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -46,10 +46,11 @@ from askance_client.records import NOTHING
 _SHOWN = 3  # values of each kind in the text of an assessment; all are in its details
 _THRESHOLD = Fraction(1, 10)  # where neither it nor the users are known
 _PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100)  # thresholds: 1 / part
-_MOST_BITS = 8  # more make few rounds fewer, and 65,536 cells of 256 prefixes
+_MOST_BITS = 8  # of a study that leaves it to no plan
+_PLANNED = 0  # bits that the plan chooses
 _BYTES = 256
 _DOUBTFUL = 10  # bytes of a text that are tried with the second: 1,024 texts against 26 bits
-MAX_CELLS = 65534  # and one for all others; a round's answer stays some 7 MB
+MAX_CELLS = 65536  # and one for all others; a round's answer stays some 7 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,31 +135,58 @@ class HeavyHitters(JsonObject):
 
 
 def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str, Any]:
-    """Set a threshold that the users allow; without users, a tolerance to plan by.
+    """Set what was not given: a threshold that the users allow, and the bits of a round.
 
-    Of texts tau is set too: the second look needs fewer users than the rounds before it.
+    That the plan chooses the bits is signed with the study: one that was signed without them
+    extends prefixes by 8 or fewer. Without users a tolerance to plan by is set. Of texts tau is set
+    too: the second look needs fewer users than the rounds before it.
     """
-    if conditions.signing or arguments["tau"] is not None:
-        return {}
-    threshold = arguments["threshold"]
-    if conditions.users is None:
+    if conditions.signing:
+        return {"bits": _PLANNED} if arguments["bits"] is None else {}
+    threshold, tau = arguments["threshold"], arguments["tau"]
+    if tau is None and conditions.users is None:
         share = _THRESHOLD if threshold is None else threshold
-        return {"threshold": share, "tau": share / 2}
-    if threshold is not None:
-        return {}
-    users = conditions.users
+        chosen = {"threshold": share, "tau": share / 2}
+    elif tau is None and threshold is None:
+        chosen = _threshold_kept(arguments, conditions)
+    else:
+        chosen = {}
+    if arguments["bits"] != _PLANNED:
+        return chosen
+    bits = _fewest_users({**arguments, **chosen}, conditions)
+    return chosen if bits is None else {**chosen, "bits": bits}
+
+
+def _threshold_kept(arguments: Mapping[str, Any], conditions: Conditions) -> dict[str, Any]:
+    """Return the least threshold whose half the users keep as tau."""
 
     def kept(place: int) -> bool:
         share = Fraction(1, _PARTS[place])
-        needed = conditions.needed(
-            _heavy_hitters(**{**arguments, "threshold": share, "tau": share / 2})
-        )
-        return needed is not None and needed <= users
+        asked = {**arguments, "threshold": share, "tau": share / 2}
+        if asked["bits"] == _PLANNED:
+            asked["bits"] = _fewest_users(asked, conditions)
+        needed = conditions.needed(_heavy_hitters(**asked))
+        return needed is not None and needed <= (conditions.users or 0)
 
     fits = bisect_left(range(len(_PARTS)), True, key=lambda place: not kept(place))
     share = Fraction(1, _PARTS[max(fits - 1, 0)])
     texts = Domain(arguments["schema"], arguments["column"]).of_texts
     return {"threshold": share, "tau": share / 2 if texts and fits else None}
+
+
+def _fewest_users(arguments: Mapping[str, Any], conditions: Conditions) -> int | None:
+    """Return the bits of a round with which the fewest users are needed, by rising rounds."""
+    threshold = arguments["threshold"]
+    tau = threshold / 2 if arguments["tau"] is None else arguments["tau"]
+    domain, most = Domain(arguments["schema"], arguments["column"]), _most(threshold, tau)
+    by_rounds = {
+        len(_lengths(domain.width, bits, most)): bits
+        for bits in range(_most_bits(domain.width, most), 0, -1)
+    }
+    return conditions.fewest_users(
+        [by_rounds[rounds] for rounds in sorted(by_rounds)],
+        lambda bits: _heavy_hitters(**{**arguments, "tau": tau, "bits": bits}),
+    )
 
 
 def _rehearse(arguments: Mapping[str, Any]) -> Rehearsal:
@@ -174,8 +202,9 @@ def _heavy_hitters(
     tau: Fraction | None,
 ) -> Learning[HeavyHitters]:
     domain, most = Domain(schema, column), _most(threshold, tau)
-    bits = _fewest_rounds(domain.width, most) if bits is None else bits
-    if isinstance(bits, bool) or not 1 <= bits <= (MAX_CELLS // most).bit_length() - 1:
+    if bits is None or (bits == _PLANNED and not isinstance(bits, bool)):
+        bits = _fewest_rounds(domain.width, most)
+    if isinstance(bits, bool) or not 1 <= bits <= _most_bits(domain.width, most):
         raise InvalidParameter(
             f"bits expects a whole number from 1 on that makes at most {MAX_CELLS} cells of {most}"
             f" prefixes, found {bits}"
@@ -214,7 +243,7 @@ def heavy_hitters(
         " and epsilon allow)",
     ] = None,
     bits: Annotated[
-        int | None, "by how many a prefix is extended in a round (default: 8 or fewer)"
+        int | None, "by how many a prefix is extended in a round (default: what needs fewest users)"
     ] = None,
     tau: Tau = None,
 ) -> Adaptive[HeavyHitters]:
@@ -231,9 +260,11 @@ def heavy_hitters(
     a question has at most m 2^bits + 1 cells; about (width - log2 m) / bits rounds. Found shares
     have joint intervals. (To keep what has its whole interval above the threshold would find none
     wrongly and promise less of what is found.) Users: of the order
-    rounds log(m 2^bits rounds) / (epsilon tau)^2, about 72,000 for 16 bits, a threshold of 1/10,
-    tau = 1/20 and epsilon 1. Without `bits` it is the fewest, 8 at most, that make the fewest
-    rounds.
+    rounds log(m 2^bits rounds) / (epsilon tau)^2. Where epsilon is small, more cells cost little
+    and a round costs all its users, so one question over all cells takes the fewest; at epsilon 8
+    it is several rounds. Without `bits` a study's plan compares the numbers of rounds that 65,536
+    cells allow, and takes what needs the fewest users; what was signed without it extends prefixes
+    by the fewest bits, 8 at most, that make the fewest rounds.
 
     Without a tau all users are asked, m is that of tau = threshold / 2, and a value is found if its
     interval excludes 0 too; the hypothesis states the share above which none is missed. Without
@@ -272,11 +303,13 @@ def _search(
         (answer,) = yield Batch([Question(query, tau=tau)])
         within = max(within, half_width(answer))
         ways = until - length
-        extended = [prefix << ways | way for prefix in prefixes for way in range(1 << ways)]
-        told = enumerate(extended[: query.high], start=1)  # cell 0 is all others
-        held = (cell for cell, prefix in told if domain.holds(prefix, until))
-        kept = _frequent(answer, held, threshold, most)
-        prefixes, length = [extended[cell - 1] for cell in kept], until
+        extended = {
+            cell: prefixes[(cell - 1) >> ways] << ways | ((cell - 1) % (1 << ways))
+            for cell in _frequent(answer, threshold)
+        }
+        held = [cell for cell, prefix in extended.items() if domain.holds(prefix, until)]
+        kept = sorted(held[:most])  # more are left if answers are off by tau
+        prefixes, length = [extended[cell] for cell in kept], until
         if not prefixes:
             break
     names = {bits: domain.value(bits) for bits in prefixes}
@@ -336,11 +369,13 @@ def _confirmed(head: int, shares: NDArray[np.float64]) -> str | None:
     return None
 
 
-def _frequent(answer: Answer, cells: Iterable[int], threshold: Fraction, most: int) -> list[int]:
-    """The cells to go on with; of more than `most`, if answers are off by tau, the greatest."""
-    enough = [cell for cell in cells if answer.values[cell] >= threshold]
-    enough.sort(key=lambda cell: -answer.values[cell])
-    return sorted(enough[:most])
+def _frequent(answer: Answer, threshold: Fraction) -> list[int]:
+    """The cells of a share of the threshold or more, the greatest first; cell 0 is all others."""
+    least = float(threshold)
+    least = least if least >= threshold else nextafter(least, 1)
+    values = np.array(answer.values)
+    order = np.argsort(-values, kind="stable")[: (values >= least).sum()]
+    return [cell for cell in order.tolist() if cell]
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,6 +410,13 @@ def _most(threshold: Fraction | None, tau: Fraction | None) -> int:
 def _fewest_rounds(width: int, most: int) -> int:
     """Choose how many bits a round adds: the fewest that make the fewest rounds."""
     return min(range(1, _MOST_BITS + 1), key=lambda bits: len(_lengths(width, bits, most)))
+
+
+def _most_bits(width: int, most: int) -> int:
+    """Bound the bits of a round by its cells; where one round has all values, by their bits."""
+    if 1 << width <= MAX_CELLS:
+        return max(width, (MAX_CELLS // most).bit_length() - 1)
+    return (MAX_CELLS // most).bit_length() - 1
 
 
 def _lengths(width: int, bits: int, most: int) -> tuple[int, ...]:

@@ -219,7 +219,7 @@ class TestSearch:
 class TestDefaults:
     @pytest.mark.parametrize(
         ("users", "epsilon", "kept", "beyond"),
-        [(5_000, 1, 4, 5), (50_000, 1, 12, 15), (50_000, 4, 30, 40)],
+        [(5_000, 1, 4, 5), (50_000, 1, 15, 20), (50_000, 4, 50, 60)],
     )
     def test_the_threshold_is_the_least_whose_half_the_users_keep_as_tau(
         self, users: int, epsilon: int, kept: int, beyond: int
@@ -277,6 +277,53 @@ class TestDefaults:
             schema = Schema("s", 1, word=Bits(width))
             rounds = plan(heavy_hitters(schema, "word", "1/10"), 10**9, 0.05).rounds
             assert [item.groups[0].query.cells for item in rounds] == cells
+
+
+class TestBitsOfARound:
+    """A study leaves the bits of a round to its plan, the single question included."""
+
+    SIXTEEN = Schema("s", 1, word=Bits(16))
+
+    @pytest.mark.parametrize(
+        ("width", "epsilon", "most", "cells"),
+        [
+            (16, ".25", 714_000, [1 + 2**16]),
+            (16, "1", 46_913, [1 + 2**16]),
+            (16, "4", 2_900, [1 + 2**16]),
+            (16, "8", 2_800, [1 + 2**16]),
+            (24, "1", 80_000, [1 + 2**14, 1 + 19 * 2**10]),
+            (24, "8", 6_000, [1 + 2**9, *[1 + 19 * 2**5] * 3]),
+        ],
+    )
+    def test_the_plan_takes_what_needs_the_fewest_users(
+        self, width: int, epsilon: str, most: int, cells: list[int]
+    ) -> None:
+        """At epsilon 1 six bits take 63,652 users for 16 bits, eight take 106,896 for 24."""
+        schema = Schema("s", 1, word=Bits(width))
+        made = Study(heavy_hitters(schema, "word"), schema, epsilon=epsilon).plan()
+        assert [item.groups[0].query.cells for item in made.rounds] == cells
+        assert made.users_needed <= most
+
+    def test_that_it_is_left_to_the_plan_is_signed(self) -> None:
+        """A study that was signed without it asks what it asked: two rounds of 6 bits."""
+        learner = heavy_hitters(self.SIXTEEN, "word", "1/10", tau="1/20")
+        study = Study(learner, self.SIXTEEN, epsilon=1)
+        assert "bits" not in learner.parameters
+        assert study.learner.parameters["bits"] == "0"
+        assert study.plan().settings["bits"] == "12"
+        before = [item.groups[0].query.cells for item in plan(learner, 10**9, 0.01).rounds]
+        assert before == [1 + 2**10, 1 + 19 * 2**6]
+
+    def test_bits_that_are_given_are_kept(self) -> None:
+        learner = heavy_hitters(self.SIXTEEN, "word", bits=6)
+        assert Study(learner, self.SIXTEEN, epsilon=1).learner.parameters["bits"] == "6"
+
+    def test_users_that_are_few_get_a_threshold_for_the_best_bits(self) -> None:
+        """One question keeps 1/10 / 2 with 46,913 users or fewer."""
+        study = Study(heavy_hitters(self.SIXTEEN, "word"), self.SIXTEEN, epsilon=1)
+        made = study.plan(60_000)
+        assert Fraction(made.settings["threshold"]) <= Fraction(1, 10)
+        assert [item.users for item in made.rounds] == [60_000]
 
 
 class TestTextsWithoutAList:
@@ -342,8 +389,9 @@ class TestRefusals:
             ),
             ({"tau": "0"}, "tau expects a positive number"),
             ({"threshold": "1/200", "tau": "1/400"}, "tau expects a positive number, below"),
-            ({"bits": 0}, "bits expects a whole number from 1 on"),
-            ({"bits": 12, "threshold": "1/10"}, "at most 65534 cells of 19 prefixes, found 12"),
+            ({"bits": -1}, "bits expects a whole number from 1 on"),
+            ({"bits": False}, "bits expects a whole number from 1 on"),
+            ({"bits": 12, "threshold": "1/10"}, "at most 65536 cells of 19 prefixes, found 12"),
             ({"bits": 10**12}, "bits expects a whole number"),
             ({"bits": True}, "bits expects a whole number"),
         ],

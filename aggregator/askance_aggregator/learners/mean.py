@@ -22,10 +22,16 @@ from askance_aggregator.learners.assessments import (
     sample_of,
     values_in,
 )
-from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
+from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of, written
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
-from askance_aggregator.learners.missing import MissingShare, excludes_missing, named_share
+from askance_aggregator.learners.missing import (
+    MissingShare,
+    RequiredDefault,
+    excludes_missing,
+    named_share,
+    required_notes,
+)
 from askance_aggregator.learners.parameters import (
     Missing,
     Parameter,
@@ -59,20 +65,26 @@ class MeanEstimate(JsonObject):
         missing: estimated share of users without a value, with its interval; the mean is over the
             others, and both intervals hold together. None: users without a value count with the
             query's public default.
+        required: that default, of a number whose fields are all required; None: they are not.
     """
 
     json_name: ClassVar = "mean"
-    json_keys: ClassVar = ("estimate", "low", "high", "of?", "missing")
+    json_keys: ClassVar = ("estimate", "low", "high", "of?", "missing", "required?")
 
     estimate: float
     low: float
     high: float
     of: str = POPULATION
     missing: MissingShare | None = None
+    required: RequiredDefault | None = None
 
     def __post_init__(self) -> None:
         if self.of not in (POPULATION, SAMPLE):
             raise InvalidParameter(f"mean: expected of to be {POPULATION} or {SAMPLE}")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the parts; "required" only where there is a default."""
+        return {key: part for key, part in written(self).items() if key != "required" or part}
 
     def present(self) -> Presentation:
         """Return one row, and the share of users without a value."""
@@ -81,7 +93,7 @@ class MeanEstimate(JsonObject):
             notes = ("the interval is for the mean of those who answered, not of a population",)
         return Presentation(
             (EstimateRow("mean", self.estimate, self.low, self.high),),
-            notes=notes,
+            notes=notes + required_notes([self.required]),
             missing=named_share(self.missing),
         )
 
@@ -140,7 +152,9 @@ def mean(
     """Ask one question of all users: of an expression, the mean over those who have a value.
 
     A report of a user without a value differs from any other by no more than epsilon allows: the
-    table has a level for "missing". Which share of users that is, is estimated too.
+    table has a level for "missing". Which share of users that is, is estimated too. A number whose
+    fields are all required by the schema has no such level, and takes fewer users, as with
+    missing="default": the result says which default it cannot see.
 
     Utility: intervals hold for every population, that of the mean and that of the missing share
     together. The estimate is consistent; of a query, or with missing="default", it is unbiased. The
@@ -181,7 +195,8 @@ def mean(
     def conclude(answers: Answers) -> MeanEstimate:
         (answer,) = answers
         missing = MissingShare.of(answer)
-        return MeanEstimate(answer.value, answer.low, answer.high, of, missing)
+        default = None if excluded else RequiredDefault.in_query(asked)
+        return MeanEstimate(answer.value, answer.low, answer.high, of, missing, default)
 
     return Batch([question]), conclude
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isqrt, sqrt
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -26,7 +26,13 @@ from askance_aggregator.learners.assessments import (
 from askance_aggregator.learners.hypotheses import Document, JsonObject, hypothesis_of, named_rows
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
-from askance_aggregator.learners.missing import EXCLUDE, MissingShare, excludes_missing
+from askance_aggregator.learners.missing import (
+    EXCLUDE,
+    MissingShare,
+    RequiredDefault,
+    excludes_missing,
+    required_notes,
+)
 from askance_aggregator.learners.parameters import (
     Columns,
     Missing,
@@ -57,7 +63,8 @@ class MeanVector(JsonObject):
         radius: of l2 only: the length of the error is at most this, with the same confidence.
         missing: for each field the estimated share of users without it, whose intervals hold
             together with the others; each mean is over the users who have the field. None: users
-            without a field count with its public default.
+            without the field count with its public default; as a whole: all fields are so.
+        required: for each field that default, if the field is required; as a whole None: none is.
     """
 
     json_name: ClassVar = "mean-vector"
@@ -67,24 +74,26 @@ class MeanVector(JsonObject):
     lows: tuple[float, ...]
     highs: tuple[float, ...]
     radius: float | None = None
-    missing: tuple[MissingShare, ...] | None = None
+    missing: tuple[MissingShare | None, ...] | None = None
+    required: tuple[RequiredDefault | None, ...] | None = None
 
     def __post_init__(self) -> None:
-        parts = (self.fields, self.estimates, self.lows, self.highs)
+        parts = (self.fields, self.estimates, self.lows, self.highs, self.missing, self.required)
         sizes = {len(part) for part in parts if part is not None}
-        if self.missing is not None:
-            sizes.add(len(self.missing))
         if len(sizes) != 1:
             raise InvalidParameter("a mean vector expects an estimate and an interval a field")
 
     def to_json(self) -> dict[str, Any]:
         """Return {"means": {FIELD: {"estimate", "low", "high"}}, "radius"}.
 
-        Where users without a field are left out, each FIELD has a "missing" share too.
+        A FIELD whose mean leaves users out has their "missing" share too, and one that is required
+        the "required" default.
         """
         rows = named_rows(self.fields, estimate=self.estimates, low=self.lows, high=self.highs)
-        for name, share in zip(self.fields, self.missing or (), strict=False):
-            rows[name]["missing"] = share.to_json()
+        for key, parts in (("missing", self.missing), ("required", self.required)):
+            for name, part in zip(self.fields, parts or (), strict=False):
+                if part is not None:
+                    rows[name][key] = part.to_json()
         return {"means": rows, "radius": self.radius}
 
     @classmethod
@@ -92,10 +101,12 @@ class MeanVector(JsonObject):
         """Read the means, which have the names of the fields."""
         means = document.part("means")
         rows = [means.part(name) for name in means.data]
-        shares = [row.read("missing", MissingShare) for row in rows if "missing" in row]
+        shares = tuple(row.read("missing", MissingShare | None) for row in rows)
+        defaults = tuple(row.read("required", RequiredDefault | None) for row in rows)
         estimates, lows, highs = means.columns("estimate", "low", "high")
         radius = document.read("radius", float | None)
-        return cls(tuple(means.data), estimates, lows, highs, radius, tuple(shares) or None)
+        fields = tuple(means.data)
+        return cls(fields, estimates, lows, highs, radius, _any(shares), _any(defaults))
 
     def present(self) -> Presentation:
         """Return a row per field, in the order of the fields."""
@@ -106,8 +117,12 @@ class MeanVector(JsonObject):
         return Presentation(
             tuple(EstimateRow(*row) for row in rows),
             ranked=False,
-            notes=notes,
-            missing=tuple(zip(self.fields, self.missing or (), strict=False)),
+            notes=notes + required_notes(self.required or ()),
+            missing=tuple(
+                (name, share)
+                for name, share in zip(self.fields, self.missing or (), strict=False)
+                if share is not None
+            ),
         )
 
     def __str__(self) -> str:
@@ -116,6 +131,14 @@ class MeanVector(JsonObject):
             for name, value in zip(self.fields[:8], self.estimates, strict=False)
         )
         return shown + (", ..." if len(self.fields) > 8 else "")
+
+
+T = TypeVar("T")
+
+
+def _any(parts: tuple[T | None, ...]) -> tuple[T | None, ...] | None:
+    """Return the parts, or None if each of them is None."""
+    return parts if any(part is not None for part in parts) else None
 
 
 @catalogued(
@@ -151,12 +174,12 @@ def mean_vector(
 
     Utility: d values in one round. `linf`: every number is scaled to [-1, 1] by its own range, and
     every estimate within tau; with s of d numbers to each user, as the plan chooses, n x
-    E||error||^2 is about d^2 / (s m_s^2) of half the squared ranges. Each number is asked with its
-    presence, so d is twice the number of fields; for a tolerance that takes up to 8 times the users
-    of missing="default". `l2`: the length of the error is below tau for vectors of length
-    at most `bound`; where that has less variance, and from a few numbers on it has, one random
-    codebook tells all of them, with PrivUnit's n x E||error||^2: d bound^2 times 25, 6.33, 1.61,
-    .44 and .135 at eps .5, 1, 2, 4 and 8.
+    E||error||^2 is about d^2 / (s m_s^2) of half the squared ranges. A number that may be missing
+    is asked with its presence; if all may be, d is twice the number of fields, and a tolerance
+    takes up to 8 times the users of required ones or of missing="default". `l2`: the length of the
+    error is below tau for vectors of length at most `bound`; where that has less variance, and from
+    a few numbers on it has, one random codebook tells all of them, with PrivUnit's
+    n x E||error||^2: d bound^2 times 25, 6.33, 1.61, .44 and .135 at eps .5, 1, 2, 4 and 8.
 
     There are 1..1024 columns, 512 with their presences. `bound` and `tau` are in real units. For
     `l2` the bound is a promise: a vector that is longer counts as drawn back to it by a codebook,
@@ -184,10 +207,9 @@ def mean_vector(
         raise InvalidParameter("bound expects a positive number, found one that is not")
     tolerance = None if tau is None else rational(tau, "tau")
     if norm == "linf":
-        excluded = excludes_missing("mean-vector", numbers[0], missing)
         scaled = ScaledVector(
             tuple(Scaled.of(number, length) for number in numbers),
-            excluded,
+            tuple(excludes_missing("mean-vector", number, missing) for number in numbers),
             Fraction(1) if present is None else rational(present, "present"),
         )
         return Batch([scaled.question(tolerance)]), lambda answers: _in_units(
@@ -199,26 +221,39 @@ def mean_vector(
     # A root above the true one would ask for less than was wanted.
     each = None if tolerance is None else tolerance / (isqrt(len(fields) - 1) + 1)
     question = Question(vector(numbers, -length, length), each, length=length)
-    return Batch([question]), lambda answers: _with_radius(_concluded(fields, answers))
+    ends = [_within(Scaled.of(number), length) for number in numbers]
+    defaults = tuple(
+        RequiredDefault.of(number, Fraction(0), *pair)
+        for number, pair in zip(numbers, ends, strict=True)
+    )
+    return Batch([question]), lambda answers: _with_radius(_concluded(fields, answers, defaults))
 
 
 def _in_units(fields: tuple[str, ...], scaled: ScaledVector, answers: Answers) -> MeanVector:
     """Decode each component in its own unit."""
     (answer,) = answers
     rows = scaled.decoded(answer)
-    shares = tuple(row.missing for row in rows if row.missing is not None)
     return MeanVector(
         fields,
         tuple(row.value for row in rows),
         tuple(row.low for row in rows),
         tuple(row.high for row in rows),
-        missing=shares if scaled.excluded else None,
+        missing=_any(tuple(row.missing for row in rows)),
+        required=_any(scaled.required()),
     )
 
 
-def _concluded(fields: tuple[str, ...], answers: Answers) -> MeanVector:
+def _within(number: Scaled, length: Fraction) -> tuple[Fraction, Fraction]:
+    """Return the bounds of a number of a vector that is at most so long."""
+    return max(number.low, -length), min(number.high, length)
+
+
+def _concluded(
+    fields: tuple[str, ...], answers: Answers, defaults: tuple[RequiredDefault | None, ...]
+) -> MeanVector:
     (answer,) = answers
-    return MeanVector(fields, answer.values, answer.lows, answer.highs)
+    found = answer.values, answer.lows, answer.highs
+    return MeanVector(fields, *found, required=_any(defaults))
 
 
 def _with_radius(found: MeanVector) -> MeanVector:
@@ -257,16 +292,20 @@ def _(hypothesis: MeanVector, learner: Learner[Any], users: Users) -> Assessment
 
     Else by the greatest; the intervals of the missing shares must hold too.
     """
+    defaults = hypothesis.required or (None,) * len(hypothesis.fields)
     numbers = [real(users.schema[name]) for name in hypothesis.fields]
-    shares = hypothesis.missing
+    shares = hypothesis.missing or (None,) * len(hypothesis.fields)
     total, having = np.zeros(len(numbers)), np.zeros(len(numbers))
     for columns in chunks(users):
         for place, (query, name) in enumerate(zip(numbers, hypothesis.fields, strict=True)):
             values, present = evaluate_columns(query, columns), columns.present[name]
-            kept = values if shares is None else values[present]
+            known = defaults[place]
+            kept = values if shares[place] is None and known is None else values[present]
             total[place] += float(np.ldexp(float(kept.sum()), -query.frac))
             having[place] += int(present.sum())
-    counted = np.full(len(numbers), users.size) if shares is None else having
+            if known is not None:
+                total[place] += known.default * int((~present).sum())
+    counted = np.where([share is None for share in shares], users.size, having)
     if not counted.all():
         return Assessment(None, None, summary=NO_VALUES)
     truth = tuple((total / counted).tolist())
@@ -274,14 +313,16 @@ def _(hypothesis: MeanVector, learner: Learner[Any], users: Users) -> Assessment
     covered = covers(hypothesis.estimates, hypothesis.lows, hypothesis.highs, truth, guess, unasked)
     if hypothesis.radius is None:
         absent = (1 - having / users.size).tolist()
-        if shares is None:
-            return covered
-        parts = zip(hypothesis.fields, shares, absent, strict=True)
+        parts = [
+            (name, share, one)
+            for name, share, one in zip(hypothesis.fields, shares, absent, strict=True)
+            if share is not None
+        ]
         held = (
             JointInterval(f"the share of users without {name}", share.holds(one))
             for name, share, one in parts
         )
-        return covered.with_intervals(*held, absent=absent)
+        return covered.with_intervals(*held, absent=[one for *_, one in parts])
     error = float(np.linalg.norm(np.array(hypothesis.estimates) - np.array(truth)))
     return replace(
         covered,

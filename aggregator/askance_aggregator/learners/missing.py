@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -12,10 +13,11 @@ from numpy.typing import NDArray
 from askance_aggregator.learners.hypotheses import JsonObject
 from askance_aggregator.learners.learning import Answer, Question
 from askance_aggregator.numbers import Rational, rational
-from askance_aggregator.queries import EncodedColumns, has_all, of_complete
+from askance_aggregator.queries import EncodedColumns, has_all, is_required, of_complete
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Expression, Query, Schema
+from askance_client.queries.program import postorder
 
 EXCLUDE = "exclude"
 DEFAULT = "default"
@@ -59,20 +61,73 @@ class MissingShare(JsonObject):
         return f"{self.share:.1%} of users without a value ({self.low:.1%} .. {self.high:.1%})"
 
 
+@dataclass(frozen=True, slots=True)
+class RequiredDefault(JsonObject):
+    """Default that devices without a required number answer, and that no result can see.
+
+    Args:
+        fields: the required fields that the number reads.
+        default: the default, in the unit of the estimate.
+        bias: the greatest distance of the default from a value: per share of such devices an
+            estimate is off by at most this.
+    """
+
+    json_name: ClassVar = "required"
+
+    fields: tuple[str, ...]
+    default: float
+    bias: float
+
+    @classmethod
+    def of(
+        cls, number: Expression, default: Fraction, low: Fraction, high: Fraction
+    ) -> RequiredDefault | None:
+        """The default of a number within low .. high; None if a field of it is not required."""
+        if not is_required(number):
+            return None
+        names = tuple(sorted(node.name for node in postorder(number) if node.name))
+        return cls(names, float(default), float(max(default - low, high - default)))
+
+    @classmethod
+    def in_query(cls, query: Query) -> RequiredDefault | None:
+        """The default of a query for a number or a predicate."""
+        ends = (Fraction(end, 1 << query.frac) for end in (query.default, query.low, query.high))
+        return cls.of(query.expression, *ends)
+
+    @property
+    def note(self) -> str:
+        """Return a sentence for a reader."""
+        verb = "is" if len(self.fields) == 1 else "are"
+        times = "" if self.bias == 1 else f"{self.bias:g} times "
+        return (
+            f"{', '.join(self.fields)} {verb} required: a device without it answers"
+            f" {self.default:g} unseen, so the mean is off by at most {times}the share of such"
+            " devices"
+        )
+
+
+def required_notes(defaults: Sequence[RequiredDefault | None]) -> tuple[str, ...]:
+    """Return the notes of a presentation, one per default."""
+    return tuple(each.note for each in defaults if each is not None)
+
+
 def named_share(share: MissingShare | None) -> tuple[tuple[str, MissingShare], ...]:
     """Return the missing share of a presentation, without a name; none for None."""
     return () if share is None else (("", share),)
 
 
 def excludes_missing(learner: str, asked: Query | Expression, missing: str | None) -> bool:
-    """Return whether users without a value are left out of an answer."""
+    """Return whether users without a value are left out of an answer.
+
+    Of required fields none are: by the schema every user has a value.
+    """
     excluded = is_excluded(learner, missing)
     if isinstance(asked, Query) and missing == EXCLUDE:
         raise InvalidParameter(
             f"{learner}: missing={EXCLUDE} expects an expression, got a query, which has a public"
             " default"
         )
-    return not isinstance(asked, Query) and excluded
+    return excluded and not isinstance(asked, Query) and not is_required(asked)
 
 
 def is_excluded(learner: str, missing: str | None) -> bool:

@@ -226,8 +226,8 @@ Tau = Annotated[Rational | None, "tolerance of each answer (default: what the us
 Missing = Annotated[
     str | None,
     Parameter(
-        "users without a value: exclude, they are not counted (default), or default, they count"
-        " with a public one",
+        "users without a value: exclude, they are not counted (default; of required fields none"
+        " are), or default, they count with a public one",
         choices=("exclude", "default"),
     ),
 ]

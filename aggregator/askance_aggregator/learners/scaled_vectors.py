@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from askance_aggregator.learners.learning import Answer, Question
-from askance_aggregator.learners.missing import MissingShare
+from askance_aggregator.learners.missing import MissingShare, RequiredDefault
 from askance_aggregator.queries import clip, round_to, vector
 from askance_client.errors import InvalidParameter
 from askance_client.queries import MAX_COMPONENTS, Expression, constant
@@ -104,44 +104,61 @@ class ScaledVector:
     the number and (A + 1) / q - 1 its mean over those.
 
     Args:
-        excluded: whether users without a number are left out of its mean.
+        excluded: for each number, whether users without it are left out of its mean.
         present: the promised share of users who have each number, at least.
     """
 
     numbers: tuple[Scaled, ...]
-    excluded: bool
+    excluded: tuple[bool, ...]
     present: Fraction
+
+    @property
+    def default(self) -> int:
+        """The value of all components of which a user lacks the number, on [-1, 1]."""
+        return -1 if any(self.excluded) else 0
 
     def question(self, tau: Fraction | None) -> Question:
         """The question; each number within tau in real units, if the promise holds."""
         components = []
-        for number in self.numbers:
-            components += [number.component, number.presence][: 1 + self.excluded]
+        for number, excluded in zip(self.numbers, self.excluded, strict=True):
+            components += [number.component, number.presence][: 1 + excluded]
         if len(components) > MAX_COMPONENTS:
             raise InvalidParameter(
                 f"mean-vector expects at most {MAX_COMPONENTS // 2} fields with their presences,"
                 f" got {len(self.numbers)}: name fewer columns or set missing=default"
             )
-        default = -1 if self.excluded else 0
         grid = max(each.frac for each in components)
-        return Question(vector(components, -1, 1, default, grid), self._tolerance(tau))
+        return Question(vector(components, -1, 1, self.default, grid), self._tolerance(tau))
 
     def _tolerance(self, tau: Fraction | None) -> Fraction | None:
         """With A and S within t, a mean is off by less than 2 t / (q - t / 2)."""
         if tau is None:
             return None
-        scaled = tau * min(number.factor for number in self.numbers)
-        return scaled * self.present / (2 + scaled / 2) if self.excluded else scaled
+        tolerances = []
+        for number, excluded in zip(self.numbers, self.excluded, strict=True):
+            scaled = tau * number.factor
+            tolerances.append(scaled * self.present / (2 + scaled / 2) if excluded else scaled)
+        return min(tolerances)
+
+    def required(self) -> tuple[RequiredDefault | None, ...]:
+        """Return the default of each number that is required, in real units."""
+        return tuple(
+            None
+            if excluded
+            else RequiredDefault.of(
+                each.number, each.low + (self.default + 1) / each.factor, each.low, each.high
+            )
+            for each, excluded in zip(self.numbers, self.excluded, strict=True)
+        )
 
     def decoded(self, answer: Answer) -> tuple[Decoded, ...]:
         """The means in real units. Intervals hold together wherever the answer's do."""
-        step = 1 + self.excluded
-        rows = list(zip(answer.values, answer.lows, answer.highs, strict=True))
+        rows = iter(zip(answer.values, answer.lows, answer.highs, strict=True))
         found = []
-        for place, number in enumerate(self.numbers):
-            value, low, high = rows[step * place]
-            if self.excluded:
-                found.append(_over_present(number, rows[step * place], rows[step * place + 1]))
+        for number, excluded in zip(self.numbers, self.excluded, strict=True):
+            value, low, high = next(rows)
+            if excluded:
+                found.append(_over_present(number, (value, low, high), next(rows)))
             else:
                 found.append(
                     Decoded(number.at(value), number.within(low), number.within(high), None)

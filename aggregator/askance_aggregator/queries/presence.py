@@ -1,7 +1,8 @@
 """Questions about those users who have a value, or all of several values.
 
 A device that lacks a field of a query answers by the query's public default. Two kinds of questions
-follow from that, and the trusted part of a device knows nothing of either:
+follow from that, and the trusted part of a device knows nothing of either. (Of a field that the
+schema requires neither is asked: `is_required`.)
 
 - One number. The default lies above all that the expression can be, and says "missing": a
   randomizer with equally spaced levels then has one level for it, the last, and a report tells a
@@ -23,6 +24,7 @@ from askance_client.errors import InvalidQuery
 from askance_client.queries import Expression, Kind, Query, QueryKind, constant
 from askance_client.queries.kinds import Op
 from askance_client.queries.limits import MAX_SPREAD
+from askance_client.queries.program import postorder
 from askance_client.queries.query import typed_expression
 
 
@@ -110,6 +112,14 @@ def _fitting(expression: Expression, steps: int) -> Expression:
             " (missing=default)"
         )
     return number
+
+
+def is_required(expression: Expression) -> bool:
+    """Return whether every field that an expression reads is required.
+
+    Such a number needs no level for "missing": by the schema every record has it.
+    """
+    return all(node.type.required for node in postorder(expression) if node.name)
 
 
 def has_missing_level(query: Query) -> bool:

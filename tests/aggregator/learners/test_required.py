@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -25,7 +25,7 @@ REQUIRED = Schema(
     smokes=Bit(required=True),
 )
 MIXED = Schema("people", 1, age=Integer(0, 120, required=True), height=Real(1, 3), smokes=Bit())
-RECORDS: Mapping[str, Sequence[object]] = {
+RECORDS: dict[str, Any] = {
     "age": [20, 40, None, 40],
     "height": ["1.5", None, "2.5", "2"],
     "smokes": [1, None, 1, 0],

@@ -31,13 +31,14 @@ from askance.cli.submission import (
     print_plan,
 )
 from askance_aggregator.names import names_of
+from askance_aggregator.reports.figures import risk_line, risk_notes
 from askance_aggregator.reports.outcomes import report_of_content, verification_report
 from askance_aggregator.reports.report import CommandReport
 from askance_aggregator.reports.texts import counted, population_text
 from askance_client.printable import printable
 
 if TYPE_CHECKING:
-    from askance_aggregator.analyst import StudyEvent, StudyHandle, StudyResult
+    from askance_aggregator.analyst import StudyDefinition, StudyEvent, StudyHandle, StudyResult
     from askance_aggregator.store import StudyState
     from askance_aggregator.studies.series import EpochStatus
     from askance_simulation.plots import Picture
@@ -219,8 +220,7 @@ def _submit(arguments: argparse.Namespace) -> int:
         )
         if arguments.wait:
             # At once: a caller who stops waiting needs the study's name to ask for it later.
-            opened = f"study {handle.id} is open, {may_ask(definition)}"
-            print(opened, file=sys.stderr, flush=True)
+            print(_opened(handle, definition), file=sys.stderr, flush=True)
             return _ended(_followed(handle), arguments)
     submitted = {
         "study": handle.id,
@@ -233,8 +233,17 @@ def _submit(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(submitted)
     else:
-        print(f"study {handle.id} is open, {may_ask(definition)}")
+        print(_opened(handle, definition))
     return 0
+
+
+def _opened(handle: StudyHandle, definition: StudyDefinition) -> str:
+    """Return the study's name, what it may ask and what its budget means for a user."""
+    epsilon = definition.study.epsilon
+    opened = f"study {handle.id} is open, {may_ask(definition)}."
+    return " ".join(
+        [opened, risk_line(epsilon), *(f"Note: {note}." for note in risk_notes(epsilon))]
+    )
 
 
 def _list(arguments: argparse.Namespace) -> int:

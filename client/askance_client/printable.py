@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from difflib import get_close_matches
 from fractions import Fraction
+from math import floor
 from pathlib import PurePath
 from typing import Any
 
@@ -52,6 +53,14 @@ def printable(text: str) -> str:
         character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
         for character in text
     )
+
+
+def fixed(value: Fraction, places: int) -> str:
+    """Format a number with so many decimals, rounded half up, by whole numbers alone."""
+    units = floor(value * 10**places + Fraction(1, 2))
+    whole, rest = divmod(abs(units), 10**places)
+    decimals = f".{rest:0{places}}" if places else ""
+    return f"{'-' if units < 0 else ''}{whole}{decimals}"
 
 
 def all_printable(content: Any) -> Any:

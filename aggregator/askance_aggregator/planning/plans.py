@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from askance_aggregator.estimation import Decode
 from askance_aggregator.learners import Allocation, Question
 from askance_aggregator.planning.precision import randomizer_text
+from askance_aggregator.reports.figures import risk_notes
 from askance_aggregator.reports.html import html_of, line_of
 from askance_aggregator.reports.plain_text import text_of
 from askance_aggregator.reports.plans import plan_report
@@ -307,10 +308,12 @@ class StudyPlan:
         Of several rounds none is said to be no better than a guess: they may be steps, as of a
         descent, whose errors cancel.
         """
+        notes = risk_notes(self.epsilon)
         if len(self.rounds) != 1:
-            return ()
+            return notes
         (only,) = self.rounds
-        return tuple(str(found) for found in (only.uninformed, only.wide) if found is not None)
+        told = (str(found) for found in (only.uninformed, only.wide) if found is not None)
+        return (*notes, *told)
 
     def allowance(self, index: int, users_left: int) -> int:
         """Compute how many of the remaining users a round may take: all but what later rounds need.

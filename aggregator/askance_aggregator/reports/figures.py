@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
+from askance_client.accounting import NANO_NATS_PER_NAT
+from askance_client.risk import LITTLE_NANO_NATS, risk, sure
+
 if TYPE_CHECKING:
     from askance_aggregator.learners import EstimateRow
 
@@ -132,6 +135,23 @@ def rate_text(per_s: float, amount: Callable[[float], str] | None = None) -> str
 def share_text(share: float) -> str:
     """Format a level such as a confidence: "95 %"."""
     return f"{share * _PERCENT:.6g} %"
+
+
+def risk_line(epsilon: float) -> str:
+    """Return a sentence on what a budget means for a user who spends it."""
+    told = risk(round(epsilon * NANO_NATS_PER_NAT))
+    return f"{told[0].upper()}{told[1:]}; epsilons of several studies add up."
+
+
+def risk_notes(epsilon: float) -> tuple[str, ...]:
+    """Return the warning of a budget that protects little; none of 8 nats or less."""
+    nano_nats = round(epsilon * NANO_NATS_PER_NAT)
+    if nano_nats <= LITTLE_NANO_NATS:
+        return ()
+    return (
+        f"epsilon {epsilon:.9g} protects little: a reader of a user's answers may be"
+        f" {sure(nano_nats)} sure which of two values is true",
+    )
 
 
 def nats_text(spent: float, budget: float) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from askance_aggregator.names import MAX_NAMED, ColumnNames, with_own_names
 from askance_aggregator.reports.bounds import bounds_lines, influence_lines
-from askance_aggregator.reports.figures import nats_text
+from askance_aggregator.reports.figures import nats_text, risk_line
 from askance_aggregator.reports.report import CommandReport, Part, presentation_body
 from askance_aggregator.reports.texts import counted, population_text, settings_line
 
@@ -48,7 +48,7 @@ def simulation_report(
         title=_title(result, presentation, result["users"], result["epsilon"]),
         body=presentation_body(presentation, truth, every=every, verbose=verbose),
         verdict=result["verdict"],
-        cost=f"{cost}  {result['seconds']:.1f} s",
+        cost=f"{cost} {risk_line(result['epsilon'])}  {result['seconds']:.1f} s",
         warnings=warnings,
         details=_simulation_details(result),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from askance_aggregator.reports.figures import nats_text
+from askance_aggregator.reports.figures import nats_text, risk_line
 from askance_aggregator.reports.outcomes import population_lines
 from askance_aggregator.reports.report import CommandReport, Grid, more_rows, shown_rows
 from askance_aggregator.reports.texts import counted, settings_line
@@ -47,7 +47,8 @@ def plan_report(
             *population_lines(result),
         ],
         verdict=f"{needed} in all{'' if users is None else f'; there are {users:,}'}.",
-        cost=f"Each user who is asked spends {nats_text(most, result['epsilon'])}.",
+        cost=f"Each user who is asked spends {nats_text(most, result['epsilon'])}."
+        f" {risk_line(result['epsilon'])}",
         warnings=warnings,
         details=details,
     )

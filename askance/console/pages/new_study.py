@@ -20,6 +20,7 @@ from askance.console.routes import ConsoleForm, ConsoleRoute, Visit
 from askance_aggregator.analyst import CallRefused, StudyDefinition, definition_of_table
 from askance_aggregator.analyst.templates import find_template
 from askance_aggregator.learners import LearnerEntry, find, learners
+from askance_aggregator.reports.figures import risk_line
 from askance_aggregator.studies.least_epsilon import GRID, plan_least_epsilon
 from askance_aggregator.study_options import (
     OPTIONS,
@@ -70,6 +71,11 @@ class DraftStudy:
     plan: Mapping[str, Any] | None = None
     curve: Markup | None = None
     problem: str = ""
+
+    @property
+    def risk(self) -> str:
+        """Return what the planned budget means for a user; empty without a plan."""
+        return "" if self.plan is None else risk_line(self.plan["epsilon"])
 
 
 async def _new(visit: Visit) -> Response:

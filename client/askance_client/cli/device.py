@@ -11,15 +11,12 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import Any, NoReturn, cast
 
 from askance_client.cli.explanations import tell_explanation
 from askance_client.cli.folder import ask
 from askance_client.cli.home import DeviceHome
 from askance_client.errors import AskanceError, InvalidParameter, InvalidQuery, InvalidRecord
-
-if TYPE_CHECKING:
-    from askance_client.cli.home import DeviceHome
 
 
 def explanations(home: DeviceHome, path: Path, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -29,7 +26,7 @@ def explanations(home: DeviceHome, path: Path, arguments: argparse.Namespace) ->
             f"{home.folder}: expected a device's folder, got a file (`askance device explain`, of"
             " the distribution askance, explains a study's file)"
         )
-    given = {"name": arguments.name or "", "analyst": _hex(arguments.analyst)}
+    given = {"name": arguments.name or "", "analyst": arguments.analyst.hex()}
     return {"explained": ask(home, path, "explain", given)}
 
 
@@ -52,12 +49,8 @@ def tell_decision(result: dict[str, Any]) -> str:
 
 def _given(arguments: argparse.Namespace) -> dict[str, Any]:
     days = getattr(arguments, "days", None)
-    given = {"study": arguments.study, "analyst": _hex(arguments.analyst), "why": arguments.why}
+    given = {"study": arguments.study, "analyst": arguments.analyst.hex(), "why": arguments.why}
     return given if days is None else given | {"days": days}
-
-
-def _hex(analyst: bytes | None) -> str:
-    return "" if analyst is None else analyst.hex()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +70,12 @@ def _init(arguments: argparse.Namespace) -> int:
 
 
 def _enroll(arguments: argparse.Namespace) -> int:
-    _silence_grpc()
     from askance_client.cli.running import enroll, tell_enroll
 
     return _show(arguments, enroll(*_home_and_configuration(arguments), arguments), tell_enroll)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    _silence_grpc()
     from askance_client.cli.running import run_on, run_once, tell_once
 
     home, configuration = _home_and_configuration(arguments)
@@ -119,7 +110,6 @@ def _decide(arguments: argparse.Namespace) -> int:
 
 
 def _console(arguments: argparse.Namespace) -> int:
-    from askance_client.cli.folder import ask
     from askance_client.cli.report import csv_history
     from askance_client.console import run_console
 
@@ -144,14 +134,12 @@ def _doctor(arguments: argparse.Namespace) -> int:
 
 
 def _accept_loss(arguments: argparse.Namespace) -> int:
-    _silence_grpc()
     from askance_client.cli.repairing import accept, tell_accept
 
     return _show(arguments, accept(*_home_and_configuration(arguments), arguments), tell_accept)
 
 
 def _repair_clock(arguments: argparse.Namespace) -> int:
-    _silence_grpc()
     from askance_client.cli.repairing import repair, tell_repair
 
     return _show(arguments, repair(*_home_and_configuration(arguments), arguments), tell_repair)
@@ -249,6 +237,7 @@ def _add_analyst(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--analyst",
         type=_reads("an_analyst"),
+        default=b"",
         metavar="HEX",
         help="the study's analyst, where two analysts have signed the same study",
     )
@@ -351,6 +340,9 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Run the chosen command, print its result and return its exit code."""
+    # gRPC, which reads this when it is first imported, prints no lines of its own: failures come
+    # back with the call and are printed once.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     command: Command = arguments.device
     return command.run(arguments)
 
@@ -411,8 +403,6 @@ def _meaning(error: Exception) -> tuple[int, str]:
 
 def _home_and_configuration(arguments: argparse.Namespace) -> tuple[DeviceHome, Path]:
     """The folder and the configuration that were named by one of the two."""
-    from askance_client.cli.home import DeviceHome
-
     folder: Path | None = arguments.folder
     configuration: Path | None = arguments.config
     if folder is not None and configuration is None:
@@ -448,11 +438,6 @@ def _reads(name: str, module: str = "configuration") -> Callable[[str], object]:
             raise argparse.ArgumentTypeError(str(error)) from None
 
     return read
-
-
-def _silence_grpc() -> None:
-    """Keep gRPC's own lines off stderr; failures come back with the call and are printed once."""
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # read when gRPC is first imported
 
 
 def _whole_number(text: str) -> int:

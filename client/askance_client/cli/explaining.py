@@ -10,7 +10,7 @@ from askance_client.errors import AskanceError
 from askance_client.exact_laws import probability
 from askance_client.ledger import Posting, PostingKind
 from askance_client.messages import Request, StudyTerms
-from askance_client.printable import printable
+from askance_client.printable import fixed, printable
 from askance_client.queries import Query, QueryKind
 from askance_client.queries.categories import cell_names, signed_cells
 from askance_client.queries.rendering import render
@@ -120,11 +120,8 @@ def _number(query: Query, mantissa: int) -> str:
 
 
 def _decimal(value: Fraction) -> str:
-    """Format a number with at most six decimals, by whole numbers alone."""
-    millionths = (2 * value.numerator * 10**6 + value.denominator) // (2 * value.denominator)
-    whole, rest = divmod(abs(millionths), 10**6)
-    text = f"{whole}.{rest:06}".rstrip("0").rstrip(".")
-    return f"-{text}" if millionths < 0 else text
+    """Format a number with at most six decimals."""
+    return fixed(value, 6).rstrip("0").rstrip(".")
 
 
 @lru_cache(maxsize=_REMEMBERED)

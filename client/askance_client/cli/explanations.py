@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from askance_client.accounting import MAX_NANO_NATS, NANO_NATS_PER_NAT, exp_bounds, format_nats
-from askance_client.cli.explaining import kept_study, level_name, likeliest_levels, question
+from askance_client.cli.explaining import level_name, likeliest_levels, question
 from askance_client.codec import digest_of
 from askance_client.device import Policy
 from askance_client.ledger import SECONDS_PER_DAY, LedgerFile
@@ -17,6 +17,7 @@ from askance_client.owner.laws import classes, percent, table, truths
 from askance_client.printable import printable
 from askance_client.queries import Bit, Query, QueryKind, Schema
 from askance_client.randomizers import Randomizer
+from askance_client.risk import cost
 from askance_client.service.clock import utc_text
 
 _ANY = Schema("any", 1, any=Bit())
@@ -200,16 +201,15 @@ def _lines(entry: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _price(entry: Mapping[str, Any]) -> Iterator[str]:
-    price = _cost(entry["budget_nano_nats"], entry["budget_odds"])
+    price = cost(entry["budget_nano_nats"])
     if "epochs" not in entry:
         yield f"  costs at most  {price}"
         return
-    course = _cost(entry["course_nano_nats"], entry["course_odds"])
     yield (
         f"  repeats        {entry['epochs']} times, every {entry['every_days']} days, from"
         f" {entry['first_epoch']}"
     )
-    yield f"  costs at most  {course}"
+    yield f"  costs at most  {cost(entry['course_nano_nats'])}"
     yield f"  each time      {price}"
 
 
@@ -232,12 +232,13 @@ def _left(entry: Mapping[str, Any]) -> Iterator[str]:
     ]
     if parts:
         yield f"  left           {', '.join(parts)}"
+        yield f"  all studies    at most {cost(entry['left']['life']['of_nano_nats'])}"
 
 
 def _question(asked: Mapping[str, Any]) -> Iterator[str]:
     number = f" {asked['request'][:16]}" if "request" in asked else ""
     yield f"question{number}: {asked['question']}"
-    yield f"  an answer costs {_cost(asked['nano_nats'], asked['odds'])}"
+    yield f"  an answer costs {cost(asked['nano_nats'])}"
     if asked["rounded"]:
         yield "  a number between two of these values is rounded to one of them at random"
     yield from _chances(asked)
@@ -261,15 +262,3 @@ def _chances(asked: Mapping[str, Any]) -> Iterator[str]:
 def _counted(number: int) -> str:
     text = f"{number:,}"
     return f"{text} of them" if len(text) < 14 else f"about 10^{len(str(number)) - 1} of them"
-
-
-def _cost(nano_nats: int, times: str) -> str:
-    nats = format_nats(nano_nats)
-    return (
-        f"{nats} nats: at most e^{nats} = {times} times as likely under one record as under another"
-    )
-
-
-def study_of(known: KnownStudy) -> StudyTerms | None:
-    """Return the terms of a known study; None if its bytes cannot be read."""
-    return kept_study(known.study)

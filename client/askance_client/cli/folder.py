@@ -11,14 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from askance_client.cli.configuration import DeviceConfiguration, read_configuration
-from askance_client.cli.explaining import explain, kept_request
-from askance_client.cli.explanations import (
-    ANY_STUDY,
-    explained_request,
-    explained_study,
-    left,
-    study_of,
-)
+from askance_client.cli.explaining import explain, kept_request, kept_study
+from askance_client.cli.explanations import ANY_STUDY, explained_request, explained_study, left
 from askance_client.cli.home import DeviceHome
 from askance_client.codec import digest_of
 from askance_client.errors import InvalidParameter
@@ -160,7 +154,7 @@ class OpenFolder:
     def _explained(
         self, known: KnownStudy, now_s: int, *, whole: bool = False, member: str = ""
     ) -> dict[str, Any]:
-        terms = study_of(known)
+        terms = kept_study(known.study)
         if terms is None:  # examined when it came; unreadable only by another version
             return {"study": known.digest.hex(), "analyst": known.analyst.hex()}
         entry = explained_study(known, terms, self._consents().state(known, now_s))

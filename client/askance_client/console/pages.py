@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from askance_client.console.markup import Markup, fill, joined
 from askance_client.console.parts import OwnersView, bars, cards, frame, nats, pairs, time_of, turns
 from askance_client.owner.laws import percent
+from askance_client.risk import cost
 
 Entry = Mapping[str, Any]
 """Object of an operation's answer (`askance_client.cli.folder`)."""
@@ -87,6 +88,7 @@ def study(view: OwnersView, found: Entry) -> bytes:
             ("May ask about", ", ".join(found["fields"]) or "no field"),
             ("Costs at most", _price(found)),
             ("Each time", _each_time(found)),
+            ("All studies cost at most", cost(found["left"]["life"]["of_nano_nats"])),
             ("Learner", found["learner"]),
             ("Parameters", ", ".join(f"{k} = {v}" for k, v in found["parameters"].items())),
             ("First asked", time_of(view, found["first_asked"])),
@@ -111,7 +113,7 @@ def policy(view: OwnersView, found: Entry) -> bytes:
         ("An approval holds", f"{days} days at most" if days else "until its study ends"),
         ("Fields that may be asked", "all" if fields is None else ", ".join(fields) or "none"),
         ("May collect again", f"after {refresh} days or more" if refresh else "never"),
-        *((f"At most per {name}", nats(of["of_nano_nats"])) for name, of in found["left"].items()),
+        *((f"At most per {name}", cost(of["of_nano_nats"])) for name, of in found["left"].items()),
         ("Analysts", joined(map(_code, found["analysts"])) or "none"),
     )
     text = fill("<p>{}</p>", "Set in device.toml, [policy]; a device reads it when it starts.")
@@ -138,12 +140,7 @@ def _state(view: OwnersView, found: Entry) -> Markup:
 
 
 def _price(found: Entry) -> str:
-    most = found.get("course_nano_nats", found["budget_nano_nats"])
-    return _odds(most, found.get("course_odds", found["budget_odds"]))
-
-
-def _odds(nano_nats: int, times: str) -> str:
-    return f"{nats(nano_nats)}: at most {times} times as likely with one record as with another"
+    return cost(found.get("course_nano_nats", found["budget_nano_nats"]))
 
 
 def _each_time(found: Entry) -> str:
@@ -168,8 +165,8 @@ def _card(view: OwnersView, found: Entry) -> Markup:
 
 
 def _asked(view: OwnersView, entry: Entry) -> Markup:
-    member, cost = entry.get("member", ""), nats(entry["nano_nats"])
-    head = fill("<p>{} <strong>{}</strong> {}</p>", time_of(view, entry["time"]), cost, member)
+    member, spent = entry.get("member", ""), nats(entry["nano_nats"])
+    head = fill("<p>{} <strong>{}</strong> {}</p>", time_of(view, entry["time"]), spent, member)
     if "event" in entry:
         return fill("{}<p>{}</p>", head, entry["event"])
     named = {"study": entry["study"], "analyst": (entry["analysts"] or [""])[0]}
@@ -187,7 +184,7 @@ def _question(asked: Entry) -> Markup:
     return fill(
         _QUESTION,
         question=asked["question"],
-        cost=_odds(asked["nano_nats"], asked["odds"]),
+        cost=cost(asked["nano_nats"]),
         rounded=rounded if asked["rounded"] else "",
         truths=joined(fill('<th scope="col">if {}</th>', truth) for truth in asked["truths"]),
         rows=joined(_row(row) for row in asked["answers"]),

@@ -14,6 +14,7 @@ from math import comb
 from typing import Any
 
 from askance_client.exact_laws import probability, valid
+from askance_client.printable import fixed
 from askance_client.randomizers import COIN_SPACE, Randomizer
 from askance_client.randomizers.randomizer import NumberedRandomizer
 from askance_client.randomizers.signed_levels import signed_levels
@@ -42,14 +43,10 @@ class AnswerClass:
 
 def percent(chance: Fraction) -> str:
     """Return a probability as a percentage: two decimals, or two digits of a small one."""
-    if not chance:
-        return "0 %"
-    decimals, unit = 2, 100
-    while 100 * chance * unit < 10 and decimals < _MOST_DECIMALS:
-        decimals, unit = decimals + 1, 10 * unit
-    rounded = (200 * chance.numerator * unit + chance.denominator) // (2 * chance.denominator)
-    whole, rest = divmod(rounded, unit)
-    return f"{whole}.{rest:0{decimals}} %"
+    decimals = 2
+    while 0 < 100 * chance * 10**decimals < 10 and decimals < _MOST_DECIMALS:
+        decimals += 1
+    return f"{fixed(100 * chance, decimals)} %" if chance else "0 %"
 
 
 def table(randomizer: Randomizer) -> list[tuple[bytes, list[Fraction]]] | None:

@@ -25,6 +25,7 @@ from askance_aggregator.learners.assessments import Assessment
 from askance_aggregator.learners.encodings import has_missing_cell
 from askance_aggregator.learners.missing import leaves_out_missing, of_complete_cases
 from askance_aggregator.names import ColumnNames, names_of, subject_json, unknown_name
+from askance_aggregator.reports.figures import risk_notes
 from askance_aggregator.reports.html import html_of, line_of
 from askance_aggregator.reports.outcomes import simulation_report
 from askance_aggregator.reports.plain_text import text_of
@@ -179,6 +180,7 @@ class Simulation:
         people = first.population
         absent = absences(first.transcript, people, first.outcome.hypothesis, first.whole)
         return (
+            *risk_notes(self.study.epsilon),
             *first.notes,
             *people.notes,
             *map(self._names.in_text, (*absent, *self._chosen)),

@@ -100,6 +100,23 @@ def test_a_plan_has_its_rounds_and_refuses_with_3(run: Run) -> None:
     assert failure["failure"]["message"] in err
 
 
+@pytest.mark.parametrize(("epsilon", "little"), [("8", False), ("8.5", True)])
+def test_an_epsilon_above_8_warns_that_it_protects_little(
+    run: Run, capsys: pytest.CaptureFixture[str], epsilon: str, little: bool
+) -> None:
+    words = ("frequency", "--cells", "4", "--epsilon", epsilon)
+    _, plan, _ = run("plan", *words)
+    _, result, _ = run("simulate", *words, "--users", "500", "--fleet", "columns")
+    for notes in (plan["notes"], result["notes"]):
+        assert any("protects little" in note for note in notes) == little
+    assert main(["plan", *words]) == 0
+    assert main(["simulate", *words, "--users", "500", "--fleet", "columns"]) == 0
+    text = capsys.readouterr().out
+    belief = "Of two equally likely values a reader is at most 99.9"
+    assert text.count(belief) == 2
+    assert text.count("epsilons of several studies add up") == 2
+
+
 def test_a_plan_without_an_epsilon_finds_the_least(run: Run, tmp_path: Path) -> None:
     words = ("plan", "mean", "--tau", "0.05", "--missing", "default")
     code, given, _ = run(*words, "--epsilon", "2")

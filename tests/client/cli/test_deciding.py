@@ -140,7 +140,8 @@ def test_a_study_is_printed_in_plain_words(
     for part in (
         "to be tested (test)",
         "yes or no: ",
-        "at most e^0.5 = 1.65 times as likely under one record as under another",
+        "0.5 nats: of two equally likely values a reader is at most 62 % sure of the true one",
+        "all studies    at most 8 nats: of two equally likely values a reader is at most 99.97",
         "possible answer    if no   if yes",
         "no               62.25 %  37.75 %",
         "left           8 of 8 nats (life), 2 of 2 nats (day), 8 of 8 nats (study)",
@@ -175,8 +176,8 @@ def test_an_owner_is_told_what_all_epochs_of_a_study_cost(
     text = capsys.readouterr().out
     for part in (
         "  repeats        12 times, every 7 days, from ",
-        "  costs at most  6 nats: at most e^6 = 403.43 times",
-        "  each time      0.5 nats: at most e^0.5 = 1.65 times",
+        "  costs at most  6 nats: of two equally likely values a reader is at most 99.8 % sure",
+        "  each time      0.5 nats: of two equally likely values a reader is at most 62 % sure",
     ):
         assert part in text, text
 

@@ -59,7 +59,8 @@ def test_an_approval_on_the_page_is_followed_by_its_charge(page: Served) -> None
     for part in (
         "Study 0 of 8 nats spent, 8 nats left",
         "yes or no: (smoker == 1)",
-        "An answer costs 0.5 nats: at most 1.65 times as likely with one record as with another",
+        "An answer costs 0.5 nats: of two equally likely values a reader is at most 62 % sure",
+        "All studies cost at most 8 nats: of two equally likely values a reader is at most 99.97 %",
         "Possible answer if no if yes no 62.25 % 37.75 % yes 37.75 % 62.25 %",
     ):
         assert part in study, study
@@ -125,8 +126,9 @@ def test_the_policy_is_what_the_device_was_given(folder: Folder) -> None:
         for part in (
             "New studies wait for the owner An approval holds 5 days at most",
             "Fields that may be asked smoker May collect again after 7 days or more",
-            "At most per life 8 nats At most per day 2 nats",
-            "At most per 30 days 3 nats",
+            "At most per life 8 nats: of two equally likely values a reader is at most 99.97 %",
+            "At most per day 2 nats: of two equally likely values a reader is at most 88 %",
+            "At most per 30 days 3 nats: of two equally likely values a reader is at most 95 %",
         ):
             assert part in shown, shown
         assert "Last 30 days 0 of 3 nats spent" in words(served.get().text)

@@ -11,8 +11,9 @@ other. Each measurement is of pairs, the two bits in random order, one after the
   question while another one is asked a question that it has answered before; the time of the
   latter's report is compared.
 - attack: several `device run` processes on the default grid. The later report of a pair is taken
-  to be that of bit 1. The number of questions of one message is tuned first, so that the reports of
-  a device that does not hide its work lie on both sides of a multiple of the grid.
+  to be that of bit 1. With several choices, the number of questions of one message is tuned first
+  for each device, so that its reports lie on both sides of a multiple of the grid if its time tells
+  of its work.
 
 `--tree` names the checkout whose client the processes run, so that an older one is measured alike.
 
@@ -33,8 +34,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +226,11 @@ def payload(signed: SignedStudy, family: Family, number: int) -> bytes:
         digest_of(signed.study), 0, number, family.ask(number), family.randomizer(number)
     )
     return encode_request(asked)
+
+
+def payloads(signed: SignedStudy, family: Family) -> Iterator[bytes]:
+    """Requests of a family's questions, each another one."""
+    return (payload(signed, family, number) for number in range(1, 1 << 20))
 
 
 # --- processor ---------------------------------------------------------------------------------
@@ -456,19 +463,19 @@ async def attack(
             for peer, _ in devices:
                 await peer.ask([], [signed])
             for family in families:
-                numbers = iter(range(1, 1 << 20))
-                questions = 1
-                if len(tuned) > 1 and family.name == "codebook of one":
-                    questions = await tune(devices, signed, family, tuned, numbers)
+                fresh = payloads(signed, family)
+                questions = [tuned[0]] * len(devices)
+                if len(tuned) > 1:
+                    questions = await asyncio.gather(
+                        *(tune(peer, people, tuned, fresh) for peer, people in devices)
+                    )
+                    print(f"tuned: {questions} questions", flush=True)
                 found = Pairs()
                 while devices and len(found.times) < each:
-                    round_of = [
-                        [payload(signed, family, next(numbers)) for _ in range(2 * questions)]
-                        for _ in devices
-                    ]
+                    round_of = [list(islice(fresh, 2 * many)) for many in questions]
                     came = await asyncio.gather(
                         *(
-                            pair(peer, people, asked, questions, coin)
+                            pair(peer, people, asked, coin)
                             for (peer, people), asked in zip(devices, round_of, strict=True)
                         ),
                         return_exceptions=True,
@@ -477,7 +484,7 @@ async def attack(
                         one = came[number]
                         if isinstance(one, Refused):
                             print(f"a device is left out from here on: {one}", flush=True)
-                            del devices[number]
+                            del devices[number], questions[number]
                         elif isinstance(one, BaseException):
                             raise one
                         else:
@@ -488,7 +495,7 @@ async def attack(
                 right, count = right + hits, count + len(found.times)
                 median = statistics.median(zero for zero, _ in found.times)
                 print(
-                    f"| {family.name} | {questions} | {len(found.times)} |"
+                    f"| {family.name} | {questions[0]} | {len(found.times)} |"
                     f" {hits / len(found.times):.3f} | {found.apart:.3f} | {median:.1f} |"
                     f" {found.mean:+.2f} +- {found.half_interval:.2f} |",
                     flush=True,
@@ -498,43 +505,42 @@ async def attack(
 
 
 async def pair(
-    peer: Peer, people: Path, asked: Sequence[bytes], questions: int, coin: random.Random
+    peer: Peer, people: Path, asked: Sequence[bytes], coin: random.Random
 ) -> tuple[float, float]:
     """Ask one device twice, its record of bit 0 and of bit 1, in random order."""
     taken = [0.0, 0.0]
     for place, bit in enumerate(coin.sample((0, 1), 2)):
         people.write_text(f"bit\n{bit}\n")
-        mine = asked[place * questions : (place + 1) * questions]
+        mine = asked[place * len(asked) // 2 : (place + 1) * len(asked) // 2]
         came = await peer.ask([(one, (0,)) for one in mine])
         taken[bit] = came[0]
     return taken[0], taken[1]
 
 
-async def tune(
-    devices: Sequence[tuple[Peer, Path]],
-    signed: SignedStudy,
-    family: Family,
-    choices: Sequence[int],
-    numbers: Any,
-) -> int:
-    """Return the number of questions whose reports are nearest to half on the first multiple."""
-    best, found = choices[0], 1.0
-    for questions in choices:
-        asked = [
-            [payload(signed, family, next(numbers)) for _ in range(questions)] for _ in devices
-        ]
-        came = await asyncio.gather(
-            *(
-                peer.ask([(one, (0,)) for one in mine])
-                for (peer, _), mine in zip(devices, asked, strict=True)
-            )
-        )
-        multiples = [times[0] // RELEASE_MS for times in came]
-        off = abs(statistics.fmean(one == min(multiples) for one in multiples) - 0.5)
-        print(f"tuning: {questions} questions, multiples {sorted(multiples)}", flush=True)
-        if off < found:
-            best, found = questions, off
-    return best
+async def tune(peer: Peer, people: Path, choices: Sequence[int], fresh: Iterator[bytes]) -> int:
+    """Return the number of questions whose reports a device sends on either multiple of the grid.
+
+    Found by bisection: with fewer, reports of both bits leave on the first multiple that is seen
+    with the fewest questions; with more, they do not.
+    """
+    low, high, first = 0, len(choices) - 1, math.inf
+    while low < high:
+        middle = (low + high) // 2 if first < math.inf else 0
+        later = 0
+        for bit in (0, 1, 0, 1):
+            people.write_text(f"bit\n{bit}\n")
+            try:
+                came = await peer.ask([(one, (0,)) for one in islice(fresh, choices[middle])])
+            except Refused:  # a draw was missed; fewer questions, or `attack` leaves it out
+                return choices[0]
+            multiple = came[0] // RELEASE_MS
+            first = multiple if middle == 0 and first == math.inf else first
+            later += multiple > first
+        if later >= 2:
+            high = middle
+        else:
+            low = middle + 1
+    return choices[low]
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -125,3 +125,15 @@ def csv_rows() -> ModuleType:
 @pytest.fixture(scope="session")
 def parquet_rows() -> ModuleType:
     return _load("parquet_rows")
+
+
+@pytest.fixture(scope="session")
+def model_errors() -> ModuleType:
+    """`benchmarks/model_errors.py`."""
+    return _load("model_errors")
+
+
+@pytest.fixture(scope="session")
+def drawn_answers() -> ModuleType:
+    """`benchmarks/drawn_answers.py`."""
+    return _load("drawn_answers")

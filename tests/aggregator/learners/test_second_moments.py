@@ -20,7 +20,7 @@ from askance_aggregator.learners import (
     ridge_regression,
 )
 from askance_aggregator.learners.encodings import numbers_of
-from askance_aggregator.learners.pca import SecondMoments, nearest_semidefinite
+from askance_aggregator.learners.pca import SecondMoments, best_clip, nearest_semidefinite
 from askance_aggregator.oracles import ExactOracle, learn
 from askance_aggregator.queries import EncodedColumns, encode_columns, evaluate_vectors
 from askance_client.errors import InvalidParameter
@@ -107,6 +107,64 @@ def test_more_moments_than_a_vector_has_are_several_vectors() -> None:
     schema = Schema.of("wide", 1, {f"x{place}": Real(-1, 1) for place in range(45)})
     moments = SecondMoments(numbers_of(schema), np.zeros(45), 0.0, Fraction(45), None)
     assert [question.values for question in moments.questions(None)] == [1024, 1080 - 1024]
+
+
+@pytest.mark.parametrize(
+    ("count", "values"),
+    [(44, [1024, 10]), (61, [1024, 928]), (250, [532] * 59 + [237])],
+)
+def test_complete_cases_of_many_numbers_are_asked(count: int, values: list[int]) -> None:
+    """Before, 43 numbers and more were refused: each product had four nodes, of 4,096 in all."""
+    schema = Schema.of("wide", 1, {f"x{place}": Real(-1, 1) for place in range(count)})
+    fields = {name: schema[name] for name in schema.fields}
+    asked = SecondMoments(
+        numbers_of(schema), np.zeros(count), 0.0, Fraction(1), fields, Fraction(1, 4)
+    ).questions(None)
+    assert [question.values for question in asked] == values
+
+
+def test_a_record_without_a_number_has_the_zero_vector() -> None:
+    schema = plane_schema(2)
+    columns = {"x0": [0.5, None], "x1": [0.25, 0.5], "y": [-0.5, 1.0]}
+    fields = {name: schema[name] for name in schema.fields}
+    (question,) = SecondMoments(
+        numbers_of(schema), np.zeros(3), 0.0, Fraction(4), fields
+    ).questions(None)
+    whole, lacking = evaluate_vectors(question.query, encode_columns(schema, columns))
+    assert (whole != 0).all()
+    assert (lacking == 0).all()
+
+
+@pytest.mark.parametrize("weight", [Fraction(1), Fraction(1, 8)])
+def test_a_weight_of_the_differences_changes_no_covariance(weight: Fraction) -> None:
+    centre = np.full(6, 0.25)
+    moments = SecondMoments(NUMBERS, centre, 0.5, Fraction(24), None, weight)
+    answers = ExactOracle(SCHEMA, ROWS).answer(Batch(moments.questions(None)))
+    stacked = np.stack([number.of(ROWS) for number in NUMBERS], axis=1)
+    assert moments.covariance(answers, 1.0) == pytest.approx(np.cov(stacked.T, bias=True), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("noise", "clip"),
+    [
+        # The least of noise (c / (1 - e^-c))^2 + e^-c / 1024, on multiples of 1/8 from 1/2 to 16.
+        (1.0, "1/2"),  # 1.62, and 2.03 at 3/4
+        (1e-3, "1/2"),  # .002207, and .002331 at 5/8
+        (1e-4, "11/8"),  # .0005856; .0005867 at 5/4, .0005907 at 3/2
+        (1e-5, "23/8"),  # .0001479; .0001487 at 11/4, .0001483 at 3
+        (1e-6, "37/8"),  # .00003139; .00003156 at 9/2, .00003141 at 19/4
+        (1e-12, "16"),
+    ],
+)
+def test_the_clip_has_the_least_error_by_the_stated_tails(noise: float, clip: str) -> None:
+    assert best_clip(noise) == Fraction(clip)
+
+
+def test_less_noise_never_shortens_the_clip_nor_raises_its_error() -> None:
+    noises = [2.0**-place for place in range(40)]
+    clips = [best_clip(noise) for noise in noises]
+    assert clips == sorted(clips)
+    assert len(set(clips)) > 20
 
 
 @pytest.mark.parametrize("seed", range(10))

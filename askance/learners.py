@@ -15,5 +15,16 @@ any expression over a schema's fields, too.
 0.5
 """
 
+from typing import TYPE_CHECKING
+
 from askance_aggregator.learners import *  # noqa: F403  # the same names, listed once, over there
 from askance_aggregator.learners import __all__ as __all__
+
+if not TYPE_CHECKING:  # a checker knows the names
+
+    def __getattr__(name: str) -> object:
+        """Name the learner that may be meant by a name that there is not."""
+        from askance_aggregator.learners.registry import nearest_learner
+
+        hint = "" if name.startswith("_") else nearest_learner(name, __all__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")

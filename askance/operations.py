@@ -193,6 +193,7 @@ def plan(
     randomizer: str = "best",
     waves: int = 1,
     curve: bool = False,
+    **parameters: Any,
 ) -> StudyPlan:
     """Compute the number of users that a learner needs, or the epsilon that its users need.
 
@@ -213,13 +214,14 @@ def plan(
         waves: in how many parts the users of a round are asked.
         curve: without an epsilon: whether the plan's curve has the whole grid of epsilons, not
             only those at which the users are enough.
+        parameters: settings of a learner by its name as arguments, `tau=.05`.
 
     Raises:
         InvalidParameter: a name or setting that there is none of; neither an epsilon nor users, or
             a curve with an epsilon.
 
     Example:
-        >>> ask.plan("mean", users=20_000, settings={"tau": "0.05"}).epsilon
+        >>> ask.plan("mean", users=20_000, tau=0.05).epsilon
         0.9
         >>> schema = ask.Schema("people", income=ask.Integer(0, 100), sex=ask.Bit())
         >>> learner = ask.learners.difference("income", by="sex", tau=10)
@@ -231,6 +233,12 @@ def plan(
         >>> ask.plan("frequency", epsilon=1, users=100, settings=cells).feasible
         False
     """
+    if parameters:
+        texts = {
+            key.replace("_", "-"): learners.canonical_text(value)
+            for key, value in parameters.items()
+        }
+        settings = {**(settings or {}), **texts}
     if isinstance(learner, Learner):
         _check_none(settings=settings, population=population, data=data, label=label)
         shape = named_schema_from_toml(schema) if isinstance(schema, Path) else schema

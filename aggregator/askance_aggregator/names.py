@@ -186,16 +186,26 @@ class ColumnNames:
         return repr(column) if _reads_as_number(column) and column != word else column
 
 
+Suits = Callable[[Schema], bool]
+"""Rule of a question: true of a schema about which it can be asked."""
+
+Suiting = Callable[[Suits, Collection[str]], Schema | None]
+"""Return the schema of the same data that suits a question about some columns; None: none does."""
+
+
 class NamedSchema(Schema):
     """Schema with the names of columns, by which its fields are found too; made by `named_schema`.
 
-    It equals the schema without them: they are in neither its canonical bytes nor its digest.
+    It equals the schema without them: they are in neither its canonical bytes nor its digest. One
+    that was inferred from data may also be inferred anew for a question (`suiting_schema`), unless
+    it was pickled.
     """
 
-    __slots__ = ("_column_names", "_plain")
+    __slots__ = ("_column_names", "_plain", "_suiting")
 
     _column_names: ColumnNames
     _plain: Schema
+    _suiting: Suiting | None
 
     def __getitem__(self, name: str) -> Expression:
         return super().__getitem__(field_called(name, self.fields))
@@ -204,15 +214,27 @@ class NamedSchema(Schema):
         return named_schema, (self._plain, dict(self._column_names.renamed))
 
 
-def named_schema(schema: Schema, own: Mapping[str, str]) -> Schema:
+def named_schema(schema: Schema, own: Mapping[str, str], suiting: Suiting | None = None) -> Schema:
     """Return a schema with columns' names by field, beside those that it has already."""
     names = ColumnNames.of(schema, {**names_of(schema).renamed, **own})
-    if not names.renamed:
+    if not names.renamed and suiting is None:
         return schema
     found = NamedSchema.of(schema.name, schema.version, schema.fields)
-    object.__setattr__(found, "_column_names", names)
-    object.__setattr__(found, "_plain", plain_schema(schema))
+    parts = {"_column_names": names, "_plain": plain_schema(schema), "_suiting": suiting}
+    for name, part in parts.items():
+        object.__setattr__(found, name, part)
     return found
+
+
+def suiting_schema(schema: Schema, suits: Suits, columns: Collection[str]) -> Schema:
+    """Return the schema, or that of the same data which suits a question about some columns.
+
+    Whole numbers of few values may be labels, for example. A schema that was not inferred is taken
+    as it is, and so is one of which no other suits.
+    """
+    if not isinstance(schema, NamedSchema) or schema._suiting is None or suits(schema):
+        return schema
+    return schema._suiting(suits, columns) or schema
 
 
 def plain_schema(schema: Schema) -> Schema:
@@ -223,7 +245,8 @@ def plain_schema(schema: Schema) -> Schema:
 def names_of(*schemas: Schema) -> ColumnNames:
     """Return the names of columns of the first of some schemas that has any."""
     named = (one for one in schemas if isinstance(one, NamedSchema))
-    return next((one._column_names for one in named), ColumnNames())
+    renamed = (one._column_names for one in named if one._column_names.renamed)
+    return next(renamed, ColumnNames())
 
 
 def named_schema_from_toml(path: Path) -> Schema:

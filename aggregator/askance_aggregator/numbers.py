@@ -130,6 +130,14 @@ def _decimal(value: Decimal) -> Fraction:
     return Fraction(value)
 
 
+def whole_count(value: int | None, name: str) -> int | None:
+    """Check that a number is None or `at_least_one`, and return it; the error names it."""
+    try:
+        return None if value is None else at_least_one(value)
+    except InvalidParameter as error:
+        raise InvalidParameter(f"{name}: {error}") from None
+
+
 def at_least_one(value: object) -> int:
     """Check that a value is a whole number of 1 or more, and return it."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_client.errors import InvalidParameter
+from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_client.printable import value_text
 from askance_client.queries import Schema
-from askance_client.records import Table, field_name
+from askance_client.records import Table, field_names
 from askance_simulation.populations import Population
 from askance_simulation.populations.arrow_tables import columns_of_frame
 from askance_simulation.populations.cells import cells_of_objects
@@ -31,20 +31,21 @@ def columns_of(rows: Any) -> dict[str, NDArray[Any]]:
             of shape (n, d). Other columns are called x0, x1, ...
 
     Raises:
-        InvalidParameter: no column, two that have one name as fields, or one of other values than
-            numbers, truth values, texts and times.
+        InvalidParameter: no column, two of one name, or one of other values than numbers, truth
+            values, texts and times.
     """
     if not hasattr(rows, "columns"):
         table = np.asarray(rows)
         return {f"x{place}": table[:, place] for place in range(table.shape[1])}
     columns = columns_of_frame(rows)
     texts = all(isinstance(name, str) for name, _ in columns)
-    names = [field_name(name) if texts else f"x{place}" for place, (name, _) in enumerate(columns)]
-    if not names:
+    if not columns:
         raise InvalidParameter("columns: expected one or more, got none")
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidParameter(f"columns: expected distinct names, got {value_text(twice)} twice")
+    try:
+        own = [name if texts else f"x{place}" for place, (name, _) in enumerate(columns)]
+        names = field_names("columns", own)
+    except InvalidRecord as error:
+        raise InvalidParameter(str(error)) from None
     return {name: _array(name, column) for name, (_, column) in zip(names, columns, strict=True)}
 
 

@@ -40,6 +40,9 @@ TYPED = [
     ),
     ("study submit", "expected LEARNER|FILE.toml, got none (see askance study submit --help)"),
     ("device init", "expected folder, got none (see askance device init --help)"),
+    (f"simulate median {ON}", "no learner 'median' (did you mean quantiles, or ranges for all"),
+    (f"simulate histogram {ON}", "no learner 'histogram' (did you mean ranges, or frequency of"),
+    ("plan value_counts --epsilon 1", "no learner 'value_counts' (did you mean frequency?)"),
     # Values.
     (
         f"simulate frequency --data {FILE} --column city --epsilon one",
@@ -175,10 +178,45 @@ CALLED: list[tuple[str, Callable[[], object], str]] = [
         "label: expected one of the categories which there are none of, got none",
     ),
     (
-        "numbers as labels",
-        lambda: asked_about_a_file(ask.learners.frequency("my rating")),
-        "frequency: column: expected a category, got 'my rating', a whole number (try town?); in"
-        " the file, my rating: numbers; --categories makes them labels,",
+        "texts as numbers",
+        lambda: asked_about_a_file(ask.learners.mean("town?")),
+        "mean: column: expected a number or a bit, got 'town?', a category (try my rating); in the"
+        " file, town?: 2 different texts, no numbers",
+    ),
+    (
+        "a truth value as users",
+        lambda: ask.plan("mean", epsilon=1, users=True, tau=0.1),
+        "n_users: expected 0 or more, got True",
+    ),
+    (
+        "a truth value as rows",
+        lambda: ask.read("census", users=True),
+        "users: expected a whole number of 1 or more, got True",
+    ),
+    (
+        "a truth value as a population",
+        lambda: ask.Population.generated("traits", True),
+        "population: expected 1 to 1099511627776 users, found True",
+    ),
+    (
+        "a truth value of trials",
+        lambda: simulated(study(), people(), trials=True),
+        "trials: expected a whole number of 1 or more, got True",
+    ),
+    (
+        "a parameter of no learner",
+        lambda: ask.plan("mean", epsilon=1, user=100),
+        "mean has no parameter 'user'; it has column, tau,",
+    ),
+    (
+        "a parameter beside a learner",
+        lambda: ask.plan(ask.learners.mean("age"), epsilon=1, tau=0.1),
+        "plan: settings: expected none with a learner itself, got {'tau': '1/10'}",
+    ),
+    (
+        "a study without a schema",
+        lambda: ask.Study(ask.learners.mean("age"), epsilon=1).plan(),
+        "study: expected a schema, got none for mean: simulate takes that of the users, and",
     ),
     (
         "a column that was left out",
@@ -204,3 +242,18 @@ def test_a_mistake_in_python_is_answered_in_one_line(
         call()
     assert str(error.value).startswith(answer)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("median", " (did you mean quantiles, or ranges for all quartiles?)"),
+        ("histogram", " (did you mean ranges, or frequency of a category?)"),
+        ("naive_bayse", " (did you mean naive_bayes?)"),
+        ("_zzz", ""),
+    ],
+)
+def test_a_learner_by_another_name_is_hinted_at(name: str, hint: str) -> None:
+    with pytest.raises(AttributeError) as error:
+        getattr(ask.learners, name)
+    assert str(error.value) == f"module 'askance.learners' has no attribute {name!r}{hint}"

@@ -9,16 +9,16 @@ name on the command line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from inspect import Parameter as Argument
 from inspect import signature
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
 from askance_aggregator.learners.learner import Learner, Unbound
 from askance_aggregator.learners.parameters import Declared, ParameterKind, declared
-from askance_aggregator.names import field_called
+from askance_aggregator.names import field_called, names_in
 from askance_aggregator.numbers import plain_arguments
 from askance_client.errors import InvalidParameter
 from askance_client.printable import nearest_text, value_text
@@ -97,7 +97,12 @@ def schema_later(
         ):
             return function(**given)
         return Unbound(
-            name=name, version=version, parameters={}, given=_call_text(args, kwargs), make=bind
+            name=name,
+            version=version,
+            parameters={},
+            given=_call_text(args, kwargs),
+            columns=_texts_in(given.values()),
+            make=bind,
         )
 
     return make
@@ -230,6 +235,17 @@ def _are_names(value: object) -> bool:
     if isinstance(value, Mapping | Schema) or not hasattr(value, "__iter__"):
         return False
     return all(isinstance(name, str) for name in value)
+
+
+def _texts_in(values: Iterable[object]) -> frozenset[str]:
+    """Return the texts among arguments, and the names in their lists."""
+    found: set[str] = set()
+    for value in values:
+        if isinstance(value, str):
+            found |= {value, *names_in(value)}
+        elif _are_names(value):
+            found |= _texts_in(cast("Iterable[str]", value))
+    return frozenset(found)
 
 
 def _call_text(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:

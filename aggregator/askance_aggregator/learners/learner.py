@@ -165,6 +165,7 @@ class Unbound(Learner[T_co]):
 
     Args:
         given: its arguments as text.
+        columns: names of columns among them, and other texts.
         make: makes the learner for a schema.
 
     Example:
@@ -177,6 +178,7 @@ class Unbound(Learner[T_co]):
     """
 
     given: str
+    columns: frozenset[str]
     make: Callable[[Schema], Learner[T_co]]
 
     def bound(self, schema: Schema) -> Learner[T_co]:

@@ -8,7 +8,7 @@ group `askance.learners`, by the learner's name; it is imported when that name i
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -16,6 +16,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from inspect import signature
 from itertools import takewhile
+from types import MappingProxyType
 from typing import Any, ParamSpec, Protocol, TypeVar, cast, overload
 
 from askance_aggregator.learners.binding import ByColumns, ByQuery, OfColumns, OfQuery, schema_later
@@ -340,11 +341,37 @@ def find(name: str) -> LearnerEntry:
     _listed(name)
     if name not in _CATALOGUE:
         names = {*_CATALOGUE, *(point.name for point in entry_points(group=GROUP))}
-        hint = nearest_text(name, names)
+        hint = nearest_learner(name, names)
         raise InvalidParameter(
             f"no learner {value_text(name)}{hint}; there are {', '.join(sorted(names))}"
         )
     return _CATALOGUE[name]
+
+
+_CALLED: Mapping[str, str] = MappingProxyType(
+    {
+        "average": "mean",
+        "count": "frequency",
+        "counts": "frequency",
+        "histogram": "ranges, or frequency of a category",
+        "median": "quantiles, or ranges for all quartiles",
+        "percentile": "quantiles",
+        "percentiles": "quantiles",
+        "proportion": "frequency, or mean of a bit",
+        "quartiles": "ranges",
+        "regression": "linear-regression",
+        "share": "frequency, or mean of a bit",
+        "top-k": "heavy-hitters",
+        "value-counts": "frequency",
+    }
+)
+"""Learners by other names of what they answer."""
+
+
+def nearest_learner(name: object, names: Iterable[str]) -> str:
+    """Format the learner that a name may mean as a question in brackets; empty if none is near."""
+    meant = _CALLED.get(str(name).lower().replace("_", "-"))
+    return nearest_text(name, names) if meant is None else f" (did you mean {meant}?)"
 
 
 @cache

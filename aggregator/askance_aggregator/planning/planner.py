@@ -252,7 +252,7 @@ def _settings(learner: Learner[Any], chosen: Learner[Any]) -> dict[str, str]:
 def _check_users(n_users: int | None, least_answers: int) -> None:
     if n_users is None:
         return
-    if not isinstance(n_users, Integral) or n_users < 0:
+    if isinstance(n_users, bool) or not isinstance(n_users, Integral) or n_users < 0:
         raise InvalidParameter(f"n_users: expected 0 or more, got {value_text(n_users)}")
     if least_answers > n_users:
         raise PlanRefused(

@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance_aggregator.encoding import sign_study
 from askance_aggregator.families import best_for
-from askance_aggregator.learners import Learner
-from askance_aggregator.names import MAX_NAMED, names_of, plain_schema, subject_of, unknown_column
+from askance_aggregator.learners import Learner, Unbound
+from askance_aggregator.names import (
+    MAX_NAMED,
+    field_called,
+    names_of,
+    plain_schema,
+    subject_of,
+    suiting_schema,
+    unknown_column,
+)
 from askance_aggregator.numbers import (
     Rational,
     plain_arguments,
@@ -29,7 +38,7 @@ from askance_aggregator.reports.report import (
     shown_rows,
 )
 from askance_aggregator.reports.schemas import Schema
-from askance_client.errors import InvalidParameter
+from askance_client.errors import InvalidParameter, InvalidQuery
 from askance_client.ledger import MAX_ANSWERS
 from askance_client.messages import DEFAULT_ANSWERS, Conduct, Repeat, SignedStudy, StudyTerms
 from askance_client.printable import value_text
@@ -44,8 +53,9 @@ class Study:
     Args:
       learner: what asks, with or without a schema; a parameter that it leaves open is settled here,
         by what needs the fewest users, and is signed with the others (`planning.settled`).
-      schema: the shape of a record, which a learner that names columns is given; None: the
-        learner's own.
+      schema: the shape of a record, which a learner that names columns is given; of one that was
+        inferred from data, the shape that suits the learner. None: the learner's own, or that of
+        the users that the study is run on.
       epsilon: each user's whole budget for the study, in nats; kept in whole nano-nats, rounded
         down.
       beta: the chance, over all answers together, that one is off by its tolerance or more.
@@ -80,7 +90,7 @@ class Study:
     """
 
     learner: Learner[Any]
-    schema: Schema
+    given_schema: Schema | None
     nano_nats: int
     conduct: Conduct
     design: Design
@@ -113,16 +123,8 @@ class Study:
                 f"study: learner: expected a learner{hint}, got {value_text(learner)}"
             )
         schema = learner.schema if schema is None else schema
-        if schema is None:
-            raise InvalidParameter(f"study: expected a schema, got none for {learner.name}")
-        if not isinstance(schema, Schema):
-            raise InvalidParameter(f"study: schema: expected a schema, got {value_text(schema)}")
-        learner = learner.bound(schema)
-        if learner.schema is not None and learner.schema.digest != schema.digest:
-            raise InvalidParameter(
-                f"study: expected the schema of its learner, {learner.schema.name!r},"
-                f" got {value_text(schema.name)}"
-            )
+        if schema is not None:
+            learner, schema = _bound(learner, schema)
         if not callable(design):
             raise InvalidParameter(
                 f"study: expected a design to call, found {type(design).__name__}"
@@ -139,11 +141,12 @@ class Study:
             least_answers,
             waves,
         )
+        if schema is not None:
+            rules = RoundRules.of(conduct, design)
+            learner = settled(learner, nano_nats, conduct.beta, None, rules, signing=True)
         values = {
-            "learner": settled(
-                learner, nano_nats, conduct.beta, None, RoundRules.of(conduct, design), signing=True
-            ),
-            "schema": schema,
+            "learner": learner,
+            "given_schema": schema,
             "nano_nats": nano_nats,
             "conduct": conduct,
             "design": design,
@@ -154,6 +157,49 @@ class Study:
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+    @property
+    def schema(self) -> Schema:
+        """Return the shape of a record.
+
+        Raises:
+          InvalidParameter: neither the study nor its learner was given one.
+        """
+        if self.given_schema is None:
+            raise InvalidParameter(
+                f"study: expected a schema, got none for {self.learner.name}: simulate takes that"
+                " of the users, and Study(learner, schema, ...) has its own"
+            )
+        return self.given_schema
+
+    @property
+    def _learner(self) -> Learner[Any]:
+        """Return the learner for records of the schema; InvalidParameter: there is none."""
+        return self.learner.bound(self.schema)
+
+    def bound(self, schema: Schema) -> Study:
+        """Return the study for records of a schema, if it has none; else as it is.
+
+        Raises:
+          InvalidParameter: as of a study that is given the schema.
+        """
+        if self.given_schema is not None:
+            return self
+        return Study(
+            self.learner,
+            schema,
+            epsilon=Fraction(self.nano_nats, 10**9),
+            beta=self.beta,
+            confidence=self.confidence,
+            delta=self.delta,
+            design=self.design,
+            purpose=self.purpose,
+            round_deadline_s=self.conduct.round_deadline_s,
+            least_answers=self.conduct.least_answers,
+            waves=self.conduct.waves,
+            fields=self.given_fields,
+            most_answers=self.most_answers,
+        )
 
     @property
     def epsilon(self) -> float:
@@ -173,6 +219,8 @@ class Study:
     @property
     def subject(self) -> str:
         """Learner and the columns that it was given, or else the schema: "frequency of age"."""
+        if self.given_schema is None:
+            return repr(self.learner).strip("<>").removeprefix("Unbound: ")
         named = self.learner.argument_fields
         fields = sorted(named) if self.given_fields is None else self.given_fields
         about = self.schema.name
@@ -181,9 +229,12 @@ class Study:
         return f"{self.learner.name} of {about}"
 
     def __repr__(self) -> str:
-        return line_of(
-            "Study", f"{self.subject}, epsilon {self.epsilon:.9g}, schema {self.schema.name}"
-        )
+        return line_of("Study", f"{self.subject}, epsilon {self.epsilon:.9g}, {self._of}")
+
+    @property
+    def _of(self) -> str:
+        given = self.given_schema
+        return "without a schema" if given is None else f"schema {given.name}"
 
     def _repr_html_(self) -> str:
         """Show the decisions of the study in a notebook; nothing is planned or asked."""
@@ -194,7 +245,11 @@ class Study:
             "confidence": f"{float(self.confidence):g}",
             "delta": "" if self.delta is None else f"{float(self.delta):g}",
             "waves": str(self.conduct.waves) if self.conduct.waves > 1 else "",
-            "schema": f"{self.schema.name}, version {self.schema.version}",
+            "schema": (
+                "that of the users"
+                if self.given_schema is None
+                else f"{self.schema.name}, version {self.schema.version}"
+            ),
             **self.learner.parameters,
         }
         heads = ("setting", "value")
@@ -207,7 +262,7 @@ class Study:
     @plain_arguments
     def plan(self, n_users: int | None = None) -> StudyPlan:
         """Plan the users of each round and their randomizers; no user is asked."""
-        found = plan(self.learner, self.nano_nats, self.beta, n_users, self._rules)
+        found = plan(self._learner, self.nano_nats, self.beta, n_users, self._rules)
         fields = tuple(map(self._columns, found.fields))
         return replace(found, fields=fields, settings=names_of(self.schema).in_json(found.settings))
 
@@ -218,7 +273,7 @@ class Study:
     @plain_arguments
     def settled(self, n_users: int) -> Learner[Any]:
         """Return the learner with the settings that it was not given, for so many users."""
-        return settled(self.learner, self.nano_nats, self.beta, n_users, self._rules)
+        return settled(self._learner, self.nano_nats, self.beta, n_users, self._rules)
 
     @property
     def _rules(self) -> RoundRules:
@@ -231,7 +286,7 @@ class Study:
         Raises:
           InvalidParameter: the fields given leave out one that the learner needs.
         """
-        needed = fields_needed(self.learner)
+        needed = fields_needed(self._learner)
         if self.given_fields is None:
             return tuple(sorted(needed))
         missing = sorted(needed - set(self.given_fields))
@@ -281,11 +336,42 @@ class Study:
         return sign_study(terms, key)
 
 
-def _field_names(fields: Collection[str], schema: Schema) -> tuple[str, ...]:
-    """Return the names sorted, each once, if the schema has them all."""
+def _bound(learner: Learner[Any], schema: Schema) -> tuple[Learner[Any], Schema]:
+    """Return a learner for records of a schema, and the schema, or another of the same data.
+
+    Raises:
+      InvalidParameter: no schema, another than the learner's, or one that does not suit it.
+    """
+    if not isinstance(schema, Schema):
+        raise InvalidParameter(f"study: schema: expected a schema, got {value_text(schema)}")
+    if isinstance(learner, Unbound):
+        schema = suiting_schema(schema, partial(_suits, learner), learner.columns)
+    learner = learner.bound(schema)
+    if learner.schema is not None and learner.schema.digest != schema.digest:
+        raise InvalidParameter(
+            f"study: expected the schema of its learner, {learner.schema.name!r},"
+            f" got {value_text(schema.name)}"
+        )
+    return learner, schema
+
+
+def _suits(learner: Learner[Any], schema: Schema) -> bool:
+    """Return whether a learner can be made for a schema."""
+    try:
+        learner.bound(schema)
+    except (InvalidParameter, InvalidQuery):
+        return False
+    return True
+
+
+def _field_names(fields: Collection[str], schema: Schema | None) -> tuple[str, ...]:
+    """Return the names sorted, each once, if the schema has them all; without one as they are."""
     if isinstance(fields, str):
         raise InvalidParameter(f"fields: expected a list of names, got the text {fields!r}")
-    for name in fields:
+    if schema is None:
+        return tuple(fields)
+    found = [field_called(name, schema.fields) for name in fields]
+    for name in found:
         if name not in schema.fields:
             raise InvalidParameter(f"fields: {unknown_column(name, schema.fields)}")
-    return tuple(sorted(set(fields)))
+    return tuple(sorted(set(found)))

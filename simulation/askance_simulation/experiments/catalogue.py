@@ -17,7 +17,12 @@ from askance_aggregator.names import (
     names_in,
     names_of,
 )
-from askance_aggregator.numbers import plain_arguments, read_nano_nats, read_probability
+from askance_aggregator.numbers import (
+    plain_arguments,
+    read_nano_nats,
+    read_probability,
+    whole_count,
+)
 from askance_aggregator.studies.study import Epsilon, Study
 from askance_client.errors import InvalidParameter, InvalidQuery
 from askance_client.messages import Conduct
@@ -102,6 +107,7 @@ def named(
       3000
     """
     chosen, designed = find(learner), design(randomizer)
+    whole_count(users, "users")
     given = {name: canonical_text(value) for name, value in (settings or {}).items()}
     changes = {one.name: given.pop(one.name) for one in CHANGES if one.name in given}
     if data is None and (schema is not None or label is not None or categories):
@@ -110,7 +116,7 @@ def named(
         raise InvalidParameter("expected a population or a data file, got both")
     if data is not None:
         chosen.check(given)  # before a file is read, which may take long
-        _check_numbers(epsilon, beta, delta, waves, users, changes)
+        _check_numbers(epsilon, beta, delta, waves, changes)
         read = partial(
             _READER.read,
             DataSource.of(data),
@@ -148,7 +154,6 @@ def _check_numbers(
     beta: Epsilon,
     delta: Epsilon | None,
     waves: int,
-    users: int | None,
     changes: Mapping[str, str],
 ) -> None:
     check_changes(changes, of_file=True)
@@ -156,8 +161,6 @@ def _check_numbers(
     Conduct(read_probability(beta, "beta"), waves=waves)
     if delta is not None:
         read_probability(delta, "delta")
-    if users is not None and users < 1:
-        raise InvalidParameter(f"users: expected 1 or more, found {users}")
 
 
 @dataclass(frozen=True, slots=True)

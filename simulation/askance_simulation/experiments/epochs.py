@@ -148,6 +148,7 @@ def simulate_epochs(
     key = Ed25519PrivateKey.from_private_bytes((root / "analyst").key)
     end_s = (repeat.first + epochs) * every_days * SECONDS_PER_DAY
     nonce = (root / "nonce").key[:16]
+    study = study.bound(people(0).schema)
     signed = study.sign(key, nonce=nonce, expires_unix_s=end_s, repeat=repeat)
     owner = _owner(policy, signed.public_key, epochs * study.nano_nats)
     ledgers: dict[int, Ledger] = {}

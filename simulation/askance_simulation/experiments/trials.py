@@ -21,7 +21,7 @@ from askance_aggregator.learners import Learner, MeanEstimate
 from askance_aggregator.learners.assessments import Assessment, Users, assess, only_query
 from askance_aggregator.learners.mean import SAMPLE, judge_mean
 from askance_aggregator.learners.totals import AnswerTotals, queries_judged
-from askance_aggregator.numbers import plain_arguments
+from askance_aggregator.numbers import plain_arguments, whole_count
 from askance_aggregator.planning import RoundPlan
 from askance_aggregator.queries import evaluate_columns
 from askance_aggregator.studies import (
@@ -226,8 +226,7 @@ def simulate(
             f"people: expected a population, as askance.read makes it, got {type(people).__name__}"
         )
     fleet_by(fleet, workers)  # refuses a wrong name or number, before any user is made
-    if trials < 1:
-        raise InvalidParameter(f"trials: expected 1 or more, found {trials}")
+    whole_count(trials, "trials")
     check_disturbed(fleet, faults)
     began = time.perf_counter()
     run = partial(run_trial, behaviour=behaviour, faults=faults, progress=progress, watch=watch)
@@ -236,7 +235,7 @@ def simulate(
         for number in range(trials):
             root = Seed.of(seed) / "trial" / number
             population = people if isinstance(people, Population) else people(root / "population")
-            chosen = make(population)
+            chosen, population = _suited(make, population)
             met = max(expected, trials * population.size)
             by = fleet_by(fleet, workers, met) if fleet in WORKED else fleet
             if fleet == "columns":
@@ -255,8 +254,8 @@ def _study_maker(
             raise InvalidParameter(
                 f"epsilon: expected each user's budget with the learner {study.name}, got none"
             )
-        learner, budget = study, epsilon
-        return lambda people: _study_of(learner, people, budget)
+        made = Study(study, epsilon=epsilon)
+        return lambda _: made
     if not isinstance(study, Study) and not callable(study):
         found = type(study).__name__
         raise InvalidParameter(f"study: expected a study or a learner, got {found}")
@@ -267,12 +266,19 @@ def _study_maker(
     return (lambda _: study) if isinstance(study, Study) else study
 
 
-def _study_of(learner: Learner[Any], people: Population, epsilon: Epsilon) -> Study:
-    """Return the study of a learner; an error says what is known of the columns that it quotes."""
-    try:
-        return Study(learner, people.schema, epsilon=epsilon)
-    except InvalidParameter as error:
-        raise explained(error, people, re.findall("'([^']+)'", str(error))) from None
+def _suited(make: Callable[[Population], Study], people: Population) -> tuple[Study, Population]:
+    """Return the study of a population, and its users by the schema that suits the study.
+
+    Raises:
+      InvalidParameter: none does; the error says what is known of the columns that it quotes.
+    """
+    made = make(people)
+    if made.given_schema is None:
+        try:
+            made = made.bound(people.schema)
+        except InvalidParameter as error:
+            raise explained(error, people, re.findall("'([^']+)'", str(error))) from None
+    return made, people.of_schema(made.schema)
 
 
 def _import_kernels(users: int) -> float:
@@ -302,6 +308,8 @@ def run_trial(
         >>> trial.outcome.rounds
         1
     """
+    study = study.bound(population.schema)
+    population = population.of_schema(study.schema)
     began = time.perf_counter()
     recorder = FaultRecorder()
     maker = disturbed(fleet, faults, seed, recorder)

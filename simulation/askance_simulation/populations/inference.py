@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 from typing import Protocol
 
-from askance_aggregator.names import unknown_column
+from askance_aggregator.names import Suits, unknown_column
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_client.queries import Bit, Bits, Category, Field, Integer, Label, Real, Schema
 from askance_client.queries.exact import exact_ratio
@@ -94,10 +94,6 @@ class Summarized(Protocol):
     def cells(self, counted: Collection[str]) -> Mapping[str, ColumnCells]:
         """Summarize every column; of these columns all values are counted."""
         ...
-
-
-Suits = Callable[[Schema], bool]
-"""Rule of a question: true of a schema about which it can be asked."""
 
 
 def infer(

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.totals import AnswerTotals, sum_columns
-from askance_aggregator.names import unknown_name
+from askance_aggregator.names import Suits, named_schema, names_of, plain_schema, unknown_name
 from askance_aggregator.numbers import Rational, plain_arguments, rational
 from askance_aggregator.queries import EncodedColumns, encode_columns
 from askance_aggregator.queries.columns import ColumnValue
@@ -43,6 +43,7 @@ from askance_simulation.populations.tables import (
     MOST_OUTSIDE,
     Records,
     TableRecords,
+    TextColumns,
     records_of,
     users_of,
 )
@@ -136,6 +137,7 @@ class Population:
       column_types: by column of the file that the schema was inferred from, what it is, or why it
         is no field; empty for other populations.
       details: notes on single columns of the file, of which `notes` has the sum.
+      suiting: users of the same file by other questions, if the schema was inferred for none.
 
     Example:
       >>> schema = ask.Schema("people", age=ask.Integer(0, 120))
@@ -158,9 +160,10 @@ class Population:
     warnings: Mapping[str, str] = field(default_factory=dict)
     column_types: Mapping[str, str] = field(default_factory=dict)
     details: tuple[str, ...] = ()
+    suiting: SuitingUsers | None = None
 
     def __post_init__(self) -> None:
-        if not 1 <= self.size <= MAX_USERS:
+        if isinstance(self.size, bool) or not 1 <= self.size <= MAX_USERS:
             raise InvalidParameter(
                 f"population: expected 1 to {MAX_USERS} users, found {self.size}"
             )
@@ -207,6 +210,17 @@ class Population:
     def in_round(self, number: int) -> Population:
         """Return the users with their records in a round of a study."""
         return self if self.drift is None else self.drift(number)
+
+    def of_schema(self, schema: Schema) -> Population:
+        """Return the users by a schema that a question made of theirs (see `suiting_schema`)."""
+        if self.suiting is None or schema.digest == self.schema.digest:
+            return self
+        return self.suiting.made.get(schema.digest, self)
+
+    def of_one_schema(self) -> Population:
+        """Return the same users, whose schema no question makes anew."""
+        schema = named_schema(plain_schema(self.schema), names_of(self.schema).renamed)
+        return replace(self, schema=schema, suiting=None)
 
     def by_types(self, seed: Seed) -> Population:
         """Draw as many users of the same law, given by how many have each record.
@@ -370,6 +384,31 @@ class Population:
     from_pandas = from_arrow
 
 
+class SuitingUsers:
+    """Maker of the users of a file by a schema that suits a question; it keeps those it has made.
+
+    Where it is pickled, it is None: another process is sent users of a schema that is settled.
+
+    Args:
+      make: makes them from the question's rule and the columns that it names.
+    """
+
+    def __init__(self, make: Callable[[Suits, frozenset[str]], Population]) -> None:
+        self._make = make
+        self.made: dict[bytes, Population] = {}
+
+    def schema(self, suits: Suits, columns: Collection[str]) -> Schema | None:
+        """Return the schema that suits a question; None: there is none."""
+        found = self._make(suits, frozenset(columns))
+        if not suits(found.schema):
+            return None
+        self.made[found.schema.digest] = found
+        return found.schema
+
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        return type(None), ()
+
+
 def _values(name: object, column: Any) -> Any:
     """Return a column of a frame as an array, and any other as it is."""
     if not hasattr(column, "__arrow_c_stream__"):
@@ -398,17 +437,29 @@ def people_of(
 ) -> Population:
     """Make a population of the rows of a table, one user per row.
 
+    Users of an inferred schema may be made anew to suit a question (`Population.suiting`).
+
     Args, Raises and rules: as of `tables.records_of` and `tables.users_of`.
     """
-    records = records_of(
-        people,
-        schema=schema,
-        label=label,
-        keep=keep,
-        most_outside=most_outside,
-        categories=categories,
-    )
-    return population_of(records, seed, size=size, held_out=held_out)
+    source = TextColumns.of(people) if isinstance(people, Table) else people
+
+    def make(suits: Suits | None, columns: frozenset[str]) -> Population:
+        records = records_of(
+            source,
+            schema=schema,
+            label=label,
+            keep={*keep, *columns},
+            most_outside=most_outside,
+            categories=categories,
+            suits=suits,
+        )
+        return population_of(records, seed, size=size, held_out=held_out)
+
+    found = make(None, frozenset())
+    if schema is not None:
+        return found
+    suiting = SuitingUsers(make)
+    return replace(found, schema=named_schema(found.schema, {}, suiting.schema), suiting=suiting)
 
 
 def population_of(
@@ -467,7 +518,7 @@ def label_noise(
     Raises:
       InvalidParameter: a rate out of range, or no such field.
     """
-    chance = _chance(rate, LABEL_NOISE.name)
+    chance, population = _chance(rate, LABEL_NOISE.name), population.of_one_schema()
     name = _label(population.schema, label)
     kind = population.schema.fields[name].type
     classes = kind.high + 1
@@ -510,7 +561,7 @@ def moving(population: Population, other: Population, rate: Rational, seed: Seed
     Raises:
       InvalidParameter: a rate out of range, or a population that does not fit.
     """
-    chance = _chance(rate, DRIFT.name)
+    chance, population = _chance(rate, DRIFT.name), population.of_one_schema()
     if other.schema.digest != population.schema.digest:
         raise InvalidParameter(
             f"{DRIFT.name}: expected a population of the schema {population.schema.name!r},"
@@ -536,7 +587,8 @@ def moving(population: Population, other: Population, rate: Rational, seed: Seed
 
         return replace(before, columns=columns, notes=(*before.notes, note), drift=None)
 
-    return replace(population, notes=(*population.notes, note), drift=in_round)
+    notes = (*population.notes, note)
+    return replace(population, notes=notes, drift=in_round)
 
 
 def changed(

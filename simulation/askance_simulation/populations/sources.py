@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+from askance_aggregator.names import Suits
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_client.printable import nearest_text, value_text
 from askance_client.queries import Schema
@@ -15,7 +16,6 @@ from askance_simulation.populations.arrow_records import parquet_records
 from askance_simulation.populations.datasets import DATA_SETS, DataSet
 from askance_simulation.populations.files import PARQUET, read_csv_columns, read_file
 from askance_simulation.populations.formats import DELIMITERS
-from askance_simulation.populations.inference import Suits
 from askance_simulation.populations.tables import MOST_OUTSIDE, Records, TableRecords, records_of
 
 

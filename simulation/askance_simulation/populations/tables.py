@@ -12,7 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.names import field_called, named_schema, names_of
+from askance_aggregator.names import Suits, field_called, named_schema, names_of
+from askance_aggregator.numbers import whole_count
 from askance_aggregator.queries import DeferredColumns, EncodedColumns
 from askance_aggregator.reports.texts import counted
 from askance_aggregator.studies import Permutation
@@ -23,7 +24,7 @@ from askance_simulation.cores import in_order
 from askance_simulation.populations.arrow_columns import Encoded, EncodedOnce, encoded
 from askance_simulation.populations.cells import CellRows, ColumnCells, TextBlock, TextCells
 from askance_simulation.populations.columns import draws
-from askance_simulation.populations.inference import InferredSchema, Suits, Summarized, infer
+from askance_simulation.populations.inference import InferredSchema, Summarized, infer
 from askance_simulation.populations.outside_values import Outside, outside_warnings
 from askance_simulation.populations.record_types import RecordTypes, drawn_types
 from askance_simulation.randomness.seeds import Seed
@@ -347,8 +348,7 @@ def users_of(
     Raises:
       InvalidParameter: no users, or no rows that are not held out.
     """
-    if size is not None and size < 1:
-        raise InvalidParameter(f"users: expected 1 or more, found {size}")
+    whole_count(size, "users")
     notes, table, rows = list(records.notes), records.table, len(records.table)
     aside, kept = _divided(rows, held_out, seed)
     if aside is not None:

@@ -152,7 +152,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
      "frequency: column: expected a category, got 'age', a whole number (try sex, class_)"),
     (lambda: Study(LEARNERS.frequency("sexx"), PEOPLE, epsilon=1),
      "frequency: column: expected one of the fields sex, class_, got 'sexx' (did you mean sex?)"),
-    (lambda: Study(LEARNERS.frequency("sex"), epsilon=1),
+    (lambda: Study(LEARNERS.frequency("sex"), epsilon=1).fields,
      "study: expected a schema, got none for frequency"),
     (lambda: STUDY(PEOPLE, LEARNERS.frequency("sex"), epsilon=1),
      "study: learner: expected a learner, got Schema('people', 1, age=Integer"),

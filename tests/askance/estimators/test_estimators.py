@@ -280,3 +280,16 @@ def test_an_outcome_of_names_is_refused_without_a_name() -> None:
         InvalidParameter, match=r"y: expected numbers, got values that are none \(ValueError\)"
     ):
         LocalLinearRegression(epsilon=1).fit(np.arange(20.0).reshape(20, 1), names)
+
+
+def test_columns_whose_names_become_one_field_are_two() -> None:
+    pandas = pytest.importorskip("pandas")
+    rows, label = examples()
+    frame = pandas.DataFrame({"a b": rows[:, 0], "a_b": rows[:, 1]})
+    model = LocalNaiveBayes(epsilon=8, random_state=0).fit(frame, label)
+    assert model.score(frame, label) > 0.85
+    swapped = frame.assign(**{"a b": rows[:, 1], "a_b": rows[:, 0]})
+    assert model.score(swapped, label) < 0.65
+    twice = frame.set_axis(["a", "a"], axis=1)
+    with pytest.raises(InvalidParameter, match="expected distinct column names, got 'a' twice"):
+        LocalNaiveBayes(epsilon=8).fit(twice, label)

@@ -138,8 +138,8 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("changes", "complaint"),
         [
-            ({"trials": 0}, "trials: expected 1 or more, found 0"),
-            ({"workers": 0}, "workers: expected 1 or more, found 0"),
+            ({"trials": 0}, "trials: expected a whole number of 1 or more, got 0"),
+            ({"workers": 0}, "workers: expected a whole number of 1 or more, got 0"),
             ({"seed": -1}, "seed: expected a whole number of 0 or more"),
             ({"fleet": "ships"}, "fleet: expected one of objects, grpc, grpc-streams, columns"),
             ({"learner": "nobody"}, "nobody"),

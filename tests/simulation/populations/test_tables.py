@@ -393,7 +393,7 @@ class TestDefects:
 
     @pytest.mark.parametrize("users", [0, -5])
     def test_no_users(self, numbered: Path, users: int) -> None:
-        with pytest.raises(AskanceError, match=f"users: expected 1 or more, found {users}"):
+        with pytest.raises(AskanceError, match=f"users: expected a whole .*, got {users}"):
             Population.from_csv(numbered, users=users)
 
 

@@ -60,7 +60,7 @@ def planned(cell: Cell, making: Making) -> Planned:
     try:
         made = making(cell)
         people = made.people(Seed.of(0))
-        plan = made.study(people).plan(people.size)
+        plan = made.study(people).bound(people.schema).plan(people.size)
     except (InvalidParameter, InvalidQuery) as error:
         raise InvalidParameter(f"{cell}: {error}") from error
     return Planned(

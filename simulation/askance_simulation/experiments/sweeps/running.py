@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from askance_aggregator.names import unknown_name
-from askance_aggregator.numbers import plain_arguments
+from askance_aggregator.numbers import plain_arguments, whole_count
 from askance_client import __version__
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -129,8 +129,7 @@ def _check(fleet: str, **numbers: int | None) -> None:
     if fleet not in FLEETS | LAWS:
         raise unknown_name("fleet", fleet, FLEETS | LAWS)
     for name, number in numbers.items():
-        if number is not None and number < 1:
-            raise InvalidParameter(f"{name}: expected 1 or more, found {number}")
+        whole_count(number, name)
 
 
 def _divided(fleet: str, workers: int | None) -> tuple[int, int | None]:

@@ -227,10 +227,9 @@ def plan(
         >>> learner = ask.learners.difference("income", by="sex", tau=10)
         >>> ask.plan(learner, epsilon=2, schema=schema).feasible
         True
-        >>> ask.plan("frequency", epsilon=1, settings={"cells": "16", "tau": "0.05"}).users_needed
-        20362
-        >>> cells = {"cells": "16", "tau": "0.05"}
-        >>> ask.plan("frequency", epsilon=1, users=100, settings=cells).feasible
+        >>> ask.plan("frequency", epsilon=1, cells=16, tau=0.05).users_needed
+        15439
+        >>> ask.plan("frequency", epsilon=1, users=100, cells=16, tau=0.05).feasible
         False
     """
     if parameters:

@@ -34,8 +34,9 @@ import numpy as np
 
 from askance_papers.curator.logistic.estimator import PrivateLogisticRegression
 from askance_papers.reproduce import Effort, Setting
-from askance_papers.reproduce.cm08.data import Problem, folds, generator, problems
+from askance_papers.reproduce.cm08.data import Problem, folds, problems
 from askance_papers.reproduce.cm08.trials import Errors
+from askance_papers.reproduce.counting import generator
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
 

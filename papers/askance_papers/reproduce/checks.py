@@ -7,16 +7,21 @@ Rules of the module:
 - Every check rejects a correct mechanism with probability `ALPHA` at most (one in a million), all
   of its parts together. The laws are exact where the docstring does not say otherwise.
 - A noise is reported as `NoiseCheck.ratio`: measured over claimed, 1 for a correct mechanism.
+- A noise has a sign, a direction and one draw per release: a noise of the right size that is
+  nowhere negative, lies in a plane or is used twice protects nothing, and is found as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import exp, sqrt
+from math import exp, log, sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
 
 ALPHA = 1e-6  # the chance that a correct mechanism is rejected
 
@@ -91,10 +96,11 @@ def normal_agrees(score: float, alpha: float = ALPHA) -> bool:
 def normal_noise(errors: ArrayLike, deviations: ArrayLike) -> NoiseCheck:
     """Compare independent errors with normal laws of mean 0 and claimed standard deviations.
 
-    Half of the false alarms are left to the sum of squares (chi-squared), half to the mean. For
-    means of many bounded values the normal law is an approximation.
-    `errors` are answers less the truth; `deviations` are the claimed ones, above 0, of a shape that
-    broadcasts.
+    A third of the false alarms is left to each of the sum of squares (chi-squared), the mean, and
+    the signs of errors that follow each other, which agree half of the time (an error that is used
+    twice agrees with itself). For means of many bounded values the normal law is an approximation.
+    `errors` are answers less the truth, in the order of their draws; `deviations` are the claimed
+    ones, above 0, of a shape that broadcasts.
 
     Returns:
       The root of the mean square of errors in units of the deviations.
@@ -102,43 +108,131 @@ def normal_noise(errors: ArrayLike, deviations: ArrayLike) -> NoiseCheck:
     given, claimed = (np.asarray(each, dtype=np.float64) for each in (errors, deviations))
     scores = (given / claimed).ravel()
     squares = float(scores @ scores)
-    centred = normal_agrees(float(scores.sum()) / sqrt(scores.size), ALPHA / 2)
-    sized = gamma_agrees(squares / 2, scores.size / 2, ALPHA / 2)
-    return NoiseCheck(sqrt(squares / scores.size), centred and sized)
+    centred = normal_agrees(float(scores.sum()) / sqrt(scores.size), ALPHA / 3)
+    sized = gamma_agrees(squares / 2, scores.size / 2, ALPHA / 3)
+    fresh = all(fair(one == other, ALPHA / 6) for one, other in _successive(scores > 0))
+    return NoiseCheck(sqrt(squares / scores.size), centred and sized and fresh)
 
 
-def gamma_noise(lengths: ArrayLike, shape: float, scale: float) -> NoiseCheck:
-    """Compare independent lengths with the Gamma law of a claimed shape and scale.
+def fair(events: ArrayLike, alpha: float = ALPHA) -> bool:
+    """Return whether events are possible for independent fair coins, by their number."""
+    found = np.asarray(events)
+    return rate_agrees(int(np.count_nonzero(found)), found.size, 0.5, alpha)
 
-    `shape` is that of each length: d for a vector with density e^(-length/scale) in d dimensions, 1
-    for the size of a Laplace variable. `scale` is in the unit of the lengths.
+
+def repeats_agree(draws: ArrayLike, repeat: float, alpha: float = ALPHA) -> bool:
+    """Return whether draws that follow each other are equal with a claimed probability.
+
+    That is the sum of the squares of the outcomes' probabilities where every draw is a fresh one.
+    """
+    return all(
+        rate_agrees(int(np.count_nonzero(one == other)), one.size, repeat, alpha / 2)
+        for one, other in _successive(np.asarray(draws).ravel())
+    )
+
+
+def _successive(draws: NDArray[Any]) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    """Pair each draw with the next: disjoint pairs from the first, and from the second on."""
+    found = []
+    for start in (0, 1):
+        kept = draws[start : start + (len(draws) - start) // 2 * 2]
+        found.append((kept[::2], kept[1::2]))
+    return found
+
+
+def law_agrees(values: Floats, alpha: float = ALPHA) -> bool:
+    """Return whether independent numbers are possible for a continuous law.
+
+    `values` are that law's distribution function at each of them: uniform, if it is the law.
+    """
+    above = np.sort(values) * values.size - np.arange(values.size)
+    distance = float(np.maximum(above, 1 - above).max()) / values.size
+    return distance <= chance_distance(values.size, alpha)
+
+
+def chance_distance(count: int, alpha: float = ALPHA) -> float:
+    """Bound the distance of a sample's distribution function from its law's, except with alpha.
+
+    It holds for every size and every law (Dvoretzky, Kiefer, Wolfowitz; Massart 1990).
+    """
+    return sqrt(log(2 / alpha) / (2 * count))
+
+
+def spherical_noise(
+    vectors: Floats, shape: float, scale: float, beside: Floats | None = None
+) -> NoiseCheck:
+    """Compare vectors with independent Gamma lengths in independent uniform directions.
+
+    A density proportional to e^(-||v|| / scale) in d dimensions has lengths of the shape d. The
+    false alarms are divided among the sum of the lengths, all of their law (Kolmogorov and
+    Smirnov), the directions (`directions_agree`), and coins that are fair if lengths are fresh and
+    independent of directions: whether a length is above the median of its law.
+
+    Args:
+      vectors: in the order of their draws, shape (draws, d).
+      shape: of a length's Gamma law.
+      scale: of a length's Gamma law, in the unit of the vectors.
+      beside: as in `directions_agree`.
 
     Returns:
       The mean length over shape times scale.
     """
-    units = np.asarray(lengths, dtype=np.float64).ravel() / scale
-    total, whole = float(units.sum()), units.size * shape
-    return NoiseCheck(total / whole, gamma_agrees(total, whole))
+    from scipy.stats import gamma
+
+    units = np.linalg.norm(vectors, axis=1) / scale
+    total, whole, each = float(units.sum()), units.size * shape, ALPHA / 6
+    above = units > gamma.median(shape)
+    possible = (
+        gamma_agrees(total, whole, each)
+        and law_agrees(gamma.cdf(units, shape), each)
+        and all(fair(one == other, each) for one, other in _successive(above))
+        and fair(above == (vectors[:, 0] > 0), each)
+        and directions_agree(vectors, beside, each)
+    )
+    return NoiseCheck(total / whole, possible)
 
 
-def lengths_agree(vectors: NDArray[np.float64], scale: float) -> bool:
-    """Return whether vectors may have the density exp(-||v|| / scale), by Kolmogorov and Smirnov.
+def directions_agree(vectors: Floats, beside: Floats | None = None, alpha: float = ALPHA) -> bool:
+    """Return whether vectors may have independent directions, uniform on the sphere.
 
-    Lengths are then Gamma(d, scale). All of their law is tested, where `gamma_noise` tests the mean
-    and has more power against a wrong scale.
-    `vectors` has the shape (draws, d).
+    The cosine c of a uniform direction with any other has (1 + c)/2 ~ Beta((d-1)/2, (d-1)/2), in
+    one dimension a fair sign. All of that law is tested (`law_agrees`) with each axis, with what
+    stands `beside` a vector, and with the next vector; besides, the signs of two neighbouring
+    coordinates agree half of the time. False alarms are divided evenly.
+
+    Args:
+      vectors: none of them 0, in the order of their draws, shape (draws, d).
+      beside: a direction per vector that does not depend on it, such as one of the data, of any
+        length above 0, shape (draws, d); None: there is none.
+      alpha: the chance that right directions are rejected, at most.
     """
-    from scipy.stats import kstest
+    from scipy.stats import beta
 
-    lengths = np.linalg.norm(vectors, axis=1)
-    return bool(kstest(lengths, "gamma", args=(vectors.shape[1], 0, scale)).pvalue >= ALPHA)
+    units = _directions(vectors)
+    cosines = [
+        *units.T,
+        *([] if beside is None else [(units * _directions(beside)).sum(axis=1)]),
+        *((one * other).sum(axis=1) for one, other in _successive(units)),
+    ]
+    each, half = alpha / (len(cosines) + 1), (vectors.shape[1] - 1) / 2
+    if not half:
+        return all(fair(cosine > 0, each) for cosine in cosines)
+    signs = vectors > 0
+    return fair(signs[:, 1:] == signs[:, :-1], each) and all(
+        law_agrees(beta.cdf((1 + cosine) / 2, half, half), each) for cosine in cosines
+    )
+
+
+def _directions(vectors: Floats) -> Floats:
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
 
 
 def laplace_noise(draws: ArrayLike, scale: float) -> NoiseCheck:
     """Compare whole numbers with the discrete Laplace law, P[k] proportional to e^(-|k|/scale).
 
-    The number of zeros is binomial, the sum of the other sizes negative binomial and the number of
-    negative ones binomial given the others: three tests at a third of `ALPHA` each.
+    The number of zeros is binomial, the sum of the other sizes negative binomial, the number of
+    negative ones binomial given the others, and so is that of draws that equal the next one: four
+    tests at a quarter of `ALPHA` each.
     A draw, in steps, that is not a whole number is impossible.
 
     Returns:
@@ -154,11 +248,13 @@ def laplace_noise(draws: ArrayLike, scale: float) -> NoiseCheck:
     tails = [1.0, 1.0]
     if other:
         tails = [nbinom.cdf(beyond, other, 1 - q), nbinom.sf(beyond - 1, other, 1 - q)]
+    zero = (1 - q) / (1 + q)
     possible = (
         bool((np.abs(given - whole) < _WHOLE).all())
-        and rate_agrees(given.size - other, given.size, (1 - q) / (1 + q), ALPHA / 3)
-        and min(tails) >= ALPHA / 6
-        and rate_agrees(int((whole < 0).sum()), other, 0.5, ALPHA / 3)
+        and rate_agrees(given.size - other, given.size, zero, ALPHA / 4)
+        and min(tails) >= ALPHA / 8
+        and rate_agrees(int((whole < 0).sum()), other, 0.5, ALPHA / 4)
+        and repeats_agree(whole, zero**2 * (1 + q * q) / (1 - q * q), ALPHA / 4)
     )
     return NoiseCheck(float(sizes.mean()) * (1 - q * q) / (2 * q), bool(possible))
 

@@ -9,15 +9,19 @@ import pytest
 
 from askance_aggregator.sampling import discrete_laplace
 from askance_papers.reproduce.checks import (
+    Floats,
     bit_noise,
     counts_agree,
+    directions_agree,
     events_agree,
-    gamma_noise,
     laplace_noise,
+    law_agrees,
     normal_noise,
     rate_agrees,
     rate_between,
     rate_exceeded,
+    repeats_agree,
+    spherical_noise,
 )
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
@@ -28,6 +32,19 @@ N = 400  # draws of each test: a factor of 1.6 either way is seen by all of them
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(15)
+
+
+def vectors(rng: np.random.Generator, d: int, scale: float, count: int = N) -> Floats:
+    """Draw vectors with density e^(-length/scale)."""
+    normal = rng.normal(size=(count, d))
+    lengths = rng.gamma(d, scale, (count, 1))
+    return np.asarray(lengths * normal / np.linalg.norm(normal, axis=1, keepdims=True))
+
+
+def turned(found: Floats, onto: Floats) -> Floats:
+    """Turn vectors to other directions, their lengths kept."""
+    lengths = np.linalg.norm(found, axis=1, keepdims=True)
+    return np.asarray(lengths * onto / np.linalg.norm(onto, axis=1, keepdims=True))
 
 
 class TestRate:
@@ -72,7 +89,7 @@ class TestNoise:
         assert normal_noise(factor * rng.normal(size=N), 1.0).possible == possible
 
     def test_gamma(self, rng: np.random.Generator, factor: float, possible: bool) -> None:
-        found = gamma_noise(factor * rng.gamma(5, 2.0, N), 5, 2.0)
+        found = spherical_noise(factor * vectors(rng, 5, 2.0), 5, 2.0)
         assert found.possible == possible
         assert found.ratio == pytest.approx(factor, rel=0.1)
 
@@ -93,6 +110,77 @@ class TestNoise:
         assert bit_noise(answers, share, users, 1.0).possible == possible
 
 
+class TestLaw:
+    def test_a_sample_of_it_is_possible_and_one_of_another_is_not(
+        self, rng: np.random.Generator
+    ) -> None:
+        assert law_agrees(rng.random(N))
+        assert not law_agrees(rng.random(N) ** 2)
+        assert not law_agrees(np.sqrt(rng.random(N)))
+        assert not law_agrees(np.full(N, 0.5))
+
+    def test_the_distance_is_that_of_both_sides_of_a_step(self) -> None:
+        """One value of a half: the sample's function jumps from 0 to 1 there, by a half each."""
+        assert law_agrees(np.array([0.5]), 2 * np.exp(-2 * 0.51**2))
+        assert not law_agrees(np.array([0.5]), 2 * np.exp(-2 * 0.49**2))
+
+
+class TestDirections:
+    """Vectors whose lengths have the right law, in one to twenty dimensions."""
+
+    @pytest.mark.parametrize("d", [1, 2, 3, 20])
+    def test_uniform_ones_are_possible(self, rng: np.random.Generator, d: int) -> None:
+        found = vectors(rng, d, 2.0)
+        assert spherical_noise(found, d, 2.0, rng.normal(size=(N, d))).possible
+
+    @pytest.mark.parametrize("d", [1, 3])
+    def test_the_false_alarms_are_no_more_than_stated(self, d: int) -> None:
+        rng = np.random.default_rng(d)
+        refused = sum(not directions_agree(vectors(rng, d, 1.0, 40), alpha=0.1) for _ in range(100))
+        assert refused <= 10 + 4 * 3
+
+    @pytest.mark.parametrize("d", [1, 2, 5])
+    def test_nowhere_negative(self, rng: np.random.Generator, d: int) -> None:
+        assert not spherical_noise(np.abs(vectors(rng, d, 1.0)), d, 1.0).possible
+
+    def test_one_sign_for_all_coordinates(self, rng: np.random.Generator) -> None:
+        found = vectors(rng, 3, 1.0)
+        assert not directions_agree(np.abs(found) * rng.choice([-1, 1], (N, 1)))
+
+    def test_along_the_axes(self, rng: np.random.Generator) -> None:
+        found = vectors(rng, 3, 1.0)
+        axes = np.eye(3)[rng.integers(0, 3, N)] * rng.choice([-1, 1], (N, 1))
+        assert not directions_agree(turned(found, axes))
+
+    def test_in_a_plane(self, rng: np.random.Generator) -> None:
+        found = vectors(rng, 3, 1.0)
+        assert not directions_agree(turned(found, found * np.array([1, 1, 0])))
+
+    def test_each_used_twice(self, rng: np.random.Generator) -> None:
+        found = vectors(rng, 3, 1.0)
+        for shift in (0, 1):
+            assert not directions_agree(np.roll(np.repeat(found[::2], 2, axis=0), shift, axis=0))
+
+    def test_a_length_used_twice(self, rng: np.random.Generator) -> None:
+        found = vectors(rng, 3, 1.0)
+        lengths = np.linalg.norm(found, axis=1)
+        found *= (np.repeat(lengths[::2], 2) / lengths)[:, np.newaxis]
+        assert not spherical_noise(found, 3, 1.0).possible
+
+    def test_always_to_the_side_of_the_data(self, rng: np.random.Generator) -> None:
+        found, data = vectors(rng, 3, 1.0), rng.normal(size=(N, 3))
+        beside = np.where((found * data).sum(axis=1, keepdims=True) > 0, data, -data)
+        assert not directions_agree(found, beside)
+        assert directions_agree(found, data)
+
+    def test_long_ones_on_one_side(self, rng: np.random.Generator) -> None:
+        found = vectors(rng, 3, 1.0)
+        lengths = np.linalg.norm(found, axis=1)
+        found[:, 0] = np.copysign(found[:, 0], lengths - np.median(lengths))
+        assert directions_agree(found)
+        assert not spherical_noise(found, 3, 1.0).possible
+
+
 class TestWhatElseIsImpossible:
     def test_a_shifted_mean(self, rng: np.random.Generator) -> None:
         assert not normal_noise(rng.normal(0.5, 1, N), 1.0).possible
@@ -104,6 +192,21 @@ class TestWhatElseIsImpossible:
     def test_a_draw_between_two_whole_numbers(self) -> None:
         draws = discrete_laplace(SeededWords(Seed.of(1)), Fraction(10), N)
         assert not laplace_noise(draws + 0.5, 10).possible
+
+    def test_a_laplace_draw_used_twice(self) -> None:
+        draws = discrete_laplace(SeededWords(Seed.of(1)), Fraction(10), N)
+        for shift in (0, 1):
+            assert not laplace_noise(np.roll(np.repeat(draws[::2], 2), shift), 10).possible
+
+    def test_an_error_used_twice(self, rng: np.random.Generator) -> None:
+        assert not normal_noise(np.repeat(rng.normal(size=N // 2), 2), 1.0).possible
+
+    def test_choices_that_are_repeated_more_often_or_less(self) -> None:
+        """Of two outcomes one in ten: 0.82 of the pairs are equal."""
+        fresh = np.random.default_rng(1).random(2000) < 0.1
+        assert repeats_agree(fresh, 0.82)
+        assert not repeats_agree(np.repeat(fresh[:1000], 2), 0.82)
+        assert not repeats_agree(np.arange(2000) % 2, 0.82)
 
     def test_no_draws_but_zeros(self) -> None:
         assert not laplace_noise(np.zeros(N), 1).possible

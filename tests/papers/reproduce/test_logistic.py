@@ -157,7 +157,7 @@ class TestWhatWouldNotHold:
     def test_an_example_that_is_learnt_although_it_is_claimed_not_to_be(self) -> None:
         """With a wide margin the printed algorithm learns: the claim for 0.001 fails there."""
         wide = replace(figure_1.EXAMPLES[0], gamma=0.3, regularisation="0.01")
-        rows = list(figure_1._rows(wide, setting()))
+        rows = list(figure_1._rows(wide, figure_1._measured(wide, setting())))
         assert any(row["holds"] is False for row in rows)
 
     @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from askance_papers.reproduce.reproduction import Row
 SLACK = 4.0  # standard errors, of every claim
 NOISE = (
     "noise: mean length of the noise that was drawn, recovered from the releases, over the claimed"
-    " one; every row that has one claims it from both sides (a Gamma law, 1e-6 a row)."
+    " one; every row that has one claims it from both sides (a Gamma law in a uniform and fresh"
+    " direction, 1e-6 a row), and so do all directions of a data set together."
 )
 NOT_PRIVATE = (
     "The printed algorithms are not private (see logistic-figure-2); where the paper says eps they"

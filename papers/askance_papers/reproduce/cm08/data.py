@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from askance_client.errors import InvalidRecord
 from askance_papers.curator.logistic import Examples, LongRows
+from askance_papers.reproduce.counting import generator
 from askance_papers.reproduce.reproduction import Setting
 from askance_simulation.randomness.seeds import Seed
 
@@ -73,11 +74,6 @@ def narrow_split(dimension: int, margin: float, count: int, seed: Seed) -> Split
     scales[0] = margin
     found = Examples.of(signs * scales, signs[:, 0])
     return Examples(found.signed[:count]), Examples(found.signed[count:])
-
-
-def generator(seed: Seed) -> np.random.Generator:
-    """Make numpy's generator of a seed."""
-    return np.random.default_rng(int.from_bytes(seed.key, "big"))
 
 
 def _uniform(margin: str, regularisation: str) -> Problem:

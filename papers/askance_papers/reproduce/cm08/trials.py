@@ -20,11 +20,13 @@ from askance_papers.curator.logistic import (
     OutputPerturbation,
     minimise,
 )
-from askance_papers.reproduce.checks import NoiseCheck, gamma_noise
+from askance_papers.reproduce.checks import NoiseCheck, directions_agree, spherical_noise
 from askance_papers.reproduce.cm08.data import Split
 from askance_papers.reproduce.cm08.printed import PrintedObjective, PrintedOutput
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
+
+Floats = NDArray[np.float64]
 
 _CURVATURE = 0.25  # of log(1 + e^-m), at most
 
@@ -81,16 +83,11 @@ def joint_noise(epsilon: float, count: int, regularisation: float, dimension: in
     return ClaimedNoise(dimension, 2 / epsilon, max(regularisation, 2 / (count * epsilon)))
 
 
-def output_length(released: NDArray[np.float64], examples: Examples, strength: float) -> float:
-    """Return the distance of a release from the minimiser."""
-    return float(np.linalg.norm(released - minimise(examples, strength)))
-
-
-def tilt_length(released: NDArray[np.float64], examples: Examples, strength: float) -> float:
-    """Return the length of the only tilt whose minimiser is the release."""
+def drawn_tilt(released: Floats, examples: Examples, strength: float) -> Floats:
+    """Return the only tilt whose minimiser is the release, shape (d,)."""
     missing = np.exp(-np.logaddexp(0.0, examples.signed @ released))
-    tilt = examples.signed.T @ missing - examples.count * strength * released
-    return float(np.linalg.norm(tilt))
+    found: Floats = examples.signed.T @ missing - examples.count * strength * released
+    return found
 
 
 class Version(StrEnum):
@@ -134,7 +131,7 @@ class Algorithm:
         """Return whether the algorithm is epsilon-differentially private."""
         return self.version not in (Version.STANDARD, Version.PRINTED)
 
-    def release(self, examples: Examples, regularisation: str, words: Words) -> NDArray[np.float64]:
+    def release(self, examples: Examples, regularisation: str, words: Words) -> Floats:
         """Return the coefficients that are learnt, shape (d,)."""
         if self.epsilon is None:
             return minimise(examples, float(regularisation))
@@ -170,15 +167,19 @@ def pair(version: Version, epsilon: str) -> tuple[Algorithm, Algorithm]:
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """Test errors of several runs.
+    """Test errors of several runs, and their noise.
 
     Args:
       each: shape (runs,).
-      noise: length of the runs' noise beside the claimed law; None: there is no noise.
+      noise: of the runs beside the claimed law; None: there is no noise.
+      drawn: noise of each run, in units of its claimed scale, shape (runs, d).
+      beside: minimisers without noise, shape (runs, d).
     """
 
-    each: NDArray[np.float64]
+    each: Floats
     noise: NoiseCheck | None = None
+    drawn: Floats | None = None
+    beside: Floats | None = None
 
     @property
     def mean(self) -> float:
@@ -206,21 +207,41 @@ def measure(
     """Return the errors of `restarts` runs a split (of one, where there is no chance)."""
     words = SeededWords(seed / f"{algorithm.version} {algorithm.mechanism} {algorithm.epsilon}")
     runs = restarts if algorithm.epsilon is not None else 1
-    length = output_length if algorithm.mechanism == "output" else tilt_length
-    errors, lengths, shape = [], [], 0.0
+    errors, drawn, beside, shape = [], [], [], 0.0
     for train, test in splits:
         claimed = algorithm.claimed(train, regularisation)
+        least = None if claimed is None else minimise(train, claimed.strength)
         for _ in range(runs):
             point = algorithm.release(train, regularisation, words)
             errors.append(share_wrong(point, test))
-            if claimed is not None:
-                lengths.append(length(point, train, claimed.strength) / claimed.scale)
+            if claimed is not None and least is not None:
+                output = algorithm.mechanism == "output"
+                noise = point - least if output else drawn_tilt(point, train, claimed.strength)
+                drawn.append(noise / claimed.scale)
+                beside.append(least)
                 shape = claimed.shape
-    noise = gamma_noise(lengths, shape, 1.0) if lengths else None
-    return Errors(np.array(errors), noise)
+    if not drawn:
+        return Errors(np.array(errors))
+    vectors, least_ones = np.array(drawn), np.array(beside)
+    noise_found = spherical_noise(vectors, shape, 1.0, least_ones)
+    return Errors(np.array(errors), noise_found, vectors, least_ones)
 
 
-def share_wrong(point: NDArray[np.float64], test: Examples) -> float:
+def noises_agree(measured: Iterable[Errors]) -> bool:
+    """Return whether the noises of one data set's runs, all together, have uniform directions.
+
+    A row's few runs are found out by little less than a common direction.
+    """
+    pairs = [
+        (errors.drawn, errors.beside)
+        for errors in measured
+        if errors.drawn is not None and errors.beside is not None
+    ]
+    drawn, beside = (np.concatenate(each) for each in zip(*pairs, strict=True))
+    return directions_agree(drawn, beside)
+
+
+def share_wrong(point: Floats, test: Examples) -> float:
     """Return the share of rows that lie on the wrong side, or on neither."""
     return float((test.signed @ point <= 0).mean())
 

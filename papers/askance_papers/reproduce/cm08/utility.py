@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, log
@@ -11,8 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_papers.curator.logistic import Examples, ObjectivePerturbation, minimise
-from askance_papers.reproduce.checks import rate_agrees, rate_exceeded
+from askance_papers.reproduce.checks import rate_agrees, rate_exceeded, spherical_noise
 from askance_papers.reproduce.cm08.printed import PrintedObjective
+from askance_papers.reproduce.cm08.trials import (
+    ClaimedNoise,
+    drawn_tilt,
+    joint_noise,
+    printed_objective_noise,
+)
 from askance_papers.reproduce.counting import generator
 from askance_papers.reproduce.dot_plot import dot_plot, paired
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
@@ -66,6 +72,8 @@ def reproduce(setting: Setting) -> Reproduction:
             f" sampling, a distribution on {_SUPPORT} points whose loss is computed exactly."
             " 'of second order' is the mean cost of the tilt over (d + 1) (2/eps)^2 tr(H^-1)/(2"
             f" n^2), H the Hessian; {NEAR[0]:g} to {NEAR[1]:g} holds.",
+            "'tilts' says whether the tilts, recovered from the releases, have the claimed length"
+            " in uniform, fresh directions (two-sided, at 1e-6); a row without that holds no more.",
         ),
         draw=lambda figure: dot_plot(
             figure,
@@ -87,15 +95,41 @@ def lemma_3(dimension: int, setting: Setting) -> Iterator[Row]:
     printed = PrintedObjective(float(EPSILON), float(strength))
     scale = 8 * log(1 / BETA) ** 2 / (float(strength) * count**2 * float(EPSILON) ** 2)
     corrected = quantile(dimension, EPSILON) ** 2 / (2 * float(strength) * count**2)
+    laws = {
+        "corrected": joint_noise(float(EPSILON), count, float(strength), dimension),
+        "printed": printed_objective_noise(float(EPSILON), float(strength)),
+    }
     for name, data in (("zeros", Examples(np.zeros_like(points))), ("sphere", Examples(points))):
         for noise, learner in (("corrected", mechanism), ("printed", printed)):
             words = SeededWords(setting.seed / NAME / f"{name} {noise} {dimension}")
             draws = _DRAWS[not setting.quick]
-            found = excesses(learner, data, float(strength), draws, words)
+            released = np.array([learner.release(data, words) for _ in range(draws)])
+            agrees = tilts_agree(released, [data] * draws, laws[noise])
+            found = excesses(released, data, float(strength))
             for bound, value in (("corrected", corrected), ("printed", scale)):
                 above = int((found > value).sum())
                 holds = _lemma_holds(name, noise, bound, dimension, above, draws)
-                yield _row("Lemma 3", name, noise, bound, dimension, count, above, draws, holds)
+                row = _row("Lemma 3", name, noise, bound, dimension, count, above, draws, holds)
+                yield _with_tilts(row, agrees)
+
+
+def tilts_agree(
+    released: NDArray[np.float64], data: Sequence[Examples], claimed: ClaimedNoise
+) -> bool:
+    """Return whether the tilts of releases have their law, beside the means of the data's rows."""
+    pairs = list(zip(released, data, strict=True))
+    tilts = np.array([drawn_tilt(point, one, claimed.strength) for point, one in pairs])
+    means = np.array([one.signed.mean(axis=0) for one in data])
+    beside = means if means.any() else None
+    return spherical_noise(tilts, claimed.shape, claimed.scale, beside).possible
+
+
+def _with_tilts(row: Row, agrees: bool) -> Row:
+    return {
+        **row,
+        "noise": agrees,
+        "holds": None if row["holds"] is None else row["holds"] and agrees,
+    }
 
 
 def _lemma_holds(
@@ -117,17 +151,10 @@ def quantile(dimension: int, epsilon: Fraction, beta: float = BETA) -> float:
     return float(stats.gamma.isf(beta, dimension) * 2 / float(epsilon))
 
 
-def excesses(
-    learner: ObjectivePerturbation | PrintedObjective,
-    data: Examples,
-    strength: float,
-    draws: int,
-    words: SeededWords,
-) -> NDArray[np.float64]:
-    """Draw regularised losses above the least, shape (draws,)."""
-    points = np.array([learner.release(data, words) for _ in range(draws)])
+def excesses(released: NDArray[np.float64], data: Examples, strength: float) -> NDArray[np.float64]:
+    """Compute regularised losses above the least, shape (draws,)."""
     least = minimise(data, strength)[None]
-    found = _regularised(points, data, strength)
+    found = _regularised(released, data, strength)
     return np.asarray(found - _regularised(least, data, strength)[0])
 
 
@@ -185,9 +212,11 @@ def theorem_4(goal: Goal, setting: Setting) -> Iterator[Row]:
         ("printed", goal.printed_count()),
     ):
         above, costs, expected = 0, 0.0, 0.0
+        drawn: list[tuple[NDArray[np.float64], Examples]] = []
         for _ in range(trials):
             data = Examples(support[rng.integers(0, _SUPPORT, count)])
             point = mechanism.release(data, words)
+            drawn.append((point, data))
             above += _loss(point, support) > target
             cost, second_order = _cost(point, data, goal)
             costs, expected = costs + cost, expected + second_order
@@ -202,7 +231,10 @@ def theorem_4(goal: Goal, setting: Setting) -> Iterator[Row]:
             trials,
             _goal_holds(bound, goal, above, trials, costs / expected),
         )
-        yield {**row, "of second order": costs / expected}
+        released, people = zip(*drawn, strict=True)
+        law = joint_noise(float(goal.epsilon), count, float(goal.regularisation), goal.dimension)
+        agrees = tilts_agree(np.array(released), people, law)
+        yield {**_with_tilts(row, agrees), "of second order": costs / expected}
 
 
 def _goal_holds(bound: str, goal: Goal, above: int, trials: int, ratio: float) -> bool | None:
@@ -257,5 +289,6 @@ def _row(
         "share above": above / trials,
         "beta": BETA,
         "of second order": None,
+        "tilts": None,
         "holds": holds,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
-from math import ceil, exp, expm1, log, sqrt
+from math import ceil, exp, expm1, log
 
 from askance_aggregator.families import k_ary_response, randomized_response
 from askance_aggregator.oracles import learn
@@ -18,7 +18,7 @@ from askance_aggregator.oracles.reductions import (
     total_variation,
 )
 from askance_client.accounting import parse_epsilon
-from askance_papers.reproduce.checks import ALPHA
+from askance_papers.reproduce.checks import chance_distance
 from askance_papers.reproduce.counting import AskedOnce
 from askance_papers.reproduce.klnrs08.transcripts import (
     BETAS,
@@ -212,8 +212,3 @@ def sampled(beta: Fraction, runs: int, seed: Seed) -> Row:
         "distance": distance,
         "holds": distance <= float(beta) + chance_distance(runs),
     }
-
-
-def chance_distance(runs: int) -> float:
-    """Bound a sample's distance in distribution by chance, except 1e-6 (Massart 1990)."""
-    return sqrt(log(2 / ALPHA) / (2 * runs))

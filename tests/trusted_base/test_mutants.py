@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 ENDURANCE = Path(__file__).resolve().parents[1] / "endurance"
+TRUSTED = ENDURANCE.parents[1] / "client" / "askance_client"
 PLANTED = [sys.executable, str(ENDURANCE / "planted_defects.py")]
 SAMPLE = (  # about a tenth of the lists: defects of each kind whose first tests are short
     "coins of a seeded generator",
@@ -28,6 +29,16 @@ SAMPLE = (  # about a tenth of the lists: defects of each kind whose first tests
     "a noted digest must be the last",
     "a revoked token for devices that are known",
 )
+
+
+def test_every_listed_mutant_changes_a_line_of_its_file() -> None:
+    """A line of `mutants.md` is "- FILE: `before` -> `after`"; it goes with the code."""
+    for entry in (ENDURANCE / "mutants.md").read_text("utf-8").splitlines():
+        if entry.startswith("- "):
+            file, _, change = entry[2:].partition(": `")
+            before = change.partition("` -> `")[0]
+            lines = (TRUSTED / file).read_text("utf-8").splitlines()
+            assert before in {line.strip() for line in lines}, entry
 
 
 @pytest.mark.slow

@@ -8,8 +8,9 @@ Rules of the package:
 - Everything random comes from the setting's seed: the same command gives the same rows.
 - `holds` is decided by the numbers in the rows, with a stated slack for chance; nothing is assumed.
 - A noise is held to its claim from both sides (`checks`), each check with a false-alarm rate of
-  1e-6; two planted defects per reproduction have to make it fail
-  (tests/papers/reproduce/planted_defects.py).
+  1e-6: its size, its signs and directions, and that it is drawn anew. A size that is proved is
+  compared with the proof's own formula. Three planted defects per reproduction have to make it
+  fail (tests/papers/reproduce/planted_defects.py).
 """
 
 from askance_papers.reproduce.picture import save

@@ -13,7 +13,7 @@ Rules of the module:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import exp, log, sqrt
 from typing import Any
@@ -25,6 +25,7 @@ Floats = NDArray[np.float64]
 
 ALPHA = 1e-6  # the chance that a correct mechanism is rejected
 
+_FLOATS = 1e-9  # relative: what float arithmetic leaves of a formula
 _WHOLE = 1e-6  # distance from a whole number that float arithmetic may leave
 
 
@@ -285,6 +286,14 @@ def counts_agree(counts: Iterable[int], probabilities: Iterable[float]) -> bool:
         rate_agrees(count, trials, rate, ALPHA / len(law))
         for count, rate in zip(seen, law, strict=True)
     )
+
+
+def least_within(count: int, failure: Callable[[int], float], allowed: float) -> bool:
+    """Return whether a count is the least whose failure is allowed, by a formula that falls.
+
+    One part in 10^9 is left to floats.
+    """
+    return failure(count) <= allowed * (1 + _FLOATS) < failure(count - 1) * (1 + 2 * _FLOATS)
 
 
 def close(measured: float | NDArray[np.float64], claimed: float, relative: float) -> bool:

@@ -5,9 +5,10 @@ Run as a program, it prints the table of docs/papers.md: reproduction, defect, h
     python -m tests.papers.reproduce.planted_defects [NAME ...]
 
 A new reproduction adds two defects or more under its name to `DEFECTS` of its source's module in
-the package `planted`. A defect names one attribute of a module or class
-("package.module:Class.attribute") and a function that makes the wrong one of the right one. It is
-in the mechanism that the reproduction is about, not in a check.
+the package `planted`, and one to `PROMISES` there, under the kind of promise that it breaks. A
+defect names one attribute of a module or class ("package.module:Class.attribute") and a function
+that makes the wrong one of the right one. It is in the mechanism that the reproduction is about,
+not in a check.
 """
 
 from __future__ import annotations
@@ -20,10 +21,15 @@ from askance_papers.reproduce import REPRODUCTIONS, Effort, Reproduction, Settin
 from askance_simulation.randomness.seeds import Seed
 from tests.papers.reproduce.planted import cm08, drv10, klnrs08, notes
 from tests.papers.reproduce.planted.defect import Defect, Defects
+from tests.papers.reproduce.planted.promises import PROMISES
 
 SEED = 1
+_BY_SOURCE: Defects = {**notes.DEFECTS, **klnrs08.DEFECTS, **drv10.DEFECTS, **cm08.DEFECTS}
 DEFECTS: Defects = MappingProxyType(
-    {**notes.DEFECTS, **klnrs08.DEFECTS, **drv10.DEFECTS, **cm08.DEFECTS}
+    {
+        name: (*defects, *(one for by_name in PROMISES.values() for one in by_name.get(name, ())))
+        for name, defects in _BY_SOURCE.items()
+    }
 )
 NOT_COVERED: Mapping[str, str] = MappingProxyType({})
 """Reproductions that have no planted defects, each with the reason."""

@@ -19,12 +19,15 @@ CASES = [
 ]
 
 
-def test_each_reproduction_has_two_planted_defects() -> None:
+def test_each_reproduction_has_three_planted_defects() -> None:
     assert set(DEFECTS) | set(NOT_COVERED) == set(REPRODUCTIONS), (
         "add two defects for a new reproduction to its source's module in"
-        " tests/papers/reproduce/planted"
+        " tests/papers/reproduce/planted, and one to promises.py"
     )
-    assert all(len({defect.summary for defect in defects}) >= 2 for defects in DEFECTS.values())
+    assert all(
+        len({defect.summary for defect in defects}) == len(defects) >= 3
+        for defects in DEFECTS.values()
+    ), "two for its source, and one for a kind of promise"
 
 
 def test_the_page_of_papers_has_a_row_for_each_planted_defect() -> None:

@@ -81,7 +81,7 @@ _BELOW = 2.5  # how much less an error may be: the expected ones are of single r
 _CLEARLY = 1.75  # at this distance, two expected errors must be in order
 _NEARLY = 0.999  # of epsilon
 _TRIALS = 5
-_CHOICES = 300  # runs of MWEM on one query, each with one draw
+_CHOICES = 600  # runs of MWEM on one query, each with one draw
 _LAMBDA = _MU = Fraction(1, 100)  # of the run without noise
 _INK, _ACCENT, _QUIET, _BAD = "#222222", "#0b6e99", "#b0b0b0", "#c0392b"
 
@@ -262,7 +262,7 @@ def noise_rows(family: MarginalFamily, n: int, seed: Seed) -> Iterator[Row]:
     noisy, rho = gaussian_answers(histogram, family, EPSILON, DELTA, SeededWords(seed / "gaussian"))
     check = normal_noise(noisy * n - truth, sqrt(squared / (2 * float(rho))))
     yield _noise_row("gaussian", n, check)
-    yield _noise_row("mwem", n, mwem_noise(n, seed / "mwem"))
+    yield from mwem_rows(n, seed / "mwem")
     queries = QuerySet.counting(family, n)
     for plan in (printed_plan(queries, EPSILON, DELTA), tight_plan(queries, EPSILON, DELTA)):
         answering = GaussianAnswers(family, truth, n, plan.answer_rho)
@@ -295,20 +295,30 @@ def clipped_laplace(
     return NoiseCheck(ratio, rate_agrees(int(beyond.sum()), len(beyond), rate))
 
 
-def mwem_noise(n: int, seed: Seed) -> NoiseCheck:
-    """Compare MWEM's measured answers with Laplace noise of scale 2/epsilon.
+def mwem_rows(n: int, seed: Seed) -> Iterator[Row]:
+    """Compare what MWEM chooses and measures with their shares of epsilon, a half each.
 
-    With one round over the two cells of one bit its synopsis is fitted to a single noisy count, far
-    from the ends, and gives it back to a thousandth.
+    With one round over two bits its synopsis is fitted to a single noisy count, far from the ends,
+    and gives it back to a thousandth; the other bit stays even. The counts of the bits are 100 and
+    104 above n/2, so that the exponential mechanism chooses the second one with e^(epsilon / 4 * 4)
+    to one, and the answer has Laplace noise of scale 2/epsilon.
     """
-    family = MarginalFamily(Universe.of_bits(1), 1)
-    histogram = Histogram.of(family.universe, (np.arange(n) < 2 * n // 5).astype(int)[:, None])
+    family = MarginalFamily(Universe.of_bits(2), 1)
+    places = np.arange(n)
+    bits = [places < n // 2 + above for above in (100, 104)]
+    histogram = Histogram.of(family.universe, np.stack(bits, axis=1).astype(int))
     truth = family.counts(histogram)
-    draws = []
+    draws, second = [], 0
     for run in range(_CHOICES):
         release = mwem(histogram, family, EPSILON, SeededWords(seed / run), rounds=1)
-        draws.append(release.answers[0] * n - truth[0])
-    return laplace_noise(np.rint(draws), 2 / EPSILON)
+        off = np.rint(release.answers * n - n / 2)
+        (chosen,) = {place // 2 for place in np.flatnonzero(off).tolist()}
+        draws.append((off + n / 2 - truth)[2 * chosen])
+        second += chosen
+    yield _noise_row("mwem", n, laplace_noise(draws, 2 / EPSILON))
+    rate = 1 / (1 + exp(-EPSILON))
+    choice = NoiseCheck(second / _CHOICES / rate, rate_agrees(second, _CHOICES, rate))
+    yield _noise_row("mwem's choice", n, choice)
 
 
 def _noise_row(name: str, n: int, check: NoiseCheck, charged: bool = True) -> Row:

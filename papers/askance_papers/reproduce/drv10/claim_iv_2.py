@@ -120,7 +120,7 @@ def measured(case: ReleasedAnswers, slack: int, rounds: int, setting: Setting) -
     draws = 4000 if setting.quick else 40_000
     words = SeededWords(setting.seed / NAME / f"{case.name} {slack} {rounds}")
     drawn = np.bincount(own.draw(words, draws), minlength=case.family.size)
-    fits = counts_agree(drawn, claimed(case, schedule, rounds))
+    fits = counts_agree(drawn, figure_1_law(case.errors, schedule, rounds))
     below = worst <= bound * (1 + _ROUNDED) and widest <= bound * (1 + _ROUNDED)
     reached = not case.attains or min(worst, widest) >= ATTAINED * bound
     return {
@@ -130,7 +130,7 @@ def measured(case: ReleasedAnswers, slack: int, rounds: int, setting: Setting) -
         "log-ratio": worst,
         "range": widest,
         "4 alpha t rho/mu": bound,
-        "of bound": worst / bound,
+        "of bound": worst / bound if bound else None,
         "drawn": fits,
         "holds": below and reached and fits,
     }
@@ -148,11 +148,13 @@ def after(
     return weights
 
 
-def claimed(case: ReleasedAnswers, schedule: Schedule, rounds: int) -> NDArray[np.float64]:
-    """Compute Figure 1's distribution over queries from its own formulas."""
+def figure_1_law(errors: NDArray[np.int64], schedule: Schedule, rounds: int) -> NDArray[np.float64]:
+    """Compute Figure 1's distribution over queries after rounds with these errors, by its formulas.
+
+    `errors` are signed, in units, shape (size,), and the same in every round.
+    """
     alpha = np.log(5) / 2
-    errors = np.abs(case.errors)
-    each = np.clip(1 - 2 * (errors - schedule.accurate) / schedule.slack, -1, 1)
+    each = np.clip(1 - 2 * (np.abs(errors) - schedule.accurate) / schedule.slack, -1, 1)
     found = np.exp(-alpha * rounds * each)
     return np.asarray(found / found.sum())
 

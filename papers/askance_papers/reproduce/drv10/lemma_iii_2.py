@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.sampling import discrete_laplace
 from askance_papers.curator.synopsis.sampling import exponential_draws
-from askance_papers.reproduce.checks import counts_agree
+from askance_papers.reproduce.checks import counts_agree, repeats_agree
 from askance_papers.reproduce.counting import generator
 from askance_papers.reproduce.dot_plot import dot_plot
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
@@ -48,7 +48,8 @@ def reproduce(setting: Setting) -> Reproduction:
             "Divergences are sums over all outputs. A row holds if the greatest log-ratio is eps"
             " (of random laws and of the exponential mechanism on six candidates: at most), the"
             " divergence at most the lesser bound, and for randomized response equal to it. 'drawn'"
-            " says whether draws of the mechanism fit the law (chi-square, two-sided, at 1e-6).",
+            " says whether draws of the mechanism fit the law: numbers of outcomes, and of draws"
+            " that equal the next one (binomial, two-sided, at 1e-6 each).",
         ),
         draw=lambda figure: dot_plot(
             figure,
@@ -70,26 +71,32 @@ def enumerated(epsilon: Fraction, setting: Setting) -> Iterator[Row]:
     draws = 4000 if setting.quick else 40_000
     one, other = exponential_laws(np.array([0, 1]), np.array([1, 0]), epsilon)
     response = exponential_draws(words, np.array([1, 0]), epsilon, draws)
-    fits = counts_agree(np.bincount(response, minlength=2), other)
+    fits = _fits(response, other)
     yield _row("randomized response", epsilon, one, other, fits, attained=True)
 
     scores = np.array([3, 1, 0, 2, 2, 0])
     moved = np.array([2, 2, 1, 1, 3, 1])  # by a sensitivity of 1
     one, other = exponential_laws(scores, moved, epsilon / 2)
     choice = exponential_draws(words, scores, epsilon / 2, draws)
-    fits = counts_agree(np.bincount(choice, minlength=6), one)
+    fits = _fits(choice, one)
     yield _row("exponential mechanism", epsilon, one, other, fits, pure=False)
 
     one, other = laplace_laws(epsilon)
     noise = discrete_laplace(words, 1 / epsilon, draws)
     half = len(one) // 2
-    fits = counts_agree(np.bincount(np.clip(noise, -half, half) + half, minlength=len(one)), one)
+    fits = _fits(np.clip(noise, -half, half) + half, one)
     yield _row("discrete Laplace", epsilon, one, other, fits)
 
     rng = generator(setting.seed / NAME / "laws" / str(epsilon))
     pairs = [random_laws(rng, epsilon) for _ in range(500 if setting.quick else 20_000)]
     worst = max(pairs, key=lambda pair: divergence(*pair))
     yield _row("random laws, the worst", epsilon, *worst, None, pure=False)
+
+
+def _fits(draws: NDArray[np.int64], law: Law) -> bool:
+    """Return whether independent draws of a law may be these: their numbers and repetitions."""
+    counts = np.bincount(draws, minlength=len(law))
+    return counts_agree(counts, law) and repeats_agree(draws, float(law @ law))
 
 
 def exponential_laws(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from askance_papers.curator.synopsis import Universe, queries_for, random_queries
 from askance_papers.curator.synopsis.sampling import exponential_draws
 from askance_papers.curator.synopsis.small_databases import every_database
-from askance_papers.reproduce.checks import rate_exceeded
+from askance_papers.reproduce.checks import counts_agree, rate_exceeded
 from askance_papers.reproduce.counting import generator
 from askance_papers.reproduce.dot_plot import dot_plot
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
@@ -71,14 +71,15 @@ def reproduce(setting: Setting) -> Reproduction:
             " (ln(1/beta) + m ln 2)/ln(1/(1/2 + eta))."
         ),
         rows=tuple(rows),
-        holds=all(row["holds"] for row in rows if row["holds"] is not None),
+        holds=all(row["drawn"] and row["holds"] is not False for row in rows),
         notes=(
             f"beta = {BETA:g}. 'worst' are synopses that each fit random queries of probability"
             " just below 1/2 + eta; 'databases' are all small databases, by whether they are within"
             " lambda of the true answers.",
             f"A row holds if failures are possible for a rate of beta; of the worst synopses at"
             f" least {LEAST:g} beta must fail at the lesser number, and more than beta at"
-            f" {FEWER:g} of it.",
+            f" {FEWER:g} of it. 'drawn': as many queries of each weight as the distribution has"
+            " (1e-6).",
         ),
         draw=lambda figure: dot_plot(
             figure,
@@ -141,8 +142,15 @@ def measured(case: FittedQueries, setting: Setting) -> Iterator[Row]:
             "failed": failed / trials,
             "trials": trials,
             "beta": BETA,
+            "drawn": drawn_agree(case, drawn),
             "holds": _holds(case, name, failed, trials),
         }
+
+
+def drawn_agree(case: FittedQueries, drawn: NDArray[np.int64]) -> bool:
+    """Return whether queries were drawn by their weights: as many of each score as expected."""
+    law = np.bincount(case.scores, case.distribution())
+    return counts_agree(np.bincount(case.scores[drawn], minlength=len(law)), law)
 
 
 def _holds(case: FittedQueries, name: str, failed: int, trials: int) -> bool | None:

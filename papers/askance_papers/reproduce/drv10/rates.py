@@ -12,10 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.composition import Event, EventCounts, ZeroConcentrated
-from askance_papers.curator.synopsis import BoostingPlan, QuerySet, tight_plan
-from askance_papers.reproduce.checks import normal_noise, rate_exceeded
+from askance_aggregator.sampling import Words
+from askance_papers.curator.synopsis import BoostingPlan, QuerySet, Schedule, boost, tight_plan
+from askance_papers.reproduce.checks import counts_agree, normal_noise, rate_exceeded
 from askance_papers.reproduce.dot_plot import dot_plot
+from askance_papers.reproduce.drv10.claim_iv_2 import figure_1_law
 from askance_papers.reproduce.reproduction import Row, Setting
+from askance_simulation.randomness.words import SeededWords
+
+Floats = NDArray[np.float64]
 
 DELTA = Fraction(1, 10**6)
 BETA = 0.1  # of failures that a bound allows
@@ -96,7 +101,40 @@ def release_rows(
     return [
         *measured_rows(found[0], sizes, epsilons, _NEAR),
         *measured_rows(found[1], sizes, epsilons, 2 * _NEAR),
+        weighed_row(found[1][0].statement, setting),
     ]
+
+
+@dataclass(slots=True)
+class WrongAnswers:
+    """Base generator that errs by the same in every round, and records what it was asked."""
+
+    errors: NDArray[np.int64]
+    asked: list[int]
+    events: tuple[Event, ...] = ()
+
+    def generate(self, chosen: NDArray[np.int64], words: Words) -> tuple[None, Floats]:
+        """Return the wrong answers about all queries, in units."""
+        self.asked += chosen.tolist()
+        return None, self.errors.astype(np.float64)
+
+
+def weighed_row(statement: str, setting: Setting) -> Row:
+    """Boost one sampled query a round, and compare what is asked with Figure 1's distributions."""
+    errors = np.array([0, 1, 2, 4, 6, 9, 12, 20])
+    schedule = Schedule(3, 1, 2, 10, Fraction(1))
+    words = SeededWords(setting.seed / statement / "weights")
+    generator = WrongAnswers(errors, [])
+    for _ in range(500 if setting.quick else 5000):
+        boost(np.zeros_like(errors), generator, schedule, words)
+    asked = np.reshape(generator.asked, (-1, schedule.rounds))
+    fits = all(
+        counts_agree(
+            np.bincount(chosen, minlength=len(errors)), figure_1_law(errors, schedule, rounds)
+        )
+        for rounds, chosen in enumerate(asked.T)
+    )
+    return _blank(statement, "what is asked") | {"trials": len(asked), "noise": fits, "holds": fits}
 
 
 def _settings(sizes: Sequence[int], epsilons: Sequence[Fraction]) -> Iterator[tuple[int, Fraction]]:
@@ -131,6 +169,11 @@ def exponent_row(
 ) -> Row:
     """Fit y = c x^a by least squares of logarithms; holds if a is within `by` of the claimed."""
     found = float(np.polyfit(np.log(xs), np.log(ys), 1)[0])
+    holds = abs(found - claimed) <= by
+    return _blank(statement, case) | {"exponent": found, "claimed": claimed, "holds": holds}
+
+
+def _blank(statement: str, case: str) -> dict[str, Any]:
     return {
         "statement": statement,
         "case": case,
@@ -142,9 +185,9 @@ def exponent_row(
         "trials": None,
         "of epsilon": None,
         "noise": None,
-        "exponent": found,
-        "claimed": claimed,
-        "holds": abs(found - claimed) <= by,
+        "exponent": None,
+        "claimed": None,
+        "holds": None,
     }
 
 

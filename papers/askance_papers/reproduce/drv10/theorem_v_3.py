@@ -73,6 +73,8 @@ def reproduce(setting: Setting) -> Reproduction:
             "A row holds if failures are possible for a rate of .1, at least .99 of epsilon and no"
             " more is spent, and the noise has the claimed variance (two-sided, at 1e-6); measured"
             " exponents of -1 are held to +-.35, boosted to +-.7, those of mu to +-.05.",
+            "'what is asked': with a base generator that errs by the same in every round, boosting"
+            " asks as Figure 1's distributions say, round by round (two-sided, at 1e-6).",
         ),
         draw=lambda figure: draw_errors(figure, rows),
     )

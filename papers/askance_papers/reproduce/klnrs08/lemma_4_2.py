@@ -15,7 +15,7 @@ from askance_simulation.plots.style import ACCENT, BAD, INK, QUIET, plain
 from askance_simulation.randomness.seeds import Seed
 
 NAME = "lemma-4.2"
-TAUS, SIZES = (0.1, 0.3, 1.0), (10, 30, 100, 300, 1000)
+TAUS, SIZES = (0.1, 0.3, 1.0), (1, 3, 10, 30, 100, 300, 1000)
 
 
 def reproduce(setting: Setting) -> Reproduction:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
-from math import sqrt
+from math import exp
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from askance_aggregator.oracles.reductions import (
 from askance_aggregator.oracles.reductions.laws import Law
 from askance_aggregator.queries import predicate
 from askance_client.accounting import parse_epsilon
+from askance_papers.reproduce.checks import ALPHA, rate_agrees
 from askance_papers.reproduce.counting import AskedOnce, generator
 from askance_papers.reproduce.klnrs08.transcripts import (
     BETAS,
@@ -40,9 +42,10 @@ from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
 
 NAME = "lemma-4.5"
-LARGE = 50  # users of the algorithm whose law is compared by chance
+Reports = tuple[int, tuple[bool, ...], tuple[bool, ...]]
+"""The number that round 2 asked for, and whether each user said yes in either round."""
+LARGE, LARGE_EPSILON = 50, "4"  # of the algorithm whose law is compared by chance
 _NOTHING = 1e-8  # queries are rounded to multiples of 2^-30
-_ERRORS = 5.0  # standard errors that chance may explain
 
 
 def reproduce(setting: Setting) -> Reproduction:
@@ -72,38 +75,45 @@ def reproduce(setting: Setting) -> Reproduction:
         holds=all(row["holds"] for row in rows),
         notes=(
             "Two rounds, every user in both at eps/2: all are asked for a bit; then, by its"
-            " majority, whether their number is 2 or whether it is 0.",
+            " majority, whether their number is 0 or whether it is 2.",
             "'enumerated' distances are between exact laws of transcripts, in rational numbers.",
             "'forgetful' draws the second report as if the user were another one: its distance has"
             " to be above 1/1000, for the products of the transcript are what the lemma is about.",
-            f"'sampled' runs {LARGE} users: the mean number of ones in round 2 of the simulation"
-            f" and of real runs agree within {_ERRORS:g} standard errors; the distance is their"
-            " difference over the number of users.",
+            f"'sampled' runs {LARGE} users at epsilon {LARGE_EPSILON}. Given the question and a"
+            " user's first report the second one is independent of all others and has a known law:"
+            " second reports of the simulation and of real runs are held to it, both sides (1e-6),"
+            " and so is the number of first ones; the distance is the largest difference of rates.",
             "With the exact oracle nothing but rounding is left: a distance below 1e-8.",
         ),
         draw=lambda figure: draw_distances(figure, rows, "Two rounds, simulated by queries"),
     )
 
 
-def two_rounds(epsilon: str, users: int) -> Interactive[int]:
-    """Make an algorithm that asks all users twice and concludes the second round's ones."""
+def two_rounds(epsilon: str, users: int) -> Interactive[Reports]:
+    """Make an algorithm that asks all users twice and concludes all that was reported."""
     nano = parse_epsilon(epsilon)
     response = randomized_response(nano // 2)
 
-    def run() -> LocalRun[int]:
-        first = second = 0
+    def run() -> LocalRun[Reports]:
+        first, second = [], []
         for user in range(users):
             report = yield LocalCall(user, BIT, response)
-            first += report == b"\x01"
-        asked = predicate(SCHEMA["n"] == (2 if 2 * first > users else 0))
+            first.append(report == b"\x01")
+        number = second_number(sum(first), users)
+        asked = predicate(SCHEMA["n"] == number)
         for user in range(users):
             report = yield LocalCall(user, asked, response)
-            second += report == b"\x01"
-        return second
+            second.append(report == b"\x01")
+        return number, tuple(first), tuple(second)
 
     return Interactive(
         name="two-rounds", schema=SCHEMA, nano_nats=nano, factory=run, most=2 * users
     )
+
+
+def second_number(ones: int, users: int) -> int:
+    """Return the number that round 2 asks for, by the majority of round 1's reports."""
+    return 0 if 2 * ones > users else 2
 
 
 def enumerated(epsilon: str, users: int, beta: Fraction, oracle: str) -> Row:
@@ -125,7 +135,7 @@ def forgetful(epsilon: str) -> Row:
     response = randomized_response(parse_epsilon(epsilon) // 2)
     law: Law = {}
     for first, second in product((b"\x00", b"\x01"), repeat=2):
-        asked = predicate(SCHEMA["n"] == (2 if first == b"\x01" else 0))
+        asked = predicate(SCHEMA["n"] == second_number(int(first == b"\x01"), 1))
         chances = [
             local_law(
                 NonInteractive(
@@ -149,7 +159,7 @@ def forgetful(epsilon: str) -> Row:
 
 def sampled(beta: Fraction, runs: int, seed: Seed) -> Row:
     """Return the simulation and real runs on users who are drawn for each."""
-    algorithm, oracle = two_rounds("1", LARGE), AskedOnce(TRUTH)
+    algorithm, oracle = two_rounds(LARGE_EPSILON, LARGE), AskedOnce(TRUTH)
     rng, shares = generator(seed / "people"), np.array(WEIGHTS) / sum(WEIGHTS)
     back, there = [], []
     for run in range(runs):
@@ -157,12 +167,38 @@ def sampled(beta: Fraction, runs: int, seed: Seed) -> Row:
         back.append(learn(learner, oracle))
         people = PEOPLE.take(rng.choice(PEOPLE.rows, LARGE, p=shares))
         there.append(run_locally(algorithm, people, SeededWords(seed / "real" / run)))
-    apart = abs(float(np.mean(back)) - float(np.mean(there)))
-    error = sqrt((float(np.var(back)) + float(np.var(there))) / runs)
-    return _row("sampled", "exact", "1", LARGE, beta, apart / LARGE) | {
-        "queries": oracle.asked // runs,
-        "holds": apart <= _ERRORS * error and float(np.mean(there)) > 5,
-    }
+    apart, agree = zip(*(reports_agree(found) for found in (back, there)), strict=True)
+    row = _row("sampled", "exact", LARGE_EPSILON, LARGE, beta, max(apart))
+    return row | {"queries": oracle.asked // runs, "holds": all(agree)}
+
+
+def reports_agree(found: Sequence[Reports]) -> tuple[float, bool]:
+    """Compare reports with their law: the first ones, and the second ones given the first.
+
+    Returns:
+        The largest difference of a rate and its expectation, and whether all are possible.
+    """
+    yes = exp(float(LARGE_EPSILON) / 2) / (1 + exp(float(LARGE_EPSILON) / 2))
+    weights = np.reshape(WEIGHTS, (3, 2)) / sum(WEIGHTS)  # numbers, bits: the order of PEOPLE
+    first_yes = weights @ [1 - yes, yes]  # together with each number
+    cases = [([first for _, firsts, _ in found for first in firsts], float(first_yes.sum()))]
+    for number in (0, 2):
+        for first in (False, True):
+            law = first_yes if first else weights.sum(axis=1) - first_yes
+            has = float(law[number] / law.sum())
+            seconds = [
+                second
+                for asked, firsts, seconds in found
+                if asked == number
+                for one, second in zip(firsts, seconds, strict=True)
+                if one == first
+            ]
+            cases.append((seconds, has * yes + (1 - has) * (1 - yes)))
+    seen = [(sum(said), len(said), rate) for said, rate in cases if said]
+    return (
+        max(abs(ones / asked - rate) for ones, asked, rate in seen),
+        all(rate_agrees(ones, asked, rate, ALPHA / len(cases)) for ones, asked, rate in seen),
+    )
 
 
 def _row(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache, reduce
+from itertools import product
 from math import log, sqrt
 from operator import or_
 from typing import Any
@@ -19,12 +20,14 @@ from askance_aggregator.learners import (
     Answer,
     Answers,
     Batch,
+    Learning,
     MaskedParity,
     Question,
     masked_parity,
     masked_parity_schema,
 )
 from askance_aggregator.learners.sign_lists import likely_patterns
+from askance_aggregator.oracles import MaskedParityOracle, WrongSideOracle, learn
 from askance_aggregator.planning import RoundPlan, StudyPlan, plan, plan_batch
 from askance_aggregator.queries import evaluate_columns
 from askance_aggregator.studies.study import Study
@@ -210,6 +213,7 @@ KNOWN = {
 }
 LISTED = (("1", 8), ("1", 32), ("2", 16), ("4", 8), ("4", 16))  # epsilon, d
 _HALF = 0.6  # of the users of one mask at eps = 1, at most
+_PRINTED_D = 16  # of the printed variant's both rounds: each trial builds its d questions anew
 _NEAR = 1.35  # a factor: both are searches by simulation, with figures of two digits
 _STEP = 1.05  # a search ends when its bracket's ends are this factor apart
 
@@ -224,6 +228,14 @@ def reproduce(setting: Setting) -> Reproduction:
             seed = setting.seed / NAME / f"{epsilon} {d} {variant}"
             rows.append(first_round(variant, d, epsilon, trials, seed))
         setting.progress(f"epsilon = {epsilon}, d = {d}")
+    for variant in (PRINTED, OURS):
+        rows += [every_concept(variant, d, 1) for d in (2, 4)]
+        for epsilon, d in cases:
+            seed = setting.seed / "both rounds" / f"{variant} {epsilon} {d}"
+            if variant == OURS or d <= _PRINTED_D:
+                rows.append(both_rounds(variant, d, epsilon, trials // 5, seed))
+        setting.progress(f"both rounds, {variant}")
+    rows.append(every_concept(OURS, 4, 3))
     for epsilon, d in LISTED[:1] if setting.quick else LISTED:
         rows.append(listed(d, epsilon, trials, setting.seed / "listed" / f"{epsilon} {d}"))
     rows.append(whole(8, "1", 5 if setting.quick else 50, setting.seed / "whole"))
@@ -248,6 +260,10 @@ def reproduce(setting: Setting) -> Reproduction:
             f" {_NEAR:g} of what is known, and at most what is planned.",
             "At eps = 1 the printed variant takes more than 0.35 d times the users of the other.",
             "'scale' is d^2 ln d / eps^2 (signed) or d^3 ln d / eps^2 (printed).",
+            "'concepts' runs the learner, both rounds, for every mask and bit: against the exact"
+            " oracle and, with one mask, against one that moves every answer to the wrong side as"
+            " far as the tolerance allows; none may be wrong. 'both rounds' runs the learner with"
+            " one mask at the planned number of users, on tallies drawn exactly in law.",
             "'listed' and 'whole' run both rounds as a study has them, with the number of masks"
             " kept by round 1 that needs the fewest users: as tallies with the exact law, and on"
             " simulated devices; both at the planned number.",
@@ -271,16 +287,11 @@ def first_round(variant: str, d: int, epsilon: str, trials: int, seed: Seed) -> 
     known = KNOWN[epsilon, d][variant == OURS]
     least = high * groups
     order = 2 if variant == OURS else 3
-    return {
-        "what": f"round 1, {variant}",
-        "epsilon": float(epsilon),
-        "d": d,
-        "planned": planned.users,
+    what, rate = f"round 1, {variant}", kept[enough] / trials
+    return _row(what, epsilon, d, planned.users, rate, trials) | {
         "least": least,
         "known": known,
         "least / scale": least * float(epsilon) ** 2 / (d**order * log(d)),
-        "failed as planned": kept[enough] / trials,
-        "trials": trials,
         "holds": not rate_exceeded(kept[enough], trials, float(BETA))
         and least <= planned.users
         and 1 / _NEAR <= least / known <= _NEAR,
@@ -329,6 +340,73 @@ def mask_read(questions: Sequence[Question], answers: Answers) -> list[int]:
     return [int(answer.value > tau) for answer in answers]
 
 
+def every_concept(variant: str, d: int, candidates: int) -> Row:
+    """Count the concepts that the learner gets wrong, in both its rounds.
+
+    Answers are exact or, with one mask, off by almost the tolerance and toward the wrong side.
+    """
+    learner = masked_parity(masked_parity_schema(d), variant, candidates=candidates)
+    wrong = runs = 0
+    for *r, a in product((0, 1), repeat=d + 1):
+        concept = MaskedParity(tuple(r), a)
+        truth = MaskedParityOracle(concept)
+        for oracle in (truth, WrongSideOracle(truth))[: 2 if candidates == 1 else 1]:
+            wrong += learn(learner, oracle) != concept
+            runs += 1
+    what = f"concepts, {variant}, {candidates} of the masks"
+    return _row(what, None, d, None, wrong / runs, runs) | {"holds": not wrong}
+
+
+def both_rounds(variant: str, d: int, epsilon: str, trials: int, seed: Seed) -> Row:
+    """Run the learner with one mask on tallies, each trial with a concept of its own."""
+    learner = masked_parity(masked_parity_schema(d), variant, candidates=1)
+    planned = plan(learner, parse_epsilon(epsilon), BETA)
+    first, second = planned.rounds
+    rng = generator(seed)
+    concepts = rng.integers(0, 2, (trials, d + 1))
+    run = learner.run()
+    told = first_answers(next(run), first, concepts[:, :-1], rng)
+    run.close()
+    failed = 0
+    for answers, (*r, a) in zip(told, concepts.tolist(), strict=True):
+        concept = MaskedParity(tuple(r), a)
+        run = learner.run()
+        next(run)
+        batch = run.send(answers)
+        (truth,) = MaskedParityOracle(concept).answer(batch)
+        law = (1 - truth.value, truth.value)
+        (found,) = round_answers(batch.questions, second, [law], rng, 1)
+        failed += concluded(run, found) != concept
+    row = _row(f"both rounds, {variant}", epsilon, d, planned.users_needed, failed / trials, trials)
+    return row | {"holds": not rate_exceeded(failed, trials, float(BETA))}
+
+
+def concluded(run: Learning[MaskedParity], answers: Answers) -> MaskedParity:
+    """Return the hypothesis to which the last answers lead."""
+    try:
+        run.send(answers)
+    except StopIteration as end:
+        found: MaskedParity = end.value
+        return found
+    raise AssertionError("expected two rounds, got a third question")
+
+
+def _row(
+    what: str, epsilon: str | None, d: int, planned: int | None, failed: float, trials: int
+) -> dict[str, Any]:
+    return {
+        "what": what,
+        "epsilon": None if epsilon is None else float(epsilon),
+        "d": d,
+        "planned": planned,
+        "least": None,
+        "known": None,
+        "least / scale": None,
+        "failed as planned": failed,
+        "trials": trials,
+    }
+
+
 def listed(d: int, epsilon: str, trials: int, seed: Seed) -> Row:
     """Compare the plan of a study with that of one mask, and count failures of both rounds."""
     schema = masked_parity_schema(d)
@@ -339,18 +417,9 @@ def listed(d: int, epsilon: str, trials: int, seed: Seed) -> Row:
     batch = next(study.learner.run())
     failed = sum(failed_trials(batch, planned, candidates, trials, generator(seed)))
     saves = planned.users_needed <= _HALF * one.users_needed or epsilon != "1"
-    return {
-        "what": f"listed, {candidates} masks",
-        "epsilon": float(epsilon),
-        "d": d,
-        "planned": planned.users_needed,
-        "least": None,
-        "known": None,
-        "least / scale": None,
-        "failed as planned": failed / trials,
-        "trials": trials,
-        "holds": saves and not rate_exceeded(failed, trials, float(BETA)),
-    }
+    what = f"listed, {candidates} masks"
+    row = _row(what, epsilon, d, planned.users_needed, failed / trials, trials)
+    return row | {"holds": saves and not rate_exceeded(failed, trials, float(BETA))}
 
 
 def whole(d: int, epsilon: str, trials: int, seed: Seed) -> Row:
@@ -362,18 +431,8 @@ def whole(d: int, epsilon: str, trials: int, seed: Seed) -> Row:
         people = build("masked-parity", users, seed / "people" / trial, {"d": d})
         done = run_trial(study, people, fleet="columns", seed=seed / trial)
         failed += not done.assessment.success
-    return {
-        "what": "whole, signed",
-        "epsilon": float(epsilon),
-        "d": d,
-        "planned": users,
-        "least": None,
-        "known": None,
-        "least / scale": None,
-        "failed as planned": failed / trials,
-        "trials": trials,
-        "holds": not rate_exceeded(failed, trials, float(BETA)),
-    }
+    row = _row("whole, signed", epsilon, d, users, failed / trials, trials)
+    return row | {"holds": not rate_exceeded(failed, trials, float(BETA))}
 
 
 def _ratios_hold(rows: Sequence[Row]) -> bool:

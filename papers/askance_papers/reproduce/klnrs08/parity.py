@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
-from math import log
+from math import exp, log
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from askance_papers.curator.parity import (
     runs_needed,
     sharper_keeping,
 )
-from askance_papers.reproduce.checks import counts_agree, rate_exceeded
+from askance_papers.reproduce.checks import counts_agree, least_within, rate_exceeded
 from askance_papers.reproduce.klnrs08.parity_claims import claim_rows
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
 from askance_simulation.randomness.seeds import Seed
@@ -39,8 +39,9 @@ NAME = "parity"
 UNKNOWNS, EXAMPLES = 2, 3  # of the data sets that are gone through
 ERROR, BETA, EPSILON = Fraction(1, 10), Fraction(1, 20), Fraction(1)  # of the failures counted
 _RELEASES = 3000  # of each law that is compared: a twentieth of a rate of one half is seen
-LAWS = ((1, "01 10 11", "110"), (2, "01 10 11", "111"))
-"""Runs, and data whose law is compared: of a parity, and of none."""
+LAWS = ((1, "01 10 11", "110"), (2, "01 10 11", "111"), (2, "01 " * 10, "01" * 5))
+"""Runs, and data whose law is compared: of a parity, of none, and so full of contradictions that
+two runs succeed together far more often than they may if they keep the same examples."""
 _CLOSE = 1e-9  # of a loss in nats: p is rounded down to 64 bits
 _INK, _ACCENT, _QUIET, _BAD = "#222222", "#0b6e99", "#b0b0b0", "#c0392b"
 
@@ -82,7 +83,7 @@ def reproduce(setting: Setting) -> Reproduction:
         rows.append(loss_row(case))
         setting.progress(f"loss of {case.keeping_name} at epsilon {float(case.epsilon):g}")
     for runs, x, y in LAWS:
-        rows.append(law_row(runs, x, y, setting.seed / f"law {runs}"))
+        rows.append(law_row(runs, x, y, setting.seed / f"law {runs} {y}"))
         setting.progress(f"law of {runs} runs")
     for d in (16, 64) if setting.quick else (16, 64, 256):
         for ones, trials in ((1, 100), (4, 100)) if setting.quick else ((1, 1000), (4, 1000)):
@@ -109,6 +110,8 @@ def reproduce(setting: Setting) -> Reproduction:
             " of neighbours; they hold to 1e-9 nats.",
             f"'law' compares {_RELEASES} releases on one data set with the enumerated law, output"
             " by output and from both sides (1e-6); measured and expected: rate of no answer.",
+            "n is the least number for which the proof's parts are at most beta/3 each: too few"
+            " examples kept, e^(-p n / 8), and a bad parity left, 2^d e^(-alpha p n / 2).",
             "Failures are counted against beta with a false-alarm rate of 1e-6 a row; x is made of"
             " independent bits that are 1 half of the time, or a sixteenth of it.",
             *(("d = 256 is left out when it is to be quick.",) if setting.quick else ()),
@@ -221,8 +224,24 @@ def failure_row(d: int, ones: int, trials: int, seed: Seed) -> Row:
         "measured": failed / trials,
         "trials": trials,
         "private": True,
-        "holds": not rate_exceeded(failed, trials, float(BETA)),
+        "holds": not rate_exceeded(failed, trials, float(BETA))
+        and is_proved_size(n, d, mechanism.keep),
     }
+
+
+def is_proved_size(n: int, d: int, keep: Fraction) -> bool:
+    """Return whether n is the least for which the proof leaves two of its three parts beta/3.
+
+    A run keeps fewer than p n / 2 examples with e^(-p n / 8) at most, and that many leave a parity
+    of error above alpha with 2^d e^(-alpha p n / 2) at most; the third part is that of the coins.
+    """
+    kept = float(keep)
+
+    def failure(count: int) -> float:
+        misled = exp(d * log(2) - float(ERROR) * kept * count / 2)
+        return max(exp(-kept * count / 8), misled)
+
+    return least_within(n, failure, float(BETA) / 3)
 
 
 def _errs(mechanism: PrivateParity, d: int, n: int, ones: int, words: Words) -> bool:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from askance_papers.curator.mechanisms import Exponential, ScoredCandidates, sample_size
 from askance_papers.reproduce.checks import events_agree, rate_exceeded
 from askance_papers.reproduce.counting import generator
+from askance_papers.reproduce.klnrs08.theorem_3_7 import is_proved_size
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
 from askance_simulation.plots.style import ACCENT, BAD, INK, legend_beside, logarithmic, plain
 from askance_simulation.randomness.seeds import Seed
@@ -295,6 +296,7 @@ def _row(
         "holds": small == line.dimension
         and different(labels) == hypotheses == sauer(points, line.dimension)
         and least <= proved <= by_dimension
+        and is_proved_size(proved, hypotheses, ALPHA, EPSILON)
         and at_least.agrees
         and at_first.agrees
         and not rate_exceeded(at_first.by_hand, trials, beta)

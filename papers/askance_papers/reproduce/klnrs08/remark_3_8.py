@@ -26,6 +26,7 @@ from askance_papers.curator.parity import (
     law,
 )
 from askance_papers.reproduce.checks import counts_agree, rate_exceeded
+from askance_papers.reproduce.klnrs08.theorem_3_7 import choices_agree
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
 from askance_simulation.plots.style import (
     ACCENT,
@@ -87,7 +88,8 @@ def reproduce(setting: Setting) -> Reproduction:
             f" {_KEPT} examples with {_UNKNOWNS} unknowns, and the choice on all test parts of"
             f" {_TESTED}; both are eps to 1e-9 nats, no more and no less.",
             f"'law' compares {_RELEASES:,} releases on one pair of parts with the enumerated law,"
-            " output by output and from both sides (1e-6); shown is the rate of no answer.",
+            " output by output and from both sides (1e-6), and choices between two candidates with"
+            " theirs; shown is the rate of no answer.",
             f"'failure' counts releases of error above alpha at beta = {float(BETA):g}; x has"
             f" independent bits that are 1 once in {1 << _ONES}. With a {STARVED}th of the training"
             " part for three times as many runs the first answer errs too often; the choice by a"
@@ -174,7 +176,8 @@ def release_law(seed: Seed) -> Row:
     claimed = released(mechanism, training, test)
     words = SeededWords(seed)
     seen = Counter(mechanism.release(training, test, words) for _ in range(_RELEASES))
-    possible = counts_agree(
+    drawn = choices_agree("permute-and-flip", mechanism.choice, SeededWords(seed / "choices"))
+    possible = drawn and counts_agree(
         [seen[answer] for answer in claimed], (min(chance, 1.0) for chance in claimed.values())
     )
     found = {"expected": claimed[None], "measured": seen[None] / _RELEASES, "trials": _RELEASES}

@@ -27,7 +27,7 @@ from askance_papers.curator.mechanisms import (
     ScoredCandidates,
     sample_size,
 )
-from askance_papers.reproduce.checks import close, rate_agrees, rate_exceeded
+from askance_papers.reproduce.checks import close, least_within, rate_agrees, rate_exceeded
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords
@@ -133,6 +133,8 @@ def reproduce(setting: Setting) -> Reproduction:
             " beta (one in a million), some part of n was enough, so was the printed n, and the"
             " loss, enumerated over all data sets of three examples of one bit and their"
             " neighbours, is at most eps.",
+            "n is the least number for which the proof's two parts, the sample and the choice, are"
+            " at most beta/2 each: |H| e^(-2 n alpha^2 / 9) and |H| e^(-eps n alpha / 6).",
             "From the other side: a twentieth of n has to be too few, the loss has to be the"
             f" mechanism's own to 1e-6, and of {_CHOICES} choices between two candidates the better"
             " one has to be chosen as often as claimed (1e-6).",
@@ -174,6 +176,17 @@ def measured(
     failed = tuple(failures(max(int(fraction * n), 1)) for fraction in FRACTIONS)
     agree = choices_agree(name, mechanism, SeededWords(place / "choices"))
     return Curve(instance, name, trials, n, failed, failures(printed_size(instance)), agree)
+
+
+def is_proved_size(n: int, size: int, alpha: Fraction, epsilon: Fraction) -> bool:
+    """Return whether n is the least for which the proof leaves each of its two parts beta/2.
+
+    |H| hypotheses have a training error within alpha/3 of their own but with |H| e^(-2 n alpha^2 /
+    9), and a bad one, which then gets n alpha/3 examples more wrong, is chosen with |H| e^(-eps n
+    alpha / 6) at most.
+    """
+    rate = min(2 * alpha**2 / 9, epsilon * alpha / 6)
+    return least_within(n, lambda count: size * exp(-float(rate) * count), float(BETA) / 2)
 
 
 def printed_size(instance: Instance) -> int:
@@ -240,6 +253,7 @@ def row(curve: Curve) -> Row:
         "failed there": curve.failed_as_printed / curve.trials,
         "loss / eps": loss / float(instance.epsilon),
         "holds": lucky > CHANCE
+        and is_proved_size(curve.n, instance.family.size, instance.alpha, instance.epsilon)
         and curve.sufficient is not None
         and curve.failed_as_printed <= BETA * curve.trials
         and loss <= instance.epsilon * (1 + _FLOATS)

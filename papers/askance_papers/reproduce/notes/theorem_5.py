@@ -29,6 +29,7 @@ from askance_simulation.randomness.seeds import Seed
 NAME = "theorem-5"
 ACCURACY, BETA, EPSILON = Fraction(1, 10), Fraction(1, 20), "1"
 TARGET = (0, 1)
+_FEW = 1.02  # users planned over those that the hardest shares take
 _POSITIVE = 0.81  # the share of positive examples; each of the target's variables is 1 with .9
 
 
@@ -57,6 +58,8 @@ def reproduce(setting: Setting) -> Reproduction:
             "'users at beta' is where the chance that any answer is off by its tolerance is beta,"
             " by binomial laws, to a thousandth: what Hoeffding's inequality and the union over d"
             " questions leave unused.",
+            f"No more is planned than {_FEW:g} times what shares of one half take for beta, the"
+            " hardest ones, by the same laws.",
             "'invalid' is the share of trials in which any of the d answers was off by its"
             " tolerance or more, 'failed' that in which the hypothesis erred by more than is"
             " allowed or lost a variable of the target; both have to be within beta, with a"
@@ -89,6 +92,7 @@ def measured(d: int, trials: int, seed: Seed) -> Row:
     sizes = [group.users for group in planned.groups]
     noise = bit_noise(values, truth, sizes, float(EPSILON))
     exact = invalid_chance(truth, tau, randomizer, planned.groups[0].users)
+    worst = least_group([0.5] * d, tau, randomizer, planned.groups[0].users)
     return {
         "d": d,
         "tau": tau,
@@ -105,6 +109,7 @@ def measured(d: int, trials: int, seed: Seed) -> Row:
         "noise": noise.ratio,
         "holds": noise.possible
         and planned.users <= planned.hoeffding_users
+        and planned.groups[0].users <= _FEW * worst
         and exact <= float(BETA)
         and not rate_exceeded(invalid, trials, exact)
         and not rate_exceeded(invalid, trials, float(BETA))

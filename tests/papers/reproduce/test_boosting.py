@@ -62,7 +62,8 @@ class TestNoise:
             assert check.possible == possible
             assert check.ratio == pytest.approx(factor, rel=0.2)
 
-    def test_mwem_gives_a_single_noisy_count_back(self) -> None:
-        check = boosting.mwem_noise(1000, Seed.of(1))
-        assert check.possible
-        assert check.ratio == pytest.approx(1, abs=0.3)
+    def test_mwem_gives_a_single_noisy_count_back_and_chooses_by_half_of_epsilon(self) -> None:
+        rows = list(boosting.mwem_rows(1000, Seed.of(1)))
+        assert [row["method"] for row in rows] == ["noise of mwem", "noise of mwem's choice"]
+        assert all(row["holds"] for row in rows)
+        assert [row["noise"] for row in rows] == pytest.approx([1, 1], abs=0.3)

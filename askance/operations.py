@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from askance_aggregator import learners
 from askance_aggregator.learners import Learner
 from askance_aggregator.names import named_schema_from_toml
-from askance_aggregator.numbers import plain_arguments
+from askance_aggregator.numbers import Rational, plain_arguments
 from askance_aggregator.planning import RoundPlan, StudyPlan
 from askance_aggregator.studies.least_epsilon import plan_least_epsilon
 from askance_aggregator.studies.study import Epsilon, Study
@@ -73,6 +73,7 @@ def read(
     seed: int = 0,
     keep: Collection[str] = (),
     categories: Collection[str] = (),
+    held_out: Rational = 0,
     **settings: Any,
 ) -> Population:
     """Read a file, a data set or a frame as a population, one user per row.
@@ -86,10 +87,12 @@ def read(
             or an array of NumPy.
         schema: of the records; None: inferred. Read `.schema` of the result to see and edit it.
         label: field to be predicted; None: the only label.
-        users: how many; None: one per row.
-        seed: of a sample of the rows.
+        users: how many; None: one per row that is not held out.
+        seed: of a sample of the rows, and of those that are held out.
         keep: names of columns that are not left out as identifiers.
         categories: names of columns whose values are labels, even if they are numbers.
+        held_out: part of the rows that belong to no user, in [0, 1): a model's error is measured on
+            them, beside that of a constant guess.
         settings: further ones of `Population.from_csv`, `from_parquet` or `from_arrow`.
 
     Raises:
@@ -118,6 +121,7 @@ def read(
         seed=seed,
         keep=keep,
         categories=categories,
+        held_out=held_out,
         **settings,
     )
 

@@ -112,11 +112,10 @@ def present_answer(
         min(max(float(start) + float(half) * (end + 1), least), most) for end in (low, high)
     )
     # A ratio is not unbiased, and far outside the range where few users seem to have the number.
-    value = min(max(float(start + half * (ratio + 1)), least), most)
-    if presence <= 0:
-        value = (least + most) / 2
+    raw = float(start + half * (ratio + 1)) if presence > 0 else None
+    value = (least + most) / 2 if raw is None else min(max(raw, least), most)
     seen = Presence(float(presence), *share)
-    return Answer((value,), (first,), (last,), present=seen)
+    return Answer((value,), (first,), (last,), present=seen, unclamped=raw)
 
 
 def share_seen(

@@ -288,8 +288,9 @@ class Answer:
     estimates are raw: unbiased, so a share may lie a little outside [0, 1] (and then outside its
     interval, which is clipped to what is possible). Of a query with a missing level the value is
     the mean over those users who have the number, and `present` is the share who have it; both
-    intervals hold together. `law` is that of all of them; None where the answer is not made of
-    reports.
+    intervals hold together; it is clamped to its range, and `unclamped` is it before that, None
+    where no user seems to have the number. `law` is that of all of them; None where the answer is
+    not made of reports.
 
     Example:
         >>> answer = ask.Answer((0.25,), (0.2,), (0.3,))
@@ -303,6 +304,7 @@ class Answer:
     lows: tuple[float, ...]
     highs: tuple[float, ...]
     present: Presence | None = field(default=None, kw_only=True)
+    unclamped: float | None = field(default=None, kw_only=True)
     law: SamplingLaw | None = field(default=None, kw_only=True, compare=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -66,10 +66,12 @@ class MeanEstimate(JsonObject):
             others, and both intervals hold together. None: users without a value count with the
             query's public default.
         required: that default, of a number whose fields are all required; None: they are not.
+        raw: the estimate before it was clamped to the number's range, which biases it; None: it
+            lies in the range.
     """
 
     json_name: ClassVar = "mean"
-    json_keys: ClassVar = ("estimate", "low", "high", "of?", "missing", "required?")
+    json_keys: ClassVar = ("estimate", "low", "high", "of?", "missing", "required?", "raw?")
 
     estimate: float
     low: float
@@ -77,20 +79,28 @@ class MeanEstimate(JsonObject):
     of: str = POPULATION
     missing: MissingShare | None = None
     required: RequiredDefault | None = None
+    raw: float | None = None
 
     def __post_init__(self) -> None:
         if self.of not in (POPULATION, SAMPLE):
             raise InvalidParameter(f"mean: expected of to be {POPULATION} or {SAMPLE}")
 
     def to_json(self) -> dict[str, Any]:
-        """Return the parts; "required" only where there is a default."""
-        return {key: part for key, part in written(self).items() if key != "required" or part}
+        """Return the parts; "required" and "raw" only where there is one."""
+        return {
+            key: part
+            for key, part in written(self).items()
+            if key not in ("required", "raw") or part is not None
+        }
 
     def present(self) -> Presentation:
         """Return one row, and the share of users without a value."""
         notes: tuple[str, ...] = ()
         if self.of == SAMPLE:
             notes = ("the interval is for the mean of those who answered, not of a population",)
+        if self.raw is not None:
+            raw = f"the raw one is {self.raw:.4g}"
+            notes += (f"the estimate is at the bound of the range, and so biased: {raw}",)
         return Presentation(
             (EstimateRow("mean", self.estimate, self.low, self.high),),
             notes=notes + required_notes([self.required]),
@@ -196,7 +206,8 @@ def mean(
         (answer,) = answers
         missing = MissingShare.of(answer)
         default = None if excluded else RequiredDefault.in_query(asked)
-        return MeanEstimate(answer.value, answer.low, answer.high, of, missing, default)
+        raw = None if answer.unclamped == answer.value else answer.unclamped
+        return MeanEstimate(answer.value, answer.low, answer.high, of, missing, default, raw)
 
     return Batch([question]), conclude
 

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from askance_aggregator.learners.missing import MissingShare
     from askance_aggregator.learners.presentation import Presentation
 
-_NO_TARGET = "these users have no target, and no rows without a user were kept"
+_NO_TARGET = (
+    "these users have no target, and no rows without a user were kept (in Python:"
+    " held_out=1/5 where the data is read)"
+)
 _NARROW = 4  # an interval this many times narrower than before any user was asked tells something
 _WHOLE = 0.95  # of what was possible before: an interval this wide tells nothing
 _ROUNDING = 1e-12  # of sums of floats; an interval of exact answers has no width

@@ -255,22 +255,34 @@ class Population:
         return build(name, users, Seed.of(seed), parameters)
 
     @classmethod
-    def from_columns(cls, schema: Schema, columns: Any, *, name: str = "columns") -> Population:
+    def from_columns(
+        cls,
+        schema: Schema,
+        columns: Any,
+        *,
+        name: str = "columns",
+        seed: int = 0,
+        held_out: Rational = 0,
+    ) -> Population:
         """Make a population of equally long columns (arrays, lists, a frame), one user per row.
 
+        Args:
+          schema: the schema of the records.
+          columns: by name.
+          name: what it is called.
+          seed: of the rows that are held out.
+          held_out: part of the rows that belong to no user, in [0, 1): a model's error is measured
+            on them, beside that of a constant guess.
+
         Raises:
+          InvalidParameter: no part is held out so, or it leaves no user.
           InvalidParameter: no columns by name (see `from_arrow`).
           InvalidRecord: a column that the schema does not have, or of another shape.
         """
         given = {name: _values(name, column) for name, column in columns_of_frame(columns)}
         people = narrowed(schema, encode_columns(schema, given))
-        return cls(
-            name,
-            schema,
-            len(people),
-            lambda start, stop: people.take(slice(start, stop)),
-            law=lambda seed: RecordTypes(people, np.ones(len(people), np.int64)),
-        )
+        records = TableRecords(name, schema, people)
+        return population_of(records, Seed.of(seed), held_out=rational(held_out, "held_out"))
 
     @classmethod
     def from_csv(
@@ -285,6 +297,7 @@ class Population:
         delimiter: str = ",",
         most_outside: Rational = MOST_OUTSIDE,
         categories: Collection[str] = (),
+        held_out: Rational = 0,
     ) -> Population:
         """Make a population of a CSV file, or of a data set by its name (see `people_of`).
 
@@ -292,12 +305,13 @@ class Population:
           path: path of the file; or "census", the data set that ships with the package.
           schema: the schema of the records; None: inferred.
           label: field to be predicted; None: the only label.
-          users: how many; None: one per row.
-          seed: of a sample of the rows.
+          users: how many; None: one per row that is not held out.
+          seed: of a sample of the rows, and of those that are held out.
           keep: names of columns that are not left out as identifiers.
           delimiter: the character between two cells: "," ";" "|" or a tab.
           most_outside: share of a field's values outside `schema` that is accepted, 0 .. 1.
           categories: names of columns whose values are labels, even if they are numbers.
+          held_out: as of `from_columns`.
 
         Raises:
           InvalidRecord, InvalidParameter: the file or an argument is not of that form.
@@ -309,6 +323,7 @@ class Population:
             schema=schema,
             label=label,
             size=users,
+            held_out=rational(held_out, "held_out"),
             keep=keep,
             most_outside=source.most_outside,
             categories=categories,
@@ -326,6 +341,7 @@ class Population:
         keep: Collection[str] = (),
         most_outside: Rational = MOST_OUTSIDE,
         categories: Collection[str] = (),
+        held_out: Rational = 0,
     ) -> Population:
         """Read the users of a Parquet file, like a CSV file of these cells.
 
@@ -341,6 +357,7 @@ class Population:
             schema=schema,
             label=label,
             size=users,
+            held_out=rational(held_out, "held_out"),
             keep=keep,
             most_outside=rational(most_outside, "most_outside"),
             categories=categories,
@@ -359,6 +376,7 @@ class Population:
         keep: Collection[str] = (),
         most_outside: Rational = MOST_OUTSIDE,
         categories: Collection[str] = (),
+        held_out: Rational = 0,
     ) -> Population:
         """Make a population of a frame, like a CSV file of these cells.
 
@@ -376,6 +394,7 @@ class Population:
             schema=schema,
             label=label,
             size=users,
+            held_out=rational(held_out, "held_out"),
             keep=keep,
             most_outside=rational(most_outside, "most_outside"),
             categories=categories,

@@ -298,7 +298,8 @@ def test_an_error_is_stated_in_its_measure(
         ),
         (
             ResultVerdict(Presentation(), 0.95, 100, assessments=(Assessment(None, None),)),
-            "Not judged: these users have no target, and no rows without a user were kept.",
+            "Not judged: these users have no target, and no rows without a user were kept"
+            " (in Python: held_out=1/5 where the data is read).",
         ),
         (
             ResultVerdict(Presentation(), 0.95, 100, assessments=(Assessment(None, 0.25),)),

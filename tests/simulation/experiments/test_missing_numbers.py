@@ -9,6 +9,8 @@ from askance_aggregator.learners import (
     Answer,
     MeanEstimate,
     MeanVector,
+    hypothesis_from_json,
+    hypothesis_json,
     mean,
     mean_vector,
     quantiles,
@@ -194,3 +196,29 @@ def test_a_ratio_lies_in_the_range_of_the_number() -> None:
             found = simulate(study, people, fleet="columns", seed=seed).hypothesis
             estimates = getattr(found, "estimates", None) or (found.estimate,)
             assert 0 <= estimates[0] <= 150_000
+
+
+def test_a_mean_at_its_bound_says_so_and_keeps_the_raw_estimate() -> None:
+    """The clamped estimate of a mean of zeros is 2.5 on average: 2,000 users, epsilon 1/2."""
+    schema = Schema("scores", 1, score=Integer(0, 100))
+    people = Population.from_columns(schema, {"score": np.zeros(2_000, np.int64)})
+    study = Study(mean(schema["score"]), schema, epsilon="0.5")
+    result = simulate(study, people, fleet="columns", seed=2, trials=60)
+    found = [trial.outcome.hypothesis for trial in result.trials]
+    clamped = [one for one in found if one.raw is not None]
+    assert 15 < len(clamped) < 45
+    assert all(one.estimate == 0 and one.raw < 0 for one in clamped)
+    raw = np.array([one.estimate if one.raw is None else one.raw for one in found])
+    error = raw.std(ddof=1) / np.sqrt(len(raw))
+    assert error < 1.2
+    assert abs(raw.mean()) < 4 * error
+    assert np.mean([one.estimate for one in found]) > 1
+    one, other = clamped[0], next(one for one in found if one.raw is None)
+    assert hypothesis_json(one)["raw"] == one.raw
+    assert hypothesis_from_json("mean", hypothesis_json(one)) == one
+    assert "raw" not in hypothesis_json(other)
+    (note,) = one.present().notes
+    assert note == (
+        f"the estimate is at the bound of the range, and so biased: the raw one is {one.raw:.4g}"
+    )
+    assert other.present().notes == ()

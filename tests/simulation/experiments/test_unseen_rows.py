@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import askance as ask
 from askance_aggregator.learners import (
     Answer,
     DecisionList,
@@ -34,6 +35,7 @@ from askance_aggregator.learners.encodings import numbers_of
 from askance_aggregator.oracles import ExactOracle, learn
 from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
+from askance_client.queries import Label, Real, Schema
 from askance_simulation.experiments import named
 from askance_simulation.populations import (
     POPULATIONS,
@@ -280,3 +282,54 @@ class TestAssessments:
 
 def test_every_population_says_what_it_is() -> None:
     assert {*NEW} <= set(POPULATIONS)
+
+
+def _halves(held_out: Any, **given: Any) -> Population:
+    """Return 3,000 rows whose label is yes where x is positive."""
+    schema = Schema("halves", 1, x=Real(-1, 1), y=Label(["no", "yes"]))
+    x = np.random.default_rng(1).uniform(-1, 1, 3_000).round(3)
+    columns = {"x": x, "y": np.where(x > 0, "yes", "no")}
+    if "schema" in given:
+        return ask.read(columns, schema, held_out=held_out, seed=given["seed"])
+    return Population.from_columns(schema, columns, held_out=held_out, **given)
+
+
+@pytest.mark.parametrize("held_out", [0.2, "1/5", Fraction(1, 5), np.float64(0.2)])
+@pytest.mark.parametrize("given", [{"seed": 3}, {"seed": 3, "schema": True}])
+def test_rows_of_python_s_columns_are_held_out_on_request(
+    held_out: object, given: dict[str, Any]
+) -> None:
+    """Before, a model of columns had no error: there was no way to keep rows aside."""
+    people = _halves(held_out, **given)
+    assert people.size == 2_400
+    assert people.unseen is not None
+    aside = people.unseen(10_000)
+    assert aside.rows == 600
+    assert people.notes == ("600 of 3,000 rows are held out to measure the error",)
+    kept, unseen = (
+        np.asarray(rows.values["x"]) for rows in (people.columns(0, people.size), aside)
+    )
+    assert sorted([*kept, *unseen]) == sorted(np.asarray(_halves(0).columns(0, 3_000).values["x"]))
+
+
+def test_a_model_of_python_s_columns_is_judged_by_the_rows_held_out() -> None:
+    people = _halves("1/5")
+    run = ask.simulate(naive_bayes(), people, epsilon=4, fleet="columns", seed=1).to_json()
+    assert run["error"]["mean"] < 0.1 < 0.4 < run["baseline"]
+    assert run["verdict"].startswith("Better than guessing")
+
+
+def test_without_rows_aside_the_result_says_why_there_is_no_error() -> None:
+    people = _halves(0)
+    assert (people.size, people.unseen, people.notes) == (3_000, None, ())
+    run = ask.simulate(naive_bayes(), people, epsilon=4, fleet="columns", seed=1)
+    assert run.to_json()["verdict"] == (
+        "Not judged: these users have no target, and no rows without a user were kept"
+        " (in Python: held_out=1/5 where the data is read)."
+    )
+
+
+@pytest.mark.parametrize("held_out", [1, -0.1, "6/5"])
+def test_a_part_that_leaves_no_user_is_refused(held_out: object) -> None:
+    with pytest.raises(InvalidParameter, match=r"held_out: expected a part in \[0, 1\)"):
+        _halves(held_out)

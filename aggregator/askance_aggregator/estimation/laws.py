@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from askance_aggregator.estimation.answers import estimate, half_width
 from askance_aggregator.estimation.blocks import alpha_of, joined
-from askance_aggregator.estimation.statistics import Decode, share_scores
+from askance_aggregator.estimation.present import scale_of
+from askance_aggregator.estimation.statistics import Decode, known_scores, share_scores
 from askance_aggregator.families import CodebookFamily, Family, TableFamily, family_of
-from askance_aggregator.learners import Answer, Question
+from askance_aggregator.learners import Answer, PopulationMean, Question
+from askance_aggregator.learners.learning import Ends, ScoredReports, SumLaw
 from askance_client.errors import InvalidParameter
 from askance_client.queries import QueryKind
 from askance_client.randomizers import COIN_SPACE, Randomizer
@@ -94,6 +96,47 @@ class ReportsLaw:
         ]
         middles = weights @ values
         return middles - halves, middles + halves
+
+    def scored(self) -> ScoredReports | None:
+        """Return both scores of the reports to a mean over the users who have a number."""
+        part = self.reports[0]
+        if not self.question.over_present or not part.answered:
+            return None
+        if not isinstance(self.question.aim, PopulationMean):
+            return None
+        table, known = known_scores(part.question, part.randomizer, part.decode)
+        start, half = (float(end) for end in scale_of(part.question, table.randomizer.levels))
+        places, presences = np.array([float(score) for score in known]).reshape(2, -1)
+        shares = np.asarray(part.counts, dtype=np.float64) / part.answered
+        numbers = (start + half) * presences + half * places
+        return ScoredReports(numbers, presences, shares, part.answered)
+
+    def sum_law(self, weights: Reals, means: Reals, products: Ends) -> SumLaw | None:
+        """Bound the moments of a weighted sum of a vector's components.
+
+        Blocks have users of their own, so that their variances add up.
+        """
+        query = self.question.query
+        if query.kind is not QueryKind.VECTOR or query.low != -query.high:
+            return None
+        variance = third = 0.0
+        start, unit = 0, float(1 << query.frac)
+        for part in self.reports:
+            block = slice(start, start + part.question.values)
+            rates = family_of(part.randomizer).vector_rates(float(query.high))
+            if rates is None or not part.answered:
+                return None
+            own = weights[block]
+            factors = np.outer(own, own) * rates.pair
+            np.fill_diagonal(factors, own**2 * rates.square)
+            parts = np.maximum(*(factors * ends[block, block] for ends in products))
+            mean = float(own @ means[block])
+            square = rates.own / unit**2 * float(own @ own) + float(parts.sum()) - mean**2
+            most = rates.reach / unit * float(np.abs(own).sum()) + abs(mean)
+            each = max(square, 0.0) / part.answered
+            variance, third = variance + each, third + most * each / part.answered
+            start = block.stop
+        return SumLaw(variance, third / variance**1.5) if variance > 0 else None
 
 
 def share_covariance(family: Family[Any], shares: Sequence[float]) -> Reals | None:

@@ -16,7 +16,12 @@ from typing import Any, ClassVar, Generic, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.families.rates import InclusionRates, JointRates, SignRates
+from askance_aggregator.families.rates import (
+    InclusionRates,
+    JointRates,
+    SignRates,
+    VectorRates,
+)
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import Randomizer
 
@@ -80,6 +85,14 @@ class Family(ABC, Generic[R]):
 
     def joint_rates(self) -> JointRates | None:
         """Return the rates of two cells in one report, alike for all pairs; None: not known."""
+        return None
+
+    def vector_rates(self, half: float) -> VectorRates | None:
+        """Return the second moments of the estimate of a vector, in grid units; None: not known.
+
+        Args:
+            half: a component's greatest value, in grid units; its least one is -half.
+        """
         return None
 
     def containing(self, counts: Sequence[int] | Counts, level: int) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 
 from askance_aggregator.families.family import Counts, Family, Reports, check_counts, describes
 from askance_aggregator.families.fitting import check_expressible, check_positive, greatest
-from askance_aggregator.families.rates import InclusionRates
+from askance_aggregator.families.rates import InclusionRates, VectorRates
 from askance_aggregator.numbers import plain_arguments
 from askance_client.accounting import NANO_NATS_PER_NAT, exp_bounds, ratio_within
 from askance_client.errors import InvalidParameter
@@ -57,6 +57,31 @@ class HypercubeFamily(Family[HypercubeResponse]):
         """Rates at which a component is reported as +, by users that have it at + and by others."""
         half = Fraction(1, 2)
         return InclusionRates(half * (1 + self.agreement), half * (1 - self.agreement))
+
+    @property
+    def pair_agreement(self) -> Fraction:
+        """Mean product of two components' agreements; 0 of one component.
+
+        At a distance i from the own pattern, all such patterns being equally likely, it is
+        ((s - 2i)^2 - s) / (s (s - 1)): the square of the sum of all agreements less its diagonal.
+        """
+        size, radius = self.randomizer.components, self.randomizer.radius
+        if size == 1:
+            return Fraction(0)
+        products = [comb(size, i) * ((size - 2 * i) ** 2 - size) for i in range(size + 1)]
+        near, far = sum(products[: radius + 1]), sum(products[radius + 1 :])
+        within = Fraction(near * self.randomizer.threshold, self.randomizer.near)
+        beyond = Fraction(
+            far * (COIN_SPACE - self.randomizer.threshold),
+            self.randomizer.levels - self.randomizer.near,
+        )
+        return (within + beyond) / (COIN_SPACE * size * (size - 1))
+
+    def vector_rates(self, half: float) -> VectorRates:
+        """Return the second moments: values are rounded to signs by coins of their own."""
+        inverse = float(1 / self.agreement)
+        pair = float(self.pair_agreement) * inverse**2
+        return VectorRates((half * inverse) ** 2, 0.0, pair, half * abs(inverse))
 
     def alphabet(self) -> Iterator[bytes]:
         """All 2^s patterns."""

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.families.family import Counts, Family, Reports, describes
 from askance_aggregator.families.fitting import check_expressible, check_positive, greatest
+from askance_aggregator.families.rates import VectorRates
 from askance_aggregator.families.rotation_columns import signs_of
 from askance_aggregator.numbers import plain_arguments
 from askance_client.accounting import NANO_NATS_PER_NAT
@@ -101,6 +102,13 @@ class CodebookFamily(Family[RandomCodebook]):
     def reach(self) -> float:
         """The most that the estimate of one report is in a component, over radius."""
         return 1 / abs(self.agreement)
+
+    def vector_rates(self, half: float) -> VectorRates:
+        """Return the second moments: a code is even around the own direction."""
+        along = (self.second_moment - self._beside) / self.agreement**2
+        radius = float(self.randomizer.radius)
+        own = self._beside * (radius / self.agreement) ** 2
+        return VectorRates(own, along, along, radius * self.reach)
 
     def alphabet(self) -> Iterator[bytes]:
         """Every seed with every code."""

@@ -58,6 +58,21 @@ class JointRates(NamedTuple):
     others: Fraction
 
 
+class VectorRates(NamedTuple):
+    """Second moments of the estimate Z that one report makes of its user's vector v, E[Z | v] = v.
+
+    E[Z_i^2 | v] = own + square v_i^2, and E[Z_i Z_j | v] = pair v_i v_j for i other than j.
+
+    Args:
+        reach: the most that a sum w Z can be over the sum of the sizes of the weights w.
+    """
+
+    own: float
+    square: float
+    pair: float
+    reach: float
+
+
 class SignRates(NamedTuple):
     """Probabilities that a report points to + at a given value.
 

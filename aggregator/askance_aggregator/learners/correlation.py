@@ -1,8 +1,21 @@
-"""Pearson's correlation of two numbers, with an interval that holds for every number of users.
+"""Pearson's correlation of two numbers.
 
-If each moment lies in an interval, the correlation lies between its least and its greatest value
-over the box of all of them. Both are at one of finitely many points: for fixed E[xy] = h,
-E[x^2] = L and E[y^2] = M the logarithm of
+**Asymptotic.** Among the users with both numbers let x and y be the means, q their share. A change
+of the population changes the covariance times q by the mean of the centred product
+(X - x)(Y - y), and the correlation r times q by that of
+
+    Z W - r (Z^2 + W^2) / 2,    Z = (X - x) / s_x, W = (Y - y) / s_y.
+
+Both are sums of the asked components with known weights. Their variance is that of the reports, of
+the sample and the randomizer together; where it depends on mean products of components that were
+not asked, these are taken at the worst that the moments allow (`mean_products`). No covariance is
+tested by its estimate over this deviation, to which that of the second order is added: the product
+of both means' errors. The interval of r is its estimate and the normal law's quantile times the
+deviation, where both variances are five standard errors or more above zero.
+
+**For every number of users.** If each moment lies in an interval, the correlation lies between its
+least and its greatest value over the box of all of them. Both are at one of finitely many points:
+for fixed E[xy] = h, E[x^2] = L and E[y^2] = M the logarithm of
 
     (h - x y) / sqrt((L - x^2) (M - y^2)),    x = E[x], y = E[y],
 
@@ -14,12 +27,13 @@ moments h, L and M enter monotonically.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import exp, log, sqrt
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from askance_aggregator.learners.assessments import (
     ALL_COVER,
@@ -32,10 +46,28 @@ from askance_aggregator.learners.assessments import (
     chunks,
     covers,
 )
+from askance_aggregator.learners.asymptotic import (
+    IN_WAVES,
+    MOST_SKEW,
+    STANDS,
+    TOO_FEW,
+    ForEverySize,
+    chance_of,
+    detectable,
+    quantile,
+)
 from askance_aggregator.learners.encodings import Number, numbers
 from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
-from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
+from askance_aggregator.learners.learning import (
+    Answer,
+    Answers,
+    Batch,
+    Ends,
+    Question,
+    SamplingLaw,
+    SumLaw,
+)
 from askance_aggregator.learners.missing import MissingShare, complete_rows, named_share
 from askance_aggregator.learners.parameters import (
     Parameter,
@@ -53,10 +85,14 @@ from askance_aggregator.queries import has_all, number_of_complete, vector, wher
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Bit, Expression, Integer, Query, Real, Schema
 
+Reals = NDArray[np.float64]
+
 _GRID = 20  # bits of a product of two numbers on multiples of 2^-10
 _LONGEST = Fraction(49, 20)
 """The length of the vector that is asked, at most: 1 each for xy and for the presence, and
 x^2 + (2 x^2 - 1)^2 <= 2 for each number, so sqrt(6) in all."""
+
+_PART = 0.75  # of alpha for an asymptotic interval; the rest is for the share of complete cases
 
 
 @hypothesis_of("correlation")
@@ -69,10 +105,28 @@ class Correlation(JsonObject):
         p_value: of the hypothesis that the covariance is zero; None: the answers have no law.
         missing: estimated share of users without one of the numbers, or both; its interval and
             that of the correlation hold together.
+        every_size: interval and p-value that hold for every number of users, where `p_value` is
+            asymptotic; None: it holds for every number itself.
+        asymptotic: whether the interval is asymptotic, too.
+        detectable: correlation that so many users find with a chance of 80 %; None: not known.
+        undetermined: reason for which the interval, or the test too, is not asymptotic; empty: both
+            are, or there is no law.
     """
 
     json_name: ClassVar = "correlation"
-    json_keys: ClassVar = ("summary", "columns", "estimate", "low", "high", "p_value", "missing")
+    json_keys: ClassVar = (
+        "summary",
+        "columns",
+        "estimate",
+        "low",
+        "high",
+        "p_value",
+        "every_size?",
+        "asymptotic?",
+        "detectable?",
+        "undetermined?",
+        "missing",
+    )
 
     columns: tuple[str, str]
     estimate: float
@@ -80,13 +134,24 @@ class Correlation(JsonObject):
     high: float
     p_value: float | None
     missing: MissingShare
+    every_size: ForEverySize | None = None
+    asymptotic: bool = False
+    detectable: float | None = None
+    undetermined: str = ""
 
     def present(self) -> Presentation:
         """Return one row, the correlation."""
         return Presentation(
             (EstimateRow("correlation", self.estimate, self.low, self.high),),
             missing=named_share(self.missing),
-            null=Null("the correlation", p_value=self.p_value),
+            null=Null(
+                "the correlation",
+                p_value=self.p_value,
+                asymptotic=self.every_size is not None,
+                detectable=self.detectable,
+                undetermined=self.undetermined,
+            ),
+            asymptotic=self.asymptotic,
             whole=(-1.0, 1.0),
             subject=" and ".join(self.columns),
         )
@@ -106,7 +171,10 @@ class Correlation(JsonObject):
         first, second = self.columns
         told = f"correlation of {first} and {second}: {self.estimate:.3g}"
         told = f"{told} ({self.low:.3g} .. {self.high:.3g})"
-        return told if self.p_value is None else f"{told}, p <= {self.p_value:.2g}"
+        if self.p_value is None:
+            return told
+        sure = f"= {self.p_value:.2g}, asymptotic" if self.every_size else f"<= {self.p_value:.2g}"
+        return f"{told}, p {sure}"
 
 
 @catalogued(
@@ -147,12 +215,15 @@ def correlation(
     known and not asked.) Fisher's transform is not used: it assumes that moments have the noise of
     a normal sample, and here they have the randomizer's.
 
-    Utility: the moments' intervals hold together, and the correlation's is the image of their box
-    (`Moments`): it holds for every population and every number of users. It is wider than an
-    asymptotic one, by about 1.3 to 2.4 where means are near the middle of their ranges
-    (`benchmarks/association.py`). It is narrow where the numbers vary over much of their ranges:
-    noise is relative to the range's square, so bounds in the schema matter more than for a mean.
-    The p-value is the least level at which the interval excludes 0: valid and conservative.
+    Utility: the p-value and the interval are asymptotic (see the module): the p-value where the
+    share of users with both numbers is five standard errors above 0, no report weighs too much
+    (`asymptotic.MOST_SKEW`) and all users were asked at once, the interval where both variances are
+    five standard errors above 0, too. An interval and a p-value that hold for every population and
+    every number of users stand beside them in JSON, and take their place elsewhere: the moments'
+    intervals hold together, and the correlation's is the image of their box (`Moments`).
+    `benchmarks/association.py` has the power and the errors of both. Intervals are narrow where the
+    numbers vary over much of their ranges: noise is relative to the range's square, so bounds in
+    the schema matter more than for a mean.
 
     `tau` is kept if two promises, from public knowledge, hold: each number's standard deviation is
     at least `deviation` of half its range, in (0, 1] (None: one half), and at least a share
@@ -182,10 +253,46 @@ def correlation(
         low, high = (-1.0, 1.0) if interval is None else interval.correlation
         value = 0.0 if exact is None else sum(exact.correlation) / 2
         share = MissingShare.outside(answer.values[-1], answer.lows[-1], answer.highs[-1])
-        found = p_value(answers, lambda each: _excludes_zero(each[0], squares))
-        return Correlation(names, min(max(value, low), high), low, high, found, share)
+        chance = p_value(answers, lambda each: _excludes_zero(each[0], squares))
+        found = Correlation(names, min(max(value, low), high), low, high, chance, share)
+        return found if answer.law is None else _with_law(found, answer, answer.law, squares)
 
     return Batch([question]), conclude
+
+
+def _with_law(
+    found: Correlation, answer: Answer, law: SamplingLaw, squares: tuple[int, ...]
+) -> Correlation:
+    """Put the asymptotic p-value and interval in the place of those for every number of users."""
+    if law.look_share < 1:
+        return replace(found, undetermined=IN_WAVES)
+    sample = _Sample.of(np.array(answer.values), squares, law)
+    if isinstance(sample, str):
+        return replace(found, undetermined=sample)
+    null = sample.null_deviation
+    if null is None:
+        return replace(found, undetermined=TOO_FEW)
+    found = replace(
+        found,
+        p_value=chance_of(sample.covariance / null),
+        every_size=ForEverySize(found.low, found.high, found.p_value),
+    )
+    deviation = sample.deviation
+    if isinstance(deviation, str):
+        return replace(found, undetermined=deviation)
+    half = quantile(law.alpha * _PART / 2) * deviation
+    ends = (min(max(sample.correlation + side * half, -1.0), 1.0) for side in (-1, 1))
+    low, high = ends
+    rest = law.at(law.alpha * (1 - _PART))
+    return replace(
+        found,
+        estimate=min(max(sample.correlation, low), high),
+        low=low,
+        high=high,
+        asymptotic=True,
+        missing=MissingShare.outside(rest.values[-1], rest.lows[-1], rest.highs[-1]),
+        detectable=detectable(null / sample.spread, law.alpha),
+    )
 
 
 def _two_numbers(schema: Schema, columns: Sequence[str]) -> tuple[Number, Number]:
@@ -276,6 +383,143 @@ def _(hypothesis: Correlation, learner: Learner[Any], users: Users) -> Assessmen
     return judged.with_intervals(
         JointInterval(MISSING, hypothesis.missing.holds(absent)), absent=[absent]
     )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Sample:
+    """Estimated moments of the users with both numbers, and the law of their estimates.
+
+    Args:
+        values: of the answer: both numbers, their squares (2 x^2 - 1), the product, the share.
+        squares: which of the numbers have a square; that of a bit is 1.
+        means: of both numbers.
+        variances: of both numbers.
+    """
+
+    values: Reals
+    squares: tuple[int, ...]
+    law: SamplingLaw
+    means: tuple[float, float]
+    variances: tuple[float, float]
+
+    @classmethod
+    def of(cls, values: Reals, squares: tuple[int, ...], law: SamplingLaw) -> _Sample | str:
+        """Return the sample, or the reason for which nothing asymptotic is known of it."""
+        share = float(values[-1])
+        weights = np.zeros(len(values))
+        weights[-1] = 1.0
+        spread = law.sum_law(weights, values, mean_products(values, squares))
+        if spread is None:
+            return "the randomizer's law has no second moments"
+        if share < STANDS * sqrt(spread.variance):
+            return (
+                "the share of users with both numbers is less than"
+                f" {STANDS:.0f} standard errors above 0"
+            )
+        x, y = float(values[0]) / share, float(values[1]) / share
+        known = {place: (float(values[2 + at]) / share + 1) / 2 for at, place in enumerate(squares)}
+        variances = known.get(0, 1.0) - x * x, known.get(1, 1.0) - y * y
+        return cls(values, squares, law, (x, y), variances)
+
+    @property
+    def share(self) -> float:
+        """Share of users with both numbers."""
+        return float(self.values[-1])
+
+    @property
+    def covariance(self) -> float:
+        """The covariance of both numbers."""
+        return float(self.values[-2]) / self.share - self.means[0] * self.means[1]
+
+    @property
+    def spread(self) -> float:
+        """The product of both standard deviations."""
+        return sqrt(self.variances[0] * self.variances[1])
+
+    @property
+    def correlation(self) -> float:
+        """The estimated correlation, which may lie outside -1 .. 1."""
+        return self.covariance / self.spread
+
+    @property
+    def null_deviation(self) -> float | None:
+        """Deviation of the estimated covariance, if there is none; None: its law is not normal."""
+        x, y = self.means
+        first = self._law(x_part=-y, y_part=-x, product=1.0, one=x * y)
+        of_x, of_y = self._law(x_part=1.0, one=-x), self._law(y_part=1.0, one=-y)
+        if first is None or of_x is None or of_y is None or first.skew > MOST_SKEW:
+            return None
+        return sqrt(first.variance + of_x.variance * of_y.variance)
+
+    @property
+    def deviation(self) -> float | str:
+        """Deviation of the estimated correlation, or why it is not known."""
+        for place in (0, 1):
+            mean, variance = self.means[place], self.variances[place]
+            parts = {"x_part": -2 * mean} if place == 0 else {"y_part": -2 * mean}
+            squared = {"x_square": 1.0} if place == 0 else {"y_square": 1.0}
+            law = self._law(**parts, **squared, one=mean * mean - variance)
+            if law is None or variance < STANDS * sqrt(law.variance):
+                return f"a variance is less than {STANDS:.0f} standard errors above 0"
+        (x, y), (of_x, of_y), r = self.means, self.variances, self.correlation
+        law = self._law(
+            x_part=-y / self.spread + r * x / of_x,
+            y_part=-x / self.spread + r * y / of_y,
+            x_square=-r / 2 / of_x,
+            y_square=-r / 2 / of_y,
+            product=1 / self.spread,
+            one=x * y / self.spread - r / 2 * (x * x / of_x + y * y / of_y),
+        )
+        return TOO_FEW if law is None or law.skew > MOST_SKEW else sqrt(law.variance)
+
+    def _law(
+        self,
+        x_part: float = 0.0,
+        y_part: float = 0.0,
+        x_square: float = 0.0,
+        y_square: float = 0.0,
+        product: float = 0.0,
+        one: float = 0.0,
+    ) -> SumLaw | None:
+        """Return the law of the mean of a polynomial of both numbers, over those who have them."""
+        factors, weights = (x_square, y_square), [x_part, y_part]
+        for place, factor in enumerate(factors):
+            if place in self.squares:  # x^2 = ((2 x^2 - 1) + 1) / 2
+                weights.append(factor / 2)
+                one += factor / 2
+            else:
+                one += factor
+        found = np.array([*weights, product, one]) / self.share
+        return self.law.sum_law(found, self.values, mean_products(self.values, self.squares))
+
+
+def mean_products(values: Reals, squares: tuple[int, ...]) -> Ends:
+    """Bound the mean products of two components: known ones, others by Cauchy and Schwarz.
+
+    The components are 0 for a user who lacks a number, and at most 1.
+    """
+    size, share = len(values), float(np.clip(values[-1], 0.0, 1.0))
+    product, one = size - 2, size - 1
+    mean_squares = np.full(size, share)
+    for at, place in enumerate(squares):
+        mean_squares[place] = (np.clip(values[2 + at], -share, share) + share) / 2
+    mean_squares[product] = min(mean_squares[0], mean_squares[1])
+    most = np.sqrt(np.outer(mean_squares, mean_squares))
+    least = -most
+    known = {(0, 1): values[product], **{(place, one): values[place] for place in range(size)}}
+    if 0 not in squares:
+        known[0, product] = values[1]
+    if 1 not in squares:
+        known[1, product] = values[0]
+    for (row, column), value in known.items():
+        each = float(np.clip(value, -most[row, column], most[row, column]))
+        for pair in ((row, column), (column, row)):
+            least[pair] = most[pair] = each
+    np.fill_diagonal(least, np.where(np.arange(size) == product, 0.0, mean_squares))
+    for place in range(2, product):  # the square of 2 x^2 - 1 is not asked
+        least[place, place] = 0.0
+    np.fill_diagonal(most, mean_squares)
+    return least, most
 
 
 class Interval(NamedTuple):

@@ -1,11 +1,22 @@
 """Difference of two groups of users: of their means of a number, or of their shares.
 
-Let P be the least chance at which an end of an interval excludes the true mean. It is a p-value:
-P is at most x with a chance of at most x. For two independent ones, P1 P2 is at most x with a
-chance of at most x (1 - ln x) (Fisher 1925). So a difference is rejected, on one side, if every
-pair of means that has it has a product P1 P2 of at most x, where x (1 - ln x) is half of alpha.
-This holds for every number of users, and costs little: with normal intervals of equal width the
-difference's is 1.1 times as wide as the normal law's, where the sum of both is 1.6 times as wide.
+**Asymptotic.** A report of group g has the scores a and b, whose means are m_g q_g and q_g: q_g is
+the group's share of users and m_g its mean. If the means differ by d, the terms a - m b of the
+first group and a - (m + d) b of the second have the mean 0 for m = m_1. With T_g their means over
+the reports and V_g the mean of their squares over n_g, the statistic
+
+    J(d) = min over m of T_1(m)^2 / V_1(m) + T_2(m + d)^2 / V_2(m + d)
+
+has asymptotically a chi-square law with one degree of freedom. J(0) tests equal means: a score
+test, whose variances are those at the common mean. The interval has all d that are not rejected.
+No mean is divided by an estimated share, so that the law holds for small groups, too.
+
+**For every number of users.** Let P be the least chance at which an end of an interval excludes the
+true mean. It is a p-value: P is at most x with a chance of at most x. For two independent ones,
+P1 P2 is at most x with a chance of at most x (1 - ln x) (Fisher 1925). So a difference is rejected,
+on one side, if every pair of means that has it has a product P1 P2 of at most x, where
+x (1 - ln x) is half of alpha. With normal intervals of equal width the difference's is 1.1 times as
+wide as the normal law's, where the sum of both is 1.6 times as wide.
 
 Intervals are known on a grid of levels. Between two of them the wider interval counts, so that a
 grid costs width and never coverage.
@@ -13,11 +24,11 @@ grid costs width and never coverage.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import log
+from math import log, sqrt
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -32,6 +43,16 @@ from askance_aggregator.learners.assessments import (
     assess,
     covers,
 )
+from askance_aggregator.learners.asymptotic import (
+    IN_WAVES,
+    MOST_SKEW,
+    STANDS,
+    TOO_FEW,
+    ForEverySize,
+    chance_of,
+    detectable,
+    quantile,
+)
 from askance_aggregator.learners.hypotheses import Document, JsonObject, hypothesis_of, parts_in
 from askance_aggregator.learners.learner import Learner, NonAdaptive, non_adaptive
 from askance_aggregator.learners.learning import (
@@ -42,6 +63,7 @@ from askance_aggregator.learners.learning import (
     Batch,
     Question,
     SamplingLaw,
+    ScoredReports,
 )
 from askance_aggregator.learners.mean import MeanEstimate
 from askance_aggregator.learners.missing import MissingShare
@@ -77,16 +99,33 @@ class Difference(JsonObject):
         means: one per group; `missing` is the share of users who are in another group or lack a
             value.
         p_value: of the hypothesis that both means are equal; None: the answers have no law.
+        every_size: interval and p-value that hold for every number of users, where `low`, `high`
+            and `p_value` are asymptotic; None: they hold for every number themselves.
+        detectable: difference that so many users find with a chance of 80 %; None: not known.
+        undetermined: reason for which nothing is asymptotic; empty: it is, or there is no law.
     """
 
     json_name: ClassVar = "difference"
-    json_keys: ClassVar = ("summary", "estimate", "low", "high", "p_value", "groups=named_means")
+    json_keys: ClassVar = (
+        "summary",
+        "estimate",
+        "low",
+        "high",
+        "p_value",
+        "every_size?",
+        "detectable?",
+        "undetermined?",
+        "groups=named_means",
+    )
 
     groups: tuple[str, str]
     means: tuple[MeanEstimate, MeanEstimate]
     low: float
     high: float
     p_value: float | None
+    every_size: ForEverySize | None = None
+    detectable: float | None = None
+    undetermined: str = ""
     complete_cases: ClassVar[bool] = True
 
     @property
@@ -121,8 +160,14 @@ class Difference(JsonObject):
             for name, mean in zip(self.groups, self.means, strict=True)
         ]
         row = EstimateRow(f"{second} less {first}", self.estimate, self.low, self.high)
-        null = Null("the difference", p_value=self.p_value)
-        return Presentation((row,), lines=tuple(lines), null=null)
+        null = Null(
+            "the difference",
+            p_value=self.p_value,
+            asymptotic=self.every_size is not None,
+            detectable=self.detectable,
+            undetermined=self.undetermined,
+        )
+        return Presentation((row,), lines=tuple(lines), null=null, asymptotic=null.asymptotic)
 
     def to_shape(self) -> Effect:
         """Return the difference against none."""
@@ -134,7 +179,10 @@ class Difference(JsonObject):
         (first, second), (one, two) = self.groups, self.means
         told = f"{second} less {first}: {self.estimate:.4g} ({self.low:.4g} .. {self.high:.4g})"
         if self.p_value is not None:
-            told = f"{told}, p <= {self.p_value:.2g}"
+            sure = (
+                f"= {self.p_value:.2g}, asymptotic" if self.every_size else f"<= {self.p_value:.2g}"
+            )
+            told = f"{told}, p {sure}"
         parts = [
             f"{name} {mean.estimate:.4g} ({mean.low:.4g} .. {mean.high:.4g}){_share_text(mean)}"
             for name, mean in ((first, one), (second, two))
@@ -241,12 +289,14 @@ def difference(
     One question per group. A user answers "missing" who is not in the group, or lacks a value:
     which group a user is in, and how large the groups are, is as private as the number.
 
-    Utility: intervals of both means, of the groups' shares and of the difference hold together,
-    for every population and every number of users. The difference's is made of the intervals of
-    both means at all levels: its questions have users of their own, so the estimates
-    are independent. The p-value of equal means is valid in the same way: if they are equal, it is
-    at most x with a chance of at most x. `benchmarks/association.py` compares the width with the
-    normal law's. The difference is consistent, not unbiased.
+    Utility: intervals of both means, of the groups' shares and of the difference hold together.
+    The difference's interval and the p-value of equal means are those of a score test, and
+    asymptotic: where each group's share is five standard errors above 0, no report weighs too much
+    (`asymptotic.MOST_SKEW`) and all users were asked at once. An interval and a p-value that hold
+    for every population and every number of users stand beside them in JSON, and take their place
+    elsewhere: they are made of the intervals of both means at all levels, whose questions have
+    users of their own, so that the estimates are independent. `benchmarks/association.py` has the
+    power and the errors of both. The difference is consistent, not unbiased.
 
     The first and the second value of the group are by default its own first and second,
     "(missing)" left out. Means of a bit are shares; a number is clamped to its range. `tau` is in
@@ -278,8 +328,38 @@ def _concluded(names: tuple[str, str], batch: Batch, answers: Answers) -> Differ
         for law, (low, high) in zip(laws, ranges, strict=True)
     )
     means = [_mean_of(law.at(law.alpha * (1 - _DIFFERENCE_PART))) for law in laws]
-    ends = difference_interval(first, second, alpha * _DIFFERENCE_PART)
-    return Difference(names, (means[0], means[1]), *ends, equality_p_value(first, second))
+    part = alpha * _DIFFERENCE_PART
+    ends = difference_interval(first, second, part)
+    chance = equality_p_value(first, second)
+    pair = (means[0], means[1])
+    found = _score_test(names, laws)
+    if isinstance(found, str):
+        return Difference(names, pair, *ends, chance, undetermined=found)
+    widest = float(max(question.spread for question in batch.questions))
+    return Difference(
+        names,
+        pair,
+        *found.interval(part, widest),
+        chance_of(sqrt(found.statistic(0.0))),
+        every_size=ForEverySize(*ends, chance),
+        detectable=detectable(found.deviation, alpha),
+    )
+
+
+def _score_test(names: tuple[str, str], laws: Sequence[SamplingLaw]) -> ScoreTest | str:
+    """Return the test of equal means, or the reason for which it is not determined."""
+    if any(law.look_share < 1 for law in laws):
+        return IN_WAVES
+    scored = [law.scored() for law in laws]
+    groups = [GroupTerms.of(reports) for reports in scored if reports is not None]
+    if len(groups) < len(laws):
+        return "the randomizer has no scores"
+    for name, group in zip(names, groups, strict=True):
+        if not group.stands:
+            return f"the share of users in {name} is less than {STANDS:.0f} standard errors above 0"
+    found = ScoreTest(groups[0], groups[1])
+    skews = (group.skew(found.common_mean) for group in (found.one, found.two))
+    return found if max(skews) <= MOST_SKEW else TOO_FEW
 
 
 def _mean_of(answer: Answer) -> MeanEstimate:
@@ -417,6 +497,124 @@ def fisher_product(chance: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if fisher(middle) <= chance else (low, middle)
     return low
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class GroupTerms:
+    """Scores a and b of a group's reports; for the mean m the terms a - m b have the mean 0.
+
+    Args:
+        moments: mean squares of a and b and their mean product, over the number of reports.
+    """
+
+    reports: ScoredReports
+    means: tuple[float, float]
+    moments: tuple[float, float, float]
+
+    @classmethod
+    def of(cls, reports: ScoredReports) -> GroupTerms:
+        """Return the means and the mean squares of the scores."""
+        a, b, part = reports.numbers, reports.presences, reports.shares
+        squares = (float(part @ each) / reports.answered for each in (a * a, a * b, b * b))
+        first, mixed, second = squares
+        return cls(reports, (float(part @ a), float(part @ b)), (first, mixed, second))
+
+    @property
+    def stands(self) -> bool:
+        """Return whether the group's share is above zero by some standard errors."""
+        share = self.means[1]
+        variance = max(self.moments[2] - share**2 / self.reports.answered, 0.0)
+        return share > 0 and share >= STANDS * sqrt(variance)
+
+    @property
+    def ratio(self) -> float:
+        """The estimated mean, not clipped."""
+        return self.means[0] / self.means[1]
+
+    def square(self, means: Reals) -> Reals:
+        """Compute T^2 / V at each mean."""
+        total = self.means[0] - means * self.means[1]
+        return np.asarray(total**2 / self.variance(means))
+
+    def variance(self, means: Reals) -> Reals:
+        """Compute V at each mean: the terms' mean square over the number of reports."""
+        first, mixed, second = self.moments
+        # A sum of squares; floats may leave less than zero where all terms are zero.
+        return np.maximum(first - 2 * means * mixed + means**2 * second, _TINY * (first + second))
+
+    def skew(self, mean: float) -> float:
+        """Return E|a|^3 / (sigma^3 sqrt(n)) of the terms at a mean."""
+        reports = self.reports
+        sizes = np.abs(reports.numbers - mean * reports.presences)
+        deviation = sqrt(float(reports.shares @ sizes**2))
+        third = float(reports.shares @ sizes**3)
+        return third / (deviation**3 * sqrt(reports.answered)) if deviation > 0 else np.inf
+
+
+_TINY = 1e-24
+_POINTS = 17  # means that are looked at together
+_ZOOMS = 4  # each between the neighbours of the best
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ScoreTest:
+    """Score test of the difference of two groups' means (see the module)."""
+
+    one: GroupTerms
+    two: GroupTerms
+
+    @property
+    def common_mean(self) -> float:
+        """The mean that fits both groups best."""
+        return self._fit(0.0)[0]
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the estimated difference, if both means are equal."""
+        mean = np.array([self.common_mean])
+        parts = (
+            float(group.variance(mean)[0]) / group.means[1] ** 2 for group in (self.one, self.two)
+        )
+        return sqrt(sum(parts))
+
+    def statistic(self, difference: float) -> float:
+        """Compute J, of the second mean less the first."""
+        return self._fit(difference)[1]
+
+    def interval(self, alpha: float, widest: float) -> tuple[float, float]:
+        """Return the differences that a test of this level does not reject.
+
+        Args:
+            alpha: level, both sides counted.
+            widest: the greatest possible difference.
+        """
+        most = quantile(alpha / 2) ** 2
+        centre = min(max(self.two.ratio - self.one.ratio, -widest), widest)
+
+        def end(outer: float) -> float:
+            inner = centre
+            if self.statistic(outer) <= most:
+                return outer
+            for _ in range(_HALVINGS):
+                middle = (inner + outer) / 2
+                kept = self.statistic(middle) <= most
+                inner, outer = (middle, outer) if kept else (inner, middle)
+            return outer
+
+        return end(-widest), end(widest)
+
+    def _fit(self, difference: float) -> tuple[float, float]:
+        """Return the first mean that fits best, and the statistic there."""
+        ends = sorted((self.one.ratio, self.two.ratio - difference))
+        low, high = ends
+        mean, least = low, np.inf
+        for _ in range(_ZOOMS):
+            points = np.linspace(low, high, _POINTS)
+            found = self.one.square(points) + self.two.square(points + difference)
+            place = int(np.argmin(found))
+            mean, least = float(points[place]), float(found[place])
+            low, high = points[max(place - 1, 0)], points[min(place + 1, _POINTS - 1)]
+        return mean, least
 
 
 def apart(answers: tuple[Answer, Answer]) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
-from typing import ClassVar, Protocol, TypeAlias, TypeVar
+from typing import ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -233,6 +233,38 @@ Ends: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Low and high ends of intervals."""
 
 
+class ScoredReports(NamedTuple):
+    """Reports to a question over those users who have a number, each with two scores.
+
+    Of users with a share q of numbers of mean m, the first score has the mean m q, in real units,
+    the second one q.
+
+    Args:
+        numbers: first score of each symbol, shape (symbols,).
+        presences: second score, likewise.
+        shares: of the reports, one per symbol, of sum 1.
+        answered: number of reports, 1 or more.
+    """
+
+    numbers: NDArray[np.float64]
+    presences: NDArray[np.float64]
+    shares: NDArray[np.float64]
+    answered: int
+
+
+class SumLaw(NamedTuple):
+    """Moments of an estimated sum of values, at most.
+
+    Args:
+        variance: of the estimate.
+        skew: Lyapunov's ratio: the sum of E|a|^3 of its terms a over the variance to the power of
+            3/2. It bounds the distance from the normal law (Berry and Esseen).
+    """
+
+    variance: float
+    skew: float
+
+
 class SamplingLaw(Protocol):
     """Interface of the law of an answer, over samples of users and the coins of their reports.
 
@@ -276,6 +308,24 @@ class SamplingLaw(Protocol):
         Returns:
             Low and high ends, one per sum, not clipped, which miss with a chance of at most
             `alpha` together; None where no law is closer than the sums of intervals.
+        """
+
+    def scored(self) -> ScoredReports | None:
+        """Return the reports with their scores; None but for a mean of users who have a number."""
+
+    def sum_law(
+        self, weights: NDArray[np.float64], means: NDArray[np.float64], products: Ends
+    ) -> SumLaw | None:
+        """Bound the moments of a weighted sum of the values of a VECTOR question.
+
+        Args:
+            weights: shape (values,).
+            means: of the values in the population, shape (values,).
+            products: least and greatest mean products of two of a user's own values that the
+                population can have, shape (values, values) each.
+
+        Returns:
+            None where no such bound is known.
         """
 
 

@@ -59,13 +59,19 @@ class Null:
     Args:
         subject: name of the estimate, in a sentence.
         p_value: of the hypothesis that the estimate has this value; None: there is no test.
-        is_exact: whether the p-value is that of a law, and not an upper bound.
+        asymptotic: whether the p-value is that of the normal law of many reports, or the like, and
+            not an upper bound for every number of users.
+        detectable: difference from the value that so many users find with a chance of 80 %; None:
+            not known.
+        undetermined: reason for which there is no asymptotic interval or test; empty: there is one.
     """
 
     subject: str
     value: float = 0.0
     p_value: float | None = None
-    is_exact: bool = False
+    asymptotic: bool = False
+    detectable: float | None = None
+    undetermined: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +87,8 @@ class Presentation:
         missing: estimated shares of users without a value, whom the estimates leave out, each with
             the name of what they lack; an empty name: any value.
         null: value that the first estimate is compared with; None: there is none.
+        asymptotic: whether the rows' intervals are those of many reports, and do not hold for every
+            number of users.
         whole: least and greatest possible value of every estimate; None: not known.
         subject: name of what was learned about; empty: the fields of the study.
         shape: data of the picture (`shapes`); None: there is none.
@@ -93,6 +101,7 @@ class Presentation:
     notes: tuple[str, ...] = ()
     missing: tuple[tuple[str, MissingShare], ...] = ()
     null: Null | None = None
+    asymptotic: bool = False
     whole: tuple[float, float] | None = None
     subject: str = ""
     shape: ResultShape | None = None

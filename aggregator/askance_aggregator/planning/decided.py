@@ -47,6 +47,7 @@ from askance_aggregator.learners import (
     Question,
     SignsListed,
 )
+from askance_aggregator.learners.asymptotic import noncentrality
 from askance_aggregator.planning.tails import Failure, Tail
 from askance_client.errors import InvalidParameter
 
@@ -129,22 +130,6 @@ def _(decision: OneStandsOut, beta: float) -> float:
 def _(decision: AssociationFound, beta: float) -> float:
     found = noncentrality(decision.degrees, float(decision.level), beta)
     return erfc(sqrt(found / 2) * float(decision.part))
-
-
-@lru_cache(maxsize=256)
-def noncentrality(degrees: int, level: float, beta: float) -> float:
-    """Return the noncentrality that a chi-square test of this level misses with chance beta."""
-    from askance_aggregator.special_functions import chdtri, chndtr
-
-    threshold = float(chdtri(degrees, level))
-    low, high = 0.0, 1.0
-    while chndtr(threshold, degrees, high) > beta:
-        low, high = high, 2 * high
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        missed = chndtr(threshold, degrees, middle) > beta
-        low, high = (middle, high) if missed else (low, middle)
-    return high
 
 
 def list_theta(values: int, length: int, beta: float) -> float | None:

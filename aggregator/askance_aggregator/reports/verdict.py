@@ -219,7 +219,13 @@ class ResultVerdict:
         """Sentences that state what the result is worth; none for one without a claim."""
         if not self.answered:
             return ("Worth nothing: no user answered.",)
-        found = [_coverage(self), _successes(self), _told_apart(self), _compared(self)]
+        found = [
+            _coverage(self),
+            _successes(self),
+            _told_apart(self),
+            _detectable(self),
+            _compared(self),
+        ]
         if self.advice:
             found.append(f"What would help, by the planner: {'; '.join(self.advice)}.")
         found += [f"But {warning}." for warning in self.warnings]
@@ -268,7 +274,7 @@ def _coverage(verdict: ResultVerdict) -> str:
     )
     joint = ", joint" if len(rows) > 1 else ""
     honest = ", for honest answers" if verdict.lying else ""
-    level = f"({share_text(verdict.confidence)}{joint}{honest})"
+    level = f"({share_text(verdict.confidence)}{joint}{_many(verdict)}{honest})"
     missed = [one.name for one in first.beside if not one.held]
     is_all = held == len(rows)
     if len(rows) == 1:
@@ -290,11 +296,16 @@ def _confidence(verdict: ResultVerdict, rows: int) -> str:
         return "" if verdict.presentation.null else f"{_nothing_learned(rows)}."
     then = ", of the time when each answer was first given," if verdict.reused else ""
     if rows == 1:
-        return f"The interval contains the true value{then} with a confidence of {level}."
+        many = " (asymptotic)" if verdict.presentation.asymptotic else ""
+        return f"The interval contains the true value{then} with a confidence of {level}{many}."
     which = "Both" if rows == 2 else f"All {rows:,}"
     return (
         f"{which} intervals contain the true values{then}, jointly, with a confidence of {level}."
     )
+
+
+def _many(verdict: ResultVerdict) -> str:
+    return ", asymptotic" if verdict.presentation.asymptotic else ""
 
 
 def _nothing_learned(rows: int) -> str:
@@ -324,9 +335,9 @@ def _told_apart(verdict: ResultVerdict) -> str:
     if null is None or not rows:
         return ""
     row, zero = rows[0], _figure(null.value)
-    relation = "=" if null.is_exact else "<="
+    relation, law = ("=", ", asymptotic") if null.asymptotic else ("<=", "")
     known = null.p_value is not None and null.p_value < 1
-    sure = f" (p {relation} {null.p_value:.2g})" if known else ""
+    sure = f" (p {relation} {null.p_value:.2g}{law})" if known else ""
     subject = f"{null.subject[0].upper()}{null.subject[1:]}"
     if verdict.tells_apart:
         reaches = row.low <= null.value <= row.high
@@ -340,6 +351,22 @@ def _told_apart(verdict: ResultVerdict) -> str:
     if len(truth) == 1 and abs(truth[0] - null.value) < half:
         return f"{told}: the true value, {_figure(truth[0])}, is less than the half width."
     return f"{told}: its interval holds {zero}."
+
+
+def _detectable(verdict: ResultVerdict) -> str:
+    """Say which effect so many users would find, or why no asymptotic law is used."""
+    null = verdict.presentation.null
+    if null is None:
+        return ""
+    if null.undetermined:
+        return f"Its asymptotic law is not determined: {null.undetermined}."
+    if null.detectable is None:
+        return ""
+    ends = verdict.presentation.whole
+    if ends is not None and null.detectable > ends[1]:
+        return "So many users find no possible effect with a chance of 80 %."
+    effect = _figure(null.detectable, 2)
+    return f"So many users find an effect of {effect} with a chance of 80 %."
 
 
 def _compared(verdict: ResultVerdict) -> str:

@@ -9,17 +9,23 @@ import pytest
 
 from askance_aggregator.estimation import ReportsLaw, TalliedReports, share_covariance
 from askance_aggregator.families import (
+    CodebookFamily,
     family_of,
+    hypercube_response,
     k_ary_response,
+    random_codebook,
     randomized_response,
     subset_selection,
 )
+from askance_aggregator.families.random_codebook import LENGTH
 from askance_aggregator.learners import Question
-from askance_aggregator.queries import category
+from askance_aggregator.queries import among, category, vector
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Category, Schema
+from askance_client.exact_laws import probability
+from askance_client.queries import Bit, Category, Real, Schema
 from askance_client.randomizers import COIN_SPACE, Channel, Randomizer
 from askance_client.randomizers.subset_selection import SubsetSelection
+from askance_simulation.families import draw
 
 TRUTH = (0.5, 0.3, 0.15, 0.05)
 
@@ -115,3 +121,78 @@ def test_a_law_has_the_same_values_and_wider_intervals_at_a_smaller_level() -> N
     assert found is not None
     whole = share_covariance(family_of(randomizer), TRUTH)
     assert found * 1000 == pytest.approx(whole)
+
+
+REAL = Schema("numbers", 1, x=Real(-1, 1, 4), y=Real(-1, 1, 4), z=Real(-1, 1, 4))
+PATTERNS = {  # shares of users, by the signs of three components
+    (1, 1, 1): 0.4,
+    (1, -1, 1): 0.3,
+    (-1, -1, 1): 0.2,
+    (-1, 1, -1): 0.1,
+}
+
+
+@pytest.mark.parametrize(
+    ("nano", "pairs_agree"),
+    [
+        (10**9, False),  # patterns at a distance of 0 and 1 cancel out
+        (3 * 10**9, True),
+    ],
+)
+def test_the_variance_of_a_sum_of_components_is_that_of_all_reports(
+    nano: int, pairs_agree: bool
+) -> None:
+    """The mean products are stated exactly, so that the bound is the variance itself."""
+    weights = np.array([0.5, -2.0, 1.0])
+    randomizer = hypercube_response(3, nano)
+    family, mean, square = family_of(randomizer), 0.0, 0.0
+    for signs, share in PATTERNS.items():
+        own = sum(1 << 2 - place for place, sign in enumerate(signs) if sign > 0)
+        for report in family.alphabet():
+            chance = share * float(probability(randomizer, own, report))
+            counts = family.tally(np.frombuffer(report, dtype=np.uint8)[np.newaxis])
+            found = 2 * np.array([float(one) for one in family.frequencies(counts, 1)]) - 1
+            mean += chance * float(weights @ found)
+            square += chance * float(weights @ found) ** 2
+    vectors = np.array(list(PATTERNS), dtype=float)
+    shares = np.array(list(PATTERNS.values()))
+    means, products = shares @ vectors, vectors.T @ (shares[:, None] * vectors)
+    assert mean == pytest.approx(weights @ means)
+    question = Question(vector([REAL.x, REAL.y, REAL.z]))
+    tallied = TalliedReports(question, randomizer, np.array([500, 500, 500]), 1_000)
+    law = ReportsLaw(question, (tallied,), 0.05).sum_law(weights, means, (products, products))
+    assert law is not None
+    assert law.variance * 1_000 == pytest.approx(square - mean**2)
+    wide = (products - 0.1, products + 0.1)
+    more = ReportsLaw(question, (tallied,), 0.05).sum_law(weights, means, wide)
+    assert more is not None
+    assert (more.variance > law.variance) is pairs_agree
+
+
+def test_the_reports_of_a_codebook_have_the_second_moments_that_are_stated() -> None:
+    """20,000 reports of one vector; bounds are five standard errors of their own products."""
+    book = random_codebook(3, 1_000, 4 * 10**9)
+    family, own = CodebookFamily(book), np.array([600, -300, 200])
+    coins = np.random.default_rng(5).integers(0, 2**64, (20_000, book.coins), dtype=np.uint64)
+    reports = draw(book, np.repeat(own[None], len(coins), axis=0), coins)
+    found = family.vectors(reports) * (book.radius / LENGTH / family.agreement)
+    rates = family.vector_rates(1_000.0)
+    stated = rates.pair * np.outer(own, own)
+    np.fill_diagonal(stated, rates.own + rates.square * own.astype(float) ** 2)
+    seen = found[:, :, None] * found[:, None, :]
+    errors = seen.std(axis=0) / np.sqrt(len(seen))
+    assert (np.abs(seen.mean(axis=0) - stated) <= 5 * errors).all()
+    assert np.abs(found).max() <= rates.reach * (1 + 1e-9)
+
+
+def test_a_group_s_scores_have_its_share_and_mean() -> None:
+    """Reports are true in 1/2: .1 of users with 3 and .3 with 7 make .275 and .325 of them."""
+    schema = Schema("one", 1, x=Real(3, 7), member=Bit())
+    question = Question(among(schema["x"], schema["member"]))
+    half, part = COIN_SPACE // 2, COIN_SPACE // 4
+    table = Channel(tuple(tuple(half if i == j else part for j in range(3)) for i in range(3)))
+    tallied = TalliedReports(question, table, np.array([275, 325, 400]), 1_000)
+    scored = ReportsLaw(question, (tallied,), 0.05).scored()
+    assert scored is not None
+    assert scored.presences @ scored.shares == pytest.approx(0.4)
+    assert scored.numbers @ scored.shares == pytest.approx(0.3 * 7 + 0.1 * 3)

@@ -20,17 +20,25 @@ from askance_aggregator.learners import (
     find,
 )
 from askance_aggregator.learners.association import cramers_v, estimate_v, independence_test
-from askance_aggregator.learners.correlation import LEAST, Interval, Moments, p_value
+from askance_aggregator.learners.asymptotic import noncentrality
+from askance_aggregator.learners.correlation import (
+    LEAST,
+    Interval,
+    Moments,
+    mean_products,
+    p_value,
+)
 from askance_aggregator.learners.difference import (
     _LEVELS,
+    Difference,
     MeanCurve,
     difference_interval,
     equality_p_value,
     fisher,
     fisher_product,
 )
-from askance_aggregator.learners.learning import END_PART
-from askance_aggregator.planning.decided import miss_chance, noncentrality
+from askance_aggregator.learners.learning import END_PART, ScoredReports
+from askance_aggregator.planning.decided import miss_chance
 from askance_aggregator.queries import among, encode_columns, evaluate_columns, number_in
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Bit, Category, Integer, Real, Schema
@@ -66,6 +74,12 @@ class NormalLaw:
         return None
 
     def sums(self, weights: object, most: float) -> None:
+        return None
+
+    def scored(self) -> ScoredReports | None:
+        return None
+
+    def sum_law(self, weights: object, means: object, products: object) -> None:
         return None
 
 
@@ -236,6 +250,116 @@ class TestDifference:
     ) -> None:
         with pytest.raises(InvalidParameter, match=message):
             difference(SCHEMA, **settings)
+
+
+class ScoredLaw(NormalLaw):
+    """Law of a group's reports that are known: numbers 0 and 1, and those of other users.
+
+    Args:
+        counts: of users with 1, with 0 and of others; nothing is randomized.
+    """
+
+    def __init__(self, *counts: int, look_share: float = 1.0) -> None:
+        ones, zeros, _ = counts
+        super().__init__(ones / (ones + zeros), 0.1, alpha=0.025)
+        self.counts, self.look_share = np.array(counts, dtype=float), look_share
+
+    def scored(self) -> ScoredReports:
+        users = int(self.counts.sum())
+        scores = np.array([1.0, 0.0, 0.0]), np.array([1.0, 1.0, 0.0])
+        return ScoredReports(*scores, self.counts / users, users)
+
+
+def compared(one: ScoredLaw, two: ScoredLaw) -> Difference:
+    """Conclude on two groups of the share of ones."""
+    schema = Schema("s", 1, paid=Bit(), size=Category(["s", "m"]))
+    learner = difference(schema, "paid", "size")
+    answers = (replace(law.at(law.alpha), law=law) for law in (one, two))
+    return learner.conclude(tuple(answers))
+
+
+class TestScoreTest:
+    def test_it_is_the_textbooks_test_of_two_shares(self) -> None:
+        """500 of 1,000 and 600 of 1,000: 0.1^2 / (.55 .45 2 / 1,000) = 20.2, p = 7.0e-6."""
+        found = compared(ScoredLaw(500, 500, 0), ScoredLaw(600, 400, 0))
+        assert found.p_value == pytest.approx(7.0e-6, rel=0.03)
+        # Wilson's and others' intervals at .0375 lie within .0005 of .1 -+ 2.08 x .0222.
+        assert found.low == pytest.approx(0.1 - 0.0460, abs=0.001)
+        assert found.high == pytest.approx(0.1 + 0.0460, abs=0.001)
+        # (1.960 + .842) sqrt(.55 .45 2 / 1,000)
+        assert found.detectable == pytest.approx(0.0623, rel=0.01)
+        assert found.every_size is not None
+        assert found.every_size.low < found.low < found.high < found.every_size.high
+        assert "asymptotic" in str(found)
+
+    def test_users_of_other_groups_change_nothing(self) -> None:
+        """Their terms are 0: a - m b of a user without a number."""
+        found = compared(ScoredLaw(500, 500, 9_000), ScoredLaw(600, 400, 3_000))
+        assert found.p_value == pytest.approx(7.0e-6, rel=0.05)
+
+    @pytest.mark.parametrize(
+        ("one", "two", "reason"),
+        [
+            (
+                ScoredLaw(500, 500, 0, look_share=0.5),
+                ScoredLaw(500, 500, 0),
+                "users were asked in waves",
+            ),
+            (
+                ScoredLaw(10, 14, 9_976),  # sqrt(24) is 4.9
+                ScoredLaw(500, 500, 0),
+                "the share of users in s is less than 5 standard errors above 0",
+            ),
+            (
+                ScoredLaw(60, 40, 0),
+                ScoredLaw(30, 40, 0),  # 1 / sqrt(70) is .12
+                "single reports weigh too much for the normal law",
+            ),
+            (
+                ScoredLaw(0, 500, 0),
+                ScoredLaw(0, 500, 0),  # no terms but zeros
+                "single reports weigh too much for the normal law",
+            ),
+        ],
+    )
+    def test_where_the_normal_law_is_not_near_the_other_statement_is_made(
+        self, one: ScoredLaw, two: ScoredLaw, reason: str
+    ) -> None:
+        found = compared(one, two)
+        assert found.undetermined == reason
+        assert (found.every_size, found.detectable) == (None, None)
+        assert "asymptotic" not in str(found)
+        assert found.p_value is not None
+
+    def test_a_document_of_before_is_read(self) -> None:
+        found = compared(ScoredLaw(500, 500, 0), ScoredLaw(600, 400, 0)).to_json()
+        for key in ("every_size", "detectable", "undetermined"):
+            del found[key]
+        read = Difference.from_json(found)
+        assert (read.every_size, read.detectable, read.undetermined) == (None, None, "")
+
+
+class TestProductsOfComponents:
+    @settings(max_examples=100, deadline=None)
+    @given(
+        st.integers(0, 2**32 - 1),
+        st.sampled_from([(0, 1), (0,), (1,), ()]),
+        st.floats(0.0, 0.9),
+    )
+    def test_no_population_has_mean_products_outside(
+        self, seed: int, squares: tuple[int, ...], missing: float
+    ) -> None:
+        """Numbers without a square are bits, -1 and 1."""
+        rng = np.random.default_rng(seed)
+        x, y = rng.uniform(-1, 1, (2, 6)) ** rng.integers(1, 4)
+        numbers = [v if place in squares else np.sign(v) for place, v in enumerate((x, y))]
+        parts = [2 * numbers[place] ** 2 - 1 for place in squares]
+        rows = np.stack([*numbers, *parts, numbers[0] * numbers[1], np.ones(6)])
+        shares = (1 - missing) * rng.dirichlet(np.full(6, 0.5))
+        least, most = mean_products(rows @ shares, squares)
+        true = (rows * shares) @ rows.T
+        assert (true >= least - 1e-9).all()
+        assert (true <= most + 1e-9).all()
 
 
 def interval(low: float, width: float) -> Interval:

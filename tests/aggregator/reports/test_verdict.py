@@ -207,9 +207,71 @@ def test_an_estimate_is_told_from_zero_or_not_and_why(
 
 
 def test_a_p_value_of_a_law_is_no_upper_bound() -> None:
-    null = Null("Cramér's V", p_value=0.2, is_exact=True)
+    null = Null("Cramér's V", p_value=0.2, asymptotic=True)
     told = compared(EstimateRow("v", 0.1, 0.0, 0.3), null, None, (0.0, 1.0))
-    assert "Cramér's V cannot be told from 0 at this size (p = 0.2)" in told
+    assert "Cramér's V cannot be told from 0 at this size (p = 0.2, asymptotic)" in told
+
+
+IN_WAVES = "users were asked in waves"
+FOUND = Null(CORRELATION, p_value=0.003, asymptotic=True, detectable=0.084)
+TOLD = "The interval contains the true value with a confidence of 95 %"
+
+
+@pytest.mark.parametrize(
+    ("null", "truth", "asymptotic", "whole", "expected"),
+    [
+        (
+            *(
+                Null(CORRELATION, p_value=0.003, asymptotic=True, detectable=0.084),
+                0.25,
+                True,
+                UNIT,
+            ),
+            "The interval (95 %, asymptotic) contains the true value. The correlation differs from"
+            " 0 (p = 0.003, asymptotic). So many users find an effect of 0.084 with a chance of"
+            " 80 %.",
+        ),
+        (
+            *(
+                Null(CORRELATION, p_value=0.003, asymptotic=True, detectable=0.084),
+                None,
+                True,
+                UNIT,
+            ),
+            f"{TOLD} (asymptotic). The correlation differs from"
+            " 0 (p = 0.003, asymptotic). So many users find an effect of 0.084 with a chance of"
+            " 80 %.",
+        ),
+        (
+            *(Null(CORRELATION, p_value=0.003, asymptotic=True, detectable=1.4), None, True, UNIT),
+            f"{TOLD} (asymptotic). The correlation differs from"
+            " 0 (p = 0.003, asymptotic). So many users find no possible effect with a chance of"
+            " 80 %.",
+        ),
+        (
+            *(Null("the difference", p_value=0.003, detectable=1.4), None, False, None),
+            f"{TOLD}. The difference differs from 0 (p <= 0.003). So many users find an effect of"
+            " 1.4 with a chance of 80 %.",
+        ),
+        (
+            *(Null(CORRELATION, p_value=0.003, undetermined=IN_WAVES), None, False, UNIT),
+            f"{TOLD}. The correlation differs from 0 (p <= 0.003). Its asymptotic law is not"
+            " determined: users were asked in waves.",
+        ),
+    ],
+)
+def test_an_asymptotic_statement_says_so_and_what_it_would_find(
+    null: Null,
+    truth: float | None,
+    asymptotic: bool,
+    whole: tuple[float, float] | None,
+    expected: str,
+) -> None:
+    row = EstimateRow("c", 0.3, 0.2, 0.4)
+    reach = Reach(0.1, 1.0, excludes_guess=True)
+    found = () if truth is None else (Assessment(True, 0.1, (truth,), baseline=0.3, reach=reach),)
+    shown = Presentation((row,), null=null, whole=whole, asymptotic=asymptotic)
+    assert str(ResultVerdict(shown, 0.95, users=100, assessments=found)) == expected
 
 
 LEFT, WRONG, OTHER = Measure.UNEXPLAINED, Measure.LABELS, Measure.OTHER

@@ -90,7 +90,7 @@ def test_the_guess_of_a_mean_is_not_the_middle_of_bounds_that_are_far_too_wide()
 def test_the_guess_of_a_trend_is_the_middle_of_its_values(
     low: int, high: int, guess: float
 ) -> None:
-    """Each third of the users has 0, 10 and 20 in both months: the means are 10."""
+    """A third of the users has 0, a third 10, a third 20 in both months: the means are 10."""
     of = Schema("s", 1, may=Integer(low, high), june=Integer(low, high))
     values = (10 * (np.arange(USERS) % 3)).tolist()
     people = Population.from_columns(of, {"may": values, "june": values})
@@ -99,7 +99,7 @@ def test_the_guess_of_a_trend_is_the_middle_of_its_values(
 
 
 def test_the_guess_of_a_trend_of_shares_is_one_half() -> None:
-    """One user in 200 has the property: the span of 98 % of the values would be 0 .. 0."""
+    """Of 200 users one has the property: the span of 98 % of the values would be 0 .. 0."""
     of = Schema("s", 1, may=Bit(), june=Bit())
     values = (np.arange(USERS) % 200 == 0).tolist()
     people = Population.from_columns(of, {"may": values, "june": values})

@@ -99,7 +99,7 @@ def test_the_guess_of_a_trend_is_the_middle_of_its_values(
 
 
 def test_the_guess_of_a_trend_of_shares_is_one_half() -> None:
-    """Of 200 users one has the property: the span of 98 % of the values would be 0 .. 0."""
+    """A property of .005 of the users: the span of 98 % of the values would be 0 .. 0."""
     of = Schema("s", 1, may=Bit(), june=Bit())
     values = (np.arange(USERS) % 200 == 0).tolist()
     people = Population.from_columns(of, {"may": values, "june": values})

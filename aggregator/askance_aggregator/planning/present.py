@@ -3,7 +3,9 @@
 An estimate A/B is off by tau or more, upward, only if the mean of a - (m + tau) b is 0 or more,
 and downward only if that of a - (m - tau) b is 0 or less (also where B is not positive, for one of
 both then holds). The two expectations are -q tau and q tau, with q the share of users who have the
-number, so both chances are tails of a mean (`estimation.present_law`).
+number, so both chances are tails of a mean: bounded (`estimation.present_law`), and for a table of
+two numbers and "missing", whose populations are a mean and a share each, exact (`inversion`), over
+all means and all shares from the promised one on.
 """
 
 from __future__ import annotations
@@ -11,9 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import sqrt
+from math import ceil, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from askance_aggregator.estimation import (
     Cases,
@@ -26,6 +29,7 @@ from askance_aggregator.estimation import (
 )
 from askance_aggregator.families import TableFamily
 from askance_aggregator.learners import PopulationMean, Question, SampleMean
+from askance_aggregator.planning.inversion import CellLaws, tails
 from askance_aggregator.planning.tails import Failure, Tail, least_tau
 from askance_aggregator.planning.worst import Reals
 from askance_aggregator.table_design import (
@@ -45,6 +49,14 @@ _MEANS = np.linspace(-1.0, 1.0, 33)
 they are lower by less than a thousandth, which `_MARGIN` covers."""
 
 _MARGIN = 1e-3
+_FIRST_MEANS = 12  # cells of means to begin with
+_NEAREST = 1 / 32  # of the promised share, the first cell of shares; each next one is 3 times that
+_DIVISIONS = 5
+_MOST_CELLS = 64  # that are divided at once: beyond it the answer is the careful one
+_SMOOTHED = 0.02  # of q tau n, what a sum is smoothed by: half of that is lost. Of few users more,
+# up to four times that: .7 of the scores' span, so that their lattice is smoothed too
+_FINE = 1 << 7  # relative precision of a size found by exact tails
+_TRIED = (1.006, 1.02, 1.05, 1.1, 1.2)  # times the size that the centres need
 _FINE_TAU = 1e-3  # of a tolerance
 
 
@@ -60,6 +72,110 @@ def present_objective(question: Question) -> PresenceObjective:
 def present_table(question: Question, nano_nats: int) -> PresenceTable:
     """The table for a number that may be missing."""
     return design_presence(nano_nats, present_objective(question))
+
+
+@dataclass(frozen=True, eq=False)
+class PresenceCells:
+    """Cells of populations: means within `across` of `means`, shares within `along` of `shares`.
+
+    All have the shape (cells,). A law is (1 - q) "missing" + q ((1 - m) "-1" + (1 + m) "1") / 2.
+    """
+
+    means: Reals
+    across: Reals
+    shares: Reals
+    along: Reals
+
+    @classmethod
+    def all_from(cls, share: float) -> PresenceCells:
+        """Divide all means, and all shares from this one on: finely near it, where failure is."""
+        means = np.linspace(-1.0, 1.0, _FIRST_MEANS + 1)
+        ends = [share]
+        while ends[-1] < 1:
+            ends.append(min(1.0, ends[-1] + share * _NEAREST * 3 ** (len(ends) - 1)))
+        shares = np.array(ends if len(ends) > 1 else [share, share])
+        grids = np.meshgrid((means[1:] + means[:-1]) / 2, (shares[1:] + shares[:-1]) / 2)
+        widths = np.meshgrid(np.diff(means) / 2, np.diff(shares) / 2)
+        (across, along), (mean, part) = widths, grids
+        return cls(mean.ravel(), across.ravel(), part.ravel(), along.ravel())
+
+    @property
+    def centres(self) -> PresenceCells:
+        """Return the centres of the cells, at their least share."""
+        none = np.zeros_like(self.means)
+        return PresenceCells(self.means, none, self.shares - self.along, none)
+
+    def chosen(self, kept: NDArray[np.bool_]) -> PresenceCells:
+        """Return some of the cells."""
+        return PresenceCells(
+            self.means[kept], self.across[kept], self.shares[kept], self.along[kept]
+        )
+
+    @property
+    def divided(self) -> PresenceCells:
+        """Halve each cell in its means, and in its shares if they vary."""
+        across, along = self.across / 2, self.along / 2
+        sides = [(-1, -1), (-1, 1), (1, -1), (1, 1)] if along.any() else [(-1, 0), (1, 0)]
+        return PresenceCells(
+            np.concatenate([self.means + side * across for side, _ in sides]),
+            np.tile(across, len(sides)),
+            np.concatenate([self.shares + side * along for _, side in sides]),
+            np.tile(along, len(sides)),
+        )
+
+    def failure(self, law: PresentLaw, shift: float, users: int, beta: float) -> Reals:
+        """Bound the chance of both sides together that a mean is off by `shift`, in each cell."""
+        apart = users * shift * float((self.shares - self.along).min())
+        span = float(np.ptp(law.numbers))
+        width = min(max(_SMOOTHED * apart, 0.7 * span), 4 * _SMOOTHED * apart)
+        sides = (tails(self._laws(law, shift, side), users, width, beta) for side in (-1, 1))
+        return np.asarray(sum(sides))
+
+    def _laws(self, law: PresentLaw, shift: float, side: int) -> CellLaws:
+        """The laws of side (a - (m + side shift) b), and how they move with mean and share."""
+        low, high, missing = law.rows
+        means, across, shares, along = (
+            part[:, None] for part in (self.means, self.across, self.shares, self.along)
+        )
+
+        def inside(mean: Reals) -> Reals:
+            return np.asarray(((1 - mean) * low + (1 + mean) * high) / 2)
+
+        def scores(mean: Reals) -> Reals:
+            return np.asarray(side * (law.numbers - (mean + side * shift) * law.presences))
+
+        ends = (means - across, means + across)
+        chances = shares * inside(means) + (1 - shares) * missing
+        corners = [
+            share * inside(mean) + (1 - share) * missing
+            for share in (shares - along, shares + along)
+            for mean in ends
+        ]
+        rise, slope = (high - low) / 2, -side * law.presences
+        by_share = inside(means) - missing
+        most_by_share = np.maximum(*(np.abs(inside(mean) - missing) for mean in ends))
+        size, steep, most = np.abs(rise), np.abs(slope), np.max(corners, axis=0)
+        moves = [(across * shares * rise, across * chances * slope)]
+        curves = [
+            (
+                np.zeros_like(chances),
+                across**2 * shares * rise * slope,
+                across**2 / 2 * chances * slope**2,
+            )
+        ]
+        if along.any():
+            moves.append((along * by_share,))
+            both = across * along
+            curves.append((both * rise, both * by_share * slope))
+        bends = (
+            across**2 * along * steep * size,
+            across**2 / 2 * steep**2 * (across * (shares + along) * size + along * most_by_share),
+            across**3 / 6 * steep**3 * most,
+        )
+        highest = np.maximum(*(scores(mean) for mean in ends))
+        return CellLaws(
+            scores(means), chances, tuple(moves), tuple(curves), highest, np.stack(bends)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +202,51 @@ class Present(Tail):
                 f" got a tolerance of {tau:g} for which no number of users can be computed"
             )
         return rate
+
+    def fails(self, users: int, tau: float, beta: float) -> bool:
+        """Bound both sides' tails in cells over all means, and all shares from the promised one on.
+
+        A cell whose bound is above beta is divided, until none is left, or its centre itself fails,
+        or there are too many. Of users at hand, and of more than two levels of numbers, whose
+        populations are more than a mean and a share, nothing is claimed.
+        """
+        if self.law.sample or len(self.law.grid) > 2:
+            return True
+        shift = tau / self.half
+        cells = PresenceCells.all_from(self.share)
+        if (cells.centres.failure(self.law, shift, users, beta) > beta).any():
+            return True
+        for _ in range(_DIVISIONS):
+            above = cells.failure(self.law, shift, users, beta) > beta
+            if not above.any():
+                return False
+            cells = cells.chosen(above)
+            if len(cells.means) > _MOST_CELLS:
+                return True
+            if (cells.centres.failure(self.law, shift, users, beta) > beta).any():
+                return True
+            cells = cells.divided
+        return True
+
+    def exact_users(self, tau: float, beta: float, sure: int) -> int:
+        """Search by the centres of cells, which are quick, and try a few numbers from there on."""
+        if self.law.sample or len(self.law.grid) > 2:
+            return sure
+        shift, centres = tau / self.half, PresenceCells.all_from(self.share).centres
+        low, high = sure // 2, sure
+        while high - low > max(1, high // _FINE):
+            middle = (low + high) // 2
+            if (centres.failure(self.law, shift, middle, beta) > beta).any():
+                low = middle
+            else:
+                high = middle
+        for more in _TRIED:
+            users = ceil(high * more)
+            if users >= sure:
+                break
+            if not self.fails(users, tau, beta):
+                return users
+        return sure
 
     def least_variance(self) -> float:
         """Variance for users who all have one number, the one for which it is least."""

@@ -68,6 +68,10 @@ class Tail(ABC):
         """
         return True
 
+    def exact_users(self, tau: float, beta: float, sure: int) -> int:
+        """Return a number that exact tails show to be enough, at most `sure`, which is enough."""
+        return _toothed(self, tau, beta, sure)
+
     def users(self, tau: float, beta: float) -> int:
         """Enough users for P[|estimate - truth| >= tau] <= beta; by exact tails, about the least.
 
@@ -105,7 +109,7 @@ def _users(tail: Tail, tau: float, beta: float) -> int:
     most = 1 if rate == inf else max(1, ceil(log(2 / beta) / rate))
     failure = tail.failure(tau)
     sure = _least_whole(lambda users: failure(users) <= beta, most)
-    return _toothed(tail, tau, beta, sure)
+    return tail.exact_users(tau, beta, sure)
 
 
 def _least_whole(enough: Callable[[int], bool], most: int) -> int:

@@ -1,0 +1,95 @@
+"""Exact tails of a mean among users who have the number, held against full enumeration."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from math import exp
+
+import numpy as np
+import pytest
+from scipy.stats import multinomial
+
+from askance_aggregator.estimation import PresentLaw, present_law
+from askance_aggregator.planning.present import PresenceCells, Present
+from askance_aggregator.table_design import PresentPopulation, PresentSample, design_presence
+
+NAT = 10**9
+
+
+def three_valued(epsilon: float) -> PresentLaw:
+    """Randomized response on -1, 1 and "missing": the scores' sums are N and S of three counts."""
+    own = exp(epsilon) / (exp(epsilon) + 2)
+    other = (1 - own) / 2
+    rows = np.full((3, 3), other) + (own - other) * np.eye(3)
+    gap = own - other
+    numbers = np.array([-1, 1, 0]) / gap
+    presences = np.array([1 - 2 * other, 1 - 2 * other, -2 * other]) / gap
+    return PresentLaw(rows, numbers, presences, False)
+
+
+def failure(law: PresentLaw, mean: float, share: float, shift: float, users: int) -> float:
+    """Enumerate P[|A/B - mean| >= shift, or B <= 0] over all counts of three symbols."""
+    low, high, missing = law.rows
+    chances = share * ((1 - mean) * low + (1 + mean) * high) / 2 + (1 - share) * missing
+    counts = np.array(
+        [(a, b, users - a - b) for a in range(users + 1) for b in range(users - a + 1)]
+    )
+    number, presence = counts @ law.numbers, counts @ law.presences
+    off = np.abs(number - mean * presence) >= (shift - 1e-12) * np.abs(presence)
+    return float(multinomial.pmf(counts[off | (presence <= 0)], users, chances).sum())
+
+
+def at(mean: float, share: float, across: float = 0.0, along: float = 0.0) -> PresenceCells:
+    return PresenceCells(*(np.array([part]) for part in (mean, across, share, along)))
+
+
+@pytest.mark.parametrize("epsilon", [0.7, 2.0, 6.0])
+@pytest.mark.parametrize(("mean", "share"), [(0.0, 1.0), (0.55, 0.8), (-0.9, 0.6)])
+def test_a_bound_is_above_the_exact_chance_and_near_it(
+    epsilon: float, mean: float, share: float
+) -> None:
+    law, users, shift = three_valued(epsilon), 90, 0.35 if epsilon > 1 else 1.2
+    exact = failure(law, mean, share, shift, users)
+    (bound,) = at(mean, share).failure(law, shift, users, 0.05)
+    assert exact <= bound
+    # Smoothing moves the threshold by at most 8 % of its distance from the mean.
+    assert bound <= failure(law, mean, share, 0.92 * shift, users) + 0.002
+
+
+@pytest.mark.parametrize("epsilon", [0.7, 4.0])
+def test_a_bound_of_a_cell_is_above_all_of_its_populations(epsilon: float) -> None:
+    law, users, shift = three_valued(epsilon), 60, 0.4 if epsilon > 1 else 1.4
+    cell = at(0.3, 0.75, across=0.04, along=0.02)
+    (bound,) = cell.failure(law, shift, users, 0.05)
+    inside = [
+        failure(law, 0.3 + mean, 0.75 + share, shift, users)
+        for mean, share in product(np.linspace(-0.04, 0.04, 5), np.linspace(-0.02, 0.02, 3))
+    ]
+    assert max(inside) <= bound <= 3 * max(inside)
+
+
+@pytest.mark.parametrize(("epsilon", "tau"), [(2.0, 0.4), (6.0, 0.3)])
+@pytest.mark.parametrize("share", [1.0, 0.7])
+def test_a_size_by_exact_tails_holds_and_is_smaller(
+    epsilon: float, tau: float, share: float
+) -> None:
+    tail = Present(three_valued(epsilon), share, 1.0, 0.0)
+    users, beta = tail.users(tau, 0.05), 0.05
+    bounded = tail.failure(tau)
+    assert bounded(users) > 1.1 * beta  # what Chernoff's bound, sharpened, would have asked for
+    populations = product(np.linspace(-1, 1, 21), [share, (share + 1) / 2, 1.0])
+    worst = max(failure(tail.law, mean, each, tau, users) for mean, each in populations)
+    assert 0.4 * beta < worst <= beta
+
+
+def test_populations_of_more_than_two_levels_are_not_claimed() -> None:
+    design = design_presence(2 * NAT, PresentPopulation())
+    law = present_law(design.channel, design.numbers + design.presences, False)
+    tail = Present(law, 1.0, 1.0, 0.0)
+    assert not tail.fails(400, 0.2, 0.05)
+    assert tail.users(0.2, 0.05) < 200  # 237 by the bound
+    assert replace(tail, law=replace(law, sample=True)).fails(400, 0.2, 0.05)
+    wide = design_presence(2 * NAT, PresentSample())
+    several = present_law(wide.channel, wide.numbers + wide.presences, False)
+    assert replace(tail, law=several).fails(4000, 0.2, 0.05)

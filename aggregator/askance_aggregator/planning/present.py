@@ -186,12 +186,15 @@ class Present(Tail):
         share: the promised share of users who have the number, at least.
         half: half the range of the number, in real units.
         bias: what an expectation may be off, in half ranges.
+        exact: whether sizes come from exact tails: of a table with two levels of numbers, for a
+            tolerance that is stated. (They take a tenth of a second; an open one is a stand-in.)
     """
 
     law: PresentLaw
     share: float
     half: float
     bias: float
+    exact: bool = False
 
     def exponent(self, tau: float) -> float:
         """The least rate of both sides, for the worst mean."""
@@ -207,10 +210,9 @@ class Present(Tail):
         """Bound both sides' tails in cells over all means, and all shares from the promised one on.
 
         A cell whose bound is above beta is divided, until none is left, or its centre itself fails,
-        or there are too many. Of users at hand, and of more than two levels of numbers, whose
-        populations are more than a mean and a share, nothing is claimed.
+        or there are too many. Where tails are not exact, nothing is claimed.
         """
-        if self.law.sample or len(self.law.grid) > 2:
+        if not self.exact:
             return True
         shift = tau / self.half
         cells = PresenceCells.all_from(self.share)
@@ -230,7 +232,7 @@ class Present(Tail):
 
     def exact_users(self, tau: float, beta: float, sure: int) -> int:
         """Search by the centres of cells, which are quick, and try a few numbers from there on."""
-        if self.law.sample or len(self.law.grid) > 2:
+        if not self.exact:
             return sure
         shift, centres = tau / self.half, PresenceCells.all_from(self.share).centres
         low, high = sure // 2, sure
@@ -294,7 +296,8 @@ def present_tail(question: Question, table: TableFamily, decode: Decode) -> Pres
     law = present_law(table.randomizer, decode, isinstance(question.aim, SampleMean))
     _, half = scale_of(question, table.randomizer.levels)
     bias = float(score_bias(table, decode))
-    return Present(law, float(question.present), float(half), bias)
+    exact = question.tau is not None and not law.sample and len(law.grid) == 2
+    return Present(law, float(question.present), float(half), bias, exact)
 
 
 def present_variance(question: Question, table: TableFamily, decode: Decode) -> Fraction:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 from math import exp
 
@@ -10,11 +9,17 @@ import numpy as np
 import pytest
 from scipy.stats import multinomial
 
-from askance_aggregator.estimation import PresentLaw, present_law
+from askance_aggregator.estimation import PresentLaw
+from askance_aggregator.families import best_for
+from askance_aggregator.learners import Question, SampleMean
+from askance_aggregator.planning.choices import choices
+from askance_aggregator.planning.precision import tail_of
 from askance_aggregator.planning.present import PresenceCells, Present
-from askance_aggregator.table_design import PresentPopulation, PresentSample, design_presence
+from askance_aggregator.queries import among_present
+from askance_client.queries import Real, Schema
 
 NAT = 10**9
+NUMBER = Schema("s", 1, x=Real(-1, 1)).x
 
 
 def three_valued(epsilon: float) -> PresentLaw:
@@ -74,7 +79,7 @@ def test_a_bound_of_a_cell_is_above_all_of_its_populations(epsilon: float) -> No
 def test_a_size_by_exact_tails_holds_and_is_smaller(
     epsilon: float, tau: float, share: float
 ) -> None:
-    tail = Present(three_valued(epsilon), share, 1.0, 0.0)
+    tail = Present(three_valued(epsilon), share, 1.0, 0.0, exact=True)
     users, beta = tail.users(tau, 0.05), 0.05
     bounded = tail.failure(tau)
     assert bounded(users) > 1.1 * beta  # what Chernoff's bound, sharpened, would have asked for
@@ -83,13 +88,21 @@ def test_a_size_by_exact_tails_holds_and_is_smaller(
     assert 0.4 * beta < worst <= beta
 
 
-def test_populations_of_more_than_two_levels_are_not_claimed() -> None:
-    design = design_presence(2 * NAT, PresentPopulation())
-    law = present_law(design.channel, design.numbers + design.presences, False)
-    tail = Present(law, 1.0, 1.0, 0.0)
-    assert not tail.fails(400, 0.2, 0.05)
-    assert tail.users(0.2, 0.05) < 200  # 237 by the bound
-    assert replace(tail, law=replace(law, sample=True)).fails(400, 0.2, 0.05)
-    wide = design_presence(2 * NAT, PresentSample())
-    several = present_law(wide.channel, wide.numbers + wide.presences, False)
-    assert replace(tail, law=several).fails(4000, 0.2, 0.05)
+@pytest.mark.parametrize(
+    ("question", "exact"),
+    [
+        (Question(among_present(NUMBER), tau="1/10"), True),
+        (Question(among_present(NUMBER)), False),  # an open tolerance is a stand-in
+        (Question(among_present(NUMBER, 16), tau="1/10", aim=SampleMean()), False),
+    ],
+)
+def test_sizes_are_exact_where_a_population_is_a_mean_and_a_share(
+    question: Question, exact: bool
+) -> None:
+    (choice,) = choices(question, 2 * NAT, best_for)
+    tail = tail_of(question, choice.randomizer, choice.decode)
+    assert isinstance(tail, Present)
+    assert tail.fails(2000, 0.1, 0.05) is not exact
+    assert tail.tolerance(2000, 0.05) < 0.1  # the bound shows it
+    # Of the range 2, at beta .01; 1,385 by the bound.
+    assert not exact or 1200 < tail.users(0.1, 0.01) < 1300

@@ -195,8 +195,8 @@ class TestLeastLoss:
 
 
 def test_without_a_population_an_open_tolerance_is_sized_for_a_twentieth() -> None:
-    planned = plan(mean(SCHEMA["t"]), NAT, 0.05)
-    asked = plan(mean(SCHEMA["t"], tau=0.5), NAT, 0.05)
+    planned = plan(mean(SCHEMA["t"], missing="default"), NAT, 0.05)
+    asked = plan(mean(SCHEMA["t"], tau=0.5, missing="default"), NAT, 0.05)
     assert planned.users_needed == asked.users_needed
     assert planned.rounds[0].tau == pytest.approx(0.5, rel=1e-3)
 

@@ -155,8 +155,8 @@ class PresenceCells:
         by_share = inside(means) - missing
         most_by_share = np.maximum(*(np.abs(inside(mean) - missing) for mean in ends))
         size, steep, most = np.abs(rise), np.abs(slope), np.max(corners, axis=0)
-        moves = [(across * shares * rise, across * chances * slope)]
-        curves = [
+        moves: list[tuple[Reals, ...]] = [(across * shares * rise, across * chances * slope)]
+        curves: list[tuple[Reals, ...]] = [
             (
                 np.zeros_like(chances),
                 across**2 * shares * rise * slope,

@@ -105,7 +105,12 @@ class Quantiles(JsonObject):
         """Return a line per quantile."""
         told = (f"{item.level} of users: {item.cell}" for item in self.quantiles)
         missing = named_share(self.missing)
-        return Presentation(lines=tuple(told), missing=missing, subject=self.column)
+        unseen = (
+            f"a user without {self.column}, a required field or one with missing=default, counts as"
+            " above all, unseen: a rank is off by at most the share of such users"
+        )
+        notes = () if missing else (unseen,)
+        return Presentation(lines=tuple(told), notes=notes, missing=missing, subject=self.column)
 
     def to_shape(self) -> DistributionFunction:
         """Return the levels at the cells that hold their quantiles."""

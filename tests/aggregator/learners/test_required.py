@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from askance_aggregator.learners import mean, mean_vector, presentation_of
+from askance_aggregator.learners import mean, mean_vector, presentation_of, quantiles
 from askance_aggregator.learners.mean import MeanEstimate
 from askance_aggregator.learners.mean_vector import MeanVector
 from askance_aggregator.oracles import ExactOracle, learn
@@ -127,3 +127,15 @@ def test_a_vector_of_bounded_length_says_that_its_default_is_0() -> None:
     assert found.required is not None
     # Heights are 1 .. 2 within the length, and 0 is 2 from the farthest of them.
     assert [each and (each.default, each.bias) for each in found.required] == [(0, 2), (0, 1)]
+
+
+def test_quantiles_of_a_required_number_ask_no_level_for_missing() -> None:
+    required, optional = (
+        learn(quantiles(schema, "age", steps=8), ExactOracle(schema, RECORDS))
+        for schema in (REQUIRED, OPTIONAL)
+    )
+    assert required.missing is None
+    assert optional.missing is not None
+    (note,) = presentation_of(required).notes
+    assert "counts as above all, unseen" in note
+    assert presentation_of(optional).notes == ()

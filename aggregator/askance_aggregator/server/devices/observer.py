@@ -5,7 +5,6 @@ from __future__ import annotations
 import grpc
 
 from askance_aggregator.server.devices.spans import SpanRecorder
-from askance_aggregator.store import StudyState
 from askance_client.messages import AckStatus, Reason
 
 
@@ -45,12 +44,6 @@ class Observer(SpanRecorder):
 
     def round_closed(self) -> None:
         """Count a round that closed."""
-
-    def study_submitted(self) -> None:
-        """Count an accepted study."""
-
-    def study_concluded(self, state: StudyState) -> None:
-        """Count a study that ended."""
 
     def call_refused(self, code: grpc.StatusCode) -> None:
         """Count a call that ended with this status."""

@@ -105,13 +105,6 @@ class PrometheusObserver(Observer):
             buckets=_SECONDS,
             registry=registry,
         )
-        studies = Gauge("askance_studies", "Studies.", ["state"], registry=registry)
-        self._studies = {s: studies.labels(word(s)) for s in StudyState}
-
-    def studies_found(self, counts: Mapping[StudyState, int]) -> None:
-        """Add the studies that the store held at the start."""
-        for state, count in counts.items():
-            self._studies[state].inc(count)
 
     @property
     def registry(self) -> CollectorRegistry:
@@ -122,6 +115,13 @@ class PrometheusObserver(Observer):
         """Show how many devices are enrolled, asked anew each time the page is read."""
         devices = _gauge(self._registry, "askance_devices", "Devices enrolled.")
         devices.set_function(_last_known(count))
+
+    def studies(self, count: Callable[[], Mapping[StudyState, int]]) -> None:
+        """Show the studies of the store by state, asked anew each time the page is read.
+
+        Other replicas submit and end studies too.
+        """
+        self._registry.register(_Studies(count))
 
     def memory_limit(self, size_bytes: int) -> None:
         """Show the memory that the process may use."""
@@ -186,15 +186,6 @@ class PrometheusObserver(Observer):
         """Count the event."""
         self._open_rounds.dec()
 
-    def study_submitted(self) -> None:
-        """Count the event."""
-        self._studies[StudyState.OPEN].inc()
-
-    def study_concluded(self, state: StudyState) -> None:
-        """Count the event."""
-        self._studies[StudyState.OPEN].dec()
-        self._studies[state].inc()
-
     def call_refused(self, code: grpc.StatusCode) -> None:
         """Count the event."""
         self._calls_refused.labels(word(code)).inc()
@@ -218,6 +209,30 @@ class PrometheusObserver(Observer):
     def loop_lagged(self, seconds: float) -> None:
         """Count the event."""
         self._lag.observe(seconds)
+
+
+class _Studies(Collector):
+    """Studies by state, as they were last known while the store cannot be read."""
+
+    def __init__(self, count: Callable[[], Mapping[StudyState, int]]) -> None:
+        self._count = count
+        self._known: Mapping[StudyState, int] = {}
+
+    def describe(self) -> Iterator[Metric]:
+        """Yield the metric without samples, so that it is found by its name."""
+        yield self._metric()
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the number of studies in each state."""
+        with suppress(StoreError):
+            self._known = self._count()
+        metric = self._metric()
+        for state, number in self._known.items():
+            metric.add_metric([word(state)], number)
+        yield metric
+
+    def _metric(self) -> GaugeMetricFamily:
+        return GaugeMetricFamily("askance_studies", "Studies of the store.", labels=["state"])
 
 
 class _Rounds(Collector):

@@ -333,7 +333,7 @@ def _show_store(store: Store, observer: PrometheusObserver) -> None:
     """Show what the store has, and warn of one that goes on from a backup."""
     observer.population(store.population)
     observer.store_size(store.size_bytes)
-    observer.studies_found(store.count_studies())  # before any can be submitted and observed
+    observer.studies(store.count_studies)
     _warn_of_restores(store)
 
 

@@ -172,7 +172,6 @@ class StudyManager:
                     self._store.register.keep_population(submission.digest, population)
                 self._store.add_study(submission.digest, signed)
                 self._store.management.note_submission(submission.digest, now_s)
-                self._observer.study_submitted()
                 self._drive(submission)
         return submission.digest
 
@@ -431,7 +430,6 @@ class StudyManager:
                 ended = cancel_epochs(self._store, digest, terms, terms.repeat, population)
             self._store.conclude(digest, ended)
             self._fleet.forget(digest)
-            self._observer.study_concluded(ended.state)
 
     def _check_kept(self, digest: bytes) -> KeptStudy | None:
         """Return what is kept of a study; raise ResultsDeleted if its results are not."""

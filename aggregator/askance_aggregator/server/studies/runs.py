@@ -61,7 +61,7 @@ class Run:
     """Runs a study until it has ended or is let go of. What it needs to go on is in the store.
 
     Args:
-      observer: is called when it ends.
+      observer: traces it.
       on_over: is called when the run goes no further.
       now_s: the time, in whole seconds since 1970, UTC; by it epochs begin and end.
       look_s: seconds between two looks at it while no epoch is open.
@@ -189,7 +189,6 @@ class Run:
                 self._stopping.wait(_DISK_S)
                 continue
             self._conclusion = found
-            self._observer.study_concluded(found.state)
             _LOGGER.info("a study has ended", extra={**study, "reason": found.reason})
             return
 

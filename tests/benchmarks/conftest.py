@@ -52,6 +52,11 @@ def balls() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def cell_sizes() -> ModuleType:
+    return _load("cell_sizes")
+
+
+@pytest.fixture(scope="session")
 def prior_intervals() -> ModuleType:
     return _load("prior_intervals")
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from askance_aggregator.analyst.export import SeriesExport, StudyExport, read_export
 from askance_aggregator.encoding import query_from_bytes, read_terms
-from askance_aggregator.estimation import check_decode, recorded_question
+from askance_aggregator.estimation import check_decode, recorded_question, shares_apart
 from askance_aggregator.learners import hypothesis_json
 from askance_aggregator.names import result_names, subject_json
 from askance_aggregator.queries import block_of
@@ -164,7 +164,7 @@ def _verify(export: StudyExport, analyst_keys: Collection[bytes] | None) -> Veri
     _check_record(transcript, terms, export.digest)
     _check_epoch(export, terms, transcript)
     replay = _Replay(export, terms, transcript)
-    state = _OPEN if export.result is None else _check_result(export, terms, transcript, replay)
+    state = _OPEN if export.result is None else _state_of(export, terms, transcript, replay)
     whose = () if analyst_keys is not None else ("whose the signing key is: none was given",)
     end = () if state in (_OPEN, "done") else (f"why it ended as {state}",)
     decoded = (_DECODED,) if _has_decode_values(transcript) else ()
@@ -395,6 +395,21 @@ def _check_closed(asked: Asked, closed: Closed) -> None:
                 f"{place}: expected at most {tally.answered} reused answers in group {number},"
                 f" found {tally.reused}"
             )
+
+
+def _state_of(
+    export: StudyExport, terms: StudyTerms, transcript: Transcript, replay: _Replay
+) -> str:
+    """Compare a result with the replay, and if it differs with one of the earlier intervals."""
+    try:
+        return _check_result(export, terms, transcript, replay)
+    except VerificationFailed as failed:
+        with shares_apart():
+            earlier = _Replay(export, terms, transcript)
+        try:
+            return _check_result(export, terms, transcript, earlier)
+        except VerificationFailed:
+            raise failed from None
 
 
 def _check_result(

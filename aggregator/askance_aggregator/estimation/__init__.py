@@ -14,7 +14,7 @@ from askance_aggregator.estimation.blocks import alpha_of, joined
 from askance_aggregator.estimation.designed import prior_points, prior_weights
 from askance_aggregator.estimation.deviations import Deviations, deviations
 from askance_aggregator.estimation.influence import influence, share_of_numbers
-from askance_aggregator.estimation.intervals import clopper_pearson, hoeffding
+from askance_aggregator.estimation.intervals import clopper_pearson, hoeffding, shares_apart
 from askance_aggregator.estimation.landing import relative_landing
 from askance_aggregator.estimation.laws import ReportsLaw, TalliedReports, share_covariance
 from askance_aggregator.estimation.present import scale_of, score_bias
@@ -63,4 +63,5 @@ __all__ = [
     "share_covariance",
     "share_of_numbers",
     "share_scores",
+    "shares_apart",
 ]

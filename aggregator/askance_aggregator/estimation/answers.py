@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.estimation.designed import designed
-from askance_aggregator.estimation.intervals import bernstein, clopper_pearson, hoeffding
+from askance_aggregator.estimation.intervals import (
+    are_apart,
+    bernstein,
+    clopper_pearson,
+    hoeffding,
+    joint_shares,
+)
 from askance_aggregator.estimation.present import present_answer
 from askance_aggregator.estimation.statistics import (
     Decode,
@@ -43,7 +49,8 @@ def estimate(
     Utility: unbiased: values are exact fractions of the counts, rounded once to a float, and not
     projected onto the simplex, so a share may leave [0, 1]. With probability at least 1 - alpha
     all intervals contain the population's values; alpha is divided by their number. They are
-    Clopper-Pearson intervals of the counts, put through the exact decoding (for a signed value,
+    Clopper-Pearson intervals of the counts, put through the exact decoding (of a category by what
+    its shares, which sum to 1, may miss together (`joint_shares`); for a signed value,
     the difference of its two cells' intervals at half the alpha each; where every report points to
     + or to -, that of the one count), Hoeffding intervals for tables other than 2 x 2, Bernstein
     intervals for directions of vectors, or those of a table's own law where decode values were
@@ -92,9 +99,7 @@ def estimate(
             question,
         )
     if kind is QueryKind.CATEGORY:
-        cells = list(range(question.values))
-        ends = _share_intervals(family, counts, n, cells, each)
-        return _answer(shares, ends, question)
+        return _answer(shares, _joint_intervals(family, counts, n, float(alpha)), question)
     # Bits: the predicate's, or those of numbers rounded at random onto the two ends.
     cells = list(range(question.values)) if kind is QueryKind.VECTOR else [1]
     low, spread = question.bounds[0], question.spread
@@ -162,6 +167,19 @@ def _share_intervals(
     other, gap = np.asarray([floats[id(rate)] for rate in rates], dtype=np.float64).T
     one, two = (low - other) / gap, (high - other) / gap
     return np.minimum(one, two), np.maximum(one, two)  # a table may flip: a negative gap
+
+
+def _joint_intervals(family: Family[Any], counts: Counts, n: int, alpha: float) -> Ends:
+    """Intervals for the shares of all cells, not clipped, which hold together."""
+    cells = list(range(family.randomizer.levels))
+    if are_apart():
+        return _share_intervals(family, counts, n, cells, alpha / len(cells))
+    if family.has_one_count:
+        return _share_intervals(family, counts, n, cells, alpha)  # both miss, or none
+    rates = family.inclusion(0)
+    assert rates is not None, "a family that counts cells"
+    seen = np.asarray([family.containing(counts, cell) for cell in cells], dtype=np.int64)
+    return joint_shares(seen, n, alpha, float(rates.own), float(rates.other), len(cells))
 
 
 def _by_scores(

@@ -60,6 +60,11 @@ class TableFamily(Family[Channel]):
         sides = _sides(self.randomizer)
         return sum(int(counts[symbol]) for symbol in (sides[level] if sides else (level,)))
 
+    @property
+    def has_one_count(self) -> bool:
+        """Return whether each symbol stands for one of two levels."""
+        return _sides(self.randomizer) is not None
+
     def alphabet(self) -> Iterator[bytes]:
         """The symbols in order."""
         width = self.randomizer.width

@@ -99,6 +99,11 @@ class Family(ABC, Generic[R]):
         """Return the count that `inclusion` is of: how many reports contain the level."""
         return int(counts[level])
 
+    @property
+    def has_one_count(self) -> bool:
+        """Return whether one count tells all shares: each report is of one of two levels."""
+        return False
+
     def pair_rates(self) -> SignRates:
         """Compute P[one given cell of a pair is in the report and the other is not].
 

@@ -47,6 +47,11 @@ class KaryFamily(Family[KaryResponse]):
             Fraction(self.randomizer.own, COIN_SPACE), Fraction(self.randomizer.other, COIN_SPACE)
         )
 
+    @property
+    def has_one_count(self) -> bool:
+        """Return whether there are two cells."""
+        return self.randomizer.cells == 2
+
     def alphabet(self) -> Iterator[bytes]:
         """The cells in order."""
         return (

@@ -130,6 +130,7 @@ class RoundPlan:
             randomized response, n = 2 C^2 b^2 ln(2/beta)/tau^2 (KLNRS08 Lemma 4.3 with Hoeffding).
         lower_bound: what any randomizers take at least, to get its hardest value as surely as this
             plan gets all of them (`lower_bound.least_users`).
+        values: of all its answers.
         waves: in how many parts its users are asked (`looks`); `users` is all of them.
         options: users that each allocation needs, as far as it was considered, with the stand-in of
             open tolerances.
@@ -148,6 +149,7 @@ class RoundPlan:
     n_variance_limit: float | None
     hoeffding_users: int
     lower_bound: int
+    values: int
     waves: int = 1
     options: Mapping[Allocation, int] = field(default_factory=dict)
     uninformed: Uninformed | None = None

@@ -40,7 +40,7 @@ from askance_aggregator.planning.ternary import Ternary
 from askance_client.errors import InvalidParameter
 from askance_client.messages import Conduct
 from askance_client.queries import QueryKind
-from askance_client.randomizers import COIN_SPACE, KaryResponse, Randomizer
+from askance_client.randomizers import COIN_SPACE, Randomizer
 from askance_client.randomizers.channel import MIN_SIDE
 
 MOST_LEVELS = 64  # that a design is called with for a number: its table is inverted exactly
@@ -156,15 +156,8 @@ def _value_tail(question: Question, randomizer: Randomizer, decode: Decode | Non
     of_one = Binomial(float(ends[0]), float(ends[1]), float(abs(gap) / question.spread))
     if question.query.kind is not QueryKind.CATEGORY or question.decision is not None:
         return of_one
-    alike = _are_alike(family)
+    alike = family.has_one_count
     return Cells(of_one, question.values, alike) if alike or gap > 0 else of_one
-
-
-def _are_alike(family: Family[Any]) -> bool:
-    """Return whether the shares of all cells are off alike: a report tells one of two cells."""
-    if family.randomizer.levels != 2:
-        return False
-    return isinstance(family, TableFamily) or isinstance(family.randomizer, KaryResponse)
 
 
 def _of_pairs(family: Family[Any], mass: Fraction) -> Tail:

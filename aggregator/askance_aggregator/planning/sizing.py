@@ -121,6 +121,7 @@ class Sizing:
                 least_users(question, tau, nats, max(joint, miss_of(question, each)))
                 for question, tau in pairs
             ),
+            values=self.batch.values,
             waves=self.waves,
             options=self.options,
             uninformed=_uninformed(pairs),

@@ -106,7 +106,7 @@ class LocalOracle:
         self._next = 0  # the first position of the permutation that no round has used
         self._tallies: list[tuple[Tally, ...]] = []
         self._batches = 0
-        self._values = 0  # asked for so far; beta is divided over the planned ones
+        self._values = 0  # whose beta is spent so far; it is divided over the planned ones
         self._queries = 0
         self._saved = 0
         self._bounds: list[AnswerBounds] = []
@@ -149,15 +149,15 @@ class LocalOracle:
         """
         first = self._next
         try:
-            planned = self._planned(batch)
+            planned, spent = self._planned(batch)
         except (InvalidParameter, PlanRefused) as error:  # plain, unless users were charged
             if not self._tallies:
                 raise
             self._stop(str(error))
-        self._check_planned(batch, planned)
+        self._check_planned(batch, planned, spent)
         self._batches += 1
-        self._values += batch.values
-        waves = Waves(batch, planned, self._plan.beta_per_value)
+        self._values += spent
+        waves = Waves(batch, planned, self._plan.beta_per_value * spent / batch.values)
         while not waves.done:
             self._ask(waves)
         self._saved += planned.users - (self._next - first)
@@ -194,12 +194,29 @@ class LocalOracle:
                 recorded.stopped[event.round] = event
         return recorded
 
-    def _planned(self, batch: Batch) -> RoundPlan:
-        """The round, all waves of it; a replay plans it as the first run did."""
+    def _planned(self, batch: Batch) -> tuple[RoundPlan, int]:
+        """Plan the round, all waves of it; a replay plans it as the first run did.
+
+        A category of fewer cells than were rehearsed has less of beta, and may need more users for
+        that. Then the round is given the beta of as many values as were rehearsed.
+
+        Returns:
+          The round, and of how many planned values it spends the beta.
+        """
+        planned = self._planned_for(batch, batch.values)
+        if self._batches >= len(self._plan.rounds):
+            return planned, batch.values
+        rehearsed = self._plan.rounds[self._batches]
+        spent = min(rehearsed.values, self._plan.values - self._values)
+        if planned.users <= rehearsed.users or spent <= batch.values:
+            return planned, batch.values
+        return self._planned_for(batch, spent), spent
+
+    def _planned_for(self, batch: Batch, spent: int) -> RoundPlan:
         return plan_batch(
             batch,
             self._terms.budget_nano_nats,
-            self._plan.beta_per_value,
+            self._plan.beta_per_value * spent / batch.values,
             self._plan.allowance(self._batches, self._left),
             RoundRules.of(self._terms.conduct, self._design),
         )
@@ -208,12 +225,12 @@ class LocalOracle:
     def _left(self) -> int:
         return self._permutation.size - self._next
 
-    def _check_planned(self, batch: Batch, planned: RoundPlan) -> None:
+    def _check_planned(self, batch: Batch, planned: RoundPlan, spent: int) -> None:
         """Stop the study before a batch that its plan or its signed terms do not cover.
 
         Beta is divided over the rehearsed values, so a run that asks for more would not keep it.
         """
-        values = self._values + batch.values
+        values = self._values + spent
         used = frozenset().union(*(question.query.fields_used for question in batch.questions))
         unsigned = sorted(used - set(self._terms.fields))
         if values > self._plan.values:

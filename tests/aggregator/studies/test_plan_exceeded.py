@@ -75,3 +75,26 @@ def test_without_the_stop_beta_would_not_be_kept(
     runs = [run(people, seed) for seed in range(RUNS)]
     assert all((held.answers, why) == (1 + MORE, None) for held, why in runs)
     assert sum(held.off for held, _ in runs) >= TOO_MANY
+
+
+@ask.adaptive("asks-fewer", version=1)
+def asks_fewer(digit: ask.Expression, then: int) -> ask.Learning[int]:
+    """Ask for shares of 100 cells twice, as in the rehearsal; of `then` cells if one was found."""
+    question = ask.Question(ask.category(digit), tau="1/20")
+    (answer,) = yield ask.Batch([question])
+    if max(answer.values) > 0:
+        question = ask.Question(ask.category(ask.bucketize(digit, range(1, then))), tau="1/20")
+    yield ask.Batch([question])
+    return 0
+
+
+@pytest.mark.parametrize("then", [3, 20, 100])
+def test_fewer_cells_than_rehearsed_never_take_more_users_than_planned(then: int) -> None:
+    """Three cells with three parts of beta in 200 would need more than 100 cells with 100."""
+    schema = ask.Schema("digits", 1, digit=ask.Integer(0, 99))
+    study = ask.Study(asks_fewer(schema["digit"], then), schema, epsilon=16)
+    needed = study.plan().users_needed
+    digits = ask.Population.from_columns(schema, {"digit": [7] * needed})
+    with ask.local_oracle(study, digits, fleet="columns", seed=ask.Seed.of(1)) as oracle:
+        assert ask.learn(study.learner, oracle) == 0
+        assert 0.9 * needed < oracle.users_used <= needed

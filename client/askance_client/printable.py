@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from decimal import Decimal
 from difflib import get_close_matches
 from fractions import Fraction
-from math import floor
 from pathlib import PurePath
 from typing import Any
 
@@ -57,8 +56,9 @@ def printable(text: str) -> str:
 
 def fixed(value: Fraction, places: int) -> str:
     """Format a number with so many decimals, rounded half up, by whole numbers alone."""
-    units = floor(value * 10**places + Fraction(1, 2))
-    whole, rest = divmod(abs(units), 10**places)
+    unit = int(f"1{places * '0'}")
+    units = (2 * value.numerator * unit + value.denominator) // (2 * value.denominator)
+    whole, rest = divmod(abs(units), unit)
     decimals = f".{rest:0{places}}" if places else ""
     return f"{'-' if units < 0 else ''}{whole}{decimals}"
 

@@ -28,7 +28,7 @@ def sure(nano_nats: int) -> str:
         return "100 %"
     _, ratio = exp_bounds(nano_nats, _BITS)
     chance, decimals = Fraction(100 * ratio, ratio + (1 << _BITS)), 0
-    while nano_nats and not 50 < round(chance, decimals) < 100:
+    while nano_nats and not 50 < Fraction(fixed(chance, decimals)) < 100:
         decimals += 1
     return f"{fixed(chance, decimals)} %"
 

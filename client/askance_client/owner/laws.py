@@ -43,9 +43,9 @@ class AnswerClass:
 
 def percent(chance: Fraction) -> str:
     """Return a probability as a percentage: two decimals, or two digits of a small one."""
-    decimals = 2
-    while 0 < 100 * chance * 10**decimals < 10 and decimals < _MOST_DECIMALS:
-        decimals += 1
+    decimals, unit = 2, 100
+    while 0 < 100 * chance * unit < 10 and decimals < _MOST_DECIMALS:
+        decimals, unit = decimals + 1, 10 * unit
     return f"{fixed(100 * chance, decimals)} %" if chance else "0 %"
 
 

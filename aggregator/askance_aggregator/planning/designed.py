@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, exp, sqrt
+from math import exp, sqrt
 
 from askance_aggregator.estimation import (
     Decode,
@@ -26,20 +26,17 @@ from askance_aggregator.table_design import (
     Minimax,
     Objective,
     Prior,
+    design_sample,
     design_table,
     rounding_variance,
 )
 from askance_client.accounting import NANO_NATS_PER_NAT
-from askance_client.randomizers import MAX_LEVELS, Channel
+from askance_client.randomizers import Channel
 
-LEVELS = 33  # random rounding onto them adds .00098 to a conditional variance
-FINE_LEVELS = 64  # beyond 4 nats, at least: .00025
+LEVELS = 33  # of a prior: random rounding onto them adds .00098 to a conditional variance
 PRIOR_LEVELS = range(17, 42)  # where one of them is, all priors on up to 41 points are on levels
 PRIOR_NANO_NATS = 8 * NANO_NATS_PER_NAT
 WORTH_MOVING = Fraction(1, 2)  # part of the variance by rounding that must be saved
-FINE_NANO_NATS = 4 * NANO_NATS_PER_NAT  # beyond, .00098 is .8 % of a conditional variance or more
-LEAST_VARIANCE = 1.25  # times e^(-2 eps / 3): the least worst conditional variance, at large eps
-ROUNDING_SHARE = 0.005  # part of that variance which random rounding may add
 
 
 def objective_of(question: Question, levels: int) -> Objective:
@@ -59,25 +56,18 @@ def designed_for(question: Question, nano_nats: int) -> DesignedTable | None:
     """
     if isinstance(question.aim, PopulationMean) or nano_nats < MIN_NANO_NATS:
         return None
-    most = MAX_NANO_NATS if isinstance(question.aim, SampleMean) else PRIOR_NANO_NATS
-    levels = levels_for(question, nano_nats)
-    return design_table(levels, min(nano_nats, most), objective_of(question, levels))
-
-
-def levels_for(question: Question, nano_nats: int) -> int:
-    """Return the number of levels of a table that is designed for the question.
-
-    A sample's mean has more of them beyond 4 nats: so many that rounding adds half a percent to
-    about the least variance, 1.25 e^(-2 eps / 3), or as many as a table can have. A prior has
-    levels at its points, as far as equally spaced levels can be there: rounding a number that
-    stands on a level adds no variance.
-    """
     if isinstance(question.aim, SampleMean):
-        if nano_nats <= FINE_NANO_NATS:
-            return LEVELS
-        least = LEAST_VARIANCE * exp(-2 / 3 * min(nano_nats, MAX_NANO_NATS) / NANO_NATS_PER_NAT)
-        needed = 1 + ceil(1 / sqrt(ROUNDING_SHARE * least))  # it adds 1 / (levels - 1)^2
-        return min(max(FINE_LEVELS, needed), MAX_LEVELS)
+        return design_sample(min(nano_nats, MAX_NANO_NATS))
+    levels = prior_levels(question)
+    return design_table(levels, min(nano_nats, PRIOR_NANO_NATS), objective_of(question, levels))
+
+
+def prior_levels(question: Question) -> int:
+    """Return the number of levels of a table for a prior.
+
+    It has levels at its points, as far as equally spaced levels can be there: rounding a number
+    that stands on a level adds no variance.
+    """
     points = prior_points(question)
     added = {levels: rounding_variance(points, levels) for levels in (LEVELS, *PRIOR_LEVELS)}
     best = min(added, key=lambda levels: (added[levels], abs(levels - LEVELS)))

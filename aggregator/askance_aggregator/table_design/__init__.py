@@ -17,7 +17,8 @@ come from a convex program over intervals of levels (`refinement`), and the tabl
 levels, from a linear program over windows of levels (`refinement`). The floats become integers with
 the ratio of every column kept (`integers`), and since those are not quite unbiased, the grid is
 moved to where they are (`designs`). A table with a level for "missing" has two scores a symbol and
-a program and a search of its own (`presence`).
+a program and a search of its own (`presence`). Optima of a grid of budgets are shipped with the
+package (`recorded`).
 
 Source: KLNRS08 Definition 4.3 (local randomizers); Kairouz, Oh, Viswanath, "Extremal mechanisms for
 local differential privacy" (2016).
@@ -27,7 +28,9 @@ from askance_aggregator.table_design.designs import (
     MAX_NANO_NATS,
     MIN_NANO_NATS,
     DesignedTable,
+    design_sample,
     design_table,
+    sample_levels,
 )
 from askance_aggregator.table_design.duals import Columns, Dual
 from askance_aggregator.table_design.integers import integer_table
@@ -51,6 +54,7 @@ from askance_aggregator.table_design.presence import (
     design_presence,
 )
 from askance_aggregator.table_design.programme import Solution, solve
+from askance_aggregator.table_design.recorded import recorded_epsilons, recorded_optimum
 from askance_aggregator.table_design.refinement import Refined, refine
 
 __all__ = [
@@ -73,11 +77,15 @@ __all__ = [
     "Solution",
     "Terms",
     "design_presence",
+    "design_sample",
     "design_table",
     "integer_table",
     "prior_at",
     "prior_of",
+    "recorded_epsilons",
+    "recorded_optimum",
     "refine",
     "rounding_variance",
+    "sample_levels",
     "solve",
 ]

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from math import exp
+from math import ceil, exp, sqrt
+
+import numpy as np
 
 from askance_aggregator.families import TableFamily
 from askance_aggregator.families.fitting import check_positive
+from askance_aggregator.table_design.duals import Dual
 from askance_aggregator.table_design.integers import integer_table
-from askance_aggregator.table_design.objectives import Minimax, Objective
-from askance_aggregator.table_design.programme import SYMBOLS
-from askance_aggregator.table_design.refinement import by_windows, refine
+from askance_aggregator.table_design.objectives import Conditional, Minimax, Objective, Terms
+from askance_aggregator.table_design.programme import SYMBOLS, Solution
+from askance_aggregator.table_design.recorded import (
+    LITTLE,
+    PLACES,
+    neighbours,
+    recorded_optimum,
+)
+from askance_aggregator.table_design.refinement import by_windows, refine, refine_from
 from askance_client.accounting import NANO_NATS_PER_NAT, format_nats
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import Channel
@@ -23,7 +33,12 @@ MIN_NANO_NATS = NANO_NATS_PER_NAT // 100
 MAX_NANO_NATS = 16 * NANO_NATS_PER_NAT
 """The solver works in floats: it was tried from 0.01 to 16 nats."""
 
-_PLACES = 1 << 48  # of a decode value
+SAMPLE = "sample"  # name of the recorded optima of a sample's mean
+LEVELS = 33  # of a sample's mean: random rounding onto them adds .00098 to a conditional variance
+FINE_LEVELS = 64  # beyond 4 nats, at least: .00025
+FINE_NANO_NATS = 4 * NANO_NATS_PER_NAT  # beyond, .00098 is .8 % of a conditional variance or more
+LEAST_VARIANCE = 1.25  # times e^(-2 eps / 3): the least worst conditional variance, at large eps
+ROUNDING_SHARE = 0.005  # part of that variance which random rounding may add
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +50,7 @@ class DesignedTable:
     from -1 to 1 exactly and is elsewhere off by at most `bias`.
 
     Args:
+        nano: the budget; the channel spends it, or less (`design_sample`).
         values: a decode value a symbol.
         figure: what it attains of that, exactly: of the integers, on the moved grid.
         lower_bound: what no randomizer of this epsilon is below that is unbiased at the levels (and
@@ -112,15 +128,105 @@ def design_table(levels: int, nano: int, objective: Objective) -> DesignedTable:
         )
     if not MIN_SIDE <= levels <= MAX_LEVELS:
         raise InvalidParameter(f"levels: expected {MIN_SIDE}..{MAX_LEVELS} levels, got {levels}")
-    ratio = exp(nano / NANO_NATS_PER_NAT)
-    terms = objective.terms(levels, ((ratio + 1) / (ratio - 1)) ** 2)
+    terms, ratio = _terms(levels, nano, objective)
     if levels > SYMBOLS and not by_windows(terms, ratio):
         raise InvalidParameter(
             f"levels: expected {MIN_SIDE}..{SYMBOLS} levels for this objective and epsilon,"
             f" got {levels}"
         )
-    (table, decoded, _, _), bound = refine(terms, ratio)
-    channel = integer_table(table, decoded.tolist(), nano)
-    plain = [Fraction(round(value * _PLACES), _PLACES) for value in decoded.tolist()]
+    found = refine(terms, ratio)
+    return _of_solution(nano, found.solution, objective, found.lower_bound)
+
+
+@lru_cache(maxsize=64)
+def design_sample(nano: int) -> DesignedTable:
+    """The table for the mean of the sample at hand (`Conditional`), on as many levels as suit.
+
+    It is recorded for the epsilons of a grid. Between two of them the lower one's table is used
+    where that costs less than a hundredth of the figure, and is charged for what it is; else one is
+    designed, beyond 4 nats from the nearest optimum of the grid (`refine_from`).
+
+    Utility: that of `design_table`, and between epsilons of the grid within about a hundredth of
+    it. The lower bound between them is that of the next greater one, for randomizers that are
+    unbiased at its levels.
+
+    Args:
+        nano: nano-nats, from 0.01 to 16 nats.
+
+    Raises:
+        InvalidParameter: nano is out of range.
+    """
+    known = recorded_optimum(SAMPLE, nano)
+    if known is not None:
+        return _of_table(nano, known.channel, known.scores[0], Conditional(), sample_bound(nano))
+    between = neighbours(SAMPLE, nano)
+    if between is None:
+        return design_table(sample_levels(nano), nano, Conditional())
+    bound = sample_bound(between.above)
+    if between.cost(sample_bound(between.below), bound) < LITTLE:
+        return replace(design_sample(between.below), nano=nano, lower_bound=bound)
+    for near in between.nearest_first:
+        if near > FINE_NANO_NATS:
+            with suppress(InvalidParameter):  # no table of these windows
+                return _stretched(nano, near, bound)
+    return design_table(sample_levels(nano), nano, Conditional())
+
+
+@lru_cache(maxsize=16)
+def sample_bound(nano: int) -> float:
+    """Return what the recorded prices of a sample's mean prove, at an epsilon of the grid."""
+    dual, _ = _recorded(nano)
+    terms, ratio = _terms(len(dual.rows), nano, Conditional())
+    return dual.lower_bound(terms, ratio)
+
+
+def _recorded(nano: int) -> tuple[Dual, tuple[Fraction, ...]]:
+    """Return the prices and the decode values of a sample's mean, at an epsilon of the grid."""
+    known = recorded_optimum(SAMPLE, nano)
+    if known is None or known.dual is None:
+        raise InvalidParameter(f"epsilon: expected one of the grid, got {format_nats(nano)} nats")
+    return known.dual, known.scores[0]
+
+
+def sample_levels(nano: int) -> int:
+    """Return the number of levels of a table for a sample's mean.
+
+    Beyond 4 nats they are so many that rounding adds half a percent to about the least variance,
+    1.25 e^(-2 eps / 3), or as many as a table can have.
+    """
+    if nano <= FINE_NANO_NATS:
+        return LEVELS
+    least = LEAST_VARIANCE * exp(-2 / 3 * min(nano, MAX_NANO_NATS) / NANO_NATS_PER_NAT)
+    needed = 1 + ceil(1 / sqrt(ROUNDING_SHARE * least))  # it adds 1 / (levels - 1)^2
+    return min(max(FINE_LEVELS, needed), MAX_LEVELS)
+
+
+def _stretched(nano: int, nearest: int, bound: float) -> DesignedTable:
+    dual, scores = _recorded(nearest)
+    terms, ratio = _terms(len(dual.rows), nano, Conditional())
+    values = np.array([float(value) for value in scores])
+    near_ratio = exp(nearest / NANO_NATS_PER_NAT)
+    solution = refine_from(terms, ratio, dual, values, near_ratio)
+    return _of_solution(nano, solution, Conditional(), bound)
+
+
+def _terms(levels: int, nano: int, objective: Objective) -> tuple[Terms, float]:
+    """Return the terms of the programme, and e^eps."""
+    ratio = exp(nano / NANO_NATS_PER_NAT)
+    return objective.terms(levels, ((ratio + 1) / (ratio - 1)) ** 2), ratio
+
+
+def _of_solution(
+    nano: int, solution: Solution, objective: Objective, bound: float
+) -> DesignedTable:
+    decoded = solution.values.tolist()
+    channel = integer_table(solution.table, decoded, nano)
+    plain = [Fraction(round(value * PLACES), PLACES) for value in decoded]
+    return _of_table(nano, channel, plain, objective, bound)
+
+
+def _of_table(
+    nano: int, channel: Channel, plain: Sequence[Fraction], objective: Objective, bound: float
+) -> DesignedTable:
     values = TableFamily(channel).covering(plain)
     return DesignedTable(nano, channel, values, objective, objective.figure(channel, values), bound)

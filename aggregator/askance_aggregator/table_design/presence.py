@@ -17,23 +17,17 @@ miss a symbol, so no bound on other tables follows from it.
 
 Source: the linear program over finite tables of Kairouz, Oh, Viswanath 2016.
 
-Optima of the linear program of a table with "missing", recorded for common budgets.
-
 A mean over a bounded number is the first study of many users, and the import of the solver and its
-search take half of the start of a small simulation. `recorded_optima.json` has what the solver
-finds for the worst population, by budget in nano-nats, as the shortest decimals that read back as
-the same floats. Integers, privacy and bias are computed from them as from the solver's own; a test
-solves all of them again. `python tools/presence_optima.py` writes the file.
+search take half of the start of a small simulation: for the worst population, and for the users at
+hand, what they find is recorded for a grid of budgets (`recorded`).
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, lru_cache
-from importlib.resources import files
+from functools import lru_cache
 from itertools import product
 from math import exp, expm1, log
 from typing import NamedTuple
@@ -45,9 +39,15 @@ from askance_aggregator.families import TableFamily
 from askance_aggregator.families.fitting import check_positive
 from askance_aggregator.table_design.integers import integer_table
 from askance_aggregator.table_design.programme import SYMBOLS
+from askance_aggregator.table_design.recorded import (
+    LITTLE,
+    PLACES,
+    neighbours,
+    recorded_optimum,
+)
 from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.errors import InvalidParameter
-from askance_client.randomizers import Channel
+from askance_client.randomizers import COIN_SPACE, Channel
 
 MAX_PRESENCE_NANO_NATS = 12 * NANO_NATS_PER_NAT
 """Above it the table of 12 nats answers. For the worst population no table is better by more than
@@ -57,6 +57,9 @@ LEAST_SOLVED_NANO_NATS = NANO_NATS_PER_NAT // 1000
 """Below it the table of this budget is used, mixed with a table without information until its
 ratios fit: the linear program's coefficients 1 and e^eps are too close for the solver."""
 
+TWO_ENDS = 2
+"""Levels that are numbers, of the worst population: the ends of the range."""
+
 NUMBERS = 17
 """Levels that are numbers, where more than the worst population counts: random rounding onto them
 adds .0039 to a conditional variance."""
@@ -64,7 +67,6 @@ adds .0039 to a conditional variance."""
 _POPULATION_SLOPES = (-1.0, -0.5, 0.0, 0.5, 1.0)
 _SIDE = 0.05  # of the figures of other populations than the worst, as part of what is minimised
 _PRIOR_CAP = 2.5  # of the second moments beside a prior's, in units of C^2
-_PLACES = 1 << 48  # of a score
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,8 @@ class PresenceTable:
 class PresentPopulation:
     """The worst population: two numbers, -1 and 1, on which Duchi's bit is best, and "missing"."""
 
-    numbers = 2
+    numbers = TWO_ENDS
+    name = "present-population"
 
     def terms(self, duchi: float) -> PresenceTerms:
         """Populations of the two ends with mean m, for each slope m; "missing" counts no less."""
@@ -115,6 +118,7 @@ class PresentSample:
     """The worst users at hand: their mean conditional variance, at their own mean."""
 
     numbers = NUMBERS
+    name = "present-sample"
 
     def terms(self, duchi: float) -> PresenceTerms:
         """For each slope m: users at m, or of mean m at an end and at any level across m."""
@@ -150,6 +154,7 @@ class PresentPrior:
     weights: tuple[Fraction, ...]
 
     numbers = NUMBERS
+    name = ""  # no optimum is recorded
 
     def terms(self, duchi: float) -> PresenceTerms:
         """The prior's moment and that of "missing" are what is minimised."""
@@ -190,18 +195,59 @@ def design_presence(nano: int, objective: PresenceObjective) -> PresenceTable:
     """
     check_positive(nano)
     used = min(nano, MAX_PRESENCE_NANO_NATS)
-    known = recorded_optimum(used) if isinstance(objective, PresentPopulation) else None
-    table, scores = solved_presence(used, objective) if known is None else known
+    known = recorded_optimum(objective.name, used) if objective.name else None
+    if known is not None:
+        return PresenceTable(known.channel, *_covering(TableFamily(known.channel), known.scores))
+    between = neighbours(objective.name, used) if objective.name else None
+    near: list[Reals] = []
+    if between is not None:
+        lower, higher = (design_presence(n, objective) for n in (between.below, between.above))
+        if between.cost(_worst(objective, lower), _worst(objective, higher)) < LITTLE:
+            return lower
+        if objective.numbers > TWO_ENDS:  # a search from a grid takes little for two
+            near = [_reals(lower), _reals(higher)]
+    table, scores = solved_presence(used, objective, near)
     if used < LEAST_SOLVED_NANO_NATS:
         table, scores = _flattened(table, scores, expm1(used / NANO_NATS_PER_NAT))
     channel = integer_table(table, scores[:, 0].tolist(), used)
-    return PresenceTable(channel, *_covering(TableFamily(channel), scores))
+    plain = [
+        [Fraction(round(value * PLACES), PLACES) for value in each] for each in scores.T.tolist()
+    ]
+    return PresenceTable(channel, *_covering(TableFamily(channel), plain))
 
 
-def solved_presence(nano: int, objective: PresenceObjective) -> tuple[Reals, Reals]:
-    """Solve for the table of floats, shape (levels, symbols), and its scores, (symbols, 2)."""
+def solved_presence(
+    nano: int, objective: PresenceObjective, near: Sequence[Reals] = (), slow: float | None = None
+) -> tuple[Reals, Reals]:
+    """Solve for the table of floats, shape (levels, symbols), and its scores, (symbols, 2).
+
+    Args:
+        nano: nano-nats, > 0.
+        objective: what the table is for.
+        near: scores of optima for other budgets, shape (symbols, 2), from which the search starts;
+            none: it starts from a grid.
+        slow: see `refined`.
+    """
     ratio = exp(max(nano, LEAST_SOLVED_NANO_NATS) / NANO_NATS_PER_NAT)
-    return refined(objective.terms(((ratio + 1) / (ratio - 1)) ** 2), ratio)
+    return refined(objective.terms(((ratio + 1) / (ratio - 1)) ** 2), ratio, near, slow)
+
+
+def _reals(table: PresenceTable) -> Reals:
+    """Return a table's scores as floats, shape (symbols, 2)."""
+    pairs = zip(table.numbers, table.presences, strict=True)
+    return np.array([(float(number), float(presence)) for number, presence in pairs])
+
+
+def _worst(objective: PresenceObjective, table: PresenceTable) -> float:
+    """Return what an objective minimises, of a table's integers, with the rounding of numbers."""
+    terms = objective.terms(1.0)
+    numbers, presences = _reals(table).T
+    squares = (numbers[:, None] - np.outer(presences, terms.slopes)) ** 2
+    moments = np.array(table.channel.table, dtype=np.float64) @ squares / COIN_SPACE
+    figures = np.einsum("cis,is->c", terms.shares, moments) - terms.caps
+    two = objective.numbers == TWO_ENDS  # whose variance by rounding is the population's
+    rounding = 0.0 if two else 1 / (objective.numbers - 1) ** 2
+    return float(figures.max()) + rounding
 
 
 def _flattened(table: Reals, scores: Reals, excess: float) -> tuple[Reals, Reals]:
@@ -218,17 +264,13 @@ def _flattened(table: Reals, scores: Reals, excess: float) -> tuple[Reals, Reals
 
 
 def _covering(
-    family: TableFamily, scores: Reals
+    family: TableFamily, plain: Sequence[Sequence[Fraction]]
 ) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
     """Move the scores so that both means are exact at the two ends and at "missing".
 
     With g = (a, b, 1) the means of three levels are a 3 x 3 matrix; the new scores are those
     combinations of the old ones and a constant that have the means wanted there.
     """
-    plain = [
-        [Fraction(round(value * _PLACES), _PLACES) for value in column]
-        for column in scores.T.tolist()
-    ]
     columns = [*plain, [Fraction(1)] * len(plain[0])]
     ends = (0, family.randomizer.levels - 2, family.randomizer.levels - 1)
     means = [family.moved_grid(column) for column in columns]
@@ -356,21 +398,31 @@ class _Optimum(NamedTuple):
         return np.asarray(self.scores[self.kept])
 
 
-def refined(terms: PresenceTerms, ratio: float) -> tuple[Reals, Reals]:
+def refined(
+    terms: PresenceTerms, ratio: float, starts: Sequence[Reals] = (), slow: float | None = None
+) -> tuple[Reals, Reals]:
     """Find a table for the terms that fits the wire; columns are within `ratio`, e^eps.
+
+    Args:
+        terms: the objective.
+        ratio: e^eps.
+        starts: scores from which the search starts; none: from a grid.
+        slow: part of the figure that a step must gain; None: with many levels a thousandth, with
+            few any.
 
     Returns:
         The table, shape (levels, symbols), and the scores (a, b), shape (symbols, 2).
     """
     reach = _REACH * (ratio + 1) / (ratio - 1)
     grid = np.array(list(product(*(np.linspace(-reach, reach, count) for count in _STARTS))))
-    found, before = _solve(terms, grid, ratio), np.inf
+    start = np.unique(np.vstack([np.round(each, 7) for each in starts]), axis=0) if starts else grid
+    least = (_SLOW if terms.levels > _FEW_LEVELS else -np.inf) if slow is None else slow
+    found, before = _solve(terms, start, ratio), np.inf
     for _ in range(_MAX_STEPS):
         used = found.used
         near = found.prices.cheapest(np.vstack([used, grid]), ratio, _FARTHEST * reach)
         costs = found.prices.totals(near, ratio)
-        slow = terms.levels > _FEW_LEVELS and before - found.figure < _SLOW * found.figure
-        if slow or costs.min() > -_CLOSE * found.figure:
+        if before - found.figure < least * found.figure or costs.min() > -_CLOSE * found.figure:
             break
         before = found.figure
         better = np.unique(np.round(near[costs < -_CLOSE / 100 * found.figure], 7), axis=0)
@@ -430,23 +482,3 @@ def _ratios(levels: int, symbols: int, ratio: float) -> tuple[object, object]:
         csr_array((np.concatenate([-one, one]), place), shape=shape),
         csr_array((np.concatenate([one, -ratio * one]), place), shape=shape),
     )
-
-
-FILE = "recorded_optima.json"
-
-
-def recorded_optimum(nano: int) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Return the table (levels, symbols) and its scores (symbols, 2); None: none is recorded."""
-    found = recorded().get(str(nano))
-    if found is None:
-        return None
-    table, scores = (np.array(found[name], dtype=np.float64) for name in ("table", "scores"))
-    return table, scores
-
-
-@cache
-def recorded() -> dict[str, dict[str, list[list[float]]]]:
-    """Read the file: by budget in nano-nats, the rows of "table" and of "scores"."""
-    text = files(__package__).joinpath(FILE).read_text(encoding="utf-8")
-    found: dict[str, dict[str, list[list[float]]]] = json.loads(text)
-    return found

@@ -48,9 +48,8 @@ def duchi(nats: float) -> float:
 
 @pytest.fixture
 def few_levels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace the design of tables by a fast one."""
+    """Replace the design of tables for a prior by a fast one."""
     monkeypatch.setattr(designed, "LEVELS", 5)
-    monkeypatch.setattr(designed, "FINE_LEVELS", 7)
     monkeypatch.setattr(designed, "PRIOR_LEVELS", range(5, 6))
 
 
@@ -224,7 +223,7 @@ def prior_on(points: dict[str, int]) -> Question:
 )
 def test_a_prior_has_levels_where_its_points_are(points: dict[str, int], levels: int) -> None:
     question = prior_on(points)
-    assert designed.levels_for(question, 5 * NAT) == levels
+    assert designed.prior_levels(question) == levels
     weights = prior_weights(question, levels)
     if levels != 33:
         assert sum(weight > 0 for weight in weights) == len(points)  # on no neighbour

@@ -19,7 +19,7 @@ from askance_aggregator.studies import MemoryLog, Session, Transcript
 from askance_aggregator.studies.results import End, cohort_seed, conclusion
 from askance_aggregator.studies.study import Study
 from askance_aggregator.studies.transcript import Asked
-from askance_aggregator.table_design import Conditional, design_table
+from askance_aggregator.table_design import Conditional, design_sample, design_table
 from askance_client.codec import decode_request, decode_study, digest_of
 from askance_client.device import Policy
 from askance_client.errors import StoreError
@@ -35,12 +35,6 @@ NOW_S = 1_700_000_000
 USERS = 60
 NATS = 4
 SETTINGS = {"objective": "conditional", "missing": "default"}
-
-
-@pytest.fixture(autouse=True)
-def few_levels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables that are designed in no time."""
-    monkeypatch.setattr(designed, "LEVELS", 5)
 
 
 def signed_study(population: Population) -> SignedStudy:
@@ -76,7 +70,7 @@ def test_the_decode_values_are_recorded_exactly_with_the_table_that_is_sent() ->
     one = session(log)
     outcome = one.run()
     (group,) = asked(log).groups
-    table = design_table(5, NATS * 10**9, Conditional())
+    table = design_sample(NATS * 10**9)
     schema = build("numbers", 1, Seed.of(1), {}).schema
     assert decode_request(group.payload, schema).randomizer == table.channel
     assert group.decode == table.values
@@ -91,7 +85,8 @@ def test_a_replay_needs_the_same_values_from_no_designer(monkeypatch: pytest.Mon
     """Whatever a later version would design: here, by other levels."""
     log = MemoryLog()
     before = session(log).run()
-    monkeypatch.setattr(designed, "LEVELS", 4)
+    other = design_table(4, NATS * 10**9, Conditional())
+    monkeypatch.setattr(designed, "design_sample", lambda _: other)
     again = session(log).run()
     assert again.hypothesis == before.hypothesis
     assert again.bounds == before.bounds

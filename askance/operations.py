@@ -236,12 +236,7 @@ def plan(
         >>> ask.plan("frequency", epsilon=1, users=100, cells=16, tau=0.05).feasible
         False
     """
-    if parameters:
-        texts = {
-            key.replace("_", "-"): learners.canonical_text(value)
-            for key, value in parameters.items()
-        }
-        settings = {**(settings or {}), **texts}
+    settings = _with_texts(settings, parameters)
     if isinstance(learner, Learner):
         _check_none(settings=settings, population=population, data=data, label=label)
         shape = named_schema_from_toml(schema) if isinstance(schema, Path) else schema
@@ -274,6 +269,16 @@ def plan(
     return _planned(
         lambda *, epsilon: chosen(epsilon=epsilon).study(people), epsilon, size, curve=curve
     )
+
+
+def _with_texts(
+    settings: Mapping[str, str] | None, parameters: Mapping[str, Any]
+) -> Mapping[str, str] | None:
+    """Return settings with parameters that were given as arguments, as text."""
+    if not parameters:
+        return settings
+    texts = {key.replace("_", "-"): learners.canonical_text(one) for key, one in parameters.items()}
+    return {**(settings or {}), **texts}
 
 
 def _check_none(**given: object) -> None:

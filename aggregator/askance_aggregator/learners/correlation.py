@@ -87,6 +87,7 @@ from askance_client.queries import Bit, Expression, Integer, Query, Real, Schema
 
 Reals = NDArray[np.float64]
 
+_TINY = 1e-9  # a share that is divided by is greater
 _GRID = 20  # bits of a product of two numbers on multiples of 2^-10
 _LONGEST = Fraction(49, 20)
 """The length of the vector that is asked, at most: 1 each for xy and for the presence, and
@@ -494,32 +495,58 @@ class _Sample:
 
 
 def mean_products(values: Reals, squares: tuple[int, ...]) -> Ends:
-    """Bound the mean products of two components: known ones, others by Cauchy and Schwarz.
+    """Bound the mean products of two components that a population with these means can have.
 
-    The components are 0 for a user who lacks a number, and at most 1.
+    Among users with both numbers a component v_i lies in -1 .. 1 and has the mean m_i. So
+    |E[v_i v_j] - m_i m_j| is at most the product of both deviations (Cauchy and Schwarz), and
+    (1 +- v_i)(1 +- v_j) is never below 0 (Frechet):
+
+        |m_i + m_j| - 1 <= E[v_i v_j] <= 1 - |m_i - m_j|.
+
+    Some products are components themselves, and x (x y) is ((2 x^2 - 1) y + y) / 2.
+
+    Args:
+        values: means of the components, 0 for a user who lacks a number; the last is their share.
+        squares: places of the numbers that have a square; that of a bit is 1.
+
+    Returns:
+        The least and the greatest, shape (values, values) each.
     """
     size, share = len(values), float(np.clip(values[-1], 0.0, 1.0))
     product, one = size - 2, size - 1
-    mean_squares = np.full(size, share)
+    means = np.clip(values / max(share, _TINY), -1.0, 1.0)
+    means[one] = 1.0
+    most_square = np.ones(size)  # of a component
     for at, place in enumerate(squares):
-        mean_squares[place] = (np.clip(values[2 + at], -share, share) + share) / 2
-    mean_squares[product] = min(mean_squares[0], mean_squares[1])
-    most = np.sqrt(np.outer(mean_squares, mean_squares))
-    least = -most
-    known = {(0, 1): values[product], **{(place, one): values[place] for place in range(size)}}
-    if 0 not in squares:
-        known[0, product] = values[1]
-    if 1 not in squares:
-        known[1, product] = values[0]
-    for (row, column), value in known.items():
-        each = float(np.clip(value, -most[row, column], most[row, column]))
-        for pair in ((row, column), (column, row)):
-            least[pair] = most[pair] = each
-    np.fill_diagonal(least, np.where(np.arange(size) == product, 0.0, mean_squares))
-    for place in range(2, product):  # the square of 2 x^2 - 1 is not asked
-        least[place, place] = 0.0
-    np.fill_diagonal(most, mean_squares)
-    return least, most
+        most_square[place] = (means[2 + at] + 1) / 2
+    most_square[product] = min(most_square[0], most_square[1])
+    deviations = np.sqrt(np.maximum(most_square - means**2, 0.0))
+    middles, reach = np.outer(means, means), np.outer(deviations, deviations)
+    least = np.maximum(middles - reach, np.abs(np.add.outer(means, means)) - 1)
+    most = np.minimum(middles + reach, 1 - np.abs(np.subtract.outer(means, means)))
+    for at, place in enumerate(squares):
+        _link(least, most, (place, product), (2 + at, 1 - place), means[1 - place])
+    known = {(0, 1): means[product]}
+    known |= {(place, product): means[1 - place] for place in (0, 1) if place not in squares}
+    for pair, value in known.items():
+        for turned in (pair, pair[::-1]):
+            least[turned] = most[turned] = value
+    np.fill_diagonal(least, means**2)
+    for place in (*squares, one):  # squares of what is no square itself are known
+        least[place, place] = most_square[place]
+    for place in {0, 1} - {*squares}:
+        least[place, place] = 1.0
+    np.fill_diagonal(most, most_square)
+    return share * np.minimum(least, most), share * np.maximum(least, most)
+
+
+def _link(least: Reals, most: Reals, of: tuple[int, int], by: tuple[int, int], mean: float) -> None:
+    """Narrow the bounds of E[x (x y)] and E[(2 x^2 - 1) y] by each other."""
+    low = max(least[of], (least[by] + mean) / 2)
+    high = min(most[of], (most[by] + mean) / 2)
+    for pair, (start, end) in ((of, (low, high)), (by, (2 * low - mean, 2 * high - mean))):
+        for turned in (pair, pair[::-1]):
+            least[turned], most[turned] = start, end
 
 
 class Interval(NamedTuple):

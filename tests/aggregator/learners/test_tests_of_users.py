@@ -361,6 +361,22 @@ class TestProductsOfComponents:
         assert (true >= least - 1e-9).all()
         assert (true <= most + 1e-9).all()
 
+    @pytest.mark.parametrize(
+        ("x", "y", "widest"),
+        [
+            ([-1.0, -1.0], [-1.0, -1.0], 0.0),  # at an end nothing is left open
+            ([-1.0, -0.9], [1.0, 0.9], 0.4),  # squares have the mean .81: .62 .. 1
+            ([-1.0, 1.0], [-1.0, 1.0], 2.0),
+        ],
+    )
+    def test_numbers_near_an_end_of_their_range_leave_little_open(
+        self, x: list[float], y: list[float], widest: float
+    ) -> None:
+        a, b = np.array(x), np.array(y)
+        rows = np.stack([a, b, 2 * a * a - 1, 2 * b * b - 1, a * b, np.ones(2)])
+        least, most = mean_products(rows.mean(axis=1), (0, 1))
+        assert float((most - least).max()) <= widest + 1e-9
+
 
 def interval(low: float, width: float) -> Interval:
     return Interval(max(low, -1.0), min(low + width, 1.0))

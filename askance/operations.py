@@ -216,13 +216,11 @@ def plan(
         label: field to be predicted.
         randomizer: which one is used, as `askance plan --randomizer` names it.
         waves: in how many parts the users of a round are asked.
-        curve: without an epsilon: whether the plan's curve has the whole grid of epsilons, not
-            only those at which the users are enough.
+        curve: without an epsilon: whether the plan's curve has the whole grid of epsilons.
         parameters: settings of a learner by its name as arguments, `tau=.05`.
 
     Raises:
-        InvalidParameter: a name or setting that there is none of; neither an epsilon nor users, or
-            a curve with an epsilon.
+        InvalidParameter: no such name or setting, neither epsilon nor users, or curve and epsilon.
 
     Example:
         >>> ask.plan("mean", users=20_000, tau=0.05).epsilon

@@ -55,12 +55,12 @@ def run(arguments: argparse.Namespace) -> int:
     left_out = {
         name: why for name, why in found.column_types.items() if name not in found.schema.fields
     }
-    text = toml_of(found.schema, left_out, found.remarks)
+    text = toml_of(found.schema, left_out, found.column_notes.remarks)
     if arguments.out is not None:
         arguments.out.write_text(text, encoding="utf-8")
     if arguments.json:
         content = {"schema": table_from_schema(found.schema), "columns": dict(found.column_types)}
-        print_json({**content, "notes": [*found.notes, *found.details]})
+        print_json({**content, "notes": [*found.notes, *found.column_notes.every]})
     elif arguments.out is None:
         print(text, end="")
     else:

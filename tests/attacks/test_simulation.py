@@ -27,8 +27,8 @@ class TestFilesOfPeople:
         people = from_csv(tmp_path, text, label="2nd job")
         assert list(people.schema.fields) == ["_", "hours_per_week", "_2nd_job", "gr__e"]
         assert isinstance(people.schema.fields["_2nd_job"], ask.Label)
-        assert people.notes[1] == "3 columns renamed (--verbose)"
-        assert "the column 'hours-per-week' is the field hours_per_week" in people.details
+        expected = "the column 'hours-per-week' is the field hours_per_week"
+        assert expected in people.column_notes.renamed
 
     def test_columns_that_would_be_one_field_stay_two(self, tmp_path: Path) -> None:
         people = from_csv(tmp_path, "a-b,a b\n1,2\n2,3\n")

@@ -182,7 +182,7 @@ class Simulation:
         return (
             *risk_notes(self.study.epsilon),
             *first.notes,
-            *people.notes,
+            *people.notes_about(self.study.fields),
             *map(self._names.in_text, (*absent, *self._chosen)),
         )
 
@@ -437,7 +437,7 @@ class Simulation:
             "transcript": first.transcript,
             "warnings": list(self.warnings),
             "notes": list(self.notes),
-            "column_notes": list(self.trials[0].population.details),
+            "column_notes": self.trials[0].population.column_notes.every,
             "seconds": self.seconds,
             "answers_per_second": self.speed.whole,
             "steady_answers_per_second": self.speed.steady,

@@ -41,6 +41,7 @@ from askance_simulation.populations.record_types import RecordTypes
 from askance_simulation.populations.sources import DataSource
 from askance_simulation.populations.tables import (
     MOST_OUTSIDE,
+    ColumnNotes,
     Records,
     TableRecords,
     TextColumns,
@@ -136,7 +137,7 @@ class Population:
       warnings: by field, a defect of the data that puts a result about it in doubt.
       column_types: by column of the file that the schema was inferred from, what it is, or why it
         is no field; empty for other populations.
-      details: notes on single columns of the file, of which `notes` has the sum.
+      column_notes: notes on single columns of the file; a result has those it is about.
       suiting: users of the same file by other questions, if the schema was inferred for none.
 
     Example:
@@ -159,7 +160,7 @@ class Population:
     drift: Callable[[int], Population] | None = None
     warnings: Mapping[str, str] = field(default_factory=dict)
     column_types: Mapping[str, str] = field(default_factory=dict)
-    details: tuple[str, ...] = ()
+    column_notes: ColumnNotes = field(default_factory=ColumnNotes)
     suiting: SuitingUsers | None = None
 
     def __post_init__(self) -> None:
@@ -216,6 +217,13 @@ class Population:
         if self.suiting is None or schema.digest == self.schema.digest:
             return self
         return self.suiting.made.get(schema.digest, self)
+
+    def notes_about(self, fields: Collection[str]) -> list[str]:
+        """Return the notes that are on no column, or on columns among some fields."""
+        schema, columns = self.schema, self.column_notes
+        of_columns = columns.about(schema.fields, schema)
+        others = [note for note in self.notes if note not in of_columns]
+        return [*others, *columns.about(fields, schema)]
 
     def of_one_schema(self) -> Population:
         """Return the same users, whose schema no question makes anew."""
@@ -496,7 +504,7 @@ def population_of(
         notes=users.notes,
         warnings=users.warnings,
         column_types=users.column_types,
-        details=users.details,
+        column_notes=users.column_notes,
     )
 
 

@@ -24,7 +24,7 @@ from askance_simulation.cores import in_order
 from askance_simulation.populations.arrow_columns import Encoded, EncodedOnce, encoded
 from askance_simulation.populations.cells import CellRows, ColumnCells, TextBlock, TextCells
 from askance_simulation.populations.columns import draws
-from askance_simulation.populations.inference import InferredSchema, Summarized, infer
+from askance_simulation.populations.inference import Summarized, infer
 from askance_simulation.populations.outside_values import Outside, outside_warnings
 from askance_simulation.populations.record_types import RecordTypes, drawn_types
 from askance_simulation.randomness.seeds import Seed
@@ -219,6 +219,77 @@ MOST_OUTSIDE = Fraction(1, 2)
 _MISSING_SHOWN = 3  # notes on texts that were read as missing
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnNotes:
+    """Notes on the columns of a file; a result has those on the columns that it is about.
+
+    Args:
+      renamed: columns whose names no field can have.
+      left_out: columns that are no fields.
+      doubts: columns of texts that look like numbers, by field.
+      lines: other notes by field.
+      missing: by field, the number of rows by text that was read as no value.
+      categories: columns' own names by field, of categories.
+      numbers: the same of all other fields.
+    """
+
+    renamed: Sequence[str] = ()
+    left_out: Sequence[str] = ()
+    doubts: Mapping[str, str] = field(default_factory=dict)
+    lines: Mapping[str, str] = field(default_factory=dict)
+    missing: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    categories: Mapping[str, str] = field(default_factory=dict)
+    numbers: Mapping[str, str] = field(default_factory=dict)
+
+    def about(self, fields: Collection[str], schema: Schema) -> list[str]:
+        """Return the notes on some fields; those on all fields name what was left out, too."""
+        left_out = self.left_out if {*fields} >= {*schema.fields} else ()
+        doubts = [line for name, line in self.doubts.items() if name in fields]
+        return [
+            *_summarized(left_out, f"{len(left_out)} columns are left out"),
+            *_summarized(doubts, f"{len(doubts)} columns that look like numbers are of texts"),
+            *(line for name, line in self.lines.items() if name in fields),
+            *self._missing_texts(fields)[:_MISSING_SHOWN],
+        ]
+
+    @property
+    def remarks(self) -> list[str]:
+        """Notes on all fields, a line each."""
+        return [*self.doubts.values(), *self._missing_texts(self.missing)]
+
+    @property
+    def every(self) -> list[str]:
+        """All notes, a line each."""
+        return [*self.renamed, *self.left_out, *self.lines.values(), *self.remarks]
+
+    def _missing_texts(self, fields: Collection[str]) -> list[str]:
+        """Note texts that were read as missing: by category, and by text of all numbers."""
+        notes = []
+        of_numbers: dict[str, dict[str, int]] = {}
+        for name in fields:
+            for text, count in self.missing.get(name, {}).items():
+                if name in self.categories:
+                    remedy = "; a schema that lists the label counts them"
+                    notes.append(f"{_as_missing(text, count, self.categories[name])}{remedy}")
+                else:
+                    of_numbers.setdefault(text, {})[self.numbers[name]] = count
+        for text, counts in of_numbers.items():
+            one = len(counts) == 1
+            found = next(iter(counts)) if one else f"{len(counts):,} columns of numbers"
+            notes.append(_as_missing(text, sum(counts.values()), found))
+        return notes
+
+
+def _summarized(lines: Sequence[str], summary: str) -> Sequence[str]:
+    """Return a line as it is, and several as one."""
+    return lines if len(lines) < 2 else [f"{summary} (--verbose)"]
+
+
+def _as_missing(text: str, count: int, columns: str) -> str:
+    verb = "was" if count == 1 else "were"
+    return f"{counted(count, 'value')} {text} of {columns} {verb} read as missing"
+
+
 class RecordRows(Protocol):
     """Rows on the grid of a schema: in memory (`EncodedColumns`), or read when they are used."""
 
@@ -256,7 +327,7 @@ class TableUsers:
     notes: tuple[str, ...]
     warnings: Mapping[str, str]
     column_types: Mapping[str, str]
-    details: tuple[str, ...]
+    column_notes: ColumnNotes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -265,8 +336,7 @@ class TableRecords:
 
     Args:
       notes: what a reader of results must know, a line each.
-      details: the same column by column.
-      remarks: what an editor of an inferred schema must know of its fields.
+      column_notes: those of single columns.
     """
 
     name: str
@@ -275,8 +345,7 @@ class TableRecords:
     notes: Sequence[str] = ()
     warnings: Mapping[str, str] = field(default_factory=dict)
     column_types: Mapping[str, str] = field(default_factory=dict)
-    details: Sequence[str] = ()
-    remarks: Sequence[str] = ()
+    column_notes: ColumnNotes = field(default_factory=lambda: ColumnNotes())
 
 
 def records_of(
@@ -367,7 +436,7 @@ def users_of(
         notes=tuple(notes),
         warnings=records.warnings,
         column_types=records.column_types,
-        details=tuple(records.details),
+        column_notes=records.column_notes,
     )
 
 
@@ -405,88 +474,51 @@ def _inferred(
     own = dict(zip(people.names, people.written, strict=True))
     schema = named_schema(found.schema, own)
     names = names_of(schema)
-    left_out = [
-        f"the column {own[name]} is left out: {why}" for name, why in found.left_out.items()
-    ]
-    renamed = [
-        f"the column {column!r} is the field {name}" for name, column in names.renamed.items()
-    ]
-    doubts = [f"the column {own[name]} is of texts: {why}" for name, why in found.doubts.items()]
-    missing = [*map(names.in_text, _missing_texts(found))]
-    notes = [
-        "bounds and labels were inferred from the data file",
-        *_in_a_line(renamed, left_out),
-        *_summarized(doubts, f"{len(doubts)} columns that look like numbers are of texts"),
-        *(f"the column {own[name]} is read as {what}" for name, what in found.chosen.items()),
-        *missing[:_MISSING_SHOWN],
-    ]
+    columns = ColumnNotes(
+        [f"the column {column!r} is the field {name}" for name, column in names.renamed.items()],
+        [f"the column {own[name]} is left out: {why}" for name, why in found.left_out.items()],
+        {name: f"the column {own[name]} is of texts: {why}" for name, why in found.doubts.items()},
+        {name: f"the column {own[name]} is read as {what}" for name, what in found.chosen.items()},
+        found.missing,
+        {name: own[name] for name, kind in schema.fields.items() if isinstance(kind, Category)},
+        {name: own[name] for name, kind in schema.fields.items() if not isinstance(kind, Category)},
+    )
     return TableRecords(
         Path(people.path).stem,
         schema,
         people.encoded(schema),
-        notes,
+        [
+            "bounds and labels were inferred from the data file",
+            *columns.about(schema.fields, schema),
+        ],
         column_types={
             name if name in found.schema.fields else own[name]: kind
             for name, kind in found.column_types.items()
         },
-        details=[line for line in (*renamed, *left_out, *doubts, *missing) if line not in notes],
-        remarks=(*doubts, *missing),
+        column_notes=columns,
     )
-
-
-def _missing_texts(found: InferredSchema) -> list[str]:
-    """Note the texts that were read as missing: by category, and by text of all numbers."""
-    notes = []
-    of_numbers: dict[str, dict[str, int]] = {}
-    for name, texts in found.missing.items():
-        for text, count in texts.items():
-            if isinstance(found.schema.fields[name], Category):
-                remedy = "; a schema that lists the label counts them"
-                notes.append(f"{_as_missing(text, count, name)}{remedy}")
-            else:
-                of_numbers.setdefault(text, {})[name] = count
-    for text, counts in of_numbers.items():
-        columns = next(iter(counts)) if len(counts) == 1 else f"{len(counts):,} columns of numbers"
-        notes.append(_as_missing(text, sum(counts.values()), columns))
-    return notes
-
-
-def _as_missing(text: str, count: int, columns: str) -> str:
-    verb = "was" if count == 1 else "were"
-    return f"{counted(count, 'value')} {text} of {columns} {verb} read as missing"
 
 
 def _given(people: Records, schema: Schema, most_outside: Fraction) -> TableRecords:
     warnings = outside_warnings(people.path, schema, people.outside(schema), most_outside)
     encoded = people.encoded(schema)
-    notes = [
-        f"the field {name} is the column {name!r}, and not the column {column!r}"
+    lines = {  # of a schema that has one of two columns
+        name: f"the field {name} is the column {name!r}, and not the column {column!r}"
         for column, marked in zip(people.written, people.names, strict=True)
         if marked not in schema.fields
         and (name := field_name(column)) in schema.fields
         and name in people.written
-    ]
+    }
     named = named_schema(schema, _own_names(people))
-    return TableRecords(Path(people.path).stem, named, encoded, notes, warnings)
+    notes = ColumnNotes(lines=lines)
+    told = [*lines.values()]
+    return TableRecords(Path(people.path).stem, named, encoded, told, warnings, column_notes=notes)
 
 
 def _own_names(people: Records) -> dict[str, str]:
     """Return the columns' names by field, of those that differ."""
     names = zip(people.names, people.written, strict=True)
     return {name: column for name, column in names if column != name}
-
-
-def _in_a_line(renamed: Sequence[str], left_out: Sequence[str]) -> Sequence[str]:
-    """Return one note on columns that have other names as fields, and on those left out."""
-    if not renamed:
-        return _summarized(left_out, f"{len(left_out)} columns are left out")
-    more = f", {len(left_out)} left out" if left_out else ""
-    return [f"{counted(len(renamed), 'column')} renamed{more} (--verbose)"]
-
-
-def _summarized(lines: Sequence[str], summary: str) -> Sequence[str]:
-    """Return a line as it is, and several as one."""
-    return lines if len(lines) < 2 else [f"{summary} (--verbose)"]
 
 
 def _divided(rows: int, held_out: Fraction, seed: Seed) -> tuple[RowSet | None, RowSet]:

@@ -329,10 +329,15 @@ class TestUsable:
     def test_a_column_that_is_of_texts_for_a_few_values_is_noted(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        found = self.result(
-            "mean --data unknown.csv --set column=income", folder, monkeypatch, capsys
-        )
-        assert (
+        note = (
             "the column age is of texts: no number in 2 of 2,000 values, row 17 the first: leave a"
             " cell empty where there is none"
-        ) in list(found["notes"])  # type: ignore[call-overload]  # a list of texts
+        )
+        for question, noted in (
+            ("mean --set column=income", False),
+            ("frequency --column age", True),
+        ):
+            words = f"{question} --data unknown.csv"
+            found = self.result(words, folder, monkeypatch, capsys)
+            assert (note in str(found["notes"])) == noted  # of the column that is asked about
+            assert note in str(found["column_notes"])

@@ -65,12 +65,9 @@ def test_texts_have_them(
         assert text not in html
 
 
-def test_the_notes_are_one_line_and_the_rest_is_detail(flowers: Path) -> None:
+def test_names_need_no_note(flowers: Path) -> None:
     told = simulated(flowers, "mean", column="Größe").to_json()
-    assert told["notes"] == [
-        "bounds and labels were inferred from the data file",
-        "5 columns renamed (--verbose)",
-    ]
+    assert told["notes"][1:] == [INFERRED]
     assert told["column_notes"][1] == "the column 'Größe' is the field Gr__e"
     assert told["fields"] == ["Größe"]
 
@@ -97,6 +94,48 @@ def test_an_error_names_columns(flowers: Path) -> None:
         ask.InvalidParameter, match=r"one of the fields sepal length \(cm\), Größe, '0', 年龄"
     ):
         simulated(flowers, "mean", column="sepal")
+
+
+INFERRED = "bounds and labels were inferred from the data file"
+
+
+@pytest.mark.parametrize(
+    ("learner", "settings", "notes"),
+    [
+        # Of the columns that the question is about, and of no other.
+        ("mean", {"column": "age (y)"}, ["2 values NA of age (y) were read as missing"]),
+        ("mean", {"column": "height"}, []),
+        ("frequency", {"column": "plz"}, ["the column plz is read as 2 labels, because the"]),
+        ("frequency", {"column": "spent"}, ["the column spent is of texts: numbers with commas"]),
+        # Of all columns: those that are left out, too.
+        (
+            "naive-bayes",
+            {"label": "kind"},
+            [
+                "the column id is left out: nearly all",
+                "the column spent is of texts: numbers",
+                "4 values NA of 2 columns of numbers were read as missing",
+            ],
+        ),
+    ],
+)
+def test_notes_are_on_the_columns_asked_about(
+    tmp_path: Path, learner: str, settings: dict[str, str], notes: list[str]
+) -> None:
+    rows = [
+        f"{'NA' if row < 2 else row % 50},{150 + row % 9},{(10115, 20095)[row % 2]},u{row},"
+        f'"1,{row % 3:03}",{"NA" if row in (7, 8) else row % 5},{"ab"[row % 2]}'
+        for row in range(100)
+    ]
+    path = tmp_path / "people.csv"
+    path.write_text("\n".join(["age (y),height,plz,id,spent,visits,kind", *rows]))
+    told = simulated(path, learner, **settings).to_json()
+    others = ("epsilon 20", INFERRED, "chosen", "held out", "have no valid value")
+    found = [note for note in told["notes"] if not any(part in note for part in others)]
+    assert len(found) == len(notes), found
+    for note, start in zip(found, notes, strict=True):
+        assert note.startswith(start)
+    assert "the column id is left out" in " ".join(told["column_notes"])
 
 
 FIELDS = ["a_b", "a_b_c8687a08", "_0", "Gr__e", "kind"]

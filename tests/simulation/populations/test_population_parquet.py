@@ -101,7 +101,6 @@ class TestTheSameAsCsv:
         people = Population.from_parquet(written(tmp_path, PEOPLE), label="income", users=100)
         assert people.notes == (
             "bounds and labels were inferred from the data file",
-            "1 column renamed (--verbose)",
             "6 rows were resampled with replacement to 100 users",
         )
         assert people.schema.fields["income"] == Label(["high", "low"])

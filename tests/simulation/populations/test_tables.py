@@ -159,8 +159,11 @@ class TestIdentifiers:
         people = Population.from_csv(self.file(tmp_path, 1_000))
         assert list(people.schema.fields) == ["reading", "income", "age"]
         for name in ("number", "code"):
-            assert any(f"the column {name} {self.LEFT}" in note for note in people.details)
-        assert people.notes[1:] == ("2 columns are left out (--verbose)",)
+            left_out = people.column_notes.left_out
+            assert any(f"the column {name} {self.LEFT}" in note for note in left_out)
+        about = people.column_notes.about
+        assert about(people.schema.fields, people.schema) == ["2 columns are left out (--verbose)"]
+        assert about(["age", "income"], people.schema) == []
 
     @pytest.mark.parametrize(("repeated", "fields"), [(1, 3), (2, 4), (9, 4), (11, 5)])
     def test_nearly_all_is_19_of_20_texts_and_99_of_100_numbers(

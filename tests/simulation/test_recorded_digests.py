@@ -6,8 +6,10 @@ import json
 
 import pytest
 
-from askance_aggregator.learners import hypothesis_from_json, hypothesis_json, learners
+from askance_aggregator.learners import find, hypothesis_from_json, hypothesis_json, learners
+from askance_simulation.experiments import named, run_trial
 from askance_simulation.families import fused
+from askance_simulation.randomness.seeds import Seed
 from tests.simulation.recorded_digests import cases, digest_of, hypothesis_text, run_case
 
 CASES = cases()
@@ -69,3 +71,18 @@ def test_devices_over_grpc_give_the_recorded_transcript(learner: str) -> None:
 def test_another_seed_gives_another_transcript() -> None:
     case = CASES["frequency"]
     assert digest_of("frequency", case | {"seed": case["seed"] + 1}, "columns") != case["digest"]
+
+
+def test_a_study_that_left_no_ways_to_its_plan_asks_what_it_asked() -> None:
+    """The transcript of quantiles as it was recorded before studies signed `ways`."""
+    case = CASES["quantiles"]
+    made = named("quantiles", epsilon=case["epsilon"], users=1_000, settings=case["settings"])
+    seed = Seed.of(case["seed"])
+    population = made.people(seed / "trial" / 0 / "population")
+    study = made.study(population)
+    learner = find("quantiles").build(population.schema, case["settings"])
+    object.__setattr__(study, "learner", learner)
+    before = "sha256:f0100b3752f5c43c925fec567f9ad3ac57c7f492e205d1a5989a6d88517eef8b"
+    digest = run_trial(study, population, fleet="columns", seed=seed).transcript.digest
+    assert digest == before
+    assert CASES["quantiles"]["digest"] != before

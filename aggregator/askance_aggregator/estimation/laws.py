@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -11,14 +13,22 @@ from numpy.typing import NDArray
 
 from askance_aggregator.estimation.answers import estimate, half_width
 from askance_aggregator.estimation.blocks import alpha_of, joined
+from askance_aggregator.estimation.deviations import Deviation
+from askance_aggregator.estimation.landing import BERRY_ESSEEN
 from askance_aggregator.estimation.present import scale_of
 from askance_aggregator.estimation.statistics import Decode, known_scores, share_scores
-from askance_aggregator.families import CodebookFamily, Family, TableFamily, family_of
+from askance_aggregator.families import (
+    CodebookFamily,
+    Family,
+    InclusionRates,
+    TableFamily,
+    family_of,
+)
 from askance_aggregator.learners import Answer, PopulationMean, Question
 from askance_aggregator.learners.learning import Ends, ScoredReports, SumLaw
 from askance_client.errors import InvalidParameter
 from askance_client.queries import QueryKind
-from askance_client.randomizers import COIN_SPACE, Randomizer
+from askance_client.randomizers import COIN_SPACE, KaryResponse, Randomizer
 
 Reals = NDArray[np.float64]
 
@@ -77,12 +87,18 @@ class ReportsLaw:
         return None if scaled is None else scaled / self.reports[0].answered
 
     def sums(self, weights: Reals, most: float) -> tuple[Reals, Reals] | None:
-        """Bound weighted sums of a vector's components that one codebook tells; else None.
+        """Bound weighted sums of what one codebook or one k-ary response tells; else None.
 
         A codebook has no preferred direction (ADR 33): the sum with weights w has the law of |w|
         times one component's. Of a user's squared length at most (most / |w|)^2 lies along w.
+
+        By k-ary response a sum of shares is the mean of the reported cells' weights, but for a
+        constant and a factor (`_sums_of_cells`).
         """
         part = self.reports[0]
+        of_cells = self.question.query.kind is QueryKind.CATEGORY
+        if of_cells and isinstance(part.randomizer, KaryResponse) and part.answered:
+            return _sums_of_cells(part, weights, self.alpha * self.look_share / len(weights))
         directions = family_of(part.randomizer)
         if len(self.reports) > 1 or not isinstance(directions, CodebookFamily) or not part.answered:
             return None
@@ -137,6 +153,42 @@ class ReportsLaw:
             variance, third = variance + each, third + most * each / part.answered
             start = block.stop
         return SumLaw(variance, third / variance**1.5) if variance > 0 else None
+
+
+def _sums_of_cells(part: TalliedReports, weights: Reals, alpha: float) -> tuple[Reals, Reals]:
+    """Bound each weighted sum of shares, each missing with a chance of at most alpha.
+
+    A report has the weight of its cell. Cells of one weight are alike: a user in one of m such
+    cells reports that weight with the chance own + (m - 1) other, and others with m other.
+    """
+    family = family_of(part.randomizer)
+    rates = family.inclusion(0)
+    assert rates is not None, "a k-ary response has rates"
+    gap, shares = float(rates.own - rates.other), family.frequencies(part.counts, part.answered)
+    halves = []
+    for row in weights:
+        values, sizes = np.unique(row, return_counts=True)
+        halves.append(_half_widths(tuple(values), tuple(sizes), rates, part.answered, alpha))
+    below, above = np.array(halves).T / gap
+    middles = weights @ np.array([float(share) for share in shares])
+    return middles - below, middles + above
+
+
+@lru_cache(maxsize=1024)
+def _half_widths(
+    values: tuple[float, ...], sizes: tuple[int, ...], rates: InclusionRates, n: int, alpha: float
+) -> tuple[float, float]:
+    """Return how far the mean weight of n reports is above, and below, what is expected."""
+    span = values[-1] - values[0]
+    if span == 0:
+        return 0.0, 0.0
+    gap = float(rates.own - rates.other)
+    rows = float(rates.other) * np.tile(sizes, (len(sizes), 1)) + gap * np.eye(len(sizes))
+    unit = (np.array(values) - values[0]) / span
+    ends = np.array(list(combinations(range(len(sizes)), 2))).T
+    sides = (Deviation(rows, each, ends, BERRY_ESSEEN) for each in (unit, 1 - unit))
+    above, below = (side.half_width(n, alpha / 2) * span for side in sides)
+    return above, below
 
 
 def share_covariance(family: Family[Any], shares: Sequence[float]) -> Reals | None:

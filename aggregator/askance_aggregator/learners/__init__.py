@@ -44,8 +44,10 @@ from askance_aggregator.learners.decision_lists import DecisionList, Rule, decis
 from askance_aggregator.learners.decision_tree import decision_tree
 from askance_aggregator.learners.decisions import (
     AssociationFound,
+    Crossing,
     Decision,
     OneStandsOut,
+    SharesKept,
     SignsListed,
 )
 from askance_aggregator.learners.difference import Difference, difference
@@ -169,6 +171,7 @@ __all__ = [
     "Conditions",
     "Conjunction",
     "Correlation",
+    "Crossing",
     "Decision",
     "DecisionList",
     "DecisionTree",
@@ -218,6 +221,7 @@ __all__ = [
     "SampleMean",
     "SamplingLaw",
     "Settle",
+    "SharesKept",
     "SignsListed",
     "SmallSettings",
     "SupportVectorModel",

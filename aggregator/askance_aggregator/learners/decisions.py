@@ -4,7 +4,8 @@ A tolerance bounds the error of every value. A learner that compares values with
 less: its conclusion can be right although some value is off by its tolerance or more. A decision
 states which conclusion is drawn, so that a round can be planned for the conclusion and not for
 every value. If all values keep the tolerance, the conclusion is right: statements about an oracle
-that promises a tolerance hold with a decision, too.
+that promises a tolerance hold with a decision, too. (Of `Crossing` the sums of shares must keep
+it.)
 """
 
 from __future__ import annotations
@@ -29,6 +30,18 @@ class Decision:
     def __post_init__(self) -> None:
         if self.values < 1:
             raise InvalidParameter(f"decision: expected 1 value or more, got {self.values}")
+
+
+@dataclass(frozen=True, slots=True)
+class SharesKept(Decision):
+    """Every share of a category is within the tolerance, however few cells are left of it.
+
+    A learner that goes on with fewer cells than it may asks fewer values. Its question then has the
+    chance of an error of all `values`, or it would need more users than were planned.
+
+    Args:
+        values: cells that the question has at most, as it is rehearsed.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +91,44 @@ class AssociationFound(Decision):
                 "decision: expected 1 degree of freedom or more and a level in (0, 1), got"
                 f" {self.degrees} and {self.level}"
             )
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing(Decision):
+    """Sides of some levels on which a value, or each sum of shares, lies; near a level either.
+
+    Of a predicate or a number: whether the value is below each level, if it is tau or more away
+    from it. Of a category, whose cells are in order: with P_t the share of the first t cells and s
+    that of all cells, a binary search over the signs of P_t - level s for each level; a sign must
+    be right where that is tau or more away from zero.
+
+    Args:
+        levels: at least one; of shares in (0, 1), of a number in its unit.
+        missing: whether the last cell is of the users without a value. It is in no sum, and s is
+            the share of the others.
+    """
+
+    levels: tuple[Fraction, ...]
+    missing: bool = False
+
+    def __post_init__(self) -> None:
+        Decision.__post_init__(self)
+        if not self.levels:
+            raise InvalidParameter("decision: expected at least one level, got none")
+
+    @property
+    def cells(self) -> int:
+        """Number of cells in order; 2 of a predicate or a number."""
+        return 2 if self.values == 1 else self.values - int(self.missing)
+
+    @property
+    def signs(self) -> int:
+        """Bound on the signs of which one must be wrong for the conclusion to be wrong.
+
+        A binary search over k cells has D = ceil(log2 k) signs. Signs within tau of a level may be
+        either. Until the first of them the search without a wrong sign has one way; then it has a
+        way on each side, and from there on each way meets at most one sign a step that must be
+        right. So there are at most D of them, or 2 (D - 1) where one is near.
+        """
+        depth = (self.cells - 1).bit_length()
+        return len(self.levels) * max(depth, 2 * (depth - 1))

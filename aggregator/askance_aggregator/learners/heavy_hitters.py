@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.learners.assessments import Assessment, Users, assess, chunks
 from askance_aggregator.learners.conditions import Conditions
+from askance_aggregator.learners.decisions import SharesKept
 from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import Adaptive, Learner, Rehearsal, adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
@@ -300,7 +301,8 @@ def _search(
     prefixes, length, within = [0], 0, 0.0
     for until in lengths:
         query = domain.extensions(prefixes, length, until)
-        (answer,) = yield Batch([Question(query, tau=tau)])
+        all_kept = domain.extensions(range(min(most, domain.beginnings(length))), length, until)
+        (answer,) = yield Batch([Question(query, tau=tau, decision=SharesKept(all_kept.cells))])
         within = max(within, half_width(answer))
         ways = until - length
         extended = {
@@ -315,7 +317,7 @@ def _search(
     names = {bits: domain.value(bits) for bits in prefixes}
     if domain.of_texts and prefixes:
         off = None if tau is None else (threshold + tau) / 2
-        names |= yield from _texts(domain, prefixes, off)
+        names |= yield from _texts(domain, prefixes, off, most)
     found = [
         HeavyHitter(names[bits], answer.values[cell], answer.lows[cell], answer.highs[cell])
         for bits, cell in zip(prefixes, kept, strict=True)
@@ -330,7 +332,7 @@ def _search(
 
 
 def _texts(
-    domain: Domain, heads: Sequence[int], tau: Fraction | None
+    domain: Domain, heads: Sequence[int], tau: Fraction | None, most: int
 ) -> Learning[dict[int, Value]]:
     """Look again at the texts of the heads that were found: every byte of them, in one round.
 
@@ -344,7 +346,8 @@ def _texts(
     if not longest:
         return {}
     answers = yield Batch(
-        Question(domain.letters(heads, place), tau=tau) for place in range(longest)
+        Question(domain.letters(heads, place), tau=tau, decision=SharesKept(1 + _BYTES * most))
+        for place in range(longest)
     )
     names: dict[int, Value] = {}
     for at, head in enumerate(heads):

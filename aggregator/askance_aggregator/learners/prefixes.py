@@ -93,6 +93,10 @@ class Domain:
         """Return whether a value begins with the `length` bits of a prefix."""
         return prefix << (self.width - length) <= self._last
 
+    def beginnings(self, length: int) -> int:
+        """Return the number of prefixes of a length that values have."""
+        return (self._last >> (self.width - length)) + 1
+
     def value(self, bits: int) -> Value:
         """Return the value of all its bits, in the field's unit."""
         kind = self.schema.fields[self.column]

@@ -1,9 +1,9 @@
-"""Quantiles of a number by binary search."""
+"""Quantiles of a number by search: each round cuts the ranges that are left into parts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from math import isnan, nan
 from typing import Annotated, Any, ClassVar
@@ -20,9 +20,11 @@ from askance_aggregator.learners.assessments import (
     assess,
     chunks,
 )
-from askance_aggregator.learners.encodings import MAX_BINS, Cells, cells
+from askance_aggregator.learners.conditions import Conditions
+from askance_aggregator.learners.decisions import Crossing
+from askance_aggregator.learners.encodings import MAX_BINS, Cells, binned, cells, joint
 from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
-from askance_aggregator.learners.learner import Adaptive, Learner, adaptive
+from askance_aggregator.learners.learner import Adaptive, Learner, Rehearsal, adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
 from askance_aggregator.learners.missing import MissingShare, excludes_missing, named_share
 from askance_aggregator.learners.parameters import (
@@ -37,13 +39,26 @@ from askance_aggregator.learners.presentation import Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import field_of
 from askance_aggregator.learners.shapes import DistributionFunction, DistributionPoint
-from askance_aggregator.numbers import Rational, plain_arguments, rational
-from askance_aggregator.queries import among_present, predicate
+from askance_aggregator.numbers import Rational, plain_arguments, positive, rational
+from askance_aggregator.queries import among_present, category, predicate, real, where
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
-from askance_client.queries import Integer, Query, Real, Schema
+from askance_client.queries import (
+    Expression,
+    Integer,
+    Query,
+    Real,
+    Schema,
+    constant,
+)
 
 _ROUNDING = 1e-12  # of floats
+_DIGITS = 12  # of a sum of shares
+_PLANNED = 0  # parts of a round that the plan chooses
+_FRAC = 20  # grid of a level beside which users state a side
+
+Distances = NDArray[np.float64]
+"""Estimates, low and high ends, one row each; a column per cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +142,39 @@ class Quantiles(JsonObject):
         return f"quantiles of {self.column}: {', '.join(told)}{missing}"
 
 
-@adaptive("quantiles", version=2)
+def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str, Any]:
+    """Set the parts of a round, for a tau: those with which the fewest users are needed.
+
+    That the plan chooses them is signed with the study: one that was signed without it halves
+    ranges, with answers that are each within tau.
+    """
+    if conditions.signing:
+        is_open = arguments["ways"] is None and arguments["tau"] is not None
+        return {"ways": _PLANNED} if is_open else {}
+    if arguments["ways"] != _PLANNED:
+        return {}
+    count = len(_parts(arguments["schema"], arguments["column"], arguments["steps"]))
+    depth = (count - 1).bit_length()
+    fewest = {
+        next(ways for ways in range(2, max(count, 2) + 1) if ways**rounds >= count)
+        for rounds in range(1, depth + 1)
+    }
+    ways = conditions.fewest_users(
+        sorted(fewest), lambda ways: _quantiles(**{**arguments, "ways": ways})
+    )
+    return {} if ways is None else {"ways": ways}
+
+
+def _rehearse(arguments: Mapping[str, Any]) -> Rehearsal:
+    schema, column = arguments["schema"], arguments["column"]
+    if arguments["ways"] is not None:
+        return _rehearsed
+    parts = _parts(schema, column, arguments["steps"])
+    excluded = excludes_missing("quantiles", schema[column], arguments["missing"])
+    return _Rehearsal(schema, parts, tuple(arguments["levels"]), excluded)
+
+
+@adaptive("quantiles", version=2, settle=_settle, rehearse=_rehearse)
 def _quantiles(
     schema: Schema,
     column: str,
@@ -136,13 +183,19 @@ def _quantiles(
     tau: Fraction | None,
     missing: str | None,
     present: Rational | None,
+    ways: int | None,
 ) -> Learning[Quantiles]:
     parts = _parts(schema, column, steps)
     excluded = excludes_missing("quantiles", schema[column], missing)
     if not levels or not all(0 < level < 1 for level in levels):
         given = ", ".join(str(float(level)) for level in levels) or "none"
         raise InvalidParameter(f"levels: expected shares between 0 and 1, as 0.5, got {given}")
-    return _search(schema, parts, levels, tau, excluded, present)
+    if ways is None:
+        return _search(schema, parts, levels, tau, excluded, present)
+    if isinstance(ways, bool) or not (ways == _PLANNED or 2 <= ways <= MAX_BINS):
+        raise InvalidParameter(f"ways expects a whole number in 2..{MAX_BINS}, got {ways}")
+    share = Fraction(1) if present is None else positive(present, "present")
+    return _Cutting(schema, parts, tau, excluded, share, ways or 2).search(levels)
 
 
 @catalogued(
@@ -174,19 +227,29 @@ def quantiles(
     tau: Tau = None,
     missing: Missing = None,
     present: Present = None,
+    ways: Annotated[
+        int | None, "into how many parts a round cuts a range (default: what needs fewest users)"
+    ] = None,
 ) -> Adaptive[Quantiles]:
     """Return for each level the cell in which the share of users below passes it.
 
     Users are those who have the number; the share who have none is estimated too.
 
     Utility: the bounds of the schema are cut into `steps` cells of equal width (of whole numbers
-    that are fewer, one each); a binary search over them takes ceil(log2 steps) rounds of one
-    predicate a level, each on fresh users. If every answer is within tau, then fewer than
-    level + tau of all users lie below the cell that is found, and more than level - tau lie below
-    its end: its rank is right to within tau, and no data were looked at to choose cells. Users: of
-    the order levels log(steps) / (epsilon tau)^2, about 15,000 for one level in 64 steps at
-    tau = 1/20, epsilon = 2. Without a tau rounds share all users evenly, and each cell states the
-    distance in rank that the intervals of the answers at its two ends leave.
+    that are fewer, one each). A round cuts each range that is left into `ways` parts and asks fresh
+    users in which part they are, so it takes log(steps) / log(ways) rounds; the first question
+    serves all levels. The part of a level is found by the signs of share - level at the cuts. If
+    each that is tau or more away from zero is right, then fewer than level + tau of all users lie
+    below the cell that is found, and more than level - tau up to its end: its rank is right to
+    within tau, and no data were looked at to choose cells. A round is planned for these signs only:
+    each fails to one side, at a share that is known (`planning.crossing`). Users: of the order
+    levels log(steps) / (epsilon tau)^2 where epsilon is small, 26,162 for the median in 64 steps at
+    tau = 1/20, epsilon = 1; 1,083 at epsilon 8, where one question asks for all cells.
+
+    Without `ways` the plan of a study with a tau takes what needs the fewest users; one that was
+    signed without it halves ranges, with every answer within tau. Without a tau ranges are halved,
+    rounds share all users evenly, and each cell states the distance in rank that the intervals of
+    the answers at its two ends leave.
 
     With missing="default" users without the number count as above all. No answer relies on
     `present`; it sizes the plan.
@@ -206,10 +269,7 @@ def quantiles(
     """
     asked = sorted({rational(level, "levels") for level in levels})
     exact = None if tau is None else rational(tau, "tau")
-    made = _quantiles(schema, column, asked, steps, exact, missing, present)
-    parts = _parts(schema, column, steps)
-    excluded = excludes_missing("quantiles", schema[column], missing)
-    return replace(made, rehearsal=_Rehearsal(schema, parts, tuple(asked), excluded))
+    return _quantiles(schema, column, asked, steps, exact, missing, present, ways)
 
 
 def _search(
@@ -247,6 +307,146 @@ def _search(
     # All intervals of a run hold together, so the narrowest does.
     narrowest = min(shares, key=lambda share: share.high - share.low, default=None)
     return Quantiles(parts.name, tuple(found), narrowest)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cutting:
+    """A search that cuts ranges of cells.
+
+    Where users without the number are left out, the first round has a cell for them, which tells
+    how many they are. Later, at a single cut for a single level, each user gives the number
+    1 - level (below the cut), -level (above it) or 0 (has none): its mean is the signed distance
+    times the share of users who have the number, by one coin.
+
+    All levels share the first question; later each has its own, for its own range.
+
+    Args:
+        ways: parts of a range, 2 or more.
+    """
+
+    schema: Schema
+    parts: Cells
+    tau: Fraction | None
+    excluded: bool
+    present: Fraction
+    ways: int
+
+    def search(self, levels: Sequence[Fraction]) -> Learning[Quantiles]:
+        left = {level: (0, len(self.parts) - 1) for level in levels}
+        off = dict.fromkeys(levels, (-1.0, 1.0))  # greatest below the cell, least up to its end
+        asked = [(tuple(levels), self._cuts(0, len(self.parts) - 1))]
+        missing: MissingShare | None = None
+        first = True
+        while asked:
+            questions = [self._question(*one, first) for one in asked]
+            answers = yield Batch(questions)
+            if first and self.excluded:
+                missing = MissingShare.of_cell(answers[0], len(answers[0].values) - 1)
+            for (among, cuts), answer in zip(asked, answers, strict=True):
+                decision = self._crossing(among, cuts, first)
+                for level, distances in _distances(decision, among, answer).items():
+                    left[level], off[level] = _narrowed(left[level], off[level], cuts, distances)
+            ranges = ((level, self._cuts(*ends)) for level, ends in left.items())
+            asked = [((level,), cuts) for level, cuts in ranges if cuts]
+            first = False
+        having = 1.0 if missing is None else 1 - missing.high
+        found = (
+            Quantile(
+                level,
+                *_ends(self.schema, self.parts, cell),
+                within=_within(off[level], having),
+            )
+            for level, (cell, _) in left.items()
+        )
+        return Quantiles(self.parts.name, tuple(found), missing)
+
+    def _cuts(self, low: int, high: int) -> tuple[int, ...]:
+        """Return the last cells of all parts of a range but the last; the largest parts first."""
+        size = high - low + 1
+        ways = min(self.ways, size)
+        return tuple(low - 1 + size - (size * part // ways) for part in range(ways - 1, 0, -1))
+
+    def _crossing(
+        self, levels: tuple[Fraction, ...], cuts: tuple[int, ...], first: bool
+    ) -> Crossing:
+        """Return the conclusion that is drawn about the levels in one range."""
+        if len(cuts) == 1 and not self.excluded:
+            return Crossing(1, levels)
+        if len(cuts) == 1 and not first:
+            return Crossing(1, (Fraction(0),))
+        return Crossing(len(cuts) + 1 + int(self.excluded), levels, self.excluded)
+
+    def _question(
+        self, levels: tuple[Fraction, ...], cuts: tuple[int, ...], first: bool
+    ) -> Question:
+        """Make the question about one range."""
+        decision = self._crossing(levels, cuts, first)
+        tau = self.tau
+        if decision.values == 1 and not self.excluded:
+            query = _up_to(self.schema, self.parts, cuts[0], False)
+        elif decision.values == 1:
+            (level,) = levels
+            near = Fraction(round(level * (1 << _FRAC)), 1 << _FRAC)
+            tau = None if tau is None else tau - abs(near - level)
+            below = _below(self.schema, self.parts, cuts[0])
+            number = where(below, constant(1 - near, _FRAC), constant(-near, _FRAC))
+            query = real(number, -near, 1 - near, default=0)
+        else:
+            part = binned(self.schema, self.parts.field, [self.parts.edges[cut] for cut in cuts])
+            query = category(part.expression, len(cuts))
+            if decision.missing:
+                query = joint(part)[0]
+        if self.excluded and tau is not None:
+            tau *= self.present
+        return Question(query, tau=tau, present=self.present, decision=decision)
+
+
+def _narrowed(
+    left: tuple[int, int], off: tuple[float, float], cuts: Sequence[int], distances: Distances
+) -> tuple[tuple[int, int], tuple[float, float]]:
+    """Find the part of a range in which a level is passed, by a binary search over its cuts."""
+    values, lows, highs = distances
+    below, up_to = 0, len(cuts)
+    while below < up_to:
+        middle = (below + up_to) // 2
+        below, up_to = (middle + 1, up_to) if values[middle] < 0 else (below, middle)
+    (low, high), (most, least) = left, off
+    if below > 0:
+        low, most = cuts[below - 1] + 1, float(highs[below - 1])
+    if below < len(cuts):
+        high, least = cuts[below], float(lows[below])
+    return (low, high), (most, least)
+
+
+def _distances(
+    decision: Crossing, levels: Sequence[Fraction], answer: Answer
+) -> dict[Fraction, Distances]:
+    """Return for each level its signed distances at the cuts, and the ends of their intervals.
+
+    Of cells they are of share - level, times the share of the users who have the number.
+    """
+    if decision.values == 1:
+        ends = np.array([answer.values, answer.lows, answer.highs])
+        offsets = map(float, decision.levels)
+        return {level: ends - off for level, off in zip(levels, offsets, strict=True)}
+    before = np.tri(decision.cells - 1, decision.cells)
+    weights = np.concatenate([before - float(level) for level in levels])
+    weights = np.pad(weights, ((0, 0), (0, int(decision.missing))))
+    sums = np.round(weights @ np.array(answer.values), _DIGITS)
+    bounds = np.array([sums, *answer.sums(weights, 1.0)])
+    return dict(zip(levels, np.split(bounds, len(levels), axis=1), strict=True))
+
+
+def _within(off: tuple[float, float], having: float) -> float:
+    """Return the most by which a level may lie outside of its cell's ranks."""
+    distance = max(off[0], -off[1], 0.0)
+    return min(distance / having, 1.0) if having > 0 else 1.0
+
+
+def _rehearsed(batch: Batch) -> Answers:
+    """Answer that all users are in the first part of a range, which is the largest."""
+    shares = ((1.0, *[0.0] * (question.values - 1)) for question in batch.questions)
+    return tuple(Answer(values, values, values) for values in shares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,10 +492,15 @@ def _number(schema: Schema, column: str) -> Integer | Real:
 
 def _up_to(schema: Schema, parts: Cells, cell: int, excluded: bool) -> Query:
     """Ask whether a value is in a cell or below it: of those who have one, or of all users."""
+    below = _below(schema, parts, cell)
+    return among_present(below) if excluded else predicate(below)
+
+
+def _below(schema: Schema, parts: Cells, cell: int) -> Expression:
+    """Return whether a value is in a cell or below it."""
     edge = parts.edges[cell]
     whole = isinstance(schema.fields[parts.field], Integer)
-    below = schema[parts.field] < (int(edge) if whole else edge)
-    return among_present(below) if excluded else predicate(below)
+    return schema[parts.field] < (int(edge) if whole else edge)
 
 
 def _ends(schema: Schema, parts: Cells, cell: int) -> tuple[float, float]:

@@ -58,11 +58,13 @@ class Cells(Tail):
         cells: k >= 2.
         alike: whether all shares are off alike or none is, as the two that a report with one of
             two symbols tells: their estimates sum to 1.
+        values: how many values' chances they may spend together; 0: those of the cells.
     """
 
     of_cell: Binomial
     cells: int
     alike: bool = False
+    values: int = 0
 
     def exponent(self, tau: float) -> float:
         """Return the exponent of one share's tail, which the worst share has."""
@@ -96,7 +98,7 @@ class Cells(Tail):
         The range of s is divided where the bound of an interval is too large, until the bound of
         all intervals is small enough, or that of single points, which is less, is too large.
         """
-        chance = beta * self.cells
+        chance = beta * (self.values or self.cells)
         low, high, gap = self.of_cell.low, self.of_cell.high, self.of_cell.gap
         side = _Side(users, tau * gap)
         edges = low + (high - low) * np.linspace(0, 1, _FIRST + 1) ** 2

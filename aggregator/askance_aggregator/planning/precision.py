@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import exp
@@ -25,12 +25,14 @@ from askance_aggregator.families import (
     best_for,
     family_of,
     hypercube_response,
+    k_ary_response,
     signed_for,
 )
-from askance_aggregator.learners import Question
+from askance_aggregator.learners import Crossing, Question, SharesKept
 from askance_aggregator.planning.binomial import Binomial
 from askance_aggregator.planning.blocks import codebook_for
 from askance_aggregator.planning.cells import Cells
+from askance_aggregator.planning.crossing import Crossed
 from askance_aggregator.planning.decided import Decided
 from askance_aggregator.planning.designed import designed_tail, figure
 from askance_aggregator.planning.present import present_tail, present_variance
@@ -40,7 +42,7 @@ from askance_aggregator.planning.ternary import Ternary
 from askance_client.errors import InvalidParameter
 from askance_client.messages import Conduct
 from askance_client.queries import QueryKind
-from askance_client.randomizers import COIN_SPACE, Randomizer
+from askance_client.randomizers import COIN_SPACE, KaryResponse, Randomizer
 from askance_client.randomizers.channel import MIN_SIDE
 
 MOST_LEVELS = 64  # that a design is called with for a number: its table is inverted exactly
@@ -98,6 +100,9 @@ def candidates(question: Question, nano_nats: int, design: Design) -> tuple[Rand
     if kind is QueryKind.VECTOR:
         book = codebook_for(question, nano_nats)
         return (book or hypercube_response(question.query.components, nano_nats),)
+    of_sums = kind is QueryKind.CATEGORY and isinstance(question.decision, Crossing)
+    if of_sums and design is best_for:
+        return (k_ary_response(question.values, nano_nats),)  # the law of sums of shares is known
     one_bit = design is best_for and kind is QueryKind.REAL
     levels = MIN_SIDE if one_bit else design_levels(question)
     randomizer = randomizer_of(design, levels, nano_nats)
@@ -126,7 +131,11 @@ def tail_of(question: Question, randomizer: Randomizer, decode: Decode | None = 
     a question with a decision it is that of the decision (`Decided`).
     """
     check_suits(question, randomizer)
+    if isinstance(question.decision, Crossing):
+        return _crossed(question, question.decision, randomizer)
     of_value = _value_tail(question, randomizer, decode)
+    if isinstance(question.decision, SharesKept) and isinstance(of_value, Cells):
+        return replace(of_value, values=question.decision.values)
     return of_value if question.decision is None else Decided(of_value, question.decision)
 
 
@@ -154,10 +163,26 @@ def _value_tail(question: Question, randomizer: Randomizer, decode: Decode | Non
     gap = rates.own - rates.other
     ends = sorted((rates.other, rates.other + mass * gap))
     of_one = Binomial(float(ends[0]), float(ends[1]), float(abs(gap) / question.spread))
-    if question.query.kind is not QueryKind.CATEGORY or question.decision is not None:
+    decided = question.decision is not None and not isinstance(question.decision, SharesKept)
+    if question.query.kind is not QueryKind.CATEGORY or decided:
         return of_one
     alike = family.has_one_count
     return Cells(of_one, question.values, alike) if alike or gap > 0 else of_one
+
+
+def _crossed(question: Question, decision: Crossing, randomizer: Randomizer) -> Tail:
+    """Make the tail of the sides of levels; without known rates, by a table's scores."""
+    family = family_of(randomizer)
+    coin = randomizer.levels == 2
+    rates = family.inclusion(1) if coin or isinstance(randomizer, KaryResponse) else None
+    if rates is not None and rates.own > rates.other and coin == (decision.values == 1):
+        ends = float(rates.own), float(rates.other), float(question.bounds[0])
+        return Crossed(decision, *ends, float(question.spread), float(question.present))
+    if decision.values == 1:
+        return Decided(_value_tail(question, randomizer, None), decision)
+    raise InvalidParameter(
+        f"a level that sums of shares pass: expected k-ary response, got {randomizer.name}"
+    )
 
 
 def _of_pairs(family: Family[Any], mass: Fraction) -> Tail:

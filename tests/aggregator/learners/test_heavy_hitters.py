@@ -29,7 +29,7 @@ from askance_aggregator.learners.assessments import assess
 from askance_aggregator.learners.heavy_hitters import _confirmed
 from askance_aggregator.learners.prefixes import Domain, text_of
 from askance_aggregator.oracles import CheckedOracle, ExactOracle, Oracle, WrongSideOracle, learn
-from askance_aggregator.planning import plan
+from askance_aggregator.planning import plan, plan_batch
 from askance_aggregator.queries import encode_columns, evaluate_columns
 from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidParameter, InvalidQuery
@@ -319,11 +319,26 @@ class TestBitsOfARound:
         assert Study(learner, self.SIXTEEN, epsilon=1).learner.parameters["bits"] == "6"
 
     def test_users_that_are_few_get_a_threshold_for_the_best_bits(self) -> None:
-        """One question keeps 1/10 / 2 with 46,913 users or fewer."""
+        """A single question keeps 1/10 / 2 with 46,913 users or fewer."""
         study = Study(heavy_hitters(self.SIXTEEN, "word"), self.SIXTEEN, epsilon=1)
         made = study.plan(60_000)
         assert Fraction(made.settings["threshold"]) <= Fraction(1, 10)
         assert [item.users for item in made.rounds] == [60_000]
+
+    @pytest.mark.parametrize(("width", "epsilon"), [(16, 8), (24, 1), (24, 4), (24, 8)])
+    def test_a_round_with_fewer_prefixes_needs_no_more_users_than_planned(
+        self, width: int, epsilon: int
+    ) -> None:
+        """The chance of an error fell with the cells, so a study stopped in the middle."""
+        schema = Schema("s", 1, word=Bits(width))
+        learner = heavy_hitters(schema, "word", "1/10", 4, "1/20")
+        planned = plan(learner, epsilon * 10**9, 0.01)
+        watched = Watched(ExactOracle(schema, {"word": ["01" * (width // 2)] * 9}))
+        learn(learner, watched)
+        assert len(watched.asked) == len(planned.rounds) > 1
+        for batch, rehearsed in zip(watched.asked, planned.rounds, strict=True):
+            asked = plan_batch(batch, epsilon * 10**9, planned.beta_per_value)
+            assert asked.users <= rehearsed.users
 
 
 class TestTextsWithoutAList:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from askance_aggregator.learners import (
     Answer,
     Batch,
+    Crossing,
     Marginals,
     Presence,
     Quantiles,
@@ -22,9 +24,13 @@ from askance_aggregator.learners import (
 )
 from askance_aggregator.oracles import ExactOracle, WrongSideOracle, learn
 from askance_aggregator.planning import plan
+from askance_aggregator.planning.planner import rehearse
+from askance_aggregator.queries import encode_columns, evaluate_columns
+from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidParameter
-from askance_client.queries import Bits, Category, Integer, Real, Schema
+from askance_client.queries import Bits, Category, Integer, QueryKind, Real, Schema
 
+HALF = Fraction(1, 2)
 SCHEMA = Schema("s", 1, age=Integer(0, 99), colour=Category(["red", "blue"]), flags=Bits(2))
 ROWS: dict[str, Any] = {
     "age": [10, 60, 30, 90, None],
@@ -186,3 +192,145 @@ class TestQuantiles:
     def test_a_wrong_setting_is_named(self, settings: dict[str, Any], message: str) -> None:
         with pytest.raises(InvalidParameter, match=message):
             quantiles(SCHEMA, **{"column": "age", **settings})
+
+
+class Told:
+    """Oracle of one share at each cut: right where it is tau off the level, else any side."""
+
+    def __init__(self, ages: list[int], level: Fraction, tau: Fraction, seed: int) -> None:
+        self.ages, self.level, self.tau = np.array(ages), level, tau
+        self.rng = np.random.default_rng(seed)
+
+    def answer(self, batch: Batch) -> Any:
+        (question,) = batch.questions
+        decision = question.decision
+        assert isinstance(decision, Crossing)
+        columns = encode_columns(SCHEMA, {"age": self.ages})
+        cells = np.asarray(evaluate_columns(question.query, columns))
+        if question.query.kind is QueryKind.CATEGORY:
+            sums = [(cells <= cut).mean() for cut in range(decision.cells - 1)]
+            told = [self.told(share) for share in sums]
+            values = (*np.diff([0.0, *told, 1.0]), *[0.0] * decision.missing)
+        elif question.query.kind is QueryKind.PREDICATE:
+            values = (self.told(cells.mean()),)
+        else:
+            values = (self.told((cells > 0).mean()) - float(self.level),)
+        return (Answer(values, values, values),)
+
+    def told(self, share: float) -> float:
+        if abs(share - float(self.level)) < self.tau:
+            return float(self.level) + float(self.rng.choice([-0.01, 0.01]))
+        return share
+
+
+class Drawn:
+    """Oracle of random answers, with the number of values of each batch."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng, self.asked = rng, list[int]()
+
+    def answer(self, batch: Batch) -> Any:
+        self.asked.append(batch.values)
+        drawn = (self.rng.normal(0.3, 1, item.values).tolist() for item in batch.questions)
+        return tuple(Answer(*[tuple(values)] * 3) for values in drawn)
+
+
+class TestWays:
+    """Ranges that are cut into several parts, and what a study's plan makes of them."""
+
+    HERE = Schema("s", 1, x=Real(0, 1))
+
+    @pytest.mark.parametrize("ways", [2, 3, 8, 100])
+    @pytest.mark.parametrize("missing", [None, "default"])
+    def test_exact_answers_find_the_quantiles(self, ways: int, missing: str | None) -> None:
+        levels = ("1/10", "1/4", "1/2", "3/4", "9/10")
+        learner = quantiles(SCHEMA, "age", levels, 100, missing=missing, ways=ways)
+        found = learn(learner, ExactOracle(SCHEMA, {"age": AGES}))
+        expected = np.quantile(AGES, [float(Fraction(level)) for level in levels])
+        assert [item.value for item in found.quantiles] == expected.tolist()
+        assert [item.within for item in found.quantiles] == pytest.approx([0] * 5, abs=1e-9)
+        assert (found.missing is None) == (missing == "default")
+
+    @pytest.mark.parametrize("ways", [2, 4, 100])
+    def test_users_without_the_number_are_left_out_or_above_all(self, ways: int) -> None:
+        ages = np.array([*range(10, 70), *[None] * 40], dtype=object)
+        oracle = ExactOracle(SCHEMA, {"age": ages})
+        left_out = learn(quantiles(SCHEMA, "age", steps=100, ways=ways), oracle)
+        assert left_out.missing is not None
+        assert left_out.quantiles[0].value == 39
+        assert left_out.missing.share == pytest.approx(0.4)
+        above = learn(quantiles(SCHEMA, "age", steps=100, missing="default", ways=ways), oracle)
+        assert above.quantiles[0].value == 59
+
+    @pytest.mark.parametrize("ways", [2, 4, 64])
+    @pytest.mark.parametrize("missing", [None, "default"])
+    def test_ranks_are_right_to_within_tau_if_far_signs_are(
+        self, ways: int, missing: str | None
+    ) -> None:
+        """Flat near the median, with jumps, and all at one age; 40 runs each."""
+        level, tau = HALF, Fraction(1, 20)
+        for ages in ([*[5] * 46, *range(20, 28), *[90] * 46], [*range(100)], [50] * 100):
+            for seed in range(40):
+                learner = quantiles(SCHEMA, "age", [level], 64, tau, missing, ways=ways)
+                (item,) = learn(learner, Told(ages, level, tau, seed)).quantiles
+                assert np.mean([age < item.low for age in ages]) < level + tau
+                assert np.mean([age <= item.high for age in ages]) > level - tau
+
+    @pytest.mark.parametrize(
+        ("epsilon", "ways", "most"),
+        [
+            (".25", "2", 366_000),
+            ("1", "2", 26_200),
+            ("2", "4", 8_100),
+            ("4", "8", 2_700),
+            ("8", "64", 1_100),
+        ],
+    )
+    def test_a_plan_takes_the_ways_that_need_the_fewest_users(
+        self, epsilon: str, ways: str, most: int
+    ) -> None:
+        """Halving, with every answer within tau, took 678,648 to 6,462; it takes a quarter more."""
+        learner = quantiles(self.HERE, "x", tau="1/20")
+        made = Study(learner, self.HERE, epsilon=epsilon).plan()
+        assert made.settings == {"ways": ways}
+        assert made.users_needed <= most
+        assert plan(learner, int(float(epsilon) * 10**9), 0.01).users_needed > 1.25 * most
+
+    def test_the_first_question_serves_all_levels(self) -> None:
+        """Three levels took 18 questions and 10,722 users at epsilon 8."""
+        study = Study(
+            quantiles(self.HERE, "x", ["1/4", "1/2", "3/4"], tau="1/20"), self.HERE, epsilon=8
+        )
+        made = study.plan()
+        assert [item.queries for item in made.rounds] == [1]
+        assert made.users_needed <= 1_300
+
+    def test_only_a_study_with_a_tau_leaves_the_ways_to_its_plan(self) -> None:
+        """The choice is signed as 0; without it ranges are halved, as they were."""
+        signed = Study(quantiles(self.HERE, "x", tau="1/20"), self.HERE, epsilon=1).learner
+        assert signed.parameters["ways"] == "0"
+        assert (
+            "ways" not in Study(quantiles(self.HERE, "x"), self.HERE, epsilon=1).learner.parameters
+        )
+        given = Study(quantiles(self.HERE, "x", tau="1/20", ways=4), self.HERE, epsilon=1).learner
+        assert given.parameters["ways"] == "4"
+
+    def test_a_rehearsal_is_the_longest_run(self) -> None:
+        rng = np.random.default_rng(1)
+        for cells, ways, count, missing in product(
+            (2, 10, 17), (2, 3, 4, 64), (1, 3), (None, "default")
+        ):
+            levels = [Fraction(place + 1, count + 1) for place in range(count)]
+            schema = Schema("s", 1, n=Integer(0, cells - 1))
+            learner = quantiles(schema, "n", levels, max(cells, 2), "1/10", missing, ways=ways)
+            planned = [batch.values for batch in rehearse(learner)]
+            for _ in range(4):
+                oracle = Drawn(rng)
+                learn(learner, oracle)
+                assert len(oracle.asked) <= len(planned)
+                assert sum(oracle.asked) <= sum(planned)
+
+    @pytest.mark.parametrize("ways", [1, -1, 2_000, True])
+    def test_wrong_ways_are_named(self, ways: int) -> None:
+        with pytest.raises(InvalidParameter, match=r"ways expects a whole number in 2\.\.1024"):
+            quantiles(SCHEMA, "age", ways=ways)

@@ -54,7 +54,7 @@ _NEAREST = 1 / 32  # of the promised share, the first cell of shares; each next 
 _DIVISIONS = 5
 _MOST_CELLS = 64  # that are divided at once: beyond it the answer is the careful one
 _SMOOTHED = 0.02  # of q tau n, what a sum is smoothed by: half of that is lost. Of few users more,
-# up to four times that: .7 of the scores' span, so that their lattice is smoothed too
+# up to four times that: 1.2 times the scores' span, so that their lattice is smoothed too
 _FINE = 1 << 7  # relative precision of a size found by exact tails
 _TRIED = (1.006, 1.02, 1.05, 1.1, 1.2)  # times the size that the centres need
 _FINE_TAU = 1e-3  # of a tolerance
@@ -127,7 +127,7 @@ class PresenceCells:
         """Bound the chance of both sides together that a mean is off by `shift`, in each cell."""
         apart = users * shift * float((self.shares - self.along).min())
         span = float(np.ptp(law.numbers))
-        width = min(max(_SMOOTHED * apart, 0.7 * span), 4 * _SMOOTHED * apart)
+        width = min(max(_SMOOTHED * apart, 1.2 * span), 4 * _SMOOTHED * apart)
         sides = (tails(self._laws(law, shift, side), users, width, beta) for side in (-1, 1))
         return np.asarray(sum(sides))
 

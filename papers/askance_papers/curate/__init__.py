@@ -2,7 +2,7 @@
 
 Rules of the package:
 
-- One module a learner: `curate(request) -> Curated`. The mechanisms are those of
+- A learner is a function of a request, in `answers` or `classifiers`. The mechanisms are those of
   `askance_papers.curator`; here a file is read, settings are parsed, and the release is
   printed.
 - Bounds and labels are stated, by a schema or by settings. Taken from the data they are answers

@@ -1,4 +1,4 @@
-"""The curator's learners by name; a module each, imported when it is run."""
+"""The curator's learners by name, each imported when it is run."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ class CuratorEntry:
     """A learner that can be asked for.
 
     Args:
-      module: below this package; it has `curate(request) -> Curated`.
+      place: "module:function" below this package; the function turns a request into `Curated`.
       summary: a line for `--list`.
       parameters: its own settings, beside the common ones.
     """
 
     name: str
-    module: str
+    place: str
     summary: str
     parameters: tuple[ParameterEntry, ...]
 
     def curate(self, request: CuratorRequest) -> Curated:
         """Run it."""
-        module = import_module(f"askance_papers.curate.{self.module}")
-        found: Curated = module.curate(request)
+        module, _, function = self.place.partition(":")
+        found: Curated = getattr(import_module(f"{__package__}.{module}"), function)(request)
         return found
 
 
@@ -44,7 +44,7 @@ _CUTS = ParameterEntry(
 _ENTRIES = (
     CuratorEntry(
         "mean",
-        "mean",
+        "answers:release_means",
         "averages of columns, by the Laplace mechanism",
         (
             ParameterEntry(
@@ -57,7 +57,7 @@ _ENTRIES = (
     ),
     CuratorEntry(
         "histogram",
-        "histogram",
+        "answers:release_histogram",
         "number of records in each cell of a column, by the Laplace mechanism",
         (
             ParameterEntry("column", "which", kind=ParameterKind.FIELD),
@@ -72,13 +72,13 @@ _ENTRIES = (
     ),
     CuratorEntry(
         "agnostic",
-        "agnostic",
+        "classifiers:learn_stump",
         "the best decision stump for --label, by permute-and-flip (KLNRS08 Theorem 3.7)",
         (_CUTS,),
     ),
     CuratorEntry(
         "adaboost",
-        "adaboost",
+        "classifiers:boost_stumps",
         "a majority of boosted decision stumps for --label, each chosen by permute-and-flip",
         (
             ParameterEntry("rounds", "how many stumps", "30", kind=ParameterKind.WHOLE),
@@ -99,7 +99,7 @@ _ENTRIES = (
     ),
     CuratorEntry(
         "parity",
-        "parity",
+        "classifiers:learn_parity",
         "which columns of bits --label is the parity of (KLNRS08 section 3.2)",
         (
             ParameterEntry(
@@ -109,7 +109,7 @@ _ENTRIES = (
     ),
     CuratorEntry(
         "logistic",
-        "logistic",
+        "classifiers:learn_logistic",
         "a linear classifier for --label, by logistic regression (CM08, corrected)",
         (
             ParameterEntry(
@@ -123,7 +123,7 @@ _ENTRIES = (
     ),
     CuratorEntry(
         "synopsis",
-        "synopsis",
+        "answers:release_table",
         "a synthetic table of all columns of labels, fitted to private marginals",
         (
             ParameterEntry(

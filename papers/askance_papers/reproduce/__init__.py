@@ -13,9 +13,8 @@ Rules of the package:
   fail (tests/papers/reproduce/planted_defects.py).
 """
 
-from askance_papers.reproduce.picture import save
 from askance_papers.reproduce.registry import REPRODUCTIONS, ReproductionEntry, find
-from askance_papers.reproduce.reproduction import Effort, Reproduction, Row, Setting
+from askance_papers.reproduce.reproduction import Effort, Reproduction, Row, Setting, save
 
 __all__ = [
     "REPRODUCTIONS",

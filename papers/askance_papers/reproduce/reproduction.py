@@ -89,3 +89,15 @@ class Reproduction:
             "differs_from_print": self.differs_from_print,
             "notes": list(self.notes),
         }
+
+
+def save(found: Reproduction, path: Path) -> None:
+    """Write the picture of a reproduction, the same bytes for the same rows."""
+    from askance_simulation.plots.picture import Picture, new_figure
+
+    figure = new_figure()
+    found.draw(figure)
+    for axes in figure.axes:
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+    Picture(figure).save(path)

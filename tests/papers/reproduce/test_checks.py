@@ -120,7 +120,7 @@ class TestLaw:
         assert not law_agrees(np.full(N, 0.5))
 
     def test_the_distance_is_that_of_both_sides_of_a_step(self) -> None:
-        """One value of a half: the sample's function jumps from 0 to 1 there, by a half each."""
+        """Let the sample's function jump from 0 to 1 at one half: by a half on either side."""
         assert law_agrees(np.array([0.5]), 2 * np.exp(-2 * 0.51**2))
         assert not law_agrees(np.array([0.5]), 2 * np.exp(-2 * 0.49**2))
 
@@ -202,7 +202,7 @@ class TestWhatElseIsImpossible:
         assert not normal_noise(np.repeat(rng.normal(size=N // 2), 2), 1.0).possible
 
     def test_choices_that_are_repeated_more_often_or_less(self) -> None:
-        """Of two outcomes one in ten: 0.82 of the pairs are equal."""
+        """Let an outcome have one in ten: 0.82 of the pairs are equal then."""
         fresh = np.random.default_rng(1).random(2000) < 0.1
         assert repeats_agree(fresh, 0.82)
         assert not repeats_agree(np.repeat(fresh[:1000], 2), 0.82)

@@ -27,7 +27,7 @@ from askance_papers.curator.parity import (
 from askance_papers.reproduce import Effort, Setting, find
 from askance_papers.reproduce.klnrs08 import (
     corollary_4_6,
-    parity_claims,
+    parity,
     remark_3_7,
     remark_3_8,
 )
@@ -128,11 +128,11 @@ class TestClaims:
         def shy(epsilon: Fraction, runs: int) -> Fraction:
             return even_keeping(epsilon, runs) * Fraction(99, 100)
 
-        monkeypatch.setattr(parity_claims, "even_keeping", shy)
-        assert not parity_claims.composed(2, "all answers", lambda answers: answers)["holds"]
+        monkeypatch.setattr(parity, "even_keeping", shy)
+        assert not parity.composed(2, "all answers", lambda answers: answers)["holds"]
 
     def test_another_answer_than_the_first_does_not_hold(self) -> None:
-        row = parity_claims.composed(2, "first answer", lambda answers: answers[-1])
+        row = parity.composed(2, "first answer", lambda answers: answers[-1])
         assert not row["holds"]
 
 

@@ -10,6 +10,13 @@ Rules of the package:
 """
 
 from askance_aggregator.oracles.laplace import Laplace
+from askance_papers.curator.mechanisms.additive import (
+    Gaussian,
+    gaussian,
+    gaussian_at,
+    laplace,
+    laplace_at,
+)
 from askance_papers.curator.mechanisms.agnostic import (
     Learned,
     Losses,
@@ -21,7 +28,6 @@ from askance_papers.curator.mechanisms.bit_classes import (
     Conjunctions,
     Parities,
 )
-from askance_papers.curator.mechanisms.gaussian import Gaussian, gaussian, gaussian_at
 from askance_papers.curator.mechanisms.grid import fine_step
 from askance_papers.curator.mechanisms.hypotheses import (
     FiniteClass,
@@ -31,7 +37,6 @@ from askance_papers.curator.mechanisms.hypotheses import (
     ScoredAtOnce,
     WeightedClass,
 )
-from askance_papers.curator.mechanisms.laplace import laplace, laplace_at
 from askance_papers.curator.mechanisms.queries import (
     CuratorQuery,
     clipped,

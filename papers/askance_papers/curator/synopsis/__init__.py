@@ -4,16 +4,16 @@ Rules of the package:
 
 - Data are a histogram over a finite universe; true answers are whole numbers of a stated unit,
   computed exactly, and what replacing a record does to them is counted in the same units.
-- Only two things touch the data: answers with exact discrete noise (`answering`, `independent`) and
-  exact draws of queries or databases (`sampling`). Both are events. Fitting, medians and synthetic
-  tables are made of what was released; there floats are welcome.
+- Only two things touch the data: answers with exact discrete noise (`base_generators`,
+  `independent`) and exact draws of queries or databases (`sampling`). Both are events. Fitting,
+  medians and synthetic tables are made of what was released; there floats are welcome.
 - What is checked is checked before the first word is drawn.
 - Base generators and answerers are interfaces, so the same Figure 1 runs on a curator's
   histogram, on small databases, and on a fleet.
 
 Theory of operation: a `QueryFamily` is an implicit matrix over a `Universe`. `boosting` draws the
-queries that were answered badly more often, `accounting` says what that may cost; `mwem`,
-`gaussian_fit` and `independent` answer the same families for comparison, and all hand out a
+queries that were answered badly more often, `accounting` says what that may cost; `mwem` and
+`independent` answer the same families for comparison, and all hand out a
 `Answered`.
 """
 
@@ -27,9 +27,12 @@ from askance_papers.curator.synopsis.accounting import (
     rounds_for,
     tight_plan,
 )
-from askance_papers.curator.synopsis.answered import Answered
-from askance_papers.curator.synopsis.answering import Answering, GaussianAnswers
-from askance_papers.curator.synopsis.base_generators import BaseGenerator, CountingGenerator
+from askance_papers.curator.synopsis.base_generators import (
+    Answering,
+    BaseGenerator,
+    CountingGenerator,
+    GaussianAnswers,
+)
 from askance_papers.curator.synopsis.boosting import (
     Boosted,
     QueryWeights,
@@ -37,10 +40,9 @@ from askance_papers.curator.synopsis.boosting import (
     boosted_counting,
     boosted_search,
 )
-from askance_papers.curator.synopsis.gaussian_fit import gaussian_fit
-from askance_papers.curator.synopsis.generalisation import queries_for
 from askance_papers.curator.synopsis.independent import (
     gaussian,
+    gaussian_fit,
     laplace_by_sums,
     laplace_by_theorem,
 )
@@ -60,12 +62,18 @@ from askance_papers.curator.synopsis.queries import (
     random_queries,
     ranges,
 )
+from askance_papers.curator.synopsis.sampling import queries_for
 from askance_papers.curator.synopsis.small_databases import (
     LowSensitivityQueries,
     NoisySearchGenerator,
     SmallDatabaseGenerator,
 )
-from askance_papers.curator.synopsis.synopses import Distribution, MedianSynopsis, Synopsis
+from askance_papers.curator.synopsis.synopses import (
+    Answered,
+    Distribution,
+    MedianSynopsis,
+    Synopsis,
+)
 from askance_papers.curator.synopsis.universe import Histogram, Universe
 
 __all__ = [

@@ -18,9 +18,11 @@ from askance_papers.curator.synopsis.accounting import (
     QuerySet,
     Schedule,
 )
-from askance_papers.curator.synopsis.answered import Answered
-from askance_papers.curator.synopsis.answering import GaussianAnswers
-from askance_papers.curator.synopsis.base_generators import BaseGenerator, CountingGenerator
+from askance_papers.curator.synopsis.base_generators import (
+    BaseGenerator,
+    CountingGenerator,
+    GaussianAnswers,
+)
 from askance_papers.curator.synopsis.queries import QueryFamily
 from askance_papers.curator.synopsis.sampling import exponential_draws
 from askance_papers.curator.synopsis.small_databases import (
@@ -28,7 +30,7 @@ from askance_papers.curator.synopsis.small_databases import (
     SearchGenerator,
     SmallDatabaseGenerator,
 )
-from askance_papers.curator.synopsis.synopses import Distribution, MedianSynopsis
+from askance_papers.curator.synopsis.synopses import Answered, Distribution, MedianSynopsis
 from askance_papers.curator.synopsis.universe import Histogram
 
 S = TypeVar("S")

@@ -1,4 +1,4 @@
-"""Every query answered by itself: Laplace and Gaussian noise, without a synopsis."""
+"""Every query answered by itself, with Laplace or Gaussian noise; and a fit to such answers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from askance_aggregator.composition import Concentrated, Pure
 from askance_aggregator.numbers import Rational, read_epsilon, read_probability
 from askance_aggregator.sampling import Words, discrete_gaussian, discrete_laplace
 from askance_papers.curator.synopsis.accounting import concentrated_within, per_release_epsilon
-from askance_papers.curator.synopsis.answered import Answered
+from askance_papers.curator.synopsis.fitting import WholeFamily, mirror_descent
 from askance_papers.curator.synopsis.queries import QueryFamily, family_squared_sensitivity
+from askance_papers.curator.synopsis.synopses import Answered, Distribution
 from askance_papers.curator.synopsis.universe import Histogram
+
+_STEPS = 300
 
 
 def laplace_by_sums(
@@ -73,3 +76,22 @@ def _laplace(
     drawn = discrete_laplace(words, family.scale / each, family.size)
     noisy = (truth + drawn) / (histogram.n * family.scale)
     return Answered(method, np.clip(noisy, 0.0, 1.0), (Pure(each),) * family.size, None)
+
+
+def gaussian_fit(
+    histogram: Histogram, family: QueryFamily, epsilon: Rational, delta: Rational, words: Words
+) -> Answered:
+    """Answer every query with Gaussian noise and fit a distribution by multiplicative weights.
+
+    Privacy: that of the Gaussian answers: rho-zCDP for the rho that implies (epsilon, delta)-DP.
+      The fit sees nothing else.
+    Utility: the answers of a distribution agree with each other as those of data do, which takes
+      most of the noise away where there are more queries than the data have freedom. Of all methods
+      here it has the least error on 3-way marginals over 12 bits, boosting included.
+    Raises: InvalidParameter: epsilon or delta out of range, or another universe; nothing is drawn.
+    """
+    noisy, rho = gaussian_answers(histogram, family, epsilon, delta, words)
+    start = Distribution.uniform(family.universe)
+    weights = mirror_descent(WholeFamily(family), noisy, start.weights, _STEPS)
+    synopsis = Distribution(family.universe, weights)
+    return Answered("gaussian + fit", synopsis.answers(family), (Concentrated(rho),), synopsis)

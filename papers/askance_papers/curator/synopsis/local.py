@@ -19,12 +19,11 @@ from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Expression, Query, Schema
 from askance_papers.curator.synopsis.accounting import Schedule, rounds_for
-from askance_papers.curator.synopsis.answered import Answered
 from askance_papers.curator.synopsis.base_generators import CountingGenerator
 from askance_papers.curator.synopsis.boosting import boost
 from askance_papers.curator.synopsis.marginals import MarginalFamily
 from askance_papers.curator.synopsis.queries import QueryFamily
-from askance_papers.curator.synopsis.synopses import MedianSynopsis
+from askance_papers.curator.synopsis.synopses import Answered, MedianSynopsis
 
 Asked = Callable[[int], Query]
 """The predicate that asks a device about a query of the family."""

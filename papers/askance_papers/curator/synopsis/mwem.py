@@ -10,11 +10,10 @@ from askance_aggregator.sampling import Words, discrete_laplace
 from askance_aggregator.sampling.discrete_laplace import MAX_SCALE
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
-from askance_papers.curator.synopsis.answered import Answered
 from askance_papers.curator.synopsis.fitting import Rows, mirror_descent
 from askance_papers.curator.synopsis.queries import QueryFamily
 from askance_papers.curator.synopsis.sampling import exponential_draws
-from askance_papers.curator.synopsis.synopses import Distribution
+from askance_papers.curator.synopsis.synopses import Answered, Distribution
 from askance_papers.curator.synopsis.universe import Histogram
 
 _ROUNDS = 30

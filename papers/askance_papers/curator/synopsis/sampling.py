@@ -1,13 +1,15 @@
-"""Exact draws of a candidate with probability proportional to e^(rate score).
+"""Sampled queries: exact draws by weight, and how many of them suffice (DRV10 Lemma V.1).
 
-`mechanisms.selection` chooses one of any number of candidates, proposing all alike. Here all scores
-are there and hundreds of draws are made of the same distribution, also where a few candidates hold
-nearly all of it; so they are proposed by weight.
+A candidate is drawn with probability proportional to e^(rate score). `mechanisms.selection` chooses
+one of any number of candidates, proposing all alike. Here all scores are there and hundreds of
+draws are made of the same distribution, also where a few candidates hold nearly all of it; so they
+are proposed by weight.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
+from math import ceil, log, log1p
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,7 @@ from askance_aggregator.sampling import (
     happens_each,
     integers_below,
 )
+from askance_client.errors import InvalidParameter
 
 _BITS = 40  # of a proposal's weight, relative to the best candidate's
 
@@ -68,3 +71,30 @@ def _share(exponent: Fraction, weight: int) -> Bounds:
         return low // weight, -(-high // weight)
 
     return bounds
+
+
+def queries_for(synopses: int, beta: float, advantage: float) -> int:
+    """Number of queries to draw, so that a synopsis that fits them fits most.
+
+    Except with probability beta over the draws, every one of the synopses that is within lambda on
+    all drawn queries is within lambda on queries of probability 1/2 + eta or more, for any lambda
+    and any distribution. A synopsis that is not has a chance below (1/2 + eta)^k to fit k draws;
+    this is the least k for which all of them together have beta.
+
+    Args:
+      synopses: number of synopses there can be: 2^m of m bits, 1 or more.
+      beta: above 0, below 1.
+      advantage: eta, 0 or more and below 1/2.
+
+    Raises:
+      InvalidParameter: an argument outside its range.
+
+    Source: DRV10 Lemma V.1, whose 2 (ln(1/beta) + m)/(1 - 2 eta) it improves on: ln synopses
+      instead of m = log2 synopses, and ln(1/(1/2 + eta)) instead of 1/2 - eta.
+    """
+    if synopses < 1 or not 0 < beta < 1 or not 0 <= advantage < 0.5:
+        raise InvalidParameter(
+            "generalisation: expected 1 synopsis or more, 0 < beta < 1 and 0 <= advantage < 1/2,"
+            f" got {synopses}, {beta:g} and {advantage:g}"
+        )
+    return max(1, ceil((log(synopses) - log(beta)) / -log1p(advantage - 0.5)))

@@ -29,13 +29,12 @@ from askance_aggregator.learners import (
 from askance_aggregator.learners.sign_lists import likely_patterns
 from askance_aggregator.oracles import MaskedParityOracle, WrongSideOracle, learn
 from askance_aggregator.planning import RoundPlan, StudyPlan, plan, plan_batch
-from askance_aggregator.queries import evaluate_columns
+from askance_aggregator.queries import EncodedColumns, encode_columns, evaluate_columns
 from askance_aggregator.studies.study import Study
 from askance_client.accounting import parse_epsilon
 from askance_client.randomizers import COIN_SPACE, HypercubeResponse
 from askance_papers.reproduce.checks import rate_exceeded
 from askance_papers.reproduce.counting import generator, round_answers
-from askance_papers.reproduce.klnrs08.masked_records import record_weights, records
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
 from askance_simulation.experiments import run_trial
 from askance_simulation.plots.style import ACCENT, BAD, plain
@@ -57,6 +56,30 @@ def first_answers(
         for group in planned.groups
     ]
     return round_answers(batch.questions, planned, laws, rng, len(masks))
+
+
+def record_weights(masks: Masks) -> Floats:
+    """Compute P[(i, b, y)] for each mask, in the order of `records`: 4 records for each i.
+
+    i is uniform, b a fair bit; with b = 1, y is (-1)^(r_i), with b = 0 as good as a fair sign, for
+    no question of round 1 reads it there.
+    """
+    each = np.full((*masks.shape, 4), 1 / 4)
+    each[:, :, 2] = (masks == 0) / 2
+    each[:, :, 3] = (masks == 1) / 2
+    return np.asarray(each.reshape(len(masks), -1) / masks.shape[1], dtype=np.float64)
+
+
+def records(d: int) -> EncodedColumns:
+    """Return every record (i, b, y), 4 for each i; x is not asked for in round 1."""
+    place = np.arange(4 * d)
+    columns = {
+        "x": np.zeros((len(place), d), dtype=np.int64),
+        "i": place // 4,
+        "b": place // 2 % 2,
+        "y": 1 - 2 * (place % 2),
+    }
+    return encode_columns(masked_parity_schema(d), columns)
 
 
 def second_values(
@@ -311,20 +334,15 @@ def failures(
 ) -> int:
     """Count the trials, each with a mask of its own, in which round 1 misreads the mask."""
     run = learner.run()
-    questions = next(run).questions
+    batch = next(run)
     run.close()
     d = len(learner.schema["x"]) if learner.schema else 0
     rng = generator(seed)
     masks = rng.integers(0, 2, (trials, d))
-    weights = record_weights(masks)
-    laws = [
-        weights @ np.eye(group.randomizer.levels)[evaluate_columns(group.query, records(d))]
-        for group in planned.groups
-    ]
     sized = replace(planned, groups=tuple(replace(group, users=users) for group in planned.groups))
-    told = round_answers(questions, sized, laws, rng, trials)
+    told = first_answers(batch, sized, masks, rng)
     return sum(
-        mask_read(questions, answers) != mask
+        mask_read(batch.questions, answers) != mask
         for answers, mask in zip(told, masks.tolist(), strict=True)
     )
 

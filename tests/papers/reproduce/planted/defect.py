@@ -94,6 +94,6 @@ def _quieter(honest: Any) -> Any:
 QUIET_TALLIES = Defect("half of the devices' noise", f"{REPRODUCE}.counting:sample_tally", _quieter)
 HALF_SENSITIVITY = Defect(
     "half of the sensitivity",
-    f"{CURATOR}.mechanisms.laplace:Laplace.scale",
+    f"{CURATOR}.mechanisms.additive:Laplace.scale",
     property_times(Fraction(1, 2)),
 )

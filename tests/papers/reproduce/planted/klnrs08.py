@@ -271,7 +271,7 @@ DEFECTS: Defects = {
         ),
         Defect(
             "claims on runs that keep a hundredth more often",
-            f"{REPRODUCE}.klnrs08.parity_claims:even_keeping",
+            f"{REPRODUCE}.klnrs08.parity:even_keeping",
             times(Fraction(101, 100)),
         ),
         Defect(

@@ -1,4 +1,4 @@
-"""The Gaussian mechanism on whole numbers."""
+"""The Laplace and the Gaussian mechanism on whole numbers."""
 
 from __future__ import annotations
 
@@ -11,21 +11,59 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.composition import Concentrated
-from askance_aggregator.numbers import Rational, rational, read_probability
-from askance_aggregator.oracles.laplace import check_answers
+from askance_aggregator.numbers import Rational, rational, read_epsilon, read_probability
+from askance_aggregator.oracles.laplace import Laplace, check_answers
 from askance_aggregator.sampling import Words, discrete_gaussian
 from askance_aggregator.sampling.discrete_gaussian import MAX_VARIANCE
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
-from askance_papers.curator.mechanisms.grid import l2_squared_in_steps, read_step
-from askance_papers.curator.mechanisms.release import (
-    Additive,
-    Calibration,
-    Release,
-    release,
-)
+from askance_papers.curator.mechanisms.grid import l1_in_steps, l2_squared_in_steps, read_step
+from askance_papers.curator.mechanisms.release import Additive, Calibration, Release, release
 
 _OUTWARD = 1e-9  # relative: more than the errors of the floats in a quantile
+
+
+def laplace(
+    answers: object,
+    *,
+    sensitivity: Rational,
+    epsilon: Rational,
+    words: Words,
+    step: Rational = 1,
+    rounded: int = 0,
+) -> Release:
+    """Release a number or a vector of numbers of stated L1 sensitivity.
+
+    Privacy: epsilon-DP, if the answer as it is handed over (floats included, with whatever their
+    summation has rounded) has the stated sensitivity. `sums` and `means` need no such trust: they
+    sum whole numbers.
+
+    Args:
+      answers: a number or shape (answers,): integers, floats or Fractions.
+      sensitivity: the most that replacing one record moves the entries, in L1.
+      epsilon: nats.
+      words: source of random words.
+      step: the granularity; the answer is rounded onto its multiples before the draw.
+      rounded: how many entries one record may change that do not lie on the grid by themselves; 0
+        (the default): all lie on it, which is checked. The noise pays for it (see `grid`).
+
+    Raises:
+      InvalidParameter: a number outside these ranges.
+      InvalidRecord: an answer that is none, or off the grid. Nothing has been drawn.
+    """
+    budget, grain = read_epsilon(epsilon), read_step(step)
+    l1 = l1_in_steps(rational(sensitivity, "sensitivity"), grain, rounded)
+    return release(answers, Laplace(budget, l1), grain, rounded, words)
+
+
+def laplace_at(epsilon: Rational) -> Calibration:
+    """Laplace mechanisms of this epsilon, whatever the sensitivity."""
+    budget = read_epsilon(epsilon)
+
+    def calibrated(l1: int, l2_squared: int) -> Additive:
+        return Laplace(budget, l1)
+
+    return calibrated
 
 
 @dataclass(frozen=True, slots=True)

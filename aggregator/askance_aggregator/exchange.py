@@ -1,4 +1,4 @@
-"""Exchange with devices and gateways as bytes, on the aggregator's side.
+"""Exchange with devices and gateways as bytes, enrolment included, on the aggregator's side.
 
 Values and limits are those of the client, which decodes what is encoded here.
 """
@@ -10,10 +10,12 @@ from collections.abc import Iterable
 from askance_client.codec import parse
 from askance_client.errors import RemoteProtocolError
 from askance_client.service.exchange import (
+    MAX_ENROLMENTS,
     MAX_KNOWN_STUDIES,
     MAX_REPORTS,
     MAX_REQUEST_MESSAGE_BYTES,
     CheckIn,
+    Enrol,
     Response,
     check_count,
     check_digest,
@@ -145,3 +147,33 @@ def _reports(reports: Iterable[bytes]) -> tuple[bytes, ...]:
     kept = tuple(reports)
     check_count("reports of a member", len(kept), MAX_REPORTS)
     return kept
+
+
+def decode_enrol(data: bytes) -> Enrol:
+    """Decode an enrolment request.
+
+    Raises:
+      ExchangeTooLarge: more than an exchange may have. RemoteProtocolError: not an enrolment.
+    """
+    check_size("EnrolRequest", data, MAX_REQUEST_MESSAGE_BYTES)
+    message = parse(pb.EnrolRequest, data, limit=MAX_REQUEST_MESSAGE_BYTES)
+    check_count("devices", len(message.devices), MAX_ENROLMENTS)
+    gateway = message.gateway if message.HasField("gateway") else None
+    for device in (*message.devices, *([] if gateway is None else [gateway])):
+        check_digest("a device's token", device.token_digest)
+        if not 1 <= len(device.device_id) <= MAX_ID_BYTES:
+            raise RemoteProtocolError(
+                f"exchange: expected a device id of 1 to {MAX_ID_BYTES} bytes,"
+                f" found {len(device.device_id)}"
+            )
+    if len({device.device_id for device in message.devices}) < len(message.devices):
+        raise RemoteProtocolError("exchange: expected each device once, found one twice")
+    return Enrol(
+        tuple((device.device_id, device.token_digest) for device in message.devices),
+        None if gateway is None else (gateway.device_id, gateway.token_digest),
+    )
+
+
+def encode_enrolled(new: int, known: int) -> bytes:
+    """Encode the outcome of an enrolment: numbers of devices that are new, and that were known."""
+    return pb.EnrolResponse(enrolled=new, known=known).SerializeToString(deterministic=True)

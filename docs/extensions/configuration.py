@@ -14,7 +14,7 @@ _KEY = bytes(range(32))  # stands for an analyst's public key
 
 
 def _aggregator() -> str:
-    from askance_aggregator.server.process.template import configuration_text
+    from askance_aggregator.server.process.home import configuration_text
     from askance_client.addresses import Address
 
     listen, metrics = Address.of("127.0.0.1:7443"), Address.of("127.0.0.1:9464")

@@ -20,6 +20,7 @@ import pytest
 from grpc import aio
 
 from askance_aggregator import encoding
+from askance_aggregator.exchange import decode_enrol
 from askance_aggregator.families import linear_hashing
 from askance_aggregator.families.hash_supports import each_sums, table_sums
 from askance_aggregator.queries import (
@@ -32,7 +33,6 @@ from askance_aggregator.queries import (
 from askance_aggregator.server.devices.credentials import (
     read_enrolment,
 )
-from askance_aggregator.server.devices.enrolment import decode_enrol
 from askance_client import KeptHistory, codec
 from askance_client.accounting import check_nano_nats, parse_epsilon
 from askance_client.addresses import Address

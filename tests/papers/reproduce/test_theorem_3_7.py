@@ -63,7 +63,7 @@ CURVE = Curve(
     Instance(4, Fraction(1, 5), Fraction(1), "noisy"),
     "exponential",
     trials=100,
-    n=700,
+    n=727,  # (ln 16 + ln 40) 4.5 / 0.04 = 726.9
     failed=(90, 80, 70, 60, 30, 4, 6, 5, 4, 0, 0),
     failed_as_printed=0,
 )
@@ -78,6 +78,11 @@ def test_too_many_failures_at_n_do_not_hold() -> None:
     assert row(CURVE)["holds"]
     assert not row(replace(CURVE, failed=(*CURVE.failed[:-1], 30)))["holds"]
     assert not row(replace(CURVE, failed_as_printed=6))["holds"]
+
+
+@pytest.mark.parametrize("n", [509, 726, 728, 1454])
+def test_another_size_than_the_proofs_does_not_hold(n: int) -> None:
+    assert not row(replace(CURVE, n=n))["holds"]
 
 
 def test_the_sample_sizes() -> None:

@@ -15,6 +15,8 @@ import grpc
 
 from askance_aggregator.exchange import (
     decode_check_in,
+    decode_enrol,
+    encode_enrolled,
     encode_response,
 )
 from askance_aggregator.server.devices.admission import Admission, EnrolmentVerifier, check_protocol
@@ -40,11 +42,10 @@ from askance_aggregator.server.devices.credentials import (
     read_enrolment,
     retry_metadata,
 )
-from askance_aggregator.server.devices.enrolment import decode_enrol, encode_enrolled
+from askance_aggregator.server.devices.gateways import Relay
 from askance_aggregator.server.devices.hub import Hub
 from askance_aggregator.server.devices.observer import SILENT, Observer
 from askance_aggregator.server.devices.peers import Overloaded
-from askance_aggregator.server.devices.relays import Relay
 from askance_aggregator.server.devices.settings import Settings
 from askance_aggregator.server.devices.standings import LAST_WORDS
 from askance_aggregator.server.devices.statuses import status_of

@@ -19,13 +19,14 @@ import pytest
 
 from askance_aggregator.exchange import (
     decode_batch,
+    decode_enrol,
+    encode_enrolled,
     encode_response,
 )
 from askance_aggregator.server.devices.credentials import (
     accepted_metadata,
     read_credentials,
 )
-from askance_aggregator.server.devices.enrolment import decode_enrol, encode_enrolled
 from askance_client.device import Policy
 from askance_client.service import (
     Gateway,

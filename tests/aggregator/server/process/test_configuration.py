@@ -19,7 +19,7 @@ from askance_aggregator.server.process.configuration import (
     read_configuration,
 )
 from askance_aggregator.server.process.declared_file import key_paths, variable_of
-from askance_aggregator.server.process.template import configuration_text
+from askance_aggregator.server.process.home import configuration_text
 from askance_aggregator.server.studies import KEEP_ALL, KeepLimits
 from askance_aggregator.server.studies.quotas import Quota, Quotas
 from askance_aggregator.store import PostgresqlLocation, SqliteLocation

@@ -13,8 +13,7 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from askance_aggregator.server.process.files import NotOperable
 from askance_aggregator.server.process.home import AggregatorHome
-from askance_aggregator.server.process.metrics import MetricsPage
-from askance_aggregator.server.process.pages import MAX_AT_ONCE
+from askance_aggregator.server.process.metrics import MAX_AT_ONCE, MetricsPage
 from askance_client.addresses import Address
 from tests.aggregator.server.process.conftest import serving
 

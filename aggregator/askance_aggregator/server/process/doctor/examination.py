@@ -8,12 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from askance_aggregator.server.process.configuration import Configuration
-from askance_aggregator.server.process.doctor import (
-    certificate_checks,
-    file_checks,
-    network_checks,
-    store_checks,
-)
+from askance_aggregator.server.process.doctor import file_checks, reached_checks
 from askance_aggregator.server.process.doctor.checks import (
     CHECKS,
     CheckResult,
@@ -23,7 +18,7 @@ from askance_aggregator.server.process.doctor.checks import (
 from askance_client.errors import AskanceError
 from askance_client.printable import printable
 
-_MODULES = (file_checks, certificate_checks, network_checks, store_checks)  # register their checks
+_MODULES = (file_checks, reached_checks)  # register their checks
 _CORRECT = "correct the file; `askance aggregator init` writes one with every key explained"
 
 

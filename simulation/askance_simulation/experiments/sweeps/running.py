@@ -339,7 +339,7 @@ class StoredMaking:
     reference: Remote
 
     def __call__(self, cell: Cell) -> Named:
-        return _made(self.reference)[cell]
+        return _studies_of(self.reference)[cell]
 
 
 def run_as_task(job: Job, version: str) -> Row:
@@ -360,7 +360,7 @@ def _stored(made: Mapping[Cell, Named]) -> Remote:
 
 
 @lru_cache(maxsize=1)
-def _made(reference: Remote) -> Mapping[Cell, Named]:
+def _studies_of(reference: Remote) -> Mapping[Cell, Named]:
     """Return the studies of cells; a worker keeps them for its next trial."""
     found: Mapping[Cell, Named] = import_ray().get(reference)
     return found

@@ -361,7 +361,7 @@ def law_with(data: Sequence[Example], other: Example, keep: Fraction) -> Law:
 
 
 def _largest_ratio(
-    laws: Mapping[tuple[Example, ...], Mapping[Hashable, Fraction]],
+    laws: Mapping[tuple[Example, ...], Mapping[Any, Fraction]],
     data: tuple[Example, ...],
     kinds: Sequence[Example],
 ) -> Fraction:

@@ -230,7 +230,7 @@ def plan(
         >>> ask.plan(learner, epsilon=2, schema=schema).feasible
         True
         >>> ask.plan("frequency", epsilon=1, cells=16, tau=0.05).users_needed
-        15439
+        15440
         >>> ask.plan("frequency", epsilon=1, users=100, cells=16, tau=0.05).feasible
         False
     """

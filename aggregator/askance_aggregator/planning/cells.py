@@ -39,10 +39,12 @@ from askance_client.errors import InvalidParameter
 _FIRST = 64  # intervals of shares to begin with, the narrowest at share 0
 _PARTS = 8  # into which an interval is divided
 _LEVELS = 8
-_MOST = 1 << 14  # intervals that are looked into at once: beyond it the answer is the careful one
+_MOST = 1 << 13  # intervals that are looked into at once: beyond it the answer is the careful one
 _CLOSE = 1 / 256  # of the chance: so near, no more intervals are divided; about .1 % of the users
 _UPWARD = 1 + 1e-8  # more than the relative error of the special functions and of the sums
+_FINE = 1 << 11  # relative precision of a size
 _FINE_TAU = 1e-4
+_SAVED = 2.0  # reports for which the sharper bound is looked at, as a part of the threshold
 _LEAST_RATE = 1e-12  # from which on the worst rate is looked for
 
 
@@ -93,19 +95,24 @@ class Cells(Tail):
         return _tolerance(self, users, beta)
 
     def _surely_enough(self, users: int, tau: float, beta: float) -> bool:
+        return self.is_shown(users, tau, beta)
+
+    def is_shown(self, users: int, tau: float, beta: float, *, sharp: bool = True) -> bool:
         """Return whether the joint bound is at most `cells` times beta.
 
-        The range of s is divided where the bound of an interval is too large, until the bound of
-        all intervals is small enough, or that of single points, which is less, is too large.
+        It is that of the normal law alone unless `sharp`, which takes more intervals. The range of
+        s is divided where the bound of an interval is too large, until the bound of all intervals
+        is small enough, or that of single points, which is less, is too large.
         """
         chance = beta * (self.values or self.cells)
         low, high, gap = self.of_cell.low, self.of_cell.high, self.of_cell.gap
         side = _Side(users, tau * gap)
+        bound = side.sharp if sharp else side.normal
         edges = low + (high - low) * np.linspace(0, 1, _FIRST + 1) ** 2
         left, right = edges[:-1], edges[1:]
         upper = side.both(left, right, side.normal)
         points = edges[[0, -1]]
-        at_points = side.both(points, points, side.sharp)
+        at_points = side.both(points, points, bound)
         for _ in range(_LEVELS):
             total, slope = self._joint((left - low) / gap, upper)
             if total <= chance:
@@ -119,12 +126,16 @@ class Cells(Tail):
             steps = np.linspace(left[above], right[above], _PARTS + 1)
             middles = steps[_PARTS // 2]
             starts, ends = steps[:-1].ravel(), steps[1:].ravel()
-            bounds = side.both(starts, ends, side.sharp)
+            bounds = side.both(starts, ends, side.normal)
+            if sharp:
+                left_over = bounds - slope * (starts - low) / gap > room
+                pair = starts[left_over], ends[left_over]
+                bounds[left_over] = side.both(*pair, side.sharp)
             left = np.concatenate((left[~above], starts))
             right = np.concatenate((right[~above], ends))
             upper = np.concatenate((upper[~above], bounds))
             points = np.concatenate((points, middles))
-            at_points = np.concatenate((at_points, side.both(middles, middles, side.sharp)))
+            at_points = np.concatenate((at_points, side.both(middles, middles, bound)))
         return False
 
     def _joint(self, shares: Reals, chances: Reals) -> tuple[float, float]:
@@ -206,11 +217,21 @@ class _Side:
 
 @lru_cache(maxsize=4096)
 def _users(tail: Cells, tau: float, beta: float) -> int:
+    """Search by the normal law's bound, then for the report by which it is short on each side."""
     rate = tail.exponent(tau)
-    low, high = 0, max(1, ceil(log(2 / beta) / rate))  # Chernoff's, with beta for each share
-    while high - low > 1:
+    high = max(1, ceil(log(2 / beta) / rate))  # Chernoff's, with beta for each share
+    high = _least(lambda users: tail.is_shown(users, tau, beta, sharp=False), 0, high, 1)
+    saved = min(_SAVED / (tau * tail.of_cell.gap), high)
+    return _least(
+        lambda users: tail.is_shown(users, tau, beta), int(high - saved), high, high // _FINE
+    )
+
+
+def _least(enough: Callable[[int], bool], low: int, high: int, apart: int) -> int:
+    """Bisection until the ends are so far apart; `high` is enough."""
+    while high - low > max(1, apart):
         middle = (low + high) // 2
-        if tail.enough(middle, tau, beta):
+        if enough(middle):
             high = middle
         else:
             low = middle

@@ -254,9 +254,9 @@ class StudyPlan:
         >>> learner = ask.learners.frequency("education", tau="0.05")
         >>> plan = ask.Study(learner, people.schema, epsilon=1).plan(n_users=people.size)
         >>> plan
-        <StudyPlan: 11,186 users needed of 20,000, 1 round, epsilon 1, feasible>
+        <StudyPlan: 11,195 users needed of 20,000, 1 round, epsilon 1, feasible>
         >>> [planned.users for planned in plan.rounds]
-        [11186]
+        [11195]
     """
 
     feasible: bool

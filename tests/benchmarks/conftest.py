@@ -118,6 +118,12 @@ def trend() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def plan_seconds() -> ModuleType:
+    """`benchmarks/plan_seconds.py`."""
+    return _load("plan_seconds")
+
+
+@pytest.fixture(scope="session")
 def kernels() -> ModuleType:
     return _load("kernels")
 

@@ -57,6 +57,11 @@ def cell_sizes() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def search_sizes() -> ModuleType:
+    return _load("search_sizes")
+
+
+@pytest.fixture(scope="session")
 def prior_intervals() -> ModuleType:
     return _load("prior_intervals")
 

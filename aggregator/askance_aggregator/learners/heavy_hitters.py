@@ -450,6 +450,7 @@ def _(hypothesis: HeavyHitters, learner: Learner[Any], users: Users) -> Assessme
     return Assessment(
         success=not missed and not wrong,
         error=float(max(off, default=Fraction(0))),
+        truth=tuple(float(shares.get(value, 0)) for value in found),
         baseline=float(max([Fraction(0), *(shares[value] - threshold for value in true)])),
         details={name: _with_shares(values, shares) for name, values in lists.items()},
         summary=_found_text(lists, shares, threshold),

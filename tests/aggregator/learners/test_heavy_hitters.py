@@ -487,6 +487,7 @@ def test_the_label_of_users_who_have_none_is_no_value_of_the_list() -> None:
     assert hypothesis_from_json("heavy-hitters", found.to_json()) == found
     assessment = assess(found, learner, Population.from_columns(schema, {"town": rows}))
     assert assessment.success
+    assert assessment.truth == (0.35, 0.2)
     assert [item["value"] for item in assessment.details["true"]] == ["a", "b"]
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from askance_aggregator import learners
+from askance_aggregator.extras import install_text
 from askance_aggregator.learners import Learner
 from askance_aggregator.names import named_schema_from_toml
 from askance_aggregator.numbers import Rational, plain_arguments
@@ -462,5 +463,5 @@ def check_output(path: Path | None, suffixes: tuple[str, ...]) -> None:
     writer, extra = _WRITERS.get(path.suffix, (None, None))
     if writer is not None and find_spec(writer) is None:
         raise InvalidParameter(
-            f"expected {writer} installed to write {path}, got none: pip install 'askance[{extra}]'"
+            f"expected {writer} installed to write {path}, got none: {install_text(extra)}"
         )

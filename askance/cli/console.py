@@ -53,10 +53,12 @@ def run(arguments: argparse.Namespace) -> int:
         from askance.console.server import ConsoleSettings
         from askance.console.serving import serve_console
     except ImportError as error:
+        from askance_aggregator.extras import install_text
+
         raise Failure(
             2,
             "usage",
-            f"console: expected {error.name} installed (pip install 'askance[console]')",
+            f"console: expected {error.name} installed ({install_text('console')})",
         ) from None
     settings = ConsoleSettings(
         address_of(arguments.listen),

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from askance_aggregator.extras import install_text
 from askance_client.errors import InvalidParameter
 from askance_simulation.output_files import replaced, write_whole
 
@@ -64,7 +65,7 @@ def write_rows(rows: Sequence[dict[str, Any]], path: Path) -> None:
 def _installed(package: str, for_what: str) -> None:
     if find_spec(package) is None:
         raise InvalidParameter(
-            f"{for_what}: expected {package} installed, got none: pip install 'askance[frames]'"
+            f"{for_what}: expected {package} installed, got none: {install_text('frames')}"
         )
 
 

@@ -15,6 +15,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from askance_aggregator.extras import install_text
 from askance_aggregator.learners.presentation import (
     EstimateRow,
     Presentation,
@@ -204,7 +205,7 @@ class StudySeries:
         """Return the rows of `to_rows` as a `pandas.DataFrame`; InvalidParameter without pandas."""
         if find_spec("pandas") is None:
             raise InvalidParameter(
-                "to_pandas: expected pandas installed, got none: pip install 'askance[frames]'"
+                f"to_pandas: expected pandas installed, got none: {install_text('frames')}"
             )
         pandas: Any = import_module("pandas")
         return pandas.DataFrame(self.to_rows())

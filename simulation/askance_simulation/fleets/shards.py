@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from askance_aggregator.extras import install_text
 from askance_client import __version__
 from askance_client.errors import AskanceError, InvalidParameter
 from askance_simulation.fleets.chunks import ChunkWork, ShardResult
@@ -183,6 +184,5 @@ def import_ray() -> ModuleType:
         return import_module("ray")
     except ModuleNotFoundError:
         raise InvalidParameter(
-            "fleet: expected Ray installed for 'ray' (pip install 'askance[cluster]'), found it is"
-            " not"
+            f"fleet: expected Ray installed for 'ray' ({install_text('cluster')}), found it is not"
         ) from None

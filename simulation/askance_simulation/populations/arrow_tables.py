@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.extras import install_text
 from askance_client.errors import AskanceError, InvalidParameter, InvalidRecord
 from askance_client.printable import value_text
 from askance_client.records import Table, field_names
@@ -45,7 +46,7 @@ def arrow_of(frame: Any) -> pyarrow.Table:
         import pyarrow
     except ImportError:
         raise InvalidParameter(
-            "frame: expected pyarrow installed to read it (pip install 'askance[frames]')"
+            f"frame: expected pyarrow installed to read it ({install_text('frames')})"
         ) from None
     columns = columns_of_frame(frame)
     found = [(str(name), _column(str(name), values)) for name, values in columns]
@@ -175,6 +176,10 @@ def _column(name: str, values: Any) -> tuple[pyarrow.Array | pyarrow.ChunkedArra
             column = compute.run_end_decode(column)
         if getattr(column.type, "extension_name", "") == "arrow.bool8":
             column = column.cast(pyarrow.bool_())
+        if types.is_timestamp(column.type) and column.type.tz is None:
+            days = compute.floor_temporal(column, unit="day")
+            if compute.all(compute.equal(column, days)).as_py():  # dates, as pandas has them
+                column = column.cast(pyarrow.date32())
     except Exception:  # of any library, with a value in its text perhaps
         cells = cells_of_objects(values)
         if isinstance(cells, str):

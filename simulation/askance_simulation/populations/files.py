@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.extras import install_text
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_client.records import Table, read_csv
 from askance_client.records.tables import MAX_CELL_CHARACTERS, RowCollector
@@ -171,7 +172,7 @@ def read_parquet(path: Path) -> Table:
         from pyarrow import parquet
     except ImportError:
         raise InvalidParameter(
-            f"{path}: expected pyarrow installed to read it (pip install 'askance[frames]')"
+            f"{path}: expected pyarrow installed to read it ({install_text('frames')})"
         ) from None
     try:
         with path.open("rb") as file:

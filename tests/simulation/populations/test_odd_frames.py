@@ -264,3 +264,18 @@ def test_columns_under_a_schema_come_from_a_table_of_any_library(make: Callable[
 def test_what_has_no_columns_is_refused_in_a_line() -> None:
     with pytest.raises(AskanceError, match="a dict of columns or an array, got 'list'"):
         ask.Population.from_columns(ask.Schema("people", n=ask.Integer(0, 9)), [{"n": 1}])
+
+
+@pytest.mark.parametrize(
+    ("values", "label"),
+    [
+        (lambda: days(), "2024-01-01"),  # all at midnight: dates
+        (lambda: days() + pd.Timedelta(hours=1), "2024-01-01 01:00:00"),
+        (lambda: days().tz_localize("UTC"), "2024-01-01 00:00:00"),  # a time of some zone
+    ],
+)
+def test_dates_have_no_time(values: Callable[[], Any], label: str) -> None:
+    kind = ask.read(pd.DataFrame({"day": values()})).schema.fields["day"]
+    assert isinstance(kind, ask.Category)
+    assert kind.labels[0].startswith(label)
+    assert len(kind.labels[0]) == len(label) or label != "2024-01-01"

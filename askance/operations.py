@@ -460,8 +460,8 @@ def check_output(path: Path | None, suffixes: tuple[str, ...]) -> None:
             f"expected a folder in which files can be made for {path}, got"
             f" {value_text(path.parent)}, which is write-protected"
         )
-    writer, extra = _WRITERS.get(path.suffix, (None, None))
-    if writer is not None and find_spec(writer) is None:
+    writer, extra = _WRITERS.get(path.suffix, ("", ""))
+    if writer and find_spec(writer) is None:
         raise InvalidParameter(
             f"expected {writer} installed to write {path}, got none: {install_text(extra)}"
         )

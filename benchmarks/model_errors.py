@@ -51,8 +51,14 @@ from askance_simulation.populations import Population
 
 EPSILONS, USERS, TRIALS = (1, 2, 4, 8), (10**4, 10**5, 10**6), 20
 GREEDY = ("decision-tree", "k-means")
-CLASSIFIERS = ("naive-bayes", "decision-tree", "logistic-regression", "linear-svm")
-TWO_CLASSES = ("logistic-regression", "linear-svm")
+CLASSIFIERS = (
+    "naive-bayes",
+    "decision-tree",
+    "logistic-regression",
+    "linear-svm",
+    "random-features",
+)
+TWO_CLASSES = ("logistic-regression", "linear-svm", "random-features")
 REGRESSIONS = ("linear-regression", "ridge-regression", "huber-regression")
 SHAPES = ("pca", "k-means", "gaussian-mixture")
 SETS = {
@@ -240,6 +246,7 @@ def scikit_learn(task: Task, exact: Any) -> float | None:
         "naive-bayes": naive_bayes.GaussianNB,
         "decision-tree": partial(tree.DecisionTreeClassifier, max_depth=6, random_state=0),
         "logistic-regression": partial(linear_model.LogisticRegression, max_iter=10_000),
+        "random-features": partial(svm.SVC, C=1.0),
         "linear-svm": partial(svm.LinearSVC, max_iter=100_000, random_state=0),
         "linear-regression": linear_model.LinearRegression,
         "ridge-regression": partial(linear_model.Ridge, alpha=0.1),
@@ -317,6 +324,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--reports", action="store_true", help="one report per user")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
+    if given.trials is not None and given.trials < 2:
+        parser.error("--trials: expected 2 or more, for a standard error")
     quick = given.quick
     sets = given.sets or (("iris", "diabetes") if quick else tuple(SETS))
     epsilons = given.epsilons or ((1, 4) if quick else EPSILONS)

@@ -16,6 +16,8 @@ from askance_simulation.populations import Population
 
 PROMISED = {"conjunctions", "decision-lists", "disjunctions", "literal-conjunctions"}
 """Learners that state a tolerance: more users change no answer, and fewer are refused."""
+OWN_SIZE = {"heavy-hitters"}
+"""Learners that ask more of more users: a smaller threshold, whose errors are of rarer values."""
 MODELS = {"pca", *(entry.name for entry in learners() if entry.held_out)}
 LIMIT = 4.0  # standard errors
 
@@ -137,4 +139,4 @@ def test_no_error_rises_with_epsilon_or_users(
         [measured(epsilon, users) for epsilon in (1, 4) for users in (10**4, 4 * 10**4)]
     )
     rises = [str(one) for one in compared if one.fails(LIMIT)]
-    assert not rises or name in model_errors.GREEDY
+    assert not rises or name in {*model_errors.GREEDY, *OWN_SIZE}

@@ -134,6 +134,7 @@ from askance_aggregator.learners.presentation import (
     table_of,
 )
 from askance_aggregator.learners.quantiles import Quantile, Quantiles, quantiles
+from askance_aggregator.learners.random_features import RandomFeatures, random_features
 from askance_aggregator.learners.ranges import Ranges, ranges
 from askance_aggregator.learners.registry import (
     LearnerEntry,
@@ -212,6 +213,7 @@ __all__ = [
     "Quantile",
     "Quantiles",
     "Question",
+    "RandomFeatures",
     "Ranges",
     "Rational",
     "Regressor",
@@ -277,6 +279,7 @@ __all__ = [
     "principal_components",
     "prior_in",
     "quantiles",
+    "random_features",
     "ranges",
     "rational",
     "register",

@@ -181,7 +181,8 @@ PROMISES: dict[str, Callable[[World, Any], None]] = {
 # `simulation/fleets/test_fleets.py` shows.
 OF_CODEBOOKS = {
     *("gaussian-mixture", "huber-regression", "k-means", "linear-regression"),
-    *("linear-svm", "logistic-regression", "pca", "ridge-regression"),
+    *("linear-svm", "logistic-regression", "pca", "random-features"),
+    "ridge-regression",
 }
 
 

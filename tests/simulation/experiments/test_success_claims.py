@@ -109,6 +109,7 @@ SPOILED: dict[str, Spoil | None] = {
     "naive-bayes": None,
     "pca": None,
     "perceptron": None,
+    "random-features": None,
     "ridge-regression": None,
 }
 

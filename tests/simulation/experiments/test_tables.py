@@ -35,6 +35,7 @@ OWN = {
     "pca": ["variance"],
     "perceptron": ["feature", "weight"],
     "quantiles": ["level", "value", "low", "high"],
+    "random-features": ["number", "mean", "deviation", "weight"],
     "ridge-regression": ["feature", "coefficient"],
 }
 

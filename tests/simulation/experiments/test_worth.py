@@ -117,6 +117,7 @@ ROWS = {
     "pca": Row({"d": "2", "components": "1"}, epsilon="0.01"),
     "perceptron": Row(small("perceptron"), users=20_000),
     "quantiles": Row({"levels": "1/4", "steps": "16", "tau": "1/10"}, ends=PlanRefused),
+    "random-features": Row({**TRAITS, "rounds": "12"}),
     "ranges": Row({"steps": "4", "arity": "2"}),
     "ridge-regression": Row({"d": "1"}),
     "trend": Row({"horizon": "4"}),

@@ -60,6 +60,7 @@ REFUSED = {
     "linear-svm": "expected two weights or more",
     "logistic-regression": "expected two weights or more",
     "perceptron": "expected two weights or more",
+    "random-features": "is curved",
     "linear-regression": "expected two weights or more",
     "ridge-regression": "expected two weights or more",
     "huber-regression": "expected two weights or more",

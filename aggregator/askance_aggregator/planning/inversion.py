@@ -48,8 +48,8 @@ _REST = 2e-3  # of beta, what the rest of the sum may be
 _BESIDE = 1e-6  # of a term's size, its error
 _MOST_TERMS = 1 << 13
 _BLOCK = 32  # terms that share a factor
-_NEWTON = 10  # steps to a tilt; any tilt gives a bound that holds
-_STEEPEST = 60.0  # tilt, the span of the scores being 1
+_GENTLEST, _STEEPEST = 1e-6, 60.0  # tilts, the span of the scores being 1
+_BISECTIONS = 24  # to a tilt; any tilt gives a bound that holds
 _LARGE = 300.0  # ln of a bound that says nothing
 _SMALL = 25.0  # -ln of a part of beta that is bounded and not computed
 _TINY = 1e-300
@@ -118,7 +118,8 @@ def tails(laws: CellLaws, users: int, width: float, beta: float) -> Reals:
     above = users * np.log(sizes + linear + second)
     small = log(beta) - _SMALL
     cells, places = np.nonzero(above > small)
-    total = rest + exp(small) * np.abs(smooth).sum() * 3
+    left = np.exp(np.where(above > small, -np.inf, above))
+    total = rest + 3 * (left * np.abs(smooth)).sum(axis=1)  # |M_0|^n, and two bounds beside it
 
     near, kept = found[cells, places], sizes[cells, places]
     power = np.exp(np.minimum(users * np.log(kept), _LARGE))
@@ -141,14 +142,14 @@ def tails(laws: CellLaws, users: int, width: float, beta: float) -> Reals:
 def _tilt(laws: CellLaws) -> float:
     """Find t > 0 where M(t) is least for the cell in which its least value is greatest."""
     span = np.ptp(laws.scores, axis=1)
-    tilts = np.zeros(len(span))
-    for _ in range(_NEWTON):
-        raised = laws.chances * np.exp(tilts[:, None] * laws.scores)
-        first = (raised * laws.scores).sum(axis=1)
-        second = (raised * laws.scores**2).sum(axis=1)
-        tilts = np.clip(tilts - first / second, 1e-6 / span, _STEEPEST / span)
-    least = (laws.chances * np.exp(tilts[:, None] * laws.scores)).sum(axis=1)
-    return float(tilts[np.argmax(least)])
+    low, high = _GENTLEST / span, _STEEPEST / span
+    for _ in range(_BISECTIONS):  # M is convex in t: its slope rises
+        middle = np.sqrt(low * high)
+        raised = laws.chances * np.exp(middle[:, None] * laws.scores)
+        rising = (raised * laws.scores).sum(axis=1) > 0
+        low, high = np.where(rising, low, middle), np.where(rising, middle, high)
+    least = (laws.chances * np.exp(low[:, None] * laws.scores)).sum(axis=1)
+    return float(low[np.argmax(least)])
 
 
 def _points(tilt: float, spacing: float, count: int) -> Complexes:

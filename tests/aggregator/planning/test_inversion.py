@@ -62,6 +62,17 @@ def test_a_bound_is_above_the_exact_chance_and_near_it(
     assert bound <= failure(law, mean, share, 0.92 * shift, users) + 0.002
 
 
+@pytest.mark.parametrize("mean", [-1.0, 0.999])
+def test_a_failure_that_cannot_be_costs_nothing(mean: float) -> None:
+    # All have one number: a sum that fails on the one side needs reports that are hardly ever sent.
+    law = three_valued(8.0)
+    (alone,) = at(mean, 1.0).failure(law, 0.1, 700, 0.01)
+    assert alone < 1e-4
+    beside = PresenceCells(np.array([mean, 0.0]), np.zeros(2), np.ones(2), np.zeros(2))
+    (bound,) = at(0.0, 1.0).failure(law, 0.1, 700, 0.01)
+    assert beside.failure(law, 0.1, 700, 0.01)[1] == pytest.approx(bound, rel=0.05)
+
+
 @pytest.mark.parametrize("epsilon", [0.7, 4.0])
 def test_a_bound_of_a_cell_is_above_all_of_its_populations(epsilon: float) -> None:
     law, users, shift = three_valued(epsilon), 60, 0.4 if epsilon > 1 else 1.4

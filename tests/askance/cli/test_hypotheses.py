@@ -44,7 +44,7 @@ def test_a_hypothesis_with_a_summary_is_told_by_it(capsys: pytest.CaptureFixture
         ("pca", 2),
         ("marginals", 1),
         ("quantiles", 6),
-        ("heavy-hitters", 2),
+        ("heavy-hitters", 1),
         ("ranges", 1),
     ],
 )

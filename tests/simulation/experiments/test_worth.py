@@ -102,7 +102,9 @@ ROWS = {
     "disjunctions": concept("disjunctions"),
     "frequency": Row(),
     "gaussian-mixture": Row(small("gaussian-mixture", "tau"), few=100),
-    "heavy-hitters": Row(small("heavy-hitters") | {"tau": "1/10"}, ends=PlanRefused),
+    "heavy-hitters": Row(
+        small("heavy-hitters") | {"tau": "1/10"}, placement=Placement.RIGHT, ends=PlanRefused
+    ),
     "huber-regression": Row({"d": "1"}),
     "k-means": Row({"clumps": "3", "d": "2", "rounds": "2"}),
     "linear-regression": Row({"d": "1"}),

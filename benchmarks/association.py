@@ -6,7 +6,8 @@ the same with the effect that it says to find with a chance of 80 %. A line has 
 
 - `p <= .05`, `p <= .01`: a true hypothesis is rejected; `found`: a false one, at .05.
 - `z`: rejected by a z-test on the same estimates, whose deviation the studies themselves give.
-- `finite`: rejected by the p-value that holds for every number of users.
+- `finite`: rejected by the p-value that holds for every number of users (of a difference, of the
+  first 100 studies).
 - `open`: studies in which the asymptotic test is not determined.
 - `missed`: intervals that do not hold the truth (stated: .0375, .05 with all others of the study).
 - `width`: median half width of the interval over the normal law's; of Cramér's V the half width,
@@ -25,6 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -35,6 +37,8 @@ from askance_aggregator.estimation import ReportsLaw, TalliedReports
 from askance_aggregator.families import best_for
 from askance_aggregator.learners import Answer, Question, association, correlation, difference
 from askance_aggregator.learners.association import cramers_v
+from askance_aggregator.learners.asymptotic import TOO_FEW, chance_of, detectable
+from askance_aggregator.learners.difference import DIFFERENCE_PART, score_test
 from askance_aggregator.planning import choices
 from askance_aggregator.studies.study import Study
 from askance_client.accounting import parse_epsilon
@@ -43,6 +47,7 @@ from askance_client.randomizers import COIN_SPACE, HypercubeResponse
 from askance_simulation.families import draw_tally
 
 ALPHA = 0.05
+FINITE = 100  # studies of a difference that are concluded in full; others have the test alone
 DOUBT = 1e-4  # an error is more frequent than stated if so many are less likely than this
 EPSILONS = ("0.5", "1", "2", "4", "8")
 Reals = NDArray[np.float64]
@@ -63,7 +68,7 @@ class Row:
         missed: intervals that do not hold the truth.
         width: median half width; over the normal law's where that is stated.
         by_z: rejections at .05 by a z-test on the same estimates.
-        finite: rejections at .05 by a p-value that holds for every number of users.
+        finite: share of rejections at .05 by a p-value that holds for every number of users.
         undetermined: studies without an asymptotic test.
         error: mean error of the estimates.
         detectable: median of the effects that the studies state to find with 80 %; None: none does.
@@ -79,7 +84,7 @@ class Row:
     missed: int
     width: float
     by_z: int | None = None
-    finite: int | None = None
+    finite: float | None = None
     undetermined: int | None = None
     error: float = 0.0
     detectable: float | None = None
@@ -95,9 +100,10 @@ class Row:
         )
 
     def __str__(self) -> str:
+        finite = None if self.finite is None else self.finite * self.draws
         counts = (
             *(self.rejected, self.strict, self.found),
-            *(self.by_z, self.finite, self.undetermined, self.missed),
+            *(self.by_z, finite, self.undetermined, self.missed),
         )
         shown = " ".join(f"{'' if c is None else f'{c / self.draws:.3f}':>8}" for c in counts)
         sound = "" if self.sound else "  ABOVE"
@@ -192,8 +198,17 @@ def difference_row(
                 for counts in tallies
             ]
         )
-    founds = (learner.conclude(tuple(map(with_law, laws))) for laws in zip(*drawn, strict=True))
-    studies = [_study_of(found) for found in founds]
+    studies = []
+    for place, laws in enumerate(zip(*drawn, strict=True)):
+        test = score_test(("a", "b"), laws) if place >= FINITE else TOO_FEW
+        if isinstance(test, str):  # the statement for every number of users, too
+            studies.append(_study_of(learner.conclude(tuple(map(with_law, laws)))))
+        else:
+            chance = chance_of(sqrt(test.statistic(0.0)))
+            ends = test.interval(ALPHA * DIFFERENCE_PART, 1.0)
+            estimate = test.two.ratio - test.one.ratio
+            least = detectable(test.deviation, ALPHA)
+            studies.append(_Study(chance, estimate, *ends, None, least, False))
     return _row(f"difference {name}", epsilon, users, studies, means[1] - means[0])
 
 
@@ -377,7 +392,7 @@ def _row(
         sum(not one.low - 1e-12 <= true <= one.high + 1e-12 for one in studies),
         float(np.median(halves)) / (normal_half if has_z and normal_half > 0 else 1.0),
         by_z=int((np.abs(estimates) >= normal_half).sum()) if has_z else None,
-        finite=sum(chance <= ALPHA for chance in finite) if finite else None,
+        finite=sum(chance <= ALPHA for chance in finite) / len(finite) if finite else None,
         undetermined=sum(one.undetermined for one in studies) if has_z else None,
         error=float(np.abs(estimates - true).mean()),
         detectable=float(np.median(stated)) if 2 * len(stated) > len(studies) else None,

@@ -87,7 +87,7 @@ from askance_client.queries import Bit, Category, Expression, Integer, Label, Re
 from askance_client.records import NOTHING
 
 _CELLS = ("0", "1")  # of a bit
-_DIFFERENCE_PART = 0.75  # of alpha for the difference; the rest is for both means and shares
+DIFFERENCE_PART = 0.75  # of alpha for the difference; the rest is for both means and shares
 
 
 @hypothesis_of("difference")
@@ -327,12 +327,12 @@ def _concluded(names: tuple[str, str], batch: Batch, answers: Answers) -> Differ
         MeanCurve.of(law, (float(low), float(high)))
         for law, (low, high) in zip(laws, ranges, strict=True)
     )
-    means = [_mean_of(law.at(law.alpha * (1 - _DIFFERENCE_PART))) for law in laws]
-    part = alpha * _DIFFERENCE_PART
+    means = [_mean_of(law.at(law.alpha * (1 - DIFFERENCE_PART))) for law in laws]
+    part = alpha * DIFFERENCE_PART
     ends = difference_interval(first, second, part)
     chance = equality_p_value(first, second)
     pair = (means[0], means[1])
-    found = _score_test(names, laws)
+    found = score_test(names, laws)
     if isinstance(found, str):
         return Difference(names, pair, *ends, chance, undetermined=found)
     widest = float(max(question.spread for question in batch.questions))
@@ -346,7 +346,7 @@ def _concluded(names: tuple[str, str], batch: Batch, answers: Answers) -> Differ
     )
 
 
-def _score_test(names: tuple[str, str], laws: Sequence[SamplingLaw]) -> ScoreTest | str:
+def score_test(names: tuple[str, str], laws: Sequence[SamplingLaw]) -> ScoreTest | str:
     """Return the test of equal means, or the reason for which it is not determined."""
     if any(law.look_share < 1 for law in laws):
         return IN_WAVES

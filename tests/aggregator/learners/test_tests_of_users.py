@@ -11,9 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from askance_aggregator.estimation import ReportsLaw, TalliedReports
+from askance_aggregator.families import (
+    HypercubeFamily,
+    family_of,
+    hypercube_response,
+    k_ary_response,
+)
 from askance_aggregator.learners import (
     Answer,
     AssociationFound,
+    Question,
     association,
     correlation,
     difference,
@@ -39,7 +47,7 @@ from askance_aggregator.learners.difference import (
 )
 from askance_aggregator.learners.learning import END_PART, ScoredReports
 from askance_aggregator.planning.decided import miss_chance
-from askance_aggregator.queries import among, encode_columns, evaluate_columns, number_in
+from askance_aggregator.queries import among, block_of, encode_columns, evaluate_columns, number_in
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Bit, Category, Integer, Real, Schema
 
@@ -337,6 +345,84 @@ class TestScoreTest:
             del found[key]
         read = Difference.from_json(found)
         assert (read.every_size, read.detectable, read.undetermined) == (None, None, "")
+
+
+def reports_of_bits(shares: tuple[float, ...], look_share: float) -> Answer:
+    """Return an answer on two bits: joint cells 00, 01, 10, 11 and "missing" of 10,000 users."""
+    question = association(BITS, ["a", "b"]).batch.questions[0]
+    randomizer = k_ary_response(5, 2 * 10**9)
+    rates = family_of(randomizer).inclusion(0)
+    assert rates is not None
+    own, other = float(rates.own), float(rates.other)
+    counts = np.rint(10_000 * (other + (own - other) * np.array(shares))).astype(np.int64)
+    counts[0] += 10_000 - counts.sum()
+    law = ReportsLaw(
+        question, (TalliedReports(question, randomizer, counts, 10_000),), 0.05, look_share
+    )
+    return replace(law.at(0.05), law=law)
+
+
+BITS = Schema("bits", 1, a=Bit(), b=Bit())
+
+
+@pytest.mark.parametrize(
+    ("shares", "look_share", "reason"),
+    [
+        ((0.4, 0.1, 0.1, 0.4, 0.0), 1.0, ""),
+        ((0.4, 0.1, 0.1, 0.4, 0.0), 0.5, "users were asked in waves"),
+        (
+            (0.96, 0.02, 0.02, 0.0, 0.0),
+            1.0,
+            "the share of a row or a column is less than 5 standard errors above 0",
+        ),
+    ],
+)
+def test_cramers_v_says_where_it_has_no_interval(
+    shares: tuple[float, ...], look_share: float, reason: str
+) -> None:
+    """V of .4, .1, .1, .4 is .6."""
+    found = association(BITS, ["a", "b"]).conclude((reports_of_bits(shares, look_share),))
+    assert found.undetermined == reason
+    if reason:
+        assert (found.v.low, found.v.high, found.detectable) == (0.0, 1.0, None)
+    else:
+        assert 0.5 < found.v.low < 0.6 < found.v.high < 0.7
+        assert found.detectable is not None
+        assert 0.0 < found.detectable < 0.1
+    assert found.test is not None
+
+
+@pytest.mark.parametrize(
+    ("look_share", "users", "reason"),
+    [
+        (1.0, 100_000, ""),
+        (0.5, 100_000, "users were asked in waves"),
+        (1.0, 300, "the share of users with both numbers is less than 5 standard errors above 0"),
+        (1.0, 2_400, "a variance is less than 5 standard errors above 0"),
+    ],
+)
+def test_a_correlation_says_why_nothing_is_asymptotic(
+    look_share: float, users: int, reason: str
+) -> None:
+    """Both numbers are -.5 or .5, at 1 nat, and have the correlation .6."""
+    schema = Schema("two", 1, x=Real(-1, 1), y=Real(-1, 1))
+    learner = correlation(schema, ["x", "y"])
+    question = learner.batch.questions[0]
+    means = (0.0, 0.0, -0.5, -0.5, 0.15, 1.0)
+    reports, randomizer = [], hypercube_response(1, 10**9)
+    agreement = float(HypercubeFamily(randomizer).agreement)
+    for place, mean in enumerate(means):
+        block = Question(block_of(question.query, place, place + 1))
+        plus = np.array([round(users / 6 * (1 + agreement * mean) / 2)])
+        reports.append(TalliedReports(block, randomizer, plus, users // 6))
+    law = ReportsLaw(question, tuple(reports), 0.05, look_share)
+    found = learner.conclude((replace(law.at(0.05), law=law),))
+    assert found.undetermined == reason
+    assert found.asymptotic is not bool(reason)
+    assert found.estimate == pytest.approx(0.6, abs=0.01 if not reason else 0.5)
+    if not reason:
+        assert found.every_size is not None
+        assert found.every_size.low < found.low < 0.6 < found.high <= found.every_size.high
 
 
 class TestProductsOfComponents:

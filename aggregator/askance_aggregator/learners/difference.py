@@ -553,6 +553,7 @@ class GroupTerms:
 
 _TINY = 1e-24
 _POINTS = 17  # means that are looked at together
+_STEPS = 30  # halvings of an end's distance from the estimate
 _ZOOMS = 4  # each between the neighbours of the best
 
 
@@ -595,7 +596,7 @@ class ScoreTest:
             inner = centre
             if self.statistic(outer) <= most:
                 return outer
-            for _ in range(_HALVINGS):
+            for _ in range(_STEPS):
                 middle = (inner + outer) / 2
                 kept = self.statistic(middle) <= most
                 inner, outer = (middle, outer) if kept else (inner, middle)

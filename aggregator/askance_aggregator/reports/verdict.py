@@ -364,9 +364,9 @@ def _detectable(verdict: ResultVerdict) -> str:
         return ""
     ends = verdict.presentation.whole
     if ends is not None and null.detectable > ends[1]:
-        return "So many users find no possible effect with a chance of 80 %."
+        return "So many users find no possible effect with a chance of about 80 %."
     effect = _figure(null.detectable, 2)
-    return f"So many users find an effect of {effect} with a chance of 80 %."
+    return f"So many users find an effect of {effect} with a chance of about 80 %."
 
 
 def _compared(verdict: ResultVerdict) -> str:

@@ -228,7 +228,7 @@ TOLD = "The interval contains the true value with a confidence of 95 %"
                 UNIT,
             ),
             "The interval (95 %, asymptotic) contains the true value. The correlation differs from"
-            " 0 (p = 0.003, asymptotic). So many users find an effect of 0.084 with a chance of"
+            " 0 (p = 0.003, asymptotic). So many users find an effect of 0.084 with a chance of about"
             " 80 %.",
         ),
         (
@@ -239,19 +239,19 @@ TOLD = "The interval contains the true value with a confidence of 95 %"
                 UNIT,
             ),
             f"{TOLD} (asymptotic). The correlation differs from"
-            " 0 (p = 0.003, asymptotic). So many users find an effect of 0.084 with a chance of"
+            " 0 (p = 0.003, asymptotic). So many users find an effect of 0.084 with a chance of about"
             " 80 %.",
         ),
         (
             *(Null(CORRELATION, p_value=0.003, asymptotic=True, detectable=1.4), None, True, UNIT),
             f"{TOLD} (asymptotic). The correlation differs from"
-            " 0 (p = 0.003, asymptotic). So many users find no possible effect with a chance of"
+            " 0 (p = 0.003, asymptotic). So many users find no possible effect with a chance of about"
             " 80 %.",
         ),
         (
             *(Null("the difference", p_value=0.003, detectable=1.4), None, False, None),
             f"{TOLD}. The difference differs from 0 (p <= 0.003). So many users find an effect of"
-            " 1.4 with a chance of 80 %.",
+            " 1.4 with a chance of about 80 %.",
         ),
         (
             *(Null(CORRELATION, p_value=0.003, undetermined=IN_WAVES), None, False, UNIT),

@@ -228,8 +228,8 @@ TOLD = "The interval contains the true value with a confidence of 95 %"
                 UNIT,
             ),
             "The interval (95 %, asymptotic) contains the true value. The correlation differs from"
-            " 0 (p = 0.003, asymptotic). So many users find an effect of 0.084 with a chance of about"
-            " 80 %.",
+            " 0 (p = 0.003, asymptotic). So many users find an effect of 0.084 with a chance of"
+            " about 80 %.",
         ),
         (
             *(
@@ -239,14 +239,14 @@ TOLD = "The interval contains the true value with a confidence of 95 %"
                 UNIT,
             ),
             f"{TOLD} (asymptotic). The correlation differs from"
-            " 0 (p = 0.003, asymptotic). So many users find an effect of 0.084 with a chance of about"
-            " 80 %.",
+            " 0 (p = 0.003, asymptotic). So many users find an effect of 0.084 with a chance of"
+            " about 80 %.",
         ),
         (
             *(Null(CORRELATION, p_value=0.003, asymptotic=True, detectable=1.4), None, True, UNIT),
             f"{TOLD} (asymptotic). The correlation differs from"
-            " 0 (p = 0.003, asymptotic). So many users find no possible effect with a chance of about"
-            " 80 %.",
+            " 0 (p = 0.003, asymptotic). So many users find no possible effect with a chance of"
+            " about 80 %.",
         ),
         (
             *(Null("the difference", p_value=0.003, detectable=1.4), None, False, None),

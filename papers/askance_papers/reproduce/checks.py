@@ -26,6 +26,7 @@ Floats = NDArray[np.float64]
 ALPHA = 1e-6  # the chance that a correct mechanism is rejected
 
 _FLOATS = 1e-9  # relative: what float arithmetic leaves of a formula
+_ZERO = 1e-9  # of an error in standard deviations: no more than floats leave of none
 _WHOLE = 1e-6  # distance from a whole number that float arithmetic may leave
 
 
@@ -98,8 +99,8 @@ def normal_noise(errors: ArrayLike, deviations: ArrayLike) -> NoiseCheck:
     """Compare independent errors with normal laws of mean 0 and claimed standard deviations.
 
     A third of the false alarms is left to each of the sum of squares (chi-squared), the mean, and
-    the signs of errors that follow each other, which agree half of the time (an error that is used
-    twice agrees with itself). For means of many bounded values the normal law is an approximation.
+    the signs of errors that follow each other (`_fresh`; an error that is used twice agrees with
+    itself). For means of many bounded values the normal law is an approximation.
     `errors` are answers less the truth, in the order of their draws; `deviations` are the claimed
     ones, above 0, of a shape that broadcasts.
 
@@ -111,8 +112,27 @@ def normal_noise(errors: ArrayLike, deviations: ArrayLike) -> NoiseCheck:
     squares = float(scores @ scores)
     centred = normal_agrees(float(scores.sum()) / sqrt(scores.size), ALPHA / 3)
     sized = gamma_agrees(squares / 2, scores.size / 2, ALPHA / 3)
-    fresh = all(fair(one == other, ALPHA / 6) for one, other in _successive(scores > 0))
-    return NoiseCheck(sqrt(squares / scores.size), centred and sized and fresh)
+    return NoiseCheck(sqrt(squares / scores.size), centred and sized and _fresh(scores, ALPHA / 3))
+
+
+def _fresh(scores: Floats, alpha: float) -> bool:
+    """Return whether errors that follow each other agree in sign as often as independent ones do.
+
+    That is p^2 + (1 - p)^2, p the share of positive ones, a half or nearly so. An error of 0, which
+    means of few values have, has no sign.
+    """
+    signed = np.abs(scores) > _ZERO
+    share = float((scores[signed] > 0).mean()) if signed.any() else 0.5
+    pairs = zip(_successive(scores > 0), _successive(signed), strict=True)
+    return all(
+        rate_agrees(
+            int(np.count_nonzero((one == other) & first & second)),
+            int(np.count_nonzero(first & second)),
+            share**2 + (1 - share) ** 2,
+            alpha / 2,
+        )
+        for (one, other), (first, second) in pairs
+    )
 
 
 def fair(events: ArrayLike, alpha: float = ALPHA) -> bool:

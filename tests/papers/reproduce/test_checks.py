@@ -201,6 +201,14 @@ class TestWhatElseIsImpossible:
     def test_an_error_used_twice(self, rng: np.random.Generator) -> None:
         assert not normal_noise(np.repeat(rng.normal(size=N // 2), 2), 1.0).possible
 
+    def test_means_of_few_values_are_possible_although_many_are_exact(
+        self, rng: np.random.Generator
+    ) -> None:
+        """Full run of theorem-6 at 12 coins: a quarter of the errors is 0, and the row said no."""
+        means = rng.binomial(12, 0.5, 20_000) / 12 - 0.5
+        assert normal_noise(means, 0.5 / 12**0.5).possible
+        assert not normal_noise(np.repeat(means[:10_000], 2), 0.5 / 12**0.5).possible
+
     def test_choices_that_are_repeated_more_often_or_less(self) -> None:
         """Let an outcome have one in ten: 0.82 of the pairs are equal then."""
         fresh = np.random.default_rng(1).random(2000) < 0.1

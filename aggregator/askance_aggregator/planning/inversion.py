@@ -27,7 +27,7 @@ plus the half widths times the sizes of its derivatives at the centre plus the s
 bound in place of M^n, all of it in absolute values.
 
 Floats: each step errs by a few units in the last place, and M^n by n of them; `_BESIDE` of every
-term is more for n below 10^9.
+term is more for n up to `MOST_USERS`, and so is a score's rounding, of which M errs by as much.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from numpy.typing import NDArray
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
+MOST_USERS = 10**8
 _UNIFORMS = 4  # r
 _WIDTH = 9.0  # of the period 2 pi / d, in deviations of the sum
 _REST = 2e-3  # of beta, what the rest of the sum may be
@@ -84,7 +85,7 @@ def tails(laws: CellLaws, users: int, width: float, beta: float) -> Reals:
 
     Args:
         laws: the cells.
-        users: n, 1 or more.
+        users: n, in 1..`MOST_USERS`.
         width: h > 0.
         beta: the chance that matters: what is not computed is a small part of it.
 
@@ -108,7 +109,8 @@ def tails(laws: CellLaws, users: int, width: float, beta: float) -> Reals:
     found, moves, second = _sums(laws, tilt, spacing, count, bends)
     points = _points(tilt, spacing, count)
     count = len(points)
-    rest = np.exp(top[:, 0]) * (reach / (count - 1)) ** _UNIFORMS / (pi * _UNIFORMS)
+    beyond = top[:, 0] + _UNIFORMS * log(reach / (count - 1)) - log(pi * _UNIFORMS)
+    rest = np.exp(np.minimum(beyond, _LARGE))
 
     kernel = points * (width / _UNIFORMS)
     smooth = (np.expm1(kernel) / kernel) ** _UNIFORMS / points * (spacing / pi)

@@ -29,7 +29,7 @@ from askance_aggregator.estimation import (
 )
 from askance_aggregator.families import TableFamily
 from askance_aggregator.learners import PopulationMean, Question, SampleMean
-from askance_aggregator.planning.inversion import CellLaws, tails
+from askance_aggregator.planning.inversion import MOST_USERS, CellLaws, tails
 from askance_aggregator.planning.tails import Failure, Tail, least_tau
 from askance_aggregator.planning.worst import Reals
 from askance_aggregator.table_design import (
@@ -212,7 +212,7 @@ class Present(Tail):
         A cell whose bound is above beta is divided, until none is left, or its centre itself fails,
         or there are too many. Where tails are not exact, nothing is claimed.
         """
-        if not self.exact:
+        if not self.exact or users > MOST_USERS:
             return True
         shift = tau / self.half
         cells = PresenceCells.all_from(self.share)
@@ -232,7 +232,7 @@ class Present(Tail):
 
     def exact_users(self, tau: float, beta: float, sure: int) -> int:
         """Search by the centres of cells, which are quick, and try a few numbers from there on."""
-        if not self.exact:
+        if not self.exact or sure > MOST_USERS:
             return sure
         shift, centres = tau / self.half, PresenceCells.all_from(self.share).centres
         low, high = sure // 2, sure

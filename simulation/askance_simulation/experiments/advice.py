@@ -27,6 +27,7 @@ _HALF = Fraction(1, 2)
 _TOLERANCES = ("tau", "accuracy")
 GAIN = 2 / 3  # of a tolerance or a half width: what is less than a third smaller is no gain
 _ANSWERED = 0.25  # of the range: a simpler question is advised if its answer is within this
+_PAIR = 2  # columns at least of a question about their relation
 _OUT_OF_REACH = 16  # times the users: few studies find as many
 _SIMPLE = ("mean", "trend")  # learners of questions that cannot be simpler
 
@@ -56,13 +57,19 @@ def advice(study: Study, users: int, tau: float, hypothesis: Any) -> Advice | No
     if all(question.tau is not None for question in batch.questions):
         return _of_options(_finer(study))
     enough, wanted = _more_users(study, users)
+    few = enough >= _OUT_OF_REACH * users
+    made, columns = _with_fewer_columns(study, hypothesis)
+    both = None
+    if few and made is not None:
+        both = _fewer_at_larger_epsilon(made, columns, users, tau, wanted)
     return _of_options(
         f"{enough:,} users (answers within {wanted:.3g} instead of {tau:.3g})"
         if wanted <= GAIN * tau
         else None,
-        _larger_epsilon(study, users, tau, enough),
-        _fewer_columns(study, users, tau, hypothesis),
-        _simpler_question(study, users) if enough >= _OUT_OF_REACH * users else None,
+        both,
+        None if both else _larger_epsilon(study, users, tau, enough),
+        None if both or made is None else _fewer_columns(made, columns, users, tau),
+        _simpler_question(study, users) if few else None,
     )
 
 
@@ -82,38 +89,54 @@ def _more_users(study: Study, users: int) -> tuple[int, float]:
 
 
 def _larger_epsilon(study: Study, users: int, tau: float, enough: int) -> str | None:
-    """Take the epsilon that replaces so many users, if they fell with its square; 16 at most."""
+    """Take the epsilon that replaces so many users."""
+    budget = _budget_for(study, users, enough)
+    found = None if budget is None else _planned(study, study.learner, users, budget)
+    if budget is None or found is None or found > GAIN * tau:
+        return None
+    return f"epsilon {budget / NANO_NATS_PER_NAT:.3g} ({found:.3g})"
+
+
+def _budget_for(study: Study, users: int, enough: int) -> int | None:
+    """Return the nano-nats that replace so many users, if they fell with its square; 16 at most."""
     doublings = ceil(log2(enough / users) / 2)
     budget = min(study.nano_nats << doublings, MAX_NANO_NATS)
-    if budget <= study.nano_nats:
-        return None
-    with suppress(PlanRefused):
-        found = _tau(_changed(study, study.learner, budget).plan(users))
-        return (
-            f"epsilon {budget / NANO_NATS_PER_NAT:.3g} ({found:.3g})"
-            if found <= GAIN * tau
-            else None
-        )
-    return None
+    return budget if budget > study.nano_nats else None
 
 
-def _fewer_columns(study: Study, users: int, tau: float, hypothesis: Any) -> str | None:
-    """Take the first quarter of the columns."""
+def _fewer_columns(made: Study, columns: str, users: int, tau: float) -> str | None:
+    """Take the study of fewer columns."""
+    found = _planned(made, made.learner, users, made.nano_nats)
+    return None if found is None or found > GAIN * tau else f"{columns} ({found:.3g})"
+
+
+def _with_fewer_columns(study: Study, hypothesis: Any) -> tuple[Study | None, str]:
+    """Return the study of the first quarter of the columns, if it can be one, and their number."""
     text = _text_of(study)
     if text is None:
-        return None
+        return None, ""
     predicted = _predicted(hypothesis)
     columns = [name for name in study.fields if name not in predicted]
     if "columns" in text:
         columns = text["columns"].split(",")
-    kept = max(len(columns) // _FOURFOLD, 1)
-    made = _rebuilt(study, {**text, "columns": ",".join(columns[:kept])})
-    if kept == len(columns) or made is None:
+    for kept in (max(len(columns) // _FOURFOLD, 1), _PAIR):  # some questions need two
+        made = _rebuilt(study, {**text, "columns": ",".join(columns[:kept])})
+        if made is not None and kept < len(columns):
+            return made, f"{kept} of {len(columns)} columns"
+    return None, ""
+
+
+def _fewer_at_larger_epsilon(
+    made: Study, columns: str, users: int, tau: float, wanted: float
+) -> str | None:
+    """Take fewer columns and a larger epsilon: the least that gives answers as exact as wanted."""
+    found, budget = None, made.nano_nats
+    while 2 * budget <= MAX_NANO_NATS and (found is None or found > wanted):
+        budget *= 2
+        found = _planned(made, made.learner, users, budget)
+    if found is None or found > GAIN * tau:
         return None
-    with suppress(PlanRefused):
-        found = _tau(made.plan(users))
-        return f"{kept} of {len(columns)} columns ({found:.3g})" if found <= GAIN * tau else None
-    return None
+    return f"{columns} at epsilon {budget / NANO_NATS_PER_NAT:.3g} ({found:.3g})"
 
 
 def _simpler_question(study: Study, users: int) -> str | None:

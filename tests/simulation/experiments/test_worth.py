@@ -22,6 +22,7 @@ from askance_aggregator.learners import (
     heavy_hitters,
     learners,
     mean,
+    mean_vector,
 )
 from askance_aggregator.oracles import learn
 from askance_aggregator.queries import predicate
@@ -287,14 +288,40 @@ class TestAdvice:
         assert "epsilon 16" in told
         assert "1 of 4 columns" not in told, "a table of pairs has two columns or more"
 
-    def test_fewer_columns_are_advised_where_they_leave_more_users_each(self) -> None:
-        made = named("naive-bayes", epsilon="0.5", users=2_000)
+    @pytest.mark.parametrize(
+        ("users", "found"),
+        [
+            (40_000, r"; epsilon 2 \([\d.]+\); 1 of 5 columns \([\d.]+\)$"),
+            (2_000, r"; 1 of 5 columns at epsilon 8 \([\d.]+\); a simpler"),  # for few, in one
+        ],
+    )
+    def test_fewer_columns_are_advised_where_they_leave_more_users_each(
+        self, users: int, found: str
+    ) -> None:
+        made = named("naive-bayes", epsilon="0.5", users=users)
         people = made.people(Seed.of(0))
+        assert len(people.schema.fields) == 6  # one is the label, and no column of the question
         study = made.study(people)
         hypothesis = learn(study.learner, PopulationOracle(people))
-        told = str(advice(study, 2_000, study.plan(2_000).rounds[0].tau, hypothesis))
-        ((kept, columns),) = re.findall(r"(\d+) of (\d+) columns \([\d.]+\)", told)
-        assert (int(kept), int(columns)) == (1, len(people.schema.fields) - 1)
+        told = str(advice(study, users, study.plan(users).rounds[0].tau, hypothesis))
+        assert re.search(found, told), told
+
+    def test_fewer_columns_and_a_larger_epsilon_are_one_advice_of_few_users(self) -> None:
+        """Figures are the planner's, at the least epsilon that is as good as enough users."""
+        fields = {f"c{place}": Integer(0, 100) for place in range(9)}
+        schema = Schema("s", 1, **fields)
+        told = str(advice(Study(mean_vector(schema), schema, epsilon=1), 150, 200.0, None))
+        wanted = float(re.findall(r"within ([\d.]+) instead", told)[0])
+        ((epsilon, tau),) = re.findall(r"2 of 9 columns at epsilon (\d+) \(([\d.]+)\)", told)
+        assert f"; epsilon {epsilon} (" not in told
+
+        def planned(nats: int) -> float:
+            made = mean_vector(schema, columns=["c0", "c1"])
+            return Study(made, schema, epsilon=nats).plan(150).rounds[0].tau
+
+        assert float(tau) == pytest.approx(planned(int(epsilon)), rel=0.01)
+        assert int(epsilon) == 16 or planned(int(epsilon)) <= wanted
+        assert planned(int(epsilon) // 2) > wanted
 
     def test_what_gains_less_than_a_third_is_no_advice(self) -> None:
         study = self.made()

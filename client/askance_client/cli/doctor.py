@@ -11,7 +11,7 @@ import socket
 import ssl
 import stat
 from calendar import timegm
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from askance_client.durable_files import flush
 from askance_client.errors import AskanceError
 from askance_client.owner import is_running
 from askance_client.printable import printable
+from askance_client.records import field_name
 from askance_client.service.clock import system_now_s, utc_text
 
 _LEAST_FREE_BYTES = 64 << 20  # as many as one study's requests may take
@@ -179,6 +180,11 @@ def _records(configuration: DeviceConfiguration) -> str:
             + (f", and {len(people.warnings) - 1} more" if len(people.warnings) > 1 else ""),
             _ADVICE["records"],
         )
+    for field, column, other in _mistakable(people, configuration.records.columns):
+        raise _Wrong(
+            f"the field {field} is read from the column {column!r}, and {other!r} would be it, too",
+            f'state the column: {field} = "{column}" in [records.fields]',
+        )
     short = [name for name in people.unfit() if people.schema.fields[name].required]
     if short:
         raise _Wrong(
@@ -186,6 +192,16 @@ def _records(configuration: DeviceConfiguration) -> str:
             "complete the records; without a value they answer a question's public default",
         )
     return _members(people)
+
+
+def _mistakable(people: MemberRoster, stated: Container[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield each field that the schema's author may have meant another column by, and both."""
+    table, fields = people.members.table, people.schema.fields
+    if table is not None:
+        for other, marked in zip(table.written, table.names, strict=True):
+            name = field_name(other)
+            if marked not in fields and name in fields and name not in stated:
+                yield name, table.written[table.column_index(name)], printable(other)
 
 
 def _members(people: MemberRoster) -> str:

@@ -193,6 +193,18 @@ def test_a_wrong_configuration_or_record_file_is_found(folder: Folder) -> None:
     assert folder.failures()["records"][0] == (
         "2 members; not all have smokes, which the schema requires"
     )
+    (folder.path / "people.toml").write_text('[fields]\n"a b" = { type = "bit" }\n')
+    (folder.path / "people.csv").write_text("id,a b,a_b\na,1,0\n")
+    assert folder.failures()["records"] == (
+        "the field a_b is read from the column 'a_b', and 'a b' would be it, too",
+        'state the column: a_b = "a_b" in [records.fields]',
+    )
+    folder.home.configuration.open("a").write('\n[records.fields]\na_b = "a b"\n')
+    assert "records" not in folder.failures()
+    folder.configure(1)
+    for header in ("id,a b,other", "id,a_b,other"):
+        (folder.path / "people.csv").write_text(f"{header}\na,1,0\n")
+        assert "records" not in folder.failures()
     folder.home.configuration.write_text("aggregator = 1")
     assert set(folder.failures()) == {"configuration"}
 

@@ -15,6 +15,7 @@ import json
 import os
 import sys
 import time
+import traceback
 from collections.abc import Mapping, Sequence
 
 import askance as ask
@@ -78,6 +79,8 @@ def seconds(name: str, settings: Mapping[str, str], epsilon: str) -> float:
         except ask.AskanceError as refusal:
             print(f"{name}, {epsilon} nats: {refusal}", file=sys.stderr)
             os.write(write, repr(time.process_time() - begun).encode())
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(0)
     os.close(write)

@@ -70,12 +70,19 @@ class Deviation:
 
     def landing(self, tilt: float) -> float:
         """A of `relative_landing`; a mixture varies at least as much as one of its parts."""
-        tilted = self.rows * np.exp(tilt * self.unit)
-        tilted /= tilted.sum(axis=1, keepdims=True)
-        least = float((tilted @ self.unit**2 - (tilted @ self.unit) ** 2).min())
-        if least <= 0:
-            return inf
-        return relative_landing(tilt, sqrt(least), 1.0, self.constant)
+        return self.landings(np.array([tilt]))[0]
+
+    def landings(self, tilts: Reals) -> list[float]:
+        """Compute `landing` for each tilt."""
+        weights = np.exp(np.outer(self.unit, tilts))
+        total, first, second = (
+            self.rows @ (weights * self.unit[:, None] ** power) for power in range(3)
+        )
+        least = (second / total - (first / total) ** 2).min(axis=0).tolist()
+        return [
+            relative_landing(tilt, sqrt(variance), 1.0, self.constant) if variance > 0 else inf
+            for tilt, variance in zip(tilts.tolist(), least, strict=True)
+        ]
 
     def rate(self, shift: float) -> tuple[float, float]:
         """About the greatest of s shift - K(s), never more than that, and the tilt s of it."""
@@ -86,7 +93,7 @@ class Deviation:
         """About the least x with P[mean - expectation >= x] <= alpha, never less than that."""
 
         def widths(tilts: Reals) -> Reals:
-            landed = np.array([log(min(self.landing(s) / sqrt(n), 1.0)) for s in tilts.tolist()])
+            landed = np.array([log(min(each / sqrt(n), 1.0)) for each in self.landings(tilts)])
             found: Reals = (self.log_moments(tilts) + (landed - log(alpha)) / n) / tilts
             return found
 

@@ -14,9 +14,8 @@ scikit-learn's are of the same rows, not private; its mixture is spherical.
     python benchmarks/adult_clusters.py shared/data/adult.csv [--json] [--users 0 1000000]
         [--epsilons 0.5 1 2 4 8] [--trials 3] [--learners k-means ...] [--law]
 
---law answers from the rows' exact expectations with normal draws of the planned variance, in place
-of a report per user: a million users take seconds, and vectors longer than promised are drawn back
-as devices do. Users 0: the rows themselves. Without the file nothing is measured, and that is no
+--law draws answers at once (`drawn_answers`), in place of a report per user: a million users take
+seconds. Users 0: the rows themselves. Without the file nothing is measured, and that is no
 failure.
 """
 
@@ -27,8 +26,6 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from fractions import Fraction
-from math import sqrt
 from pathlib import Path
 from statistics import mean, stdev
 from time import perf_counter
@@ -36,25 +33,20 @@ from typing import Any
 
 import numpy as np
 from adult import HELD_OUT, SEED
+from drawn_answers import BETA, DrawnAnswers
 from numpy.typing import NDArray
 
 import askance as ask
 from askance_aggregator.learners import (
-    Answer,
-    Answers,
-    Batch,
     Learner,
-    Question,
     gaussian_mixture,
     k_means,
     principal_components,
 )
 from askance_aggregator.learners.centres import scaled_rows
 from askance_aggregator.oracles import ExactOracle, learn
-from askance_aggregator.oracles.expectations import expectations
-from askance_aggregator.planning import RoundRules, rehearse, settled
-from askance_aggregator.planning.sizing import size_batch
-from askance_aggregator.queries import EncodedColumns, evaluate_vectors
+from askance_aggregator.planning import rehearse, settled
+from askance_aggregator.queries import EncodedColumns
 from askance_client.queries import Integer, Schema
 from askance_simulation.populations import Population, people_of, read_file
 
@@ -162,52 +154,14 @@ def adults(path: Path, users: int) -> Population:
     return people_of(read_file(path), SEED, schema=SCHEMA, size=users or None, held_out=HELD_OUT)
 
 
-class NormalLaw:
-    """Oracle that draws answers from the normal law of the planned variance.
-
-    Args:
-        rows: of the users.
-        nano_nats: each user's budget.
-        users: how many answer each question.
-        generator: source of the draws.
-    """
-
-    def __init__(
-        self, rows: EncodedColumns, nano_nats: int, users: float, generator: np.random.Generator
-    ) -> None:
-        self._rows, self._nano_nats, self._users = rows, nano_nats, users
-        self._draws = generator
-
-    def answer(self, batch: Batch) -> Answers:
-        """Return the answers, with intervals of four standard deviations."""
-        return tuple(self._drawn(question) for question in batch.questions)
-
-    def _drawn(self, question: Question) -> Answer:
-        truth = np.array([float(value) for value in expectations(question, self._rows)])
-        if question.length is not None:
-            vectors = np.ldexp(
-                evaluate_vectors(question.query, self._rows).astype(float), -question.query.frac
-            )
-            lengths = np.maximum(np.sqrt((vectors**2).sum(axis=1)), 1e-12)
-            parts = np.minimum(1.0, float(question.length) / lengths)
-            truth = (vectors * parts[:, None]).mean(axis=0)
-        sizing = size_batch(Batch([question]), self._nano_nats, 0.01, RoundRules())
-        off = sqrt(sizing.planned(None).n_variance / self._users)
-        values = truth + self._draws.normal(0.0, off, len(truth))
-        ends = (tuple(values - 4 * off), tuple(values + 4 * off))
-        return Answer(tuple(values.tolist()), *ends)
-
-
 def by_law(
     learner: Learner[Any], rows: EncodedColumns, users: int, epsilon: float, trial: int
 ) -> tuple[Any, int]:
     """Run a learner on answers of the normal law; return its hypothesis and number of rounds."""
     nano_nats = round(epsilon * 10**9)
-    chosen = settled(learner, nano_nats, Fraction(1, 20), users)
-    batches = rehearse(chosen)
-    asked = sum(len(batch.questions) for batch in batches)
-    oracle = NormalLaw(rows, nano_nats, users / asked, np.random.default_rng(trial))
-    return learn(chosen, oracle), len(batches)
+    chosen = settled(learner, nano_nats, BETA, users)
+    oracle = DrawnAnswers(chosen, SCHEMA, rows, nano_nats, users, (trial,))
+    return learn(chosen, oracle), len(rehearse(chosen))
 
 
 def measure(

@@ -56,7 +56,7 @@ def learned(
     Raises:
         PlanRefused: the users are too few.
     """
-    nano_nats = int(epsilon * NANO_NATS_PER_NAT)
+    nano_nats = round(epsilon * NANO_NATS_PER_NAT)
     chosen = settled(learner.bound(schema), nano_nats, BETA, users)
     return learn(chosen, DrawnAnswers(chosen, schema, rows, nano_nats, users, seed))
 

@@ -33,7 +33,7 @@ from scipy.stats import binom
 from askance_aggregator.estimation import estimate
 from askance_aggregator.families import best_for, family_of
 from askance_aggregator.learners import Question
-from askance_aggregator.planning import Cells, tail_of
+from askance_aggregator.planning import JointShares, tail_of
 from askance_aggregator.queries import category
 from askance_client.queries import Integer, Schema
 from askance_client.randomizers import LinearHashing, Randomizer
@@ -74,7 +74,7 @@ def populations(cells: int) -> dict[str, Reals]:
     return {"halves": halves, "even": even, "one": one, "zipf": ranks / ranks.sum(), "half": spread}
 
 
-def by_law(n: int, tail: Cells, shares: Reals) -> float:
+def by_law(n: int, tail: JointShares, shares: Reals) -> float:
     """Compute the chance that a share is off by TAU or more, cells taken as independent."""
     distinct, numbers = np.unique(shares, return_counts=True)
     s, shift = tail.of_cell.low + distinct * tail.of_cell.gap, n * TAU * tail.of_cell.gap
@@ -85,7 +85,7 @@ def by_law(n: int, tail: Cells, shares: Reals) -> float:
     return float(-np.expm1((numbers * np.log1p(-np.minimum(off, 1 - 1e-12))).sum()))
 
 
-def needed(tail: Cells, most: int, chance: float) -> int:
+def needed(tail: JointShares, most: int, chance: float) -> int:
     """Return the least n from which on the worst population fails with at most this chance."""
     laws = populations(tail.cells).values()
     steps = [most * step // 200 for step in range(200, 0, -1)]
@@ -115,7 +115,7 @@ def row(cells: int, epsilon: str, trials: int, rng: np.random.Generator) -> Row:
     question = Question(category(Schema("s", 1, cell=Integer(0, cells - 1))["cell"]), "1/20")
     randomizer = best_for(cells, int(float(epsilon) * 10**9))
     tail = tail_of(question, randomizer)
-    assert isinstance(tail, Cells)
+    assert isinstance(tail, JointShares)
     each, users = tail.of_cell.users(TAU, BETA / cells), tail.users(TAU, BETA / cells)
     failing, covering, within = {1.0: 0.0, 0.7: 0.0}, 1.0, 0.0
     for shares in populations(cells).values():

@@ -20,7 +20,7 @@ plans each real batch by `plan_batch`, with what `StudyPlan.allowance` lets it t
 """
 
 from askance_aggregator.planning.binomial import Binomial
-from askance_aggregator.planning.cells import Cells
+from askance_aggregator.planning.cells import JointShares
 from askance_aggregator.planning.choices import Choice, choices
 from askance_aggregator.planning.decided import Decided
 from askance_aggregator.planning.designed import Designed
@@ -42,13 +42,13 @@ from askance_aggregator.planning.ternary import Ternary
 
 __all__ = [
     "Binomial",
-    "Cells",
     "Choice",
     "Decided",
     "Design",
     "Designed",
     "EpsilonCurve",
     "GroupPlan",
+    "JointShares",
     "RoundPlan",
     "RoundRules",
     "Scored",

@@ -49,7 +49,7 @@ _LEAST_RATE = 1e-12  # from which on the worst rate is looked for
 
 
 @dataclass(frozen=True, slots=True)
-class Cells(Tail):
+class JointShares(Tail):
     """The tail of all shares of a category together.
 
     Its `beta` is that of a value among `cells`: any of them is off with a chance of at most as
@@ -216,7 +216,7 @@ class _Side:
 
 
 @lru_cache(maxsize=4096)
-def _users(tail: Cells, tau: float, beta: float) -> int:
+def _users(tail: JointShares, tau: float, beta: float) -> int:
     """Search by the normal law's bound, then for the report by which it is short on each side."""
     rate = tail.exponent(tau)
     high = max(1, ceil(log(2 / beta) / rate))  # Chernoff's, with beta for each share
@@ -239,7 +239,7 @@ def _least(enough: Callable[[int], bool], low: int, high: int, apart: int) -> in
 
 
 @lru_cache(maxsize=4096)
-def _tolerance(tail: Cells, users: int, beta: float) -> float:
+def _tolerance(tail: JointShares, users: int, beta: float) -> float:
     high = 1.0
     while not tail.enough(users, high, beta):
         high *= 2

@@ -31,7 +31,7 @@ from askance_aggregator.families import (
 from askance_aggregator.learners import Crossing, Question, SharesKept
 from askance_aggregator.planning.binomial import Binomial
 from askance_aggregator.planning.blocks import codebook_for
-from askance_aggregator.planning.cells import Cells
+from askance_aggregator.planning.cells import JointShares
 from askance_aggregator.planning.crossing import Crossed
 from askance_aggregator.planning.decided import Decided
 from askance_aggregator.planning.designed import designed_tail, figure
@@ -126,15 +126,16 @@ def design_levels(question: Question) -> int:
 def tail_of(question: Question, randomizer: Randomizer, decode: Decode | None = None) -> Tail:
     """The worst tail of a value of the answer, among populations that keep the promise.
 
-    The shares of a category have one for all of them (`Cells`), where each is read off a count.
-    With decode values that were designed with a table, the tail is that of the question's aim. For
-    a question with a decision it is that of the decision (`Decided`).
+    The shares of a category have one for all of them (`JointShares`), where each is read off a
+    count. With decode values that were designed with a table, the tail is that of the question's
+    aim. For a question
+    with a decision it is that of the decision (`Decided`).
     """
     check_suits(question, randomizer)
     if isinstance(question.decision, Crossing):
         return _crossed(question, question.decision, randomizer)
     of_value = _value_tail(question, randomizer, decode)
-    if isinstance(question.decision, SharesKept) and isinstance(of_value, Cells):
+    if isinstance(question.decision, SharesKept) and isinstance(of_value, JointShares):
         return replace(of_value, values=question.decision.values)
     return of_value if question.decision is None else Decided(of_value, question.decision)
 
@@ -167,7 +168,7 @@ def _value_tail(question: Question, randomizer: Randomizer, decode: Decode | Non
     if question.query.kind is not QueryKind.CATEGORY or decided:
         return of_one
     alike = family.has_one_count
-    return Cells(of_one, question.values, alike) if alike or gap > 0 else of_one
+    return JointShares(of_one, question.values, alike) if alike or gap > 0 else of_one
 
 
 def _crossed(question: Question, decision: Crossing, randomizer: Randomizer) -> Tail:

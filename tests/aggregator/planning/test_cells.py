@@ -15,7 +15,7 @@ from scipy.stats import binom, multinomial
 from askance_aggregator.families import best_for, family_of, k_ary_response
 from askance_aggregator.learners import Question, frequency
 from askance_aggregator.planning import Binomial, plan, tail_of
-from askance_aggregator.planning.cells import Cells
+from askance_aggregator.planning.cells import JointShares
 from askance_aggregator.queries import category
 from askance_client.queries import Integer, Schema
 
@@ -28,13 +28,13 @@ def question(cells: int, tau: str = "1/20") -> Question:
     return Question(category(Schema("s", 1, cell=Integer(0, cells - 1))["cell"]), tau)
 
 
-def tail_for(cells: int, nats: float) -> Cells:
+def tail_for(cells: int, nats: float) -> JointShares:
     tail = tail_of(question(cells), best_for(cells, int(nats * 10**9)))
-    assert isinstance(tail, Cells)
+    assert isinstance(tail, JointShares)
     return tail
 
 
-def failing(n: int, tail: Cells, tau: float, share: Reals) -> Reals:
+def failing(n: int, tail: JointShares, tau: float, share: Reals) -> Reals:
     """Compute P[an estimated share is off by tau or more] by the binomial law, for each share."""
     s = tail.of_cell.low + share * tail.of_cell.gap
     shift = n * tau * tail.of_cell.gap
@@ -43,7 +43,7 @@ def failing(n: int, tail: Cells, tau: float, share: Reals) -> Reals:
     return chances
 
 
-def worst_pair(n: int, tail: Cells, tau: float) -> float:
+def worst_pair(n: int, tail: JointShares, tau: float) -> float:
     """Maximize the sum over cells where two share all users, at every jump of one of them."""
     low, gap = tail.of_cell.low, tail.of_cell.gap
     jumps = np.arange(n + 1) / n
@@ -105,7 +105,7 @@ def test_three_cells_fail_seldom_enough_by_the_law_of_their_counts() -> None:
     rates = family_of(response).inclusion(0)
     assert rates is not None
     own, other = float(rates.own), float(rates.other)
-    tail = Cells(Binomial(other, own, own - other), 3)
+    tail = JointShares(Binomial(other, own, own - other), 3)
     n = tail.users(0.3, BETA / 3)
     counts = np.array([c for c in product(range(n + 1), repeat=3) if sum(c) == n])
     chances = []
@@ -145,7 +145,7 @@ def test_the_bound_is_above_the_sum_over_cells_for_many_shares(
     rates = family_of(best_for(cells, 3 * 10**9)).inclusion(0)
     assert rates is not None
     own, other = float(rates.own), float(rates.other)
-    tail = Cells(Binomial(other, other + mass * (own - other), own - other), cells)
+    tail = JointShares(Binomial(other, other + mass * (own - other), own - other), cells)
     tau = tail.tolerance(n, BETA / cells)
     random = np.random.default_rng(5)
     drawn = [random.dirichlet(np.full(cells, width)) for width in (0.02, 0.1, 1, 10) * 25]

@@ -144,7 +144,7 @@ def design_sample(nano: int) -> DesignedTable:
 
     It is recorded for the epsilons of a grid. Between two of them the lower one's table is used
     where that costs less than a hundredth of the figure, and is charged for what it is; else one is
-    designed, beyond 4 nats from the nearest optimum of the grid (`refine_from`).
+    designed, beyond 4 nats from a neighbour in the grid (`refine_from`).
 
     Utility: that of `design_table`, and between epsilons of the grid within about a hundredth of
     it. The lower bound between them is that of the next greater one, for randomizers that are
@@ -165,7 +165,7 @@ def design_sample(nano: int) -> DesignedTable:
     bound = sample_bound(between.above)
     if between.cost(sample_bound(between.below), bound) < LITTLE:
         return replace(design_sample(between.below), nano=nano, lower_bound=bound)
-    for near in between.nearest_first:
+    for near in between.by_promise:
         if near > FINE_NANO_NATS:
             with suppress(InvalidParameter):  # no table of these windows
                 return _stretched(nano, near, bound)

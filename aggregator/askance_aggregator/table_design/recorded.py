@@ -41,6 +41,7 @@ LITTLE = 0.01
 
 _PRICE_PLACES = 1 << 64  # units of a price: a likelihood of e^16 magnifies its rounding
 _FOLDER = "recorded"
+_FAR = 0.7  # of the way: up to it a table from the lower optimum is within .8 % of the power law
 
 
 @dataclass(frozen=True)
@@ -86,9 +87,13 @@ class Neighbours(NamedTuple):
         return (self.nano - self.below) / (self.above - self.below)
 
     @property
-    def nearest_first(self) -> tuple[int, int]:
-        """Return both, the nearer one first."""
-        return (self.below, self.above) if 2 * self.part < 1 else (self.above, self.below)
+    def by_promise(self) -> tuple[int, int]:
+        """Return both, first the one from which a table is sooner made.
+
+        That is the lower one, except near the higher: of its windows, widened, there is not always
+        a table.
+        """
+        return (self.below, self.above) if self.part <= _FAR else (self.above, self.below)
 
     def cost(self, below: float, above: float) -> float:
         """Return what the lower one's table costs beside a design, as a part of the figure.

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from markupsafe import Markup
 
-from askance_aggregator.reports.figures import bytes_text
+from askance_aggregator.reports.figures import bytes_text, share_text
 from askance_aggregator.reports.texts import counted
 from askance_client.accounting import format_nats
 
@@ -50,9 +50,9 @@ def nats_markup(nano_nats: int) -> Markup:
     return Markup('<span title="{} nats">{}</span>').format(nats_text(nano_nats), shown)
 
 
-def share_text(part: int, whole: int) -> str:
-    """Format a share as a percentage; a dash of nothing."""
-    return f"{100 * part / whole:.0f} %" if whole else "–"
+def part_text(part: int, whole: int) -> str:
+    """Format a part as a percentage; a dash of nothing."""
+    return share_text(part / whole, 0) if whole else "–"
 
 
 def id_text(data: bytes) -> str:
@@ -105,6 +105,6 @@ FILTERS = {
     "time": time_markup,
     "day": day_markup,
     "day_of": day_of_markup,
-    "share": share_text,
+    "share": part_text,
 }
 """Filters of the templates, by name."""

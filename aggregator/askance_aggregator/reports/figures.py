@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _DIGITS = 2  # of a half width; its value is shown to the same place
 _MAX_DECIMALS = 9
+_LEVEL_DECIMALS = 4  # of a confidence in percent
 _PERCENT = 100.0
 _KILO = 1e3
 _BYTE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
@@ -132,9 +133,15 @@ def rate_text(per_s: float, amount: Callable[[float], str] | None = None) -> str
     return f"{shown} per {name}"
 
 
-def share_text(share: float) -> str:
-    """Format a level such as a confidence: "95 %"."""
-    return f"{share * _PERCENT:.6g} %"
+def share_text(share: float, decimals: int = 1) -> str:
+    """Format a share or a level as a percentage, without zeros at its end: "95 %", "16.7 %"."""
+    digits = f"{share * _PERCENT:z.{decimals}f}"
+    return f"{digits.rstrip('0').rstrip('.') if '.' in digits else digits} %"
+
+
+def level_text(level: float) -> str:
+    """Format a confidence as a percentage: "95 %", "99.9999 %"."""
+    return share_text(level, _LEVEL_DECIMALS)
 
 
 def risk_line(epsilon: float) -> str:

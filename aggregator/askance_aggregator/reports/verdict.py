@@ -14,7 +14,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from askance_aggregator.learners.assessments import CONSTANT, Assessment, Measure
-from askance_aggregator.reports.figures import number_text, share_text
+from askance_aggregator.reports.figures import level_text, number_text, share_text
 from askance_aggregator.reports.texts import counted
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ _WHOLE = 0.95  # of what was possible before: an interval this wide tells nothin
 _ROUNDING = 1e-12  # of sums of floats; an interval of exact answers has no width
 _FAR = 0.5  # of the way from the guess to exact answers
 _MOST_NAMED = 3  # of what is not covered; of more there is the number
-_FINE = 1e-3  # of 1: percentages of labels have a decimal
 
 
 class Placement(Enum):
@@ -71,7 +70,7 @@ class WideBounds:
     estimate: str = "mean"
 
     def __str__(self) -> str:
-        beyond = f"{_percent(self.clamped)} of users are clamped"
+        beyond = f"{share_text(self.clamped)} of users are clamped"
         is_one = self.half[0] == self.half[1]
         lie = f"have the value {_end(self.half[0])}, within" if is_one else "lie within"
         where = "" if is_one else f" {_span(self.half)} of"
@@ -253,7 +252,7 @@ def series_sentence(epochs: int, confidence: float) -> str:
     """State the joint confidence of all epochs of a repeated study."""
     return (
         f"All intervals of all {counted(epochs, 'epoch')} contain the true values, jointly,"
-        f" with a confidence of {share_text(confidence)}: the level of each epoch was fixed"
+        f" with a confidence of {level_text(confidence)}: the level of each epoch was fixed"
         " before the first was asked."
     )
 
@@ -274,7 +273,7 @@ def _coverage(verdict: ResultVerdict) -> str:
     )
     joint = ", joint" if len(rows) > 1 else ""
     honest = ", for honest answers" if verdict.lying else ""
-    level = f"({share_text(verdict.confidence)}{joint}{_many(verdict)}{honest})"
+    level = f"({level_text(verdict.confidence)}{joint}{_many(verdict)}{honest})"
     missed = [one.name for one in first.beside if not one.held]
     is_all = held == len(rows)
     if len(rows) == 1:
@@ -291,7 +290,7 @@ def _coverage(verdict: ResultVerdict) -> str:
 
 
 def _confidence(verdict: ResultVerdict, rows: int) -> str:
-    level = share_text(verdict.confidence)
+    level = level_text(verdict.confidence)
     if verdict.is_vacuous:
         return "" if verdict.presentation.null else f"{_nothing_learned(rows)}."
     then = ", of the time when each answer was first given," if verdict.reused else ""
@@ -433,7 +432,7 @@ def _by_measure(verdict: ResultVerdict) -> str:
             own, guess, exact = (None if one is None else _r_squared(1 - one) for one in found)
             told = f"R^2 {own}; guessing {guess}"
         case Measure.LABELS:
-            own, guess, exact = (None if one is None else _percent(one) for one in found)
+            own, guess, exact = (None if one is None else share_text(one) for one in found)
             told = f"{own} of the labels are wrong; guessing {guess}"
         case Measure.OTHER:
             own, guess, exact = (None if one is None else _figure(one) for one in found)
@@ -461,12 +460,12 @@ def _missing_notes(
     """Format missing shares: one note per share that is above 0, one for all others."""
     notes, unseen = [], []
     for (name, share), known in zip(missing, true, strict=True):
-        truly = "" if known is None else f", true {_percent(known)}"
+        truly = "" if known is None else f", true {share_text(known)}"
         if share.low > 0:
             about = f"{name}: " if name else ""
             notes.append(
-                f"{about}over users who have a value; {_percent(share.share)} of users have none"
-                f" ({_percent(share.low)} .. {_percent(share.high)}, joint with the estimates"
+                f"{about}over users who have a value; {share_text(share.share)} of users have none"
+                f" ({share_text(share.low)} .. {share_text(share.high)}, joint with the estimates"
                 f"{truly})"
             )
         elif share.share or known:
@@ -475,9 +474,11 @@ def _missing_notes(
         names = ", ".join(name for name, _, _ in unseen if name)
         most = max(high for _, high, _ in unseen)
         shares = [known for _, _, known in unseen if known is not None]
-        truly = f", true {_percent(max(shares))}" if len(shares) == len(unseen) else ""
+        truly = f", true {share_text(max(shares))}" if len(shares) == len(unseen) else ""
         about = f"{names}: " if names else ""
-        notes.append(f"{about}users without a value: none found (at most {_percent(most)}{truly})")
+        notes.append(
+            f"{about}users without a value: none found (at most {share_text(most)}{truly})"
+        )
     return tuple(notes)
 
 
@@ -487,13 +488,6 @@ def _span(ends: tuple[float, float]) -> str:
 
 def _end(number: float) -> str:
     return f"{number:,.0f}" if number == round(number) else f"{number:.6g}"
-
-
-def _percent(share: float) -> str:
-    """Format a share as a percentage with one decimal, a whole one without."""
-    scaled = 100 * share
-    whole = abs(scaled - round(scaled)) < 100 * _FINE / 2
-    return f"{scaled:z.0f} %" if whole else f"{scaled:z.1f} %"
 
 
 def _r_squared(number: float) -> str:

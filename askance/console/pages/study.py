@@ -31,7 +31,7 @@ from askance_aggregator.analyst import (
 )
 from askance_aggregator.names import with_own_names
 from askance_aggregator.reports.bounds import bounds_lines, influence_lines
-from askance_aggregator.reports.figures import estimate_texts, share_text
+from askance_aggregator.reports.figures import estimate_texts, level_text
 from askance_aggregator.reports.outcomes import presentation_of_content, report_of_content
 from askance_aggregator.reports.report import Grid
 from askance_aggregator.store import StudyState
@@ -286,7 +286,7 @@ def _result(content: Mapping[str, Any] | None) -> dict[str, Any]:
         "rows": rows[:_ROWS],
         "more": max(len(rows) - _ROWS, 0),
         "lines": lines,
-        "confidence": share_text(content["confidence"]),
+        "confidence": level_text(content["confidence"]),
         "influence": bounds_lines(bounds) if bounds else influence_lines(content["influence"]),
         "spent": nats_text(content["epsilon"]["max_asked_nano_nats"]),
     }

@@ -14,8 +14,8 @@ from askance.console.formats import (
     length_text,
     nats_markup,
     nats_text,
+    part_text,
     rate_text,
-    share_text,
     time_markup,
 )
 from askance.console.history import SPAN_S, FleetHistory, FleetReading
@@ -79,7 +79,7 @@ def test_numbers_have_units() -> None:
         "0.123",
     ]
     assert [rate_text(n) for n in (0, 12.34, 12_345.6)] == ["0.0", "12.3", "12,346"]
-    assert (share_text(1, 3), share_text(0, 0)) == ("33 %", "–")
+    assert (part_text(1, 3), part_text(0, 0)) == ("33 %", "–")
     assert 'datetime="2027-01-15T08:00:00Z"' in time_markup(1_800_000_000)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from askance.cli.output import screen
-from askance_aggregator.reports.report import CommandReport, Grid, Part
+from askance_aggregator.reports.report import CommandReport, Grid
 from askance_client.printable import printable
 
 if TYPE_CHECKING:
@@ -70,32 +70,13 @@ def _without_heads(grid: Grid) -> Table:
 def print_report(report: CommandReport, *, verbose: bool) -> None:
     """Print a report on stdout."""
     console = screen()
-    _print_line(console, report.title, style="bold")
-    if report.body:
-        console.print()
-    for part in report.body:
-        _print_part(part, console)
-    if report.verdict or report.cost:
-        console.print()
-    for line in (report.verdict, report.cost):
-        if line:
-            _print_line(console, line)
-    for line in report.warnings:
-        _print_line(console, f"note: {line}", style="yellow")
-    if verbose and report.details:
-        console.print()
-        for line in report.details:
-            _print_line(console, line)
+    for role, part in report.blocks(verbose=verbose):
+        if isinstance(part, Grid):
+            console.print(rich_table(part))
+        else:
+            _print_line(console, str(part), style=role.value)
 
 
-def _print_part(part: Part, console: Console) -> None:
-    """Print a line, a table, or the number of rows that are left out."""
-    if isinstance(part, Grid):
-        console.print(rich_table(part))
-    else:
-        _print_line(console, str(part))
-
-
-def _print_line(console: Console, text: str, style: str | None = None) -> None:
+def _print_line(console: Console, text: str, style: str) -> None:
     """Print a line; a terminal breaks it between words, a file has it whole."""
     console.print(printable(text), style=style, markup=False, soft_wrap=not console.is_terminal)

@@ -17,19 +17,12 @@ _GAP = "  "
 
 def text_of(report: CommandReport) -> str:
     """Format title, body, verdict, cost and warnings of a report, without its details."""
-    lines = [report.title]
-    if report.body:
-        lines.append("")
-    for part in report.body:
-        lines += _part(part)
-    told = [line for line in (report.verdict, report.cost) if line]
-    lines += ["", *told] if told else []
-    lines += [f"note: {line}" for line in report.warnings]
+    lines = (line for _, part in report.blocks() for line in _part(part))
     return "\n".join(printable(line).rstrip() for line in lines)
 
 
 def _part(part: Part) -> Iterator[str]:
-    """Yield the lines of a line, of a table, or of the number of rows that are left out."""
+    """Yield the lines of a line, of a table, or the number of rows that are left out."""
     if isinstance(part, Grid):
         yield from _table(part)
     else:

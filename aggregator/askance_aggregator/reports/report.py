@@ -6,8 +6,9 @@ A report is a value without a medium. The command line prints it on a terminal
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -60,6 +61,14 @@ class MoreRows:
 Part = str | Grid | MoreRows
 
 
+class Role(Enum):
+    """Part of a report by its style."""
+
+    TITLE = "bold"
+    TEXT = "none"
+    NOTE = "yellow"
+
+
 @dataclass(frozen=True, slots=True)
 class CommandReport:
     """Result of a command in the order in which it is shown.
@@ -78,6 +87,21 @@ class CommandReport:
     cost: str = ""
     warnings: Sequence[str] = ()
     details: Sequence[str] = ()
+
+    def blocks(self, *, verbose: bool = False) -> Iterator[tuple[Role, Part]]:
+        """Generate lines and tables in order, an empty line between groups; `verbose`: details."""
+        yield Role.TITLE, self.title
+        if self.body:
+            yield Role.TEXT, ""
+        for part in self.body:
+            yield Role.TEXT, part
+        told = [line for line in (self.verdict, self.cost) if line]
+        for line in ["", *told] if told else []:
+            yield Role.TEXT, line
+        for line in self.warnings:
+            yield Role.NOTE, f"note: {line}"
+        for line in ["", *self.details] if verbose and self.details else []:
+            yield Role.TEXT, line
 
 
 def shown_rows(number: int, *, every: bool, ranked: bool = True) -> list[int]:

@@ -128,8 +128,7 @@ def tail_of(question: Question, randomizer: Randomizer, decode: Decode | None = 
 
     The shares of a category have one for all of them (`JointShares`), where each is read off a
     count. With decode values that were designed with a table, the tail is that of the question's
-    aim. For a question
-    with a decision it is that of the decision (`Decided`).
+    aim. For a question with a decision it is that of the decision (`Decided`).
     """
     check_suits(question, randomizer)
     if isinstance(question.decision, Crossing):

@@ -70,11 +70,11 @@ def _without_heads(grid: Grid) -> Table:
 def print_report(report: CommandReport, *, verbose: bool) -> None:
     """Print a report on stdout."""
     console = screen()
-    for role, part in report.blocks(verbose=verbose):
+    for style, part in report.blocks(verbose=verbose):
         if isinstance(part, Grid):
             console.print(rich_table(part))
         else:
-            _print_line(console, str(part), style=role.value)
+            _print_line(console, str(part), style=style.value)
 
 
 def _print_line(console: Console, text: str, style: str) -> None:

@@ -61,8 +61,8 @@ class MoreRows:
 Part = str | Grid | MoreRows
 
 
-class Role(Enum):
-    """Part of a report by its style."""
+class LineStyle(Enum):
+    """Style of a line of a report on a terminal."""
 
     TITLE = "bold"
     TEXT = "none"
@@ -88,20 +88,20 @@ class CommandReport:
     warnings: Sequence[str] = ()
     details: Sequence[str] = ()
 
-    def blocks(self, *, verbose: bool = False) -> Iterator[tuple[Role, Part]]:
+    def blocks(self, *, verbose: bool = False) -> Iterator[tuple[LineStyle, Part]]:
         """Generate lines and tables in order, an empty line between groups; `verbose`: details."""
-        yield Role.TITLE, self.title
+        yield LineStyle.TITLE, self.title
         if self.body:
-            yield Role.TEXT, ""
+            yield LineStyle.TEXT, ""
         for part in self.body:
-            yield Role.TEXT, part
+            yield LineStyle.TEXT, part
         told = [line for line in (self.verdict, self.cost) if line]
         for line in ["", *told] if told else []:
-            yield Role.TEXT, line
+            yield LineStyle.TEXT, line
         for line in self.warnings:
-            yield Role.NOTE, f"note: {line}"
+            yield LineStyle.NOTE, f"note: {line}"
         for line in ["", *self.details] if verbose and self.details else []:
-            yield Role.TEXT, line
+            yield LineStyle.TEXT, line
 
 
 def shown_rows(number: int, *, every: bool, ranked: bool = True) -> list[int]:

@@ -19,7 +19,7 @@ import pkgutil
 from importlib import import_module
 
 from askance_aggregator.families.channel import TableFamily, randomized_response
-from askance_aggregator.families.choice import best_for, signed_for
+from askance_aggregator.families.choice import best_for, shares_for, signed_for
 from askance_aggregator.families.family import (
     Counts,
     Family,
@@ -70,6 +70,7 @@ __all__ = [
     "random_codebook",
     "randomized_response",
     "registered",
+    "shares_for",
     "signed_for",
     "signed_subset_selection",
     "subset_selection",

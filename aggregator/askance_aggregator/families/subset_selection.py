@@ -107,7 +107,7 @@ def subset_selection(cells: int, nano: int) -> SubsetSelection:
     first = min(max(1, middle - _SIZES_ASIDE), most)
     sizes = range(first, min(most, middle + 1 + _SIZES_ASIDE) + 1)
     best = min(
-        (_fitting(cells, size, nano) for size in sizes),
+        (fitting_set(cells, size, nano) for size in sizes),
         key=lambda candidate: (SubsetFamily(candidate).frequency_variance(), candidate.size),
     )
     check_expressible(best.loss, nano, best.threshold == COIN_SPACE - 1)
@@ -126,7 +126,13 @@ def _size_of_least_variance(cells: int, nano: int) -> int:
     return (cells << COIN_BITS) // (exponential + COIN_SPACE)
 
 
-def _fitting(cells: int, size: int, nano: int) -> SubsetSelection:
+def fitting_set(cells: int, size: int, nano: int) -> SubsetSelection:
+    """Return the subset selection of this size with the greatest threshold that fits a budget.
+
+    Raises:
+        InvalidParameter: 64-bit coins cannot express nano.
+    """
+
     def fits(threshold: int) -> bool:
         inside = threshold * (cells - size) * COIN_SPACE
         bias = size * (2 * cells - size - 1)

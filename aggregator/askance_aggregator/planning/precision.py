@@ -26,6 +26,7 @@ from askance_aggregator.families import (
     family_of,
     hypercube_response,
     k_ary_response,
+    shares_for,
     signed_for,
 )
 from askance_aggregator.learners import Crossing, Question, SharesKept
@@ -91,10 +92,11 @@ def candidates(question: Question, nano_nats: int, design: Design) -> tuple[Rand
     """The randomizers that a plan may choose from for a question; it takes the least need.
 
     A design of one's own is taken at its word: it is the only one, and is called with the
-    question's levels (`design_levels`). The usual one, `best_for`, knows levels only; signed values
-    may be answered by randomizers made for them too (`signed_for`), and a real value takes one bit
-    (Duchi). A vector takes a hypercube response, or the codebook of `codebook_for`, whatever the
-    design: no table holds its levels.
+    question's levels (`design_levels`). The usual one, `best_for`, knows levels only; shares that
+    are to be within a tolerance, and signed values, may be answered by randomizers made for them
+    too (`shares_for`, `signed_for`), and a real value takes one bit (Duchi). A vector takes a
+    hypercube response, or the codebook of `codebook_for`, whatever the design: no table holds its
+    levels.
     """
     kind = question.query.kind
     if kind is QueryKind.VECTOR:
@@ -107,9 +109,17 @@ def candidates(question: Question, nano_nats: int, design: Design) -> tuple[Rand
     levels = MIN_SIDE if one_bit else design_levels(question)
     randomizer = randomizer_of(design, levels, nano_nats)
     check_suits(question, randomizer)
+    if design is best_for and _of_shares(question) and question.tau is not None:
+        return (randomizer, *shares_for(question.values, nano_nats))
     if design is best_for and question.query.kind is QueryKind.SIGNED:
         return (randomizer, *signed_for(question.values, nano_nats))
     return (randomizer,)
+
+
+def _of_shares(question: Question) -> bool:
+    """Return whether the shares of a category are wanted, and no conclusion from them."""
+    every = question.decision is None or isinstance(question.decision, SharesKept)
+    return question.query.kind is QueryKind.CATEGORY and every
 
 
 def design_levels(question: Question) -> int:
@@ -163,8 +173,7 @@ def _value_tail(question: Question, randomizer: Randomizer, decode: Decode | Non
     gap = rates.own - rates.other
     ends = sorted((rates.other, rates.other + mass * gap))
     of_one = Binomial(float(ends[0]), float(ends[1]), float(abs(gap) / question.spread))
-    decided = question.decision is not None and not isinstance(question.decision, SharesKept)
-    if question.query.kind is not QueryKind.CATEGORY or decided:
+    if not _of_shares(question):
         return of_one
     alike = family.has_one_count
     return JointShares(of_one, question.values, alike) if alike or gap > 0 else of_one

@@ -14,7 +14,7 @@ def test_a_plan_is_timed_in_a_process_of_its_own(
     plan_seconds: ModuleType, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert plan_seconds.seconds("mean", {"tau": "0.1", "missing": "default"}, "1") > 0
-    assert capfd.readouterr().err == ""
+    assert "mean" not in capfd.readouterr().err
     assert plan_seconds.seconds("mean", {"tau": "0.1"}, "0.0001") > 0
     assert "mean, 0.0001 nats: epsilon" in capfd.readouterr().err
 

@@ -43,6 +43,7 @@ from askance_aggregator.planning.tails import Failure, Tail, least_tau
 from askance_aggregator.planning.worst import Reals
 from askance_client.errors import InvalidParameter
 
+_NEARLY = 1 - 1e-12  # of tau: rounding hides no population that is just so far from a level
 _UPWARD = 1 + 1e-8  # more than the relative error of the special functions and of rounding
 _STEEPEST = 60.0  # tilts beyond it, a weight's range being 1, are not looked at
 _SEARCH_STEPS = 40  # each leaves .618 of the interval
@@ -157,9 +158,10 @@ def _signs(tail: Crossed, tau: float) -> Failure:
         return lambda users: float(max(sums.chances(users), default=0.0))
     at = (tail.other * first + gap * (levels - tail.low)[:, None]).ravel()
     room = np.repeat(levels - tail.low, len(first))
-    below = np.stack((at - gap * tau, at))[:, room >= tau]
-    above = np.stack((1 - at - gap * tau, 1 - at))[:, tail.spread - room >= tau]
-    coins = np.concatenate((below, above), axis=1).T
+    reached = _NEARLY * tau
+    below = np.stack((at - gap * tau, at))[:, room >= reached]
+    above = np.stack((1 - at - gap * tau, 1 - at))[:, tail.spread - room >= reached]
+    coins = np.maximum(np.concatenate((below, above), axis=1).T, 0.0)
     return lambda users: float(max(_coins(coins, users), default=0.0))
 
 
@@ -173,10 +175,10 @@ def _sums(tail: Crossed, levels: Reals, first: NDArray[np.int64], tau: float) ->
     laws, weights, constants = [], [], []
     for level, side in product(levels.tolist(), (-1, 1)):
         room = level if side < 0 else 1 - level
-        if tau > room:
+        if room < _NEARLY * tau:
             continue
         ends = []
-        for absent in (0.0, min(1 - tail.present, 1 - tau / room)):
+        for absent in (0.0, min(1 - tail.present, max(1 - tau / room, 0.0))):
             before = level * (1 - absent) + side * tau
             truth = tail.gap * np.array([before, 1 - absent - before, absent])
             kinds = np.stack((first, cells - first, np.ones_like(first)), axis=1)

@@ -82,6 +82,15 @@ class TestCoins:
         wrong = binomial(400, other + (own - other) * 0.15)[below].sum()
         assert wrong <= low.failure(0.1)(400) <= 1.35 * wrong
 
+    def test_a_population_at_the_end_of_a_range_that_floats_round_is_counted(self) -> None:
+        """-3 .. 4.1: all values at an end are .55 of the range below the level, or are not."""
+        own, other = k_ary(2, 1.0)
+        level = -3 + Fraction(11, 20) * Fraction(7.1)
+        tail = Crossed(Crossing(1, (level,)), own, other, -3.0, 7.1)
+        at = other + (own - other) * 0.55
+        n = tail.users(0.55 * 7.1, 0.05)
+        assert binomial(n, other)[np.arange(n + 1) >= n * at].sum() <= 0.05
+
 
 def wrong_sum(
     n: int, first: int, cells: int, rates: tuple[float, float], level: float, distance: float

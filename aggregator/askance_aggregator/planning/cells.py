@@ -201,7 +201,9 @@ class _Side:
         possible = left + self._shift <= 1
         s = np.where(possible, s, 0.5 * (1 - self._shift))
         moved = s + self._short
-        rate = moved * np.log1p(self._short / s) + (1 - moved) * np.log1p(-self._short / (1 - s))
+        with np.errstate(divide="ignore"):  # s = 0: the rate is infinite
+            above = moved * np.log1p(self._short / s)
+        rate = above + (1 - moved) * np.log1p(-self._short / (1 - s))
         tail: Reals = np.where(possible, erfc(np.sqrt(self._users * np.maximum(rate, 0.0))) / 2, 0)
         return tail
 

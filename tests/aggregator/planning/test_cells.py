@@ -153,3 +153,11 @@ def test_the_bound_is_above_the_sum_over_cells_for_many_shares(
     kept = [shares for shares in drawn if shares.max() <= mass]
     assert len(kept) > 20
     assert max(failing(n, tail, tau, shares).sum() for shares in kept) <= BETA
+
+
+def test_a_category_at_the_greatest_epsilon_of_64_bit_coins_is_planned_without_a_warning(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    """Hardly any report is of another cell: all users at one cell leave the others without any."""
+    assert tail_for(3, 44).users(0.1, BETA / 3) > 0
+    assert not recwarn.list

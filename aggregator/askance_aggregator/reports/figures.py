@@ -8,7 +8,7 @@ from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
 from askance_client.accounting import NANO_NATS_PER_NAT
-from askance_client.risk import LITTLE_NANO_NATS, risk, sure
+from askance_client.risk import LITTLE_NANO_NATS, risk
 
 if TYPE_CHECKING:
     from askance_aggregator.learners import EstimateRow
@@ -155,10 +155,7 @@ def risk_notes(epsilon: float) -> tuple[str, ...]:
     nano_nats = round(epsilon * NANO_NATS_PER_NAT)
     if nano_nats <= LITTLE_NANO_NATS:
         return ()
-    return (
-        f"epsilon {epsilon:.9g} protects little: a reader of a user's answers may be"
-        f" {sure(nano_nats)} sure which of two values is true",
-    )
+    return (f"epsilon {epsilon:.9g} protects little: {risk(nano_nats)}",)
 
 
 def nats_text(spent: float, budget: float) -> str:

@@ -206,8 +206,8 @@ def _quantiles(
     example=lambda: Schema("quantiles", 1, number=Real(0, 1)),
     population="numbers",
     small=SmallSettings(
-        oracles={"levels": "1/4,3/4", "steps": "16", "tau": "1/10"},
-        fleets={"levels": "1/4,3/4", "steps": "8", "tau": "1/4"},
+        oracles={"levels": "1/4,3/4", "steps": "16", "tau": "1/10", "ways": "2"},
+        fleets={"levels": "1/4,3/4", "steps": "8", "tau": "1/4", "ways": "2"},
     ),
     made_by=_quantiles,
 )

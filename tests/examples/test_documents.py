@@ -32,7 +32,7 @@ LONG_DOCUMENTS = {
 # Parts of what some commands print, so that a command that does nothing is noticed.
 PRINTED = {
     "README.md": {
-        "askance simulate frequency --data census": "Secondary   32.4 %  +- 3.4  true 32.4 %",
+        "askance simulate frequency --data census": "Secondary   32.4 %  +- 3.3  true 32.4 %",
         "askance simulate frequency --data survey.csv": "car      45 %  +- 14  true 45 %",
         "askance study submit examples/schooling.toml": "Each of 500 users answered once",
         "askance aggregator status": "500",

@@ -599,9 +599,9 @@ def _greatest(moments: Moments) -> float:
     positive = moments.covariance.high > 0
     # A covariance above zero is divided by the least variances, one below zero by the greatest.
     squares = moments.x_squared, moments.y_squared
-    of_x, of_y = (square.low if positive else square.high for square in squares)
+    of_x, of_y = (max(square.low if positive else square.high, 0.0) for square in squares)
     product, found = moments.product.high, []
-    for x, y in _extremes(moments, product, of_x, of_y):
+    for x, y in _extremes(moments, product, of_x, of_y, without_variance=positive):
         covariance, variances = product - x * y, (of_x - x * x, of_y - y * y)
         if (covariance > 0) is not positive and covariance != 0:
             continue
@@ -612,10 +612,16 @@ def _greatest(moments: Moments) -> float:
 
 
 def _extremes(
-    moments: Moments, product: float, of_x: float, of_y: float
+    moments: Moments, product: float, of_x: float, of_y: float, *, without_variance: bool
 ) -> list[tuple[float, float]]:
-    """Return the points of a rectangle of means at which an extreme may be."""
+    """Return the points of a rectangle of means at which an extreme may be.
+
+    Those without a variance are among them on request: a covariance above zero may be there.
+    """
     points = [(x, y) for x in moments.x for y in moments.y] + [(0.0, 0.0)]
+    if without_variance:
+        points += [(x, y) for x in (-sqrt(of_x), sqrt(of_x)) for y in moments.y]
+        points += [(x, y) for x in moments.x for y in (-sqrt(of_y), sqrt(of_y))]
     if product != 0:
         points += [(y * of_x / product, y) for y in moments.y]
         points += [(x, x * of_y / product) for x in moments.x]

@@ -515,6 +515,12 @@ class TestMoments:
         assert high == pytest.approx((0.15 + 1e-4) / (0.2 - 1e-4))
         assert low == pytest.approx((0.1 - 1e-4) / (0.3 - 1e-4))
 
+    def test_a_variance_that_could_be_zero_between_the_corners_tells_nothing(self) -> None:
+        """With a mean of -1/4 the variance is 0 and the covariance 1/64; at -1/2 it is below 0."""
+        y, of_x, of_y = Interval(-0.125, -0.125), Interval(0.0625, 0.0625), Interval(1.0, 1.0)
+        box = Moments(Interval(-0.5, -0.125), y, of_x, of_y, Interval(-0.34375, 0.046875))
+        assert box.correlation.high == 1.0
+
     def test_a_variance_that_could_be_zero_tells_nothing(self) -> None:
         mean, square = Interval(-0.1, 0.1), Interval(0.1, 0.2)
         box = Moments(mean, mean, Interval(0.0, 0.3), square, square)

@@ -23,7 +23,7 @@ from askance_aggregator.table_design.recorded import (
     neighbours,
     recorded_optimum,
 )
-from askance_aggregator.table_design.refinement import by_windows, refine, refine_from
+from askance_aggregator.table_design.refinement import best_prices, by_windows, refine, refine_from
 from askance_client.accounting import NANO_NATS_PER_NAT, format_nats
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import Channel
@@ -37,6 +37,7 @@ SAMPLE = "sample"  # name of the recorded optima of a sample's mean
 LEVELS = 33  # of a sample's mean: random rounding onto them adds .00098 to a conditional variance
 FINE_LEVELS = 64  # beyond 4 nats, at least: .00025
 FINE_NANO_NATS = 4 * NANO_NATS_PER_NAT  # beyond, .00098 is .8 % of a conditional variance or more
+PRICED_NANO_NATS = 10 * NANO_NATS_PER_NAT  # beyond, prices take over 2 s
 LEAST_VARIANCE = 1.25  # times e^(-2 eps / 3): the least worst conditional variance, at large eps
 ROUNDING_SHARE = 0.005  # part of that variance which random rounding may add
 
@@ -147,8 +148,8 @@ def design_sample(nano: int) -> DesignedTable:
     designed, beyond 4 nats from a neighbour in the grid (`refine_from`).
 
     Utility: that of `design_table`, and between epsilons of the grid within about a hundredth of
-    it. The lower bound between them is that of the next greater one, for randomizers that are
-    unbiased at its levels.
+    it. The lower bound is proved for that epsilon up to 10 nats; beyond, between two epsilons of
+    the grid, it is that of the greater one. It is for randomizers that are unbiased at its levels.
 
     Args:
         nano: nano-nats, from 0.01 to 16 nats.
@@ -162,8 +163,9 @@ def design_sample(nano: int) -> DesignedTable:
     between = neighbours(SAMPLE, nano)
     if between is None:
         return design_table(sample_levels(nano), nano, Conditional())
-    bound = sample_bound(between.above)
-    if between.cost(sample_bound(between.below), bound) < LITTLE:
+    above = sample_bound(between.above)
+    bound = max(above, _priced_bound(nano)) if nano <= PRICED_NANO_NATS else above
+    if between.cost(sample_bound(between.below), above) < LITTLE:
         return replace(design_sample(between.below), nano=nano, lower_bound=bound)
     for near in between.by_promise:
         if near > FINE_NANO_NATS:
@@ -178,6 +180,12 @@ def sample_bound(nano: int) -> float:
     dual, _ = _recorded(nano)
     terms, ratio = _terms(len(dual.rows), nano, Conditional())
     return dual.lower_bound(terms, ratio)
+
+
+def _priced_bound(nano: int) -> float:
+    """Compute the bound of a sample's mean at an epsilon that is not recorded."""
+    terms, ratio = _terms(sample_levels(nano), nano, Conditional())
+    return best_prices(terms, ratio).dual.lower_bound(terms, ratio)
 
 
 def _recorded(nano: int) -> tuple[Dual, tuple[Fraction, ...]]:

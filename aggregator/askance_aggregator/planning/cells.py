@@ -34,7 +34,6 @@ import numpy as np
 from askance_aggregator.planning.binomial import Binomial
 from askance_aggregator.planning.tails import Failure, Tail, divergence, least_of_convex, least_tau
 from askance_aggregator.planning.worst import Reals
-from askance_client.errors import InvalidParameter
 
 _FIRST = 64  # intervals of shares to begin with, the narrowest at share 0
 _PARTS = 8  # into which an interval is divided
@@ -84,14 +83,8 @@ class JointShares(Tail):
         """Return about the least number of users that is enough, as is every larger one."""
         return _users(self, tau, beta)
 
-    def tolerance(self, users: int, beta: float) -> float:
-        """Compute approximately the least tau for which `users` are enough, rounded upward.
-
-        Raises:
-            InvalidParameter: there is no user.
-        """
-        if users < 1:
-            raise InvalidParameter(f"a tolerance needs at least one user, found {users}")
+    def least_tolerance(self, users: int, beta: float) -> float:
+        """Search coarsely: each look takes as long as a size of another tail."""
         return _tolerance(self, users, beta)
 
     def _surely_enough(self, users: int, tau: float, beta: float) -> bool:

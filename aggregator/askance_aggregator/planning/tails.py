@@ -87,6 +87,10 @@ class Tail(ABC):
         """
         if users < 1:
             raise InvalidParameter(f"a tolerance needs at least one user, found {users}")
+        return self.least_tolerance(users, beta)
+
+    def least_tolerance(self, users: int, beta: float) -> float:
+        """Return `tolerance` of one user or more; a tail that is searched otherwise has its own."""
         return _tolerance(self, users, beta)
 
     def enough(self, users: int, tau: float, beta: float) -> bool:

@@ -87,6 +87,14 @@ def test_a_size_of_cells_holds_from_there_on_and_a_tenth_less_is_too_few(
     assert worst_pair(9 * users // 10, tail, 0.05) > BETA
 
 
+def test_three_cells_that_look_alike_spend_the_chance_of_three() -> None:
+    """At .01 nats every share has the same tail, so that the union bound is nearly attained."""
+    tail = tail_for(3, 0.01)
+    users = tail.users(0.2, BETA / 3)
+    chance = 3 * failing(users, tail, 0.2, np.full(1, 1 / 3))[0]
+    assert 0.97 * BETA < chance <= BETA
+
+
 @pytest.mark.parametrize("tau", [0.05, 0.11])
 def test_two_cells_of_one_count_are_planned_as_one_value(tau: float) -> None:
     tail = tail_for(2, 1)

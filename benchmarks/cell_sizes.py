@@ -2,7 +2,8 @@
 
 For each number of cells and epsilon, tau = 1/20 and beta = 1/20:
 
-- `each`: the plan with beta / k for each cell; `together`: the plan (`planning.cells`);
+- `each`: `best_for` with beta / k for each cell; `together`: the same randomizer, sized for all
+  shares together (`planning.cells`); `plan`: the plan, which may take a larger set;
 - `needed`: the least n from which on at most 5 % and 1 % of studies have a share that is off by
   tau or more, of the worst of five populations, by the law of each cell's count, cells taken as
   independent;
@@ -33,14 +34,14 @@ from scipy.stats import binom
 from askance_aggregator.estimation import estimate
 from askance_aggregator.families import best_for, family_of
 from askance_aggregator.learners import Question
-from askance_aggregator.planning import JointShares, tail_of
+from askance_aggregator.planning import JointShares, candidates, tail_of
 from askance_aggregator.queries import category
 from askance_client.queries import Integer, Schema
 from askance_client.randomizers import LinearHashing, Randomizer
 from askance_simulation.counts import sample_levels, sample_tally
 
 TAU, BETA = 0.05, 0.05
-CELLS, EPSILONS = (2, 16, 1000), ("0.25", "1", "4", "8")
+CELLS, EPSILONS = (2, 16, 64, 1000), ("0.25", "1", "4", "8")
 QUICK_CELLS, QUICK_EPSILONS, QUICK_TRIALS = (16,), ("4",), 100
 CLEAR = 4.0  # standard errors
 
@@ -54,6 +55,7 @@ class Row(NamedTuple):
     epsilon: str
     each: int
     together: int
+    planned: int
     needed_5: int
     needed_1: int
     failing: float
@@ -113,14 +115,20 @@ def draw(
 def row(cells: int, epsilon: str, trials: int, rng: np.random.Generator) -> Row:
     """Compute and measure the figures of one row."""
     question = Question(category(Schema("s", 1, cell=Integer(0, cells - 1))["cell"]), "1/20")
-    randomizer = best_for(cells, int(float(epsilon) * 10**9))
-    tail = tail_of(question, randomizer)
-    assert isinstance(tail, JointShares)
-    each, users = tail.of_cell.users(TAU, BETA / cells), tail.users(TAU, BETA / cells)
+    nano, users = int(float(epsilon) * 10**9), {}
+    for offered in candidates(question, nano, best_for):
+        tail = tail_of(question, offered)
+        assert isinstance(tail, JointShares)
+        users[tail.users(TAU, BETA / cells)] = (tail, offered)
+    usual = tail_of(question, best_for(cells, nano))
+    assert isinstance(usual, JointShares)
+    each, together = usual.of_cell.users(TAU, BETA / cells), usual.users(TAU, BETA / cells)
+    planned = min(users)
+    tail, randomizer = users[planned]
     failing, covering, within = {1.0: 0.0, 0.7: 0.0}, 1.0, 0.0
     for shares in populations(cells).values():
         for part in failing:
-            n = int(part * users)
+            n = int(part * planned)
             answers = [
                 estimate(question, randomizer, counts, n, BETA)
                 for counts in draw(randomizer, shares, n, trials, rng)
@@ -135,12 +143,13 @@ def row(cells: int, epsilon: str, trials: int, rng: np.random.Generator) -> Row:
             covering = min(covering, float(held))
             if part == 1.0:
                 within = max(within, float(((highs - lows).max(axis=1) / 2).mean()))
-    least = [needed(tail, 2 * users, chance) for chance in (0.05, 0.01)]
+    least = [needed(tail, 2 * planned, chance) for chance in (0.05, 0.01)]
     return Row(
         cells,
         epsilon,
         each,
-        users,
+        together,
+        planned,
         least[0],
         least[1],
         failing[1.0],
@@ -160,7 +169,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     trials = QUICK_TRIALS if options.quick else options.trials
     rng = np.random.default_rng(options.seed)
     print(
-        "  cells  epsilon        each    together  needed 5 %  needed 1 %   fail   .7  cover within"
+        "  cells  epsilon        each    together        plan  needed 5 %  needed 1 %   fail   .7"
+        "  cover within"
     )
     missed = False
     for cells in QUICK_CELLS if options.quick else CELLS:
@@ -168,8 +178,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             found = row(cells, epsilon, trials, rng)
             print(
                 f"{cells:>7} {epsilon:>8} {found.each:>11,} {found.together:>11,}"
-                f" {found.needed_5:>11,} {found.needed_1:>11,} {found.failing:>6.3f}"
-                f" {found.failing_with_less:>5.3f} {found.covering:>6.3f} {found.within:.4f}",
+                f" {found.planned:>11,} {found.needed_5:>11,} {found.needed_1:>11,}"
+                f" {found.failing:>6.3f} {found.failing_with_less:>5.3f} {found.covering:>6.3f}"
+                f" {found.within:.4f}",
                 flush=True,
             )
             error = CLEAR * sqrt(BETA * (1 - BETA) / trials)

@@ -13,7 +13,8 @@ or retries is a change of this module.
 | check-ins; a stream has one       |                                      |                   |
 | connection of a member's check-in | position in the order, modulo        | `connection_of`   |
 | devices in an enrolment message   | the order, per `MAX_ENROLMENTS`      | `batches`         |
-| reports in one message            | requests' order, per `MAX_REPORTS`   | `batches`         |
+| reports in one message            | requests' order, per `MAX_REPORTS`   | `report_batches`  |
+|                                   | and lengths, which randomizers fix   |                   |
 | order of a gateway's reports to   | random, drawn anew                   | `shuffled`        |
 | one response, and of those kept   |                                      |                   |
 | members and reports in one batch  | that order, up to fixed limits       | `member_batches`  |

@@ -19,7 +19,7 @@ from askance_aggregator.analyst.export import SeriesExport, StudyExport, read_ex
 from askance_aggregator.encoding import query_from_bytes, read_terms
 from askance_aggregator.estimation import check_decode, recorded_question, shares_apart
 from askance_aggregator.learners import hypothesis_json
-from askance_aggregator.names import result_names, subject_json
+from askance_aggregator.names import names_of, result_names, subject_json
 from askance_aggregator.queries import block_of
 from askance_aggregator.store import StudyState
 from askance_aggregator.studies import Accounts, Outcome, Round, Session, Tally, Transcript
@@ -195,7 +195,8 @@ def _checked(state: str, terms: StudyTerms, rounds: int) -> Iterator[str]:
     yield "the analyst's signature, over the study as it was run"
     yield "the cohorts, drawn by the study's own digest; no user was asked in two rounds"
     yield "the charge of every request, within the signed budget"
-    yield f"the fields asked about, among those signed: {', '.join(terms.fields) or 'none'}"
+    fields = names_of(terms.schema).in_text(", ".join(terms.fields))
+    yield f"the fields asked about, among those signed: {fields or 'none'}"
     if rounds:
         yield f"{terms.learner}: asked the recorded questions when it was run again"
     if terms.conduct.least_answers and state == "done":

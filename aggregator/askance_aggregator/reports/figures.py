@@ -144,9 +144,9 @@ def level_text(level: float) -> str:
     return share_text(level, _LEVEL_DECIMALS)
 
 
-def risk_line(epsilon: float) -> str:
-    """Return a sentence on what a budget means for a user who spends it."""
-    told = risk(round(epsilon * NANO_NATS_PER_NAT))
+def risk_line(spent: float) -> str:
+    """Return a sentence on what so many nats mean for a user who spends them."""
+    told = risk(round(spent * NANO_NATS_PER_NAT))
     return f"{told[0].upper()}{told[1:]}; epsilons of several studies add up."
 
 

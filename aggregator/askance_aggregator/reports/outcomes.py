@@ -48,7 +48,7 @@ def simulation_report(
         title=_title(result, presentation, result["users"], result["epsilon"]),
         body=presentation_body(presentation, truth, every=every, verbose=verbose),
         verdict=result["verdict"],
-        cost=f"{cost} {risk_line(result['epsilon'])}  {result['seconds']:.1f} s",
+        cost=f"{cost} {risk_line(spent['max'])}  {result['seconds']:.1f} s",
         warnings=warnings,
         details=_simulation_details(result),
     )

@@ -48,7 +48,7 @@ def plan_report(
         ],
         verdict=f"{needed} in all{'' if users is None else f'; there are {users:,}'}.",
         cost=f"Each user who is asked spends {nats_text(most, result['epsilon'])}."
-        f" {risk_line(result['epsilon'])}",
+        f" {risk_line(most)}",
         warnings=warnings,
         details=details,
     )

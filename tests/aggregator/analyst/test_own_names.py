@@ -92,7 +92,10 @@ def test_a_result_has_them(result: StudyResult) -> None:
 
 
 def test_the_export_holds_together(result: StudyResult) -> None:
-    assert result.verify().state == "done"
+    verified = result.verify()
+    assert verified.state == "done"
+    told = "the fields asked about, among those signed: Größe (cm), blood group"
+    assert told in verified.checked
 
 
 def test_devices_are_told_those_of_the_fields_that_are_asked(handle: StudyHandle) -> None:

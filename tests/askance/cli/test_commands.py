@@ -117,6 +117,13 @@ def test_an_epsilon_above_8_warns_that_it_protects_little(
     assert text.count("epsilons of several studies add up") == 2
 
 
+def test_the_risk_is_that_of_what_was_spent(capsys: pytest.CaptureFixture[str]) -> None:
+    """12 nats: 1 / (1 + e^-12) is .9999939."""
+    assert main(["simulate", "mean", "--users", "1000", "--epsilon", "20"]) == 0
+    spent = "spent 12.00 of 20.00 nats. Of two equally likely values a reader is at most 99.999 %"
+    assert spent in capsys.readouterr().out
+
+
 def test_a_plan_without_an_epsilon_finds_the_least(run: Run, tmp_path: Path) -> None:
     words = ("plan", "mean", "--tau", "0.05", "--missing", "default")
     code, given, _ = run(*words, "--epsilon", "2")

@@ -101,12 +101,15 @@ class Timed(TimedEvaluation):
 
 
 async def settle(timed: Timed | None = None) -> None:
-    for _ in range(TURNS):
-        await asyncio.sleep(0)
-    while timed is not None and timed.is_busy():
-        await asyncio.sleep(0.001)
-        for _ in range(TURNS):
-            await asyncio.sleep(0)
+    """Let the loop turn until so many turns in a row found no thread at work.
+
+    What a thread has ended goes on in the turns after it.
+    """
+    turns = 0
+    while turns < TURNS:
+        busy = timed is not None and timed.is_busy()
+        turns = 0 if busy else turns + 1
+        await asyncio.sleep(0.001 if busy else 0)
 
 
 class Wire:

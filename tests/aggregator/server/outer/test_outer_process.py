@@ -8,7 +8,6 @@ import queue
 import signal
 import socket
 import ssl
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -74,14 +73,6 @@ def test_a_stream_passes_and_so_does_its_cancellation(outer: Outer) -> None:
         assert not outer.inner.cancelled.is_set()
         call.cancel()
         assert outer.inner.cancelled.wait(PATIENCE_S)
-
-
-def another_process(outer: Outer, before: int) -> bool:
-    """Return whether the process is another one, after a while: it answers before it is known."""
-    until_s = time.monotonic() + PATIENCE_S
-    while outer.process.pid == before and time.monotonic() < until_s:
-        time.sleep(0.01)
-    return outer.process.pid != before
 
 
 def test_the_longest_export_passes(outer: Outer) -> None:
@@ -291,7 +282,7 @@ def test_a_killed_process_is_replaced_and_no_connection_is_refused(outer: Outer)
     os.kill(before, signal.SIGKILL)
     with outer.channel() as channel:
         assert submitted(channel, b"again") == b"answer to again"
-    assert another_process(outer, before)
+    until(lambda: outer.process.pid != before)  # it answers before it is known
 
 
 @dataclass
@@ -485,7 +476,7 @@ def test_a_start_that_fails_is_tried_again(
         until(lambda: "the outer process was not started" in caplog.text)
     with outer.channel() as channel:
         assert submitted(channel, b"again") == b"answer to again"
-    assert another_process(outer, before)
+    until(lambda: outer.process.pid != before)  # it answers before it is known
 
 
 def test_the_aggregators_socket_is_closed_to_other_users(outer: Outer) -> None:

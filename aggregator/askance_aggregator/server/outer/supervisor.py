@@ -29,6 +29,9 @@ _LOOK_EVERY_S = 1.0
 _SILENT_S = 20.0  # a process whose event loop has said nothing for so long is ended
 _SOUND_S = 30.0  # a process that has lived for so long is started again without a longer wait
 _LOGGED_BYTES = 500  # per line
+# With one arena, and mappings of their own for what is large, memory that is freed leaves the data
+# that is limited; glibc alone reads these.
+_ALLOCATION = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "32768"}
 _ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "SYSTEMROOT")
 
 _LOG = logging.getLogger(__name__)
@@ -253,4 +256,5 @@ def _environment() -> dict[str, str]:
     """Return the environment of the process: no variable that may hold a secret."""
     given = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     path = os.pathsep.join(entry for entry in sys.path if entry)
-    return {**given, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "GRPC_VERBOSITY": "NONE"}
+    said = {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "GRPC_VERBOSITY": "NONE"}
+    return given | said | _ALLOCATION

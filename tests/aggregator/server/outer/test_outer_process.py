@@ -75,11 +75,13 @@ def test_a_stream_passes_and_so_does_its_cancellation(outer: Outer) -> None:
         assert outer.inner.cancelled.wait(PATIENCE_S)
 
 
-def test_the_longest_export_passes(outer: Outer) -> None:
+def test_the_longest_export_passes_again_and_again(outer: Outer) -> None:
+    """What one has taken is free for the next."""
     before = outer.process.pid
     with outer.channel() as channel:
         call: Any = channel.unary_unary(LARGE)
-        assert call(b"", timeout=PATIENCE_S) == bytes(LARGE_BYTES)
+        for _ in range(4):
+            assert call(b"", timeout=PATIENCE_S) == bytes(LARGE_BYTES)
     assert outer.process.pid == before
 
 
@@ -362,7 +364,7 @@ def test_it_has_limits_and_is_the_first_to_be_ended(outer: Outer) -> None:
     names = {entry.split(b"=")[0].decode() for entry in environment if entry}
     assert names <= {
         "PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "PYTHONPATH", "PYTHONUNBUFFERED",
-        "GRPC_VERBOSITY",
+        "GRPC_VERBOSITY", "MALLOC_ARENA_MAX", "MALLOC_MMAP_THRESHOLD_",
     }  # fmt: skip
 
 

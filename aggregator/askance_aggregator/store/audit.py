@@ -22,6 +22,8 @@ GENESIS = bytes(32)  # stands before the first entry
 NONCE_BYTES = 16
 MAX_PAGE = 1_000  # entries read at a time
 _DOMAIN = b"askance audit v1\0"
+_LATER = ("changed", "began")  # fields that entries of earlier versions lack
+BEGUN = "begun"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +34,13 @@ class AuditEvent:
       at_unix_s: when, in Unix seconds, by the clock of the process that records it.
       who: the caller's name; empty: not proven.
       role: the caller's role; "local" for a command on the aggregator's machine; empty: not proven.
-      action: service and call ("Analysts/Cancel"), or the command ("aggregator device revoke").
-      subject: what it was about: a study's digest, a device's number, or a number of devices.
+      action: its words, those of the command ("device revoke"), whether a call or a command did it.
+      subject: what it was about: a study's digest, or how devices were selected; no device's name.
       origin: the caller's network address; "local"; empty: it has none.
       outcome: "begun", "done", "failed: WORD" or "refused: WORD".
       count: calls that the entry stands for; more than 1 for refusals that were listed together.
+      changed: devices and gateways that it changed; None: it changes none, or has not yet.
+      began: number of the entry with which the action began; 0: none, or it is not known.
     """
 
     at_unix_s: int
@@ -47,6 +51,17 @@ class AuditEvent:
     origin: str
     outcome: str
     count: int = 1
+    changed: int | None = None
+    began: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields of one JSON object, without those that say nothing."""
+        left_out = {"changed": None, "began": 0}
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in left_out or value != left_out[name]
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +87,11 @@ class AuditEntry:
         """The event in the line; raises AuditBroken if it holds none."""
         try:
             content = json.loads(self.line)
-            fields = {name: content[name] for name in AuditEvent.__slots__}
+            later = {name: content[name] for name in _LATER if name in content}
+            fields = {name: content[name] for name in AuditEvent.__slots__ if name not in _LATER}
         except (ValueError, LookupError, TypeError):
             raise AuditBroken(self.number, "expected an event, found another text") from None
-        return AuditEvent(**fields)
+        return AuditEvent(**fields, **later)
 
 
 class AuditBroken(AskanceError):
@@ -96,9 +112,33 @@ class NonceKnown(StoreError):
 def next_entry(before: AuditEntry | None, event: AuditEvent, nonce: bytes) -> AuditEntry:
     """Return the entry that follows `before`; None: the log is empty, and it is the first."""
     number = 1 if before is None else before.number + 1
-    content = {"number": number, **asdict(event), "nonce": nonce.hex()}
+    content = {"number": number, **event.to_json(), "nonce": nonce.hex()}
     line = json.dumps(content, separators=(",", ":"))
     return AuditEntry(number, line, _digest(GENESIS if before is None else before.digest, line))
+
+
+def fold_actions(entries: Iterable[AuditEntry]) -> list[AuditEntry]:
+    """Return the last entry of each action, in the order of the log.
+
+    An entry "begun" is left out where a later one ends its action: the one that names it, or, of an
+    earlier version, the next one by the same caller about the same.
+    """
+    last: dict[int, AuditEntry] = {}
+    open_ones: dict[tuple[str, ...], list[int]] = {}
+    for entry in entries:
+        event = entry.event
+        same = (event.who, event.role, event.action, event.subject, event.origin)
+        waiting = open_ones.setdefault(same, [])
+        if event.outcome == BEGUN:
+            waiting.append(entry.number)
+        elif event.began in last:
+            del last[event.began]
+            if event.began in waiting:
+                waiting.remove(event.began)
+        elif waiting and not event.began:
+            del last[waiting.pop(0)]
+        last[entry.number] = entry
+    return list(last.values())
 
 
 def every_entry(log: AuditLog) -> Iterator[AuditEntry]:

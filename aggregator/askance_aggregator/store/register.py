@@ -97,6 +97,12 @@ class DeviceSelection:
             )
         checked_tags(self.tags)
 
+    def __str__(self) -> str:
+        """Describe the devices without an id, for the audit log."""
+        if self.tags:
+            return f"devices with {'tag' if len(self.tags) == 1 else 'tags'} {' '.join(self.tags)}"
+        return f"{len(self.ids):,} by id"
+
 
 @dataclass(frozen=True, slots=True)
 class Affected:
@@ -104,6 +110,11 @@ class Affected:
 
     devices: int
     gateways: int = 0
+
+    @property
+    def total(self) -> int:
+        """Number of both."""
+        return self.devices + self.gateways
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from askance.cli.aggregator.common import add_command, add_configuration, configuration_of
+from askance.cli.aggregator.common import (
+    add_command,
+    add_configuration,
+    configuration_of,
+    print_table,
+)
 from askance.cli.arguments import count
 from askance.cli.output import Failure, print_json
 from askance_aggregator.reports.texts import counted
@@ -21,6 +26,11 @@ if TYPE_CHECKING:
 _LOGS = (
     "The audit log has every call and command that changed something, and every refusal: who, what,"
     " when, from where, and the outcome. Each entry is bound to the one before by its digest."
+)
+_SHOWS = (
+    f"{_LOGS} A line per action, its outcome first; one that has only begun was cut off, or goes"
+    " on. With --json each entry as it is kept: an action that changes something has one for its"
+    " begin and one for its end, whose began names the first."
 )
 _VERIFIES = (
     "Checks that no entry was changed, removed, inserted or moved. The end of the log is checked"
@@ -34,13 +44,13 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     audit = commands.add_parser("audit", help="show, export or verify the log", description=_LOGS)
     subcommands = audit.add_subparsers(dest="audit_command", metavar="COMMAND", required=True)
     show = add_command(
-        subcommands, "show", _show, summary="print entries, oldest first", description=_LOGS
+        subcommands, "show", _show, summary="print actions, oldest first", description=_SHOWS
     )
     show.add_argument(
-        "--after", type=int, metavar="N", help="entries after number N (default: the last ones)"
+        "--after", type=int, metavar="N", help="after entry number N (default: the last ones)"
     )
     show.add_argument(
-        "--limit", type=count, default=50, metavar="N", help="at most N entries; default 50"
+        "--limit", type=count, default=50, metavar="N", help="at most N of them; default 50"
     )
     export = add_command(
         subcommands,
@@ -73,15 +83,30 @@ def _show(arguments: argparse.Namespace) -> int:
         head = log.head()
         last = 0 if head is None else head.number
         after = last - arguments.limit if arguments.after is None else arguments.after
-        entries = log.entries(max(after, 0), arguments.limit)
-    if arguments.json:
-        print_json({"entries": [json.loads(entry.line) for entry in entries], "last": last})
-        return 0
-    for entry in entries:
-        print(_line(entry))
-    if not entries:
+        if arguments.json:
+            entries = log.entries(max(after, 0), arguments.limit)
+            print_json({"entries": [json.loads(entry.line) for entry in entries], "last": last})
+            return 0
+        rows = _actions(log, last, arguments.after, arguments.limit)
+    if rows:
+        heads = ("outcome", "time (UTC)", "action", "about", "changed", "caller", "from", "entry")
+        print_table(heads, [_row(entry) for entry in rows])
+    else:
         print("no entries")
     return 0
+
+
+def _actions(log: AuditLog, last: int, after: int | None, limit: int) -> list[AuditEntry]:
+    """Return the last entries of at most `limit` actions: the first ones after a number.
+
+    Without a number, of the last actions. An action has two entries at most; its end is looked for
+    in a page more.
+    """
+    from askance_aggregator.store.audit import MAX_PAGE, fold_actions
+
+    first = max(last - 2 * limit, 0) if after is None else max(after, 0)
+    found = fold_actions(log.entries(first, 2 * limit + MAX_PAGE))
+    return found[-limit:] if after is None else found[:limit]
 
 
 def _export(arguments: argparse.Namespace) -> int:
@@ -140,18 +165,22 @@ def _print_end(arguments: argparse.Namespace, last: AuditEntry | None) -> int:
     return 0
 
 
-def _line(entry: AuditEntry) -> str:
+def _row(entry: AuditEntry) -> tuple[str, ...]:
+    from askance_aggregator.server.callers.roles import action_words
     from askance_client.service.clock import utc_text
 
     event = entry.event
-    who = printable(event.who) or "not proven"
+    times = f" x {event.count:,}" if event.count > 1 else ""
     role = f" ({event.role})" if event.role else ""
-    times = f", {event.count:,} times" if event.count > 1 else ""
-    about = f" {event.subject}" if event.subject else ""
-    origin = event.origin or "unknown"
     return (
-        f"{entry.number}  {utc_text(event.at_unix_s)}  {who}{role} from {origin}:"
-        f" {event.action}{printable(about)}: {event.outcome}{times}"
+        printable(event.outcome) + times,
+        utc_text(event.at_unix_s, "%Y-%m-%d %H:%M:%S"),
+        printable(action_words(event.action)),
+        printable(event.subject) or "-",
+        "-" if event.changed is None else f"{event.changed:,}",
+        (printable(event.who) or "not proven") + role,
+        event.origin or "unknown",
+        str(entry.number),
     )
 
 

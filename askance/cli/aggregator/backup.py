@@ -59,7 +59,7 @@ def _back_up(path: Path, arguments: argparse.Namespace) -> int:
     from askance_aggregator.server.process.control import back_up
 
     store = configuration_of(arguments).store
-    with recorded_at(store, "aggregator backup", str(path)):
+    with recorded_at(store, "backup", str(path)):
         written = back_up(store, path, system_now_s(), time.sleep)
     print_manifest(path, written, arguments)
     return 0

@@ -106,7 +106,7 @@ def _renew(arguments: argparse.Namespace) -> int:
     folder = tls.certificate.parent
     authority: Path = arguments.authority or tls.authority or folder / "ca.pem"
     key: Path = arguments.authority_key or folder / "ca.key"
-    with recorded_at(configuration.store, "aggregator certificates renew", str(tls.certificate)):
+    with recorded_at(configuration.store, "certificates renew", str(tls.certificate)):
         found = renew_server(tls, authority, key, system_now_s())
     return _changed("renewed", [found], arguments)
 
@@ -117,7 +117,7 @@ def _rotate(arguments: argparse.Namespace) -> int:
 
     configuration = configuration_of(arguments)
     devices = _devices_of(configuration, arguments)
-    with recorded_at(configuration.store, "aggregator certificates rotate", str(devices.authority)):
+    with recorded_at(configuration.store, "certificates rotate", str(devices.authority)):
         found = rotate_devices(devices, system_now_s())
     return _changed("begun", [found], arguments)
 
@@ -128,7 +128,7 @@ def _retire(arguments: argparse.Namespace) -> int:
 
     configuration = configuration_of(arguments)
     devices = _devices_of(configuration, arguments)
-    with recorded_at(configuration.store, "aggregator certificates retire", str(devices.authority)):
+    with recorded_at(configuration.store, "certificates retire", str(devices.authority)):
         found = retire_devices(devices, system_now_s())
     return _changed("retired", found, arguments)
 

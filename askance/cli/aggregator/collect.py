@@ -48,7 +48,7 @@ def _collect(arguments: argparse.Namespace) -> int:
 
     with (
         closing(configuration.store.open()) as store,
-        recorded(store, "aggregator collect", "ended studies"),
+        recorded(store, "collect", "ended studies"),
     ):
         found = Collector(store, configuration.keep, system_now_s, pause).collect()
     if arguments.json:

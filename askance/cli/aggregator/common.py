@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -114,14 +115,30 @@ def address_of(text: str) -> Address:
         raise Failure(2, "usage", f"--listen: {error}") from None
 
 
+@dataclass(slots=True)
+class RecordedCommand:
+    """Command that is entered into the audit log.
+
+    Args:
+      changed: devices and gateways that it changed, set by what carries it out.
+      began: number of its first entry; 0: none is written yet.
+    """
+
+    action: str
+    subject: str
+    changed: int | None = None
+    began: int = 0
+
+
 @contextmanager
-def recorded_at(location: StoreLocation, action: str, subject: str) -> Iterator[None]:
+def recorded_at(location: StoreLocation, action: str, subject: str) -> Iterator[RecordedCommand]:
     """Record a command as `recorded` does, with the store open for the two entries only.
 
     The command itself may open the store alone.
     """
-    with _recorded(lambda outcome: note_command(location, action, subject, outcome)):
-        yield
+    command = RecordedCommand(action, subject)
+    with _recorded(lambda outcome: _note_at(location, command, outcome)):
+        yield command
 
 
 def note_command(location: StoreLocation, action: str, subject: str, outcome: str) -> None:
@@ -129,28 +146,42 @@ def note_command(location: StoreLocation, action: str, subject: str, outcome: st
 
     `outcome` is "begun", "done" or "failed: WORD" (see `record_command`).
     """
+    _note_at(location, RecordedCommand(action, subject), outcome)
+
+
+def _note_at(location: StoreLocation, command: RecordedCommand, outcome: str) -> None:
     with closing(location.open_beside()) as store:
-        _note(store, action, subject, outcome)
+        _note(store, command, outcome)
 
 
 @contextmanager
-def recorded(store: Store, action: str, subject: str) -> Iterator[None]:
+def recorded(store: Store, action: str, subject: str) -> Iterator[RecordedCommand]:
     """Enter a command into the store's audit log before it is carried out, and its outcome after.
 
     Args:
       store: what the command changes.
-      action: the command, as "aggregator device revoke".
+      action: the command's words, as "device revoke".
       subject: what it is about, without a user's name or value.
     """
-    with _recorded(lambda outcome: _note(store, action, subject, outcome)):
-        yield
+    command = RecordedCommand(action, subject)
+    with _recorded(lambda outcome: _note(store, command, outcome)):
+        yield command
 
 
-def _note(store: Store, action: str, subject: str, outcome: str) -> None:
+def _note(store: Store, command: RecordedCommand, outcome: str) -> None:
     from askance_aggregator.clock import system_now_s
     from askance_aggregator.server.callers.recorder import record_command
 
-    record_command(store.audit, action, subject, now_s=system_now_s, outcome=outcome)
+    number = record_command(
+        store.audit,
+        command.action,
+        command.subject,
+        now_s=system_now_s,
+        outcome=outcome,
+        changed=command.changed,
+        began=command.began,
+    )
+    command.began = command.began or number
 
 
 @contextmanager

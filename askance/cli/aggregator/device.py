@@ -182,12 +182,12 @@ def _changed(
     from askance_aggregator.store.register import DeviceSelection
 
     which = DeviceSelection(tuple(map(read_id, arguments.ids)), tuple(arguments.tag))
-    chosen = " ".join([counted(len(which.ids), "id"), *which.tags])
     with (
         closing(configuration_of(arguments).store.open_beside()) as store,
-        recorded(store, f"aggregator device {command}", chosen),
+        recorded(store, f"device {command}", str(which)) as noted,
     ):
         done = change(store.register, which)
+        noted.changed = done.total
     if arguments.json:
         found: dict[str, Any] = {"devices": done.devices, "gateways": done.gateways}
         print_json({**found, "note": note} if note else found)

@@ -43,7 +43,7 @@ def _restore(arguments: argparse.Namespace) -> int:
     store = configuration_of(arguments).store
     with open_backup(arguments.file) as backup:
         store.restore(backup, system_now_s())
-        note_command(store, "aggregator restore", str(arguments.file), "done")
+        note_command(store, "restore", str(arguments.file), "done")
         print_manifest(arguments.file, backup.manifest.to_json(), arguments)
     if not arguments.json:
         print(f"restored into {store}")

@@ -87,7 +87,7 @@ def _token(arguments: argparse.Namespace) -> int:
     with (
         working("writing the token to the store"),
         closing(configuration.store.open_beside()) as store,
-        recorded(store, "aggregator token", counted(token.devices, "device")),
+        recorded(store, "token", counted(token.devices, "device")),
     ):
         store.register.keep_token(token.token_id, token.devices, token.ends_unix_s)
     if arguments.out is not None:
@@ -156,7 +156,7 @@ def _state(token: TokenEntry, now_s: int) -> str:
 def _revoke(arguments: argparse.Namespace) -> int:
     with (
         closing(configuration_of(arguments).store.open_beside()) as store,
-        recorded(store, "aggregator token revoke", "1 token"),
+        recorded(store, "token revoke", "1 token"),
     ):
         store.register.revoke_token(read_id(arguments.id))
     if arguments.json:

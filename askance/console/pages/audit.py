@@ -1,19 +1,63 @@
-"""Audit log: its entries, newest first, the state of its chain, and an export."""
+"""Audit log: a row per action, newest first, the state of its chain, and an export."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 
 from starlette.responses import Response, StreamingResponse
 
 from askance.console.routes import ConsoleRoute, Visit
 from askance_aggregator.operators import OperatorClient
-from askance_aggregator.store.audit import AuditBroken, AuditEntry, verify_entries
+from askance_aggregator.server.callers.roles import action_words
+from askance_aggregator.store.audit import (
+    BEGUN,
+    MAX_PAGE,
+    AuditBroken,
+    AuditEntry,
+    AuditEvent,
+    fold_actions,
+    verify_entries,
+)
 
-PAGE = 50  # entries of one page
+PAGE = 100  # entries of one page; an action has one or two
 _SEE = ("Operators/Audit",)
 _MAX_ENTRY = (1 << 63) - 1
+_STUDY = re.compile(r"study ([0-9a-f]{64})")
+_TONES = {"done": "good", BEGUN: ""}
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRow:
+    """Action as a row of the page.
+
+    Args:
+      number: of its last entry.
+      action: its words.
+      study: digest of the study that it was about; empty: it was about something else.
+      tone: of its outcome.
+    """
+
+    number: int
+    event: AuditEvent
+    action: str
+    study: str
+    tone: str
+
+    @classmethod
+    def of(cls, entry: AuditEntry) -> AuditRow:
+        """Return the row of an action, from its last entry."""
+        event = entry.event
+        study = _STUDY.fullmatch(event.subject)
+        return cls(
+            entry.number,
+            event,
+            action_words(event.action),
+            "" if study is None else study[1],
+            _TONES.get(event.outcome, "bad"),
+        )
 
 
 async def _audit(visit: Visit) -> Response:
@@ -46,11 +90,11 @@ async def _shown(
     _, last = await visit.call(audit, 0, 1)
     to = min(visit.number("to", last, 0, _MAX_ENTRY), last)
     after = max(to - PAGE, 0)
-    found, _ = await visit.call(audit, after, max(to - after, 1))
-    entries = [entry for entry in found if entry.number <= to]
+    found, _ = await visit.call(audit, after, MAX_PAGE)  # an action may end on a newer page
+    rows = [AuditRow.of(entry) for entry in fold_actions(found) if entry.number <= to]
     return await visit.page(
         "audit.html",
-        entries=[(entry, entry.event) for entry in reversed(entries)],
+        rows=rows[::-1],
         last=last,
         older=after,
         newer=min(to + PAGE, last) if to < last else 0,

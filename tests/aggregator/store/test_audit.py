@@ -25,6 +25,7 @@ from askance_aggregator.store import (
     store_location,
     verify_entries,
 )
+from askance_aggregator.store.audit import fold_actions
 from tests.aggregator.store.test_contract import STORES
 from tests.postgresql import PostgresqlServer
 
@@ -203,3 +204,45 @@ def test_an_entry_survives_an_export() -> None:
 def test_what_is_no_entry_is_named(text: str) -> None:
     with pytest.raises(AuditBroken, match="audit entry 7: expected an entry of an export"):
         entry_of_json(text, 7)
+
+
+ACTIONS = {  # entries as (caller, outcome, number of the begin), and the rows: numbers of entries
+    "an end names its begin": ([("ann", "begun", 0), ("ann", "done", 1)], [2]),
+    "two at one time": (
+        [("ann", "begun", 0), ("ann", "begun", 0), ("ann", "done", 2), ("ann", "failed: x", 1)],
+        [3, 4],
+    ),
+    "the end of one of them": (
+        [("ann", "begun", 0), ("ann", "begun", 0), ("ann", "done", 2)],
+        [1, 3],
+    ),
+    "one that was cut off": ([("ann", "begun", 0), ("bob", "refused: x", 0)], [1, 2]),
+    "the begin is on another page": ([("ann", "done", 77)], [1]),
+    "an earlier version": ([("ann", "begun", 0), ("bob", "begun", 0), ("ann", "done", 0)], [2, 3]),
+    "an earlier version, twice": (
+        [("ann", "begun", 0), ("ann", "begun", 0), ("ann", "done", 0), ("ann", "done", 0)],
+        [3, 4],
+    ),
+    "refusals without a begin": ([("", "refused: x", 0), ("", "refused: x", 0)], [1, 2]),
+}
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_an_action_is_one_row(name: str) -> None:
+    written, rows = ACTIONS[name]
+    log = SqliteStore.in_memory().audit
+    for who, outcome, began in written:
+        log.append(replace(EVENT, who=who, outcome=outcome, began=began))
+    assert [entry.number for entry in fold_actions(log.entries())] == rows
+
+
+def test_a_line_without_the_newer_fields_is_as_it_was() -> None:
+    """Entries of earlier versions are read, and what needs no newer field is written as before."""
+    log = SqliteStore.in_memory().audit
+    before = (
+        '{"number":1,"at_unix_s":1800000000,"who":"ann","role":"admin","action":"Analysts/Cancel",'
+        '"subject":"study 00","origin":"192.0.2.7","outcome":"done","count":1,"nonce":""}'
+    )
+    entry = log.append(EVENT)
+    assert (entry.line, entry.event) == (before, EVENT)
+    assert replace(EVENT, changed=0, began=1).to_json()["changed"] == 0

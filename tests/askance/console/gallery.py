@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -95,18 +95,21 @@ def _fill(store: SqliteStore) -> dict[str, bytes]:
         chosen = tuple(b"device %d" % n for n in range(place, 60, place + 2))
         store.register.tag(DeviceSelection(ids=chosen), [tag], [])
     for n in range(60):
-        outcome = ("done", "not-permitted", "begun")[n % 3]
-        who = ("Ada Lovelace", "night-shift@ops.example.org")[n % 2]
-        event = AuditEvent(
-            NOW_S - 977 * n,
-            who,
+        outcome = ("done", "refused: not-permitted", "begun")[n % 3]
+        begun = AuditEvent(
+            NOW_S - 977 * (60 - n),
+            ("Ada Lovelace", "night-shift@ops.example.org")[n % 2],
             "operator",
-            "Operators/RevokeDevices",
-            f"{n:064x}",
-            f"192.0.2.{n}",
-            outcome,
+            ("device revoke", "study cancel")[n % 4 // 2],
+            ("devices with tag keyboard-of-the-north-building", f"study {n:064x}")[n % 4 // 2],
+            f"2001:db8:85a3::8a2e:370:{7000 + n}",
+            "begun",
         )
-        store.audit.append(event)
+        began = store.audit.append(begun).number
+        if outcome != "begun":
+            changed = 1_200 + n if n % 4 < 2 and outcome == "done" else None
+            end = replace(begun, outcome=outcome, changed=changed, began=began)
+            store.audit.append(end)
     return {
         "shares": _shares(store),
         "parity": add_run(

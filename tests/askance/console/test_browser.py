@@ -13,7 +13,7 @@ from askance_aggregator.store import AuditEvent, SqliteStore
 from askance_aggregator.store.register import DeviceSelection, DeviceState
 from tests.aggregator.server.callers import role_server
 from tests.aggregator.server.callers.role_server import NOW_S, changed_figures
-from tests.askance.console.browser import browser, faults, missing, requested
+from tests.askance.console.browser import browser, faults, missing, requested, show_as
 from tests.askance.console.consoles import console_of
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=missing() or "")
@@ -69,6 +69,12 @@ def test_an_operator_logs_in_watches_and_revokes_a_device(
         driver.get(f"{origin}/audit")
         assert driver.title == "Audit log – askance"  # no name of it ran
         assert HOSTILE in text("tbody tr:nth-child(4)")
+        assert len(driver.find_elements("css selector", "tbody tr")) == 61  # an action is one row
+        row = driver.find_elements("css selector", "tbody tr:first-child > *")
+        assert [one.text for one in row[:3]] == ["done", "device revoke 1 by id", "1"]
+        show_as(driver, 1_280, "light")
+        table = driver.find_element("css selector", ".scroll")
+        assert table.get_property("scrollWidth") == table.get_property("clientWidth")
         found += faults(driver)
         driver.find_element("css selector", "form[action='/audit/verify'] button").click()
         until(lambda: "The chain is whole" in driver.page_source)

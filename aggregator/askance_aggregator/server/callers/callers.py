@@ -105,6 +105,7 @@ class Callers:
         change. A key among them that has no other name and role is an analyst's.
       named: callers with a name and a role of their own, each with a key.
       tokens: callers by bearer tokens.
+      names: returns names of analysts by their keys; asked at each call too.
     """
 
     def __init__(
@@ -112,8 +113,11 @@ class Callers:
         analysts: Callable[[], frozenset[bytes]],
         named: Iterable[Caller] = (),
         tokens: TokenCallers | None = None,
+        *,
+        names: Callable[[], Mapping[bytes, str]] = dict,
     ) -> None:
         self._analysts = analysts
+        self._names = names
         self._named = {caller.key: caller for caller in named}
         self.tokens: TokenCallers = tokens or NoTokens()
 
@@ -123,5 +127,6 @@ class Callers:
         if named is not None:
             return named
         if key in self._analysts():
-            return Caller(f"key {key.hex()[:_SHOWN_DIGITS]}", Role.ANALYST, key)
+            name = self._names().get(key) or f"key {key.hex()[:_SHOWN_DIGITS]}"
+            return Caller(name, Role.ANALYST, key)
         return None

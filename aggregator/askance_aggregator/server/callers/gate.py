@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ParamSpec, TypeVar
 
 from askance_aggregator.analyst.calls import (
@@ -23,9 +23,10 @@ from askance_aggregator.analyst.calls import (
 from askance_aggregator.server.callers.callers import Caller, Callers
 from askance_aggregator.server.callers.limits import CallerLimits, CallsAtWork
 from askance_aggregator.server.callers.recorder import AuditRecorder, origin_of
-from askance_aggregator.server.callers.roles import RULES, CallRule, Scope
+from askance_aggregator.server.callers.roles import RULES, CallRule, Scope, action_words
 from askance_aggregator.server.devices.calls import Context, Method, caller_of
 from askance_aggregator.store import AuditEvent, NonceKnown
+from askance_aggregator.store.audit import BEGUN
 from askance_client.service.credentials import Received
 
 P = ParamSpec("P")
@@ -33,6 +34,13 @@ T = TypeVar("T")
 _TRACE_KEY = "traceparent"  # https://www.w3.org/TR/trace-context
 # Reasons that are no decision about a caller.
 _FAILURES = ("internal", "store-failed", "timeout", "went-away")
+
+
+@dataclass(slots=True)
+class CallEffect:
+    """Number of devices and gateways that a call has changed; None: it changes none, or not yet."""
+
+    changed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +51,7 @@ class Admitted:
       scope: the studies that it may be about; never NONE.
       signed: the call as it arrived.
       trace: the trace context that the caller's program sent; None without one.
+      effect: set by what makes the call, for the audit log.
     """
 
     call: Call
@@ -50,6 +59,7 @@ class Admitted:
     scope: Scope
     signed: SignedCall
     trace: str | None = None
+    effect: CallEffect = field(default_factory=CallEffect)
 
     @property
     def subject(self) -> bytes:
@@ -127,7 +137,8 @@ class Gate:
         """
 
         async def guarded(context: Context) -> None:
-            event = AuditEvent(0, "", "", call.method, "", origin_of(caller_of(context)), "begun")
+            action = action_words(call.method)
+            event = AuditEvent(0, "", "", action, "", origin_of(caller_of(context)), BEGUN)
             with ExitStack() as counted:
                 with self._calls.unknown():  # until it is counted, or its refusal recorded
                     try:
@@ -142,19 +153,22 @@ class Gate:
                     except Exception as error:
                         await self._record_end(event, error, self._recorder.refuse)
                         raise
-                record = self._recorder.refuse
+                record: Callable[[AuditEvent], object] = self._recorder.refuse
                 try:
                     subject, do = await prepare(context, admitted)
                     event = replace(event, subject=subject)
                     if rule.changes:
-                        await self._run(self._begin, event, signed.nonce)
+                        began = await self._run(self._begin, event, signed.nonce)
+                        event = replace(event, began=began)
                         record = self._recorder.record
                     await do(context, admitted)
                 except Exception as error:
+                    event = replace(event, changed=admitted.effect.changed)
                     await self._record_end(event, error, record)
                     raise
                 if rule.changes:
-                    await self._run(self._recorder.record, replace(event, outcome="done"))
+                    done = replace(event, outcome="done", changed=admitted.effect.changed)
+                    await self._run(self._recorder.record, done)
 
         return guarded
 
@@ -198,17 +212,17 @@ class Gate:
         return Admitted(call, caller, scope, signed, trace)
 
     async def _record_end(
-        self, event: AuditEvent, error: Exception, record: Callable[[AuditEvent], None]
+        self, event: AuditEvent, error: Exception, record: Callable[[AuditEvent], object]
     ) -> None:
         """Record the error that a call ends with."""
         reason = self._reason_of(error)
         what = "failed" if reason in _FAILURES else "refused"
         await self._run(record, replace(event, outcome=f"{what}: {reason}"))
 
-    def _begin(self, event: AuditEvent, nonce: bytes) -> None:
-        """Record that a call begins, before anything is changed."""
+    def _begin(self, event: AuditEvent, nonce: bytes) -> int:
+        """Record that a call begins, before anything is changed; return the entry's number."""
         try:
-            self._recorder.record(event, nonce)
+            return self._recorder.record(event, nonce)
         except NonceKnown:
             raise CallRefused(
                 "replayed", f"{event.action}: expected a new call, got one that came before"

@@ -33,8 +33,8 @@ class AuditRecorder:
         self._lock = threading.Lock()
         self._windows: dict[str, _Window] = {}
 
-    def record(self, event: AuditEvent, nonce: bytes = b"") -> None:
-        """Append an event now.
+    def record(self, event: AuditEvent, nonce: bytes = b"") -> int:
+        """Append an event now, and return the number of its entry.
 
         Args:
           event: what happened; its time is set here.
@@ -43,7 +43,7 @@ class AuditRecorder:
         Raises:
           NonceKnown: a call with this nonce was recorded before. StoreError: nothing was recorded.
         """
-        self._log.append(replace(event, at_unix_s=self._now_s()), nonce)
+        return self._log.append(replace(event, at_unix_s=self._now_s()), nonce).number
 
     def refuse(self, event: AuditEvent) -> None:
         """Append a refusal, or count it if its caller was refused too often in this minute.
@@ -92,22 +92,29 @@ def record_command(
     *,
     now_s: Callable[[], int],
     outcome: str = "done",
+    changed: int | None = None,
+    began: int = 0,
     user: Callable[[], str] = getpass.getuser,
-) -> None:
-    """Record a command that an operator ran on the aggregator's machine.
+) -> int:
+    """Record a command that an operator ran on the aggregator's machine; return the entry's number.
 
     Args:
       log: the store's.
-      action: the command, as "aggregator device revoke".
-      subject: what it was about: a device's number or a number of devices; no user's value or name.
+      action: the command's words, as "device revoke".
+      subject: what it was about: how devices were selected, or a file; no user's value or name.
       now_s: the time, in whole seconds since 1970, UTC.
       outcome: "begun", "done" or "failed: WORD".
+      changed: devices and gateways that it changed.
+      began: number of the entry with which it began.
       user: returns the name of the operator's account.
 
     Raises:
       StoreError: nothing was recorded; the command is not to be carried out, or to fail.
     """
-    log.append(AuditEvent(now_s(), user(), _LOCAL, action, subject, _LOCAL, outcome))
+    event = AuditEvent(
+        now_s(), user(), _LOCAL, action, subject, _LOCAL, outcome, changed=changed, began=began
+    )
+    return log.append(event).number
 
 
 def origin_of(peer: str) -> str:

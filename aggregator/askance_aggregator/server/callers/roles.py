@@ -90,3 +90,35 @@ RULES: Mapping[str, CallRule] = {
     "Analysts/Pause": CallRule(_NONE, _OWN, _ALL, _ALL, changes=True, once=True),
     "Analysts/Resume": CallRule(_NONE, _OWN, _ALL, _ALL, changes=True, once=True),
 }
+
+# Words of a call in the audit log: those of the command that does the same.
+_WORDS: Mapping[str, str] = {
+    "Analysts/Submit": "study submit",
+    "Analysts/Plan": "study submit --plan-only",
+    "Analysts/List": "study list",
+    "Analysts/Watch": "study watch",
+    "Analysts/Result": "study result",
+    "Analysts/Export": "study result --out",
+    "Analysts/Cancel": "study cancel",
+    "Analysts/DeleteReports": "study delete",
+    "Analysts/DeleteResults": "study delete --results",
+    "Analysts/Pause": "study pause",
+    "Analysts/Resume": "study resume",
+    "Operators/Caller": "caller",
+    "Operators/Fleet": "status",
+    "Operators/Studies": "study list",
+    "Operators/Audit": "audit show",
+    "Operators/Devices": "device list",
+    "Operators/TagDevices": "device tag",
+    "Operators/RevokeDevices": "device revoke",
+    "Operators/RestoreDevices": "device restore",
+}
+
+
+def action_words(name: str) -> str:
+    """Return the words of a call ("Analysts/Cancel") or command in the audit log.
+
+    Entries of an earlier version have a call by its service and name, and a command with the name
+    of its group ("aggregator device revoke").
+    """
+    return _WORDS.get(name) or name.removeprefix("aggregator ")

@@ -9,7 +9,7 @@ environment, and what a reload may change follow from it. Relative paths are rel
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_network
 from pathlib import Path
@@ -61,6 +61,36 @@ def _port(value: object, _: Path) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 1 << 16:
         raise InvalidParameter(f"expected a port, got {value_text(value)}")
     return value
+
+
+def _public_key(value: object, _: Path) -> bytes:
+    text, digits = a_text(value), 2 * _PUBLIC_KEY_BYTES
+    try:
+        key = bytes.fromhex(text)
+    except ValueError:
+        key = b""
+    if len(key) != _PUBLIC_KEY_BYTES or len(text) != digits:
+        raise InvalidParameter(
+            f"expected {digits} hexadecimal digits per key, got {len(text)} characters"
+        )
+    return key
+
+
+def _analyst_keys(value: object, folder: Path) -> dict[bytes, str]:
+    """Return analysts' names by their keys; empty: one without a name."""
+    named = value.items() if isinstance(value, dict) else (("", text) for text in texts(value))
+    keys: dict[bytes, str] = {}
+    for place, (name, text) in enumerate(named):
+        try:
+            key = _public_key(text, folder)
+            name = name and _printable(name, folder)
+        except InvalidParameter as error:
+            raise InvalidParameter(f"{error} at {name or place}") from None
+        if keys.setdefault(key, name) != name:
+            raise InvalidParameter(
+                f"expected one name per key, got {value_text(keys[key])} and {value_text(name)}"
+            )
+    return keys
 
 
 def _days(value: object, _: Path) -> int:
@@ -231,9 +261,15 @@ class CallerSettings:
             ) from None
         return BearerCallers(self.oidc, IssuerKeys(key_source(self.oidc.jwks, Path()), now_s))
 
-    def check_analysts(self, analysts: Collection[bytes]) -> None:
-        """Raise InvalidParameter if an analyst's key has a role that submits no studies."""
+    def check_analysts(self, analysts: Mapping[bytes, str]) -> None:
+        """Raise InvalidParameter if an analyst's key has another role, or its name another key."""
+        keys = {name: key for key, name in analysts.items() if name}
         for caller in self.named:
+            if keys.get(caller.name, caller.key) != caller.key:
+                raise InvalidParameter(
+                    f"callers.keys: expected distinct names, got {value_text(caller.name)}, which"
+                    " is another key's in analysts.keys"
+                )
             if caller.key in analysts and caller.role not in _SIGNING:
                 raise InvalidParameter(
                     f"callers.keys: expected the role analyst or admin for {caller.name}, whose key"
@@ -298,11 +334,15 @@ def _enrolment(
 
 def _analysts(
     keys: Annotated[
-        frozenset[bytes],
-        "in hexadecimal digits. This one's private half is analyst.pem: give it to the analyst and"
-        " remove it here",
+        Mapping[bytes, str],
+        Key(
+            'by names, which stand in the audit log: { ann = "..." }; or a list without names. In'
+            " hexadecimal digits. The private half of the first one is analyst.pem: give it to the"
+            " analyst and remove it here",
+            read=_analyst_keys,
+        ),
     ],
-) -> frozenset[bytes]:
+) -> Mapping[bytes, str]:
     return keys
 
 
@@ -403,9 +443,9 @@ class Configuration:
         ),
     ] = None
     analysts: Annotated[
-        frozenset[bytes],
+        Mapping[bytes, str],
         KeyTable("The Ed25519 public keys of analysts whose studies are taken.", _analysts),
-    ] = frozenset()
+    ] = field(default_factory=dict)
     callers: Annotated[CallerSettings, KeyTable(fixed=True, shown=False)] = CallerSettings()
     limits: Annotated[
         StudyLimits, KeyTable("What is taken on at one time, in numbers, seconds and milliseconds.")
@@ -508,29 +548,6 @@ def _address(value: object, _: Path) -> Address:
     return Address.of(a_text(value))
 
 
-def _public_key(value: object, _: Path) -> bytes:
-    text, digits = a_text(value), 2 * _PUBLIC_KEY_BYTES
-    try:
-        key = bytes.fromhex(text)
-    except ValueError:
-        key = b""
-    if len(key) != _PUBLIC_KEY_BYTES or len(text) != digits:
-        raise InvalidParameter(
-            f"expected {digits} hexadecimal digits per key, got {len(text)} characters"
-        )
-    return key
-
-
-def _public_keys(value: object, folder: Path) -> frozenset[bytes]:
-    keys: list[bytes] = []
-    for place, text in enumerate(texts(value)):
-        try:
-            keys.append(_public_key(text, folder))
-        except InvalidParameter as error:
-            raise InvalidParameter(f"{error} at {place}") from None
-    return frozenset(keys)
-
-
 def _role(value: object, _: Path) -> Role:
     text = a_text(value)
     if text not in list(Role):
@@ -577,7 +594,6 @@ READERS: Mapping[Any, Read] = {
     Address: _address,
     StoreLocation: lambda value, folder: store_location(a_text(value), folder),
     bytes: _public_key,
-    frozenset[bytes]: _public_keys,
     frozenset[Network]: _networks,
     Role: _role,
     Mapping[str, Role]: _by_text(_role),

@@ -34,6 +34,7 @@ from askance_client.durable_files import sync, write_new
 CONFIGURATION = "aggregator.toml"
 AUTHORITY = "ca.pem"
 DEVICES_AUTHORITY = "devices-ca.pem"
+ANALYST = "analyst"  # name of the first one
 ANALYST_KEY = "analyst.pem"
 ANALYST_PUBLIC = "analyst.pub"
 STORE = "store.sqlite"
@@ -186,7 +187,7 @@ def configuration_text(listen: Address, metrics: Address, analyst: bytes) -> str
         "tls.devices.authority": "devices-ca.pem",
         "tls.devices.authority_key": "devices-ca.key",
         "enrolment.key": "enrolment.key",
-        "analysts.keys": [analyst.hex()],
+        "analysts.keys": {ANALYST: analyst.hex()},
         "metrics.listen": str(metrics),
     }
     return "\n".join([_HEAD, *_lines(Configuration, given, (), live=True), ""])
@@ -254,6 +255,8 @@ def _toml(value: object) -> str:
             return str(int(value))
         case str():
             return json.dumps(value, ensure_ascii=False)
+        case dict():
+            return f"{{ {', '.join(f'{name} = {_toml(one)}' for name, one in value.items())} }}"
         case frozenset() | list():
             return "".join(
                 ("[\n", *(f"  {_toml(one)},\n" for one in value), "]") if value else "[]"

@@ -235,6 +235,7 @@ class _Beside:
         self.health = health
         self._recorder = recorder
         self._configuration = configuration
+        self._names = configuration.analysts
         self._store = store
         self._observer = observer
         self._executor = executor
@@ -257,8 +258,9 @@ class _Beside:
     def change(self, server: AggregatorServer, connections: int, found: Configuration) -> None:
         """Give other analysts' keys and limits to the parts that keep them."""
         limits = found.limits
+        self._names = found.analysts
         self.manager.change(
-            found.analysts | self._configuration.callers.signing,
+            self._configuration.callers.signing.union(found.analysts),
             SubmissionLimits(
                 limits.open_studies,
                 limits.user_nano_nats,
@@ -276,7 +278,7 @@ class _Beside:
         self.manager = StudyManager(
             self._store,
             fleet,
-            analysts=self._configuration.analysts | self._configuration.callers.signing,
+            analysts=self._configuration.callers.signing.union(self._names),
             limits=SubmissionLimits(
                 limits.open_studies,
                 limits.user_nano_nats,
@@ -292,6 +294,7 @@ class _Beside:
             lambda: manager.analysts,
             self._configuration.callers.named,
             self._configuration.callers.tokens(self._now_s),
+            names=lambda: self._names,
         )
         self.gate = gate_of(
             callers,

@@ -73,31 +73,30 @@ class OperatorsServicer(Servicer):
         return pb.DevicesResponse(devices=map(_device, found))
 
     async def tag_devices(
-        self, request: pb.TagDevicesRequest, _: Admitted
+        self, request: pb.TagDevicesRequest, admitted: Admitted
     ) -> pb.ChangeDevicesResponse:
         """Answer TagDevices."""
         selected, register = _selection(request), self._manager.register
         add, remove = tuple(request.add), tuple(request.remove)
-        return _affected(await self._run(register.tag, selected, add, remove))
+        return _affected(await self._run(register.tag, selected, add, remove), admitted)
 
     async def revoke_devices(
-        self, request: pb.ChangeDevicesRequest, _: Admitted
+        self, request: pb.ChangeDevicesRequest, admitted: Admitted
     ) -> pb.ChangeDevicesResponse:
         """Answer RevokeDevices."""
-        return _affected(await self._run(self._manager.register.revoke, _selection(request)))
+        done = await self._run(self._manager.register.revoke, _selection(request))
+        return _affected(done, admitted)
 
     async def restore_devices(
-        self, request: pb.ChangeDevicesRequest, _: Admitted
+        self, request: pb.ChangeDevicesRequest, admitted: Admitted
     ) -> pb.ChangeDevicesResponse:
         """Answer RestoreDevices."""
-        return _affected(await self._run(self._manager.register.restore, _selection(request)))
+        done = await self._run(self._manager.register.restore, _selection(request))
+        return _affected(done, admitted)
 
     def subject(self, request: pb.TagDevicesRequest | pb.ChangeDevicesRequest) -> str:
         """Describe the devices without an id."""
-        selected = _selection(request)
-        if selected.tags:
-            return f"devices with tags {' '.join(selected.tags)}"
-        return f"devices: {len(selected.ids)} by id"
+        return str(_selection(request))
 
     def _page(self, request: pb.AuditRequest) -> pb.AuditResponse:
         head = self._manager.audit.head()
@@ -126,7 +125,8 @@ def _selection(request: pb.TagDevicesRequest | pb.ChangeDevicesRequest) -> Devic
     return DeviceSelection(tuple(request.selection.ids), tuple(request.selection.tags))
 
 
-def _affected(found: Affected) -> pb.ChangeDevicesResponse:
+def _affected(found: Affected, admitted: Admitted) -> pb.ChangeDevicesResponse:
+    admitted.effect.changed = found.total
     return pb.ChangeDevicesResponse(devices=found.devices, gateways=found.gateways)
 
 

@@ -36,7 +36,9 @@ def test_callers_have_names_and_roles(tmp_path: Path) -> None:
 
 def test_without_the_table_the_analysts_are_the_only_callers(tmp_path: Path) -> None:
     found = configured(tmp_path, f'[analysts]\nkeys = ["{FIRST.hex()}"]\n')
-    assert found.analysts == {FIRST}
+    assert found.analysts == {FIRST: ""}
+    named = configured(tmp_path, f'[analysts.keys]\n"Ann Lee" = "{FIRST.hex()}"\n')
+    assert named.analysts == {FIRST: "Ann Lee"}
     assert not found.callers.named
 
 

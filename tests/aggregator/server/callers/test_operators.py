@@ -154,18 +154,18 @@ def test_devices_are_listed_tagged_revoked_and_restored_and_each_change_is_recor
             operator.devices(limit=0)
         assert caught.value.reason == "malformed"
     recorded = [entry.event for entry in store.audit.entries()]
-    by_id, tagged = "devices: 1 by id", "devices with tags site=berlin"
-    assert [(one.action, one.subject, one.outcome) for one in recorded] == [
-        ("Operators/Devices", "", "refused: unknown-device"),
-        ("Operators/TagDevices", by_id, "begun"),
-        ("Operators/TagDevices", by_id, "done"),
-        ("Operators/RevokeDevices", tagged, "begun"),
-        ("Operators/RevokeDevices", tagged, "done"),
-        ("Operators/RestoreDevices", tagged, "begun"),
-        ("Operators/RestoreDevices", tagged, "done"),
-        ("Operators/RevokeDevices", by_id, "begun"),
-        ("Operators/RevokeDevices", by_id, "refused: unknown-device"),
-        ("Operators/Devices", "", "refused: malformed"),
+    by_id, tagged = "1 by id", "devices with tag site=berlin"
+    assert [(one.action, one.subject, one.outcome, one.changed, one.began) for one in recorded] == [
+        ("device list", "", "refused: unknown-device", None, 0),
+        ("device tag", by_id, "begun", None, 0),
+        ("device tag", by_id, "done", 1, 2),
+        ("device revoke", tagged, "begun", None, 0),
+        ("device revoke", tagged, "done", 1, 4),
+        ("device restore", tagged, "begun", None, 0),
+        ("device restore", tagged, "done", 1, 6),
+        ("device revoke", by_id, "begun", None, 0),
+        ("device revoke", by_id, "refused: unknown-device", None, 8),
+        ("device list", "", "refused: malformed", None, 0),
     ]
 
 

@@ -48,22 +48,24 @@ def test_a_change_is_recorded_before_and_after() -> None:
         assert outcome(address, Call("Analysts/Cancel"), b"", with_) == ""
     subject = f"study {digest.hex()}"
     assert events(store) == [
-        AuditEvent(NOW_S, "operator", "operator", "Analysts/Cancel", subject, "127.0.0.1", done)
-        for done in ("begun", "done")
+        AuditEvent(
+            NOW_S, "operator", "operator", "study cancel", subject, "127.0.0.1", done, began=began
+        )
+        for done, began in (("begun", 0), ("done", 1))
     ]
 
 
-CHANGES: list[tuple[Call, list[str]]] = [  # calls, and their entries
-    (Call("Analysts/Submit"), ["begun", "done"]),
-    (Call("Analysts/Pause"), ["begun", "done"]),
-    (Call("Analysts/Resume"), ["begun", "done"]),
-    (Call("Analysts/DeleteReports"), ["begun", "refused: open"]),
-    (Call("Analysts/Cancel"), ["begun", "done"]),
-    (Call("Analysts/DeleteReports"), ["begun", "done"]),
-    (Call("Analysts/DeleteResults"), ["begun", "done"]),
-    (Call("Operators/TagDevices"), ["begun", "done"]),
-    (Call("Operators/RevokeDevices"), ["begun", "done"]),
-    (Call("Operators/RestoreDevices"), ["begun", "done"]),
+CHANGES: list[tuple[Call, str, list[str]]] = [  # calls, their words, and their entries
+    (Call("Analysts/Submit"), "study submit", ["begun", "done"]),
+    (Call("Analysts/Pause"), "study pause", ["begun", "done"]),
+    (Call("Analysts/Resume"), "study resume", ["begun", "done"]),
+    (Call("Analysts/DeleteReports"), "study delete", ["begun", "refused: open"]),
+    (Call("Analysts/Cancel"), "study cancel", ["begun", "done"]),
+    (Call("Analysts/DeleteReports"), "study delete", ["begun", "done"]),
+    (Call("Analysts/DeleteResults"), "study delete --results", ["begun", "done"]),
+    (Call("Operators/TagDevices"), "device tag", ["begun", "done"]),
+    (Call("Operators/RevokeDevices"), "device revoke", ["begun", "done"]),
+    (Call("Operators/RestoreDevices"), "device restore", ["begun", "done"]),
 ]
 # Refused in version 1, which has no nonce.
 ONCE = [
@@ -77,14 +79,14 @@ ONCE = [
 def test_every_change_is_recorded_when_it_begins_and_when_it_has_ended(version: int) -> None:
     store, key, expected = SqliteStore.in_memory(), KEYS[Role.ADMIN], []
     with served(store) as (address, study):
-        for number, (call, entries) in enumerate(CHANGES):
+        for number, (call, words, entries) in enumerate(CHANGES):
             subject, data = request(call, key, study)
             nonce = bytes([number]) * 16 if version == 2 else b""
             signed = sign_call(call, subject, key, NOW_S, body=data, nonce=nonce)
             outcome(address, call, data, call_metadata(signed))
             if version == 1 and call in ONCE:
                 entries = ["refused: nonce-missing"]
-            expected += [(call.method, entry) for entry in entries]
+            expected += [(words, entry) for entry in entries]
     assert [(one.action, one.outcome) for one in events(store)] == expected
 
 
@@ -138,13 +140,13 @@ def test_every_refusal_is_recorded_with_what_was_proven() -> None:
         )
     found = [(one.who, one.action, one.outcome) for one in events(store)]
     assert found == [
-        ("", "Analysts/Result", "refused: malformed"),
-        ("", "Analysts/Result", "refused: untrusted-key"),
-        ("", "Analysts/Cancel", "refused: stale-call"),
-        ("viewer", "Analysts/Cancel", "refused: not-permitted"),
-        ("analyst", "Analysts/Result", "refused: unknown-study"),
-        ("analyst", "Analysts/Cancel", "begun"),
-        ("analyst", "Analysts/Cancel", "refused: unknown-study"),
+        ("", "study result", "refused: malformed"),
+        ("", "study result", "refused: untrusted-key"),
+        ("", "study cancel", "refused: stale-call"),
+        ("viewer", "study cancel", "refused: not-permitted"),
+        ("analyst", "study result", "refused: unknown-study"),
+        ("analyst", "study cancel", "begun"),
+        ("analyst", "study cancel", "refused: unknown-study"),
     ]
 
 
@@ -245,10 +247,10 @@ class TestRecorder:
     def test_a_command_is_recorded_with_its_account(self) -> None:
         log = SqliteStore.in_memory().audit
         record_command(
-            log, "aggregator device revoke", "device 7", now_s=lambda: NOW_S, user=lambda: "root"
+            log, "device revoke", "1 by id", now_s=lambda: NOW_S, changed=1, user=lambda: "root"
         )
         assert log.entries()[0].event == AuditEvent(
-            NOW_S, "root", "local", "aggregator device revoke", "device 7", "local", "done"
+            NOW_S, "root", "local", "device revoke", "1 by id", "local", "done", changed=1
         )
 
 
@@ -265,6 +267,9 @@ def test_no_secret_and_no_value_is_recorded() -> None:
         )
     for entry in store.audit.entries():
         content = json.loads(entry.line)
-        assert set(content) == {"number", "nonce", *AuditEvent.__slots__}
+        assert set(content) - {"began"} == {
+            *("number", "nonce", "at_unix_s", "who", "role"),
+            *("action", "subject", "origin", "outcome", "count"),
+        }
         assert public(key).hex() not in entry.line
         assert "habit" not in entry.line

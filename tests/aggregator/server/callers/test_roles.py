@@ -23,6 +23,7 @@ from askance_aggregator.server.callers import (
     Role,
     Scope,
 )
+from askance_aggregator.server.callers.roles import action_words
 from askance_aggregator.server.services.analysts import AnalystsServicer
 from askance_aggregator.server.services.operators import OperatorsServicer
 from askance_aggregator.server.services.servicer import Servicer
@@ -201,3 +202,16 @@ def test_a_version_1_call_is_taken_from_an_older_client() -> None:
         ):
             old = call_metadata(sign_call(call, digest, OWNER, NOW_S))
             assert outcome(address, call, b"", old) == ""
+
+
+def test_a_call_has_the_words_of_a_command() -> None:
+    """Entries of earlier versions have them too."""
+    assert all("/" not in action_words(call.method) for call in CALLS)
+    for name, words in (
+        ("Operators/RevokeDevices", "device revoke"),
+        ("aggregator device revoke", "device revoke"),
+        ("device revoke", "device revoke"),
+        ("aggregator certificates rotate", "certificates rotate"),
+        ("Analysts/Submit", "study submit"),
+    ):
+        assert action_words(name) == words

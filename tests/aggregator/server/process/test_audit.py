@@ -45,10 +45,11 @@ def test_show_has_who_what_when_and_from_where(
     kept: AggregatorHome, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert audit(kept, "show", "--limit", "2") == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 2
-    assert lines[0].startswith("2  2027-01-15")
-    assert lines[0].endswith("ann (admin) from ::1: Analysts/Cancel study 7: done")
+    assert capsys.readouterr().out.splitlines() == [
+        "outcome  time (UTC)           action        about    changed  caller       from  entry",
+        "done     2027-01-15 08:00:00  study cancel  study 7  -        ann (admin)  ::1   2",
+        "done     2027-01-15 08:00:00  study cancel  study 7  -        ann (admin)  ::1   3",
+    ]
     assert audit(kept, "show", "--after", "0", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert [entry["number"] for entry in told["entries"]] == [1, 2, 3]
@@ -104,6 +105,11 @@ def test_a_process_records_by_names_that_are_configured(
             assert (list(fleet.rounds), fleet.costs[-1].studies) == ([], 0)
             with pytest.raises(CallRefused, match="found none"):
                 aggregator.study("00" * 32).cancel()
+        with (
+            connect(served.address, key=fresh.analyst_key, ca=fresh.authority) as aggregator,
+            pytest.raises(CallRefused, match="expected a role"),
+        ):
+            OperatorClient(aggregator).fleet()
         assert served.ended_by(signal.SIGTERM) == 0
         (logged,) = [one for one in served.events() if one["event"] == "audit log"]
     assert audit(fresh, "show", "--json") == 0
@@ -111,6 +117,7 @@ def test_a_process_records_by_names_that_are_configured(
     assert [(one["who"], one["role"], one["outcome"]) for one in entries] == [
         ("ops", "operator", "begun"),
         ("ops", "operator", "refused: unknown-study"),
+        ("analyst", "analyst", "refused: not-permitted"),
     ]
     assert audit(fresh, "verify", "--expect", logged["digest"]) == 0
 

@@ -76,8 +76,8 @@ def test_a_running_aggregator_is_backed_up_and_restored(
         (note,) = store.restores()
         assert note.backup_unix_s == found["at_unix_s"] <= note.restored_unix_s
         begun, restored = (entry.event for entry in store.audit.entries())
-        assert (begun.action, begun.outcome) == ("aggregator backup", "begun")
-        assert (restored.action, restored.outcome) == ("aggregator restore", "done")
+        assert (begun.action, begun.outcome) == ("backup", "begun")
+        assert (restored.action, restored.outcome) == ("restore", "done")
         assert (restored.subject, restored.role) == (str(backup), "local")
     assert back_up(location, again, 77, never)["at_unix_s"] == 77
     with pytest.raises(StoreError, match="expected no file there yet"):
@@ -98,7 +98,7 @@ def _recorded(*config: str | Path) -> list[tuple[str, str]]:
     return [
         (entry["subject"], entry["outcome"])
         for entry in shown["entries"]
-        if entry["action"] == "aggregator backup"
+        if entry["action"] == "backup"
     ]
 
 

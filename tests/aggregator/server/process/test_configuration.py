@@ -74,7 +74,7 @@ def test_what_is_left_out_has_a_default(path: Path) -> None:
     assert read.listen == Address("127.0.0.1", 7443)
     assert read.store == SqliteLocation(path.parent / "store.sqlite")
     assert (read.tls, read.enrolment_key, read.metrics) == (None, None, None)
-    assert read.analysts == frozenset()
+    assert read.analysts == {}
     assert read.limits == StudyLimits(None, 64)
     service = read.limits.service
     assert (service.max_streams, service.max_check_ins) == (50_000, 1_000)
@@ -101,7 +101,7 @@ def test_everything_can_be_set(path: Path) -> None:
     )
     assert read.tls == TlsFiles(folder / "server.pem", folder / "keys" / "server.key", devices)
     assert read.enrolment_key == folder / "enrolment.key"
-    assert read.analysts == {bytes.fromhex(KEY)}
+    assert read.analysts == {bytes.fromhex(KEY): ""}
     service = Settings(max_streams=4, max_check_ins=5, max_members=6)
     assert read.limits == StudyLimits(500_000_000, 3, service)
     assert read.metrics == Address("127.0.0.1", 0)
@@ -157,6 +157,14 @@ BAD = {
     LEAST + f"[analysts]\nkeys = ['{KEY}', '{KEY[2:]}']": "analysts.keys: expected 64 hexadecimal"
     " digits per key, got 62 characters at 1",
     LEAST + "[analysts]\nkeys = [7]": "analysts.keys: expected a text, got 7",
+    LEAST + f"[analysts.keys]\nann = '{KEY[2:]}'": "analysts.keys: expected 64 hexadecimal digits"
+    " per key, got 62 characters at ann",
+    LEAST + f"[analysts.keys]\nann = '{KEY}'\nbob = '{KEY}'": "analysts.keys: expected one name"
+    " per key, got 'ann' and 'bob'",
+    LEAST
+    + f"[analysts.keys]\n\"a\\u000ab\" = '{KEY}'": "analysts.keys: expected 1 to 64 printable",
+    LEAST + f"[analysts.keys]\nann = '{KEY}'\n[[callers.keys]]\nname = 'ann'\nkey = '{'00' * 32}'\n"
+    "role = 'viewer'": "callers.keys: expected distinct names, got 'ann', which is another key's",
     LEAST + "[metrics]": "metrics.listen: expected a value, got none",
     LEAST + "[logs]\nlevel = 'loud'": "logs.level: expected one of debug, info, warning, error, got"
     " 'loud'",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import Any
 
 import grpc
 import pytest
 
+from askance_aggregator.server.process.configuration import read_configuration
 from askance_aggregator.server.process.home import AggregatorHome
 from askance_client.service.open_side import CallFailed
 from tests.aggregator.server.process.conftest import Served, ran, serving
@@ -110,16 +111,34 @@ def test_tokens_are_listed_and_revoked(fresh: AggregatorHome) -> None:
 def test_commands_are_in_the_audit_log(fresh: AggregatorHome) -> None:
     run(fresh, "token", "--devices", "7")
     assert ran("aggregator", "token", "revoke", "00", "--config", fresh.configuration).returncode
-    run(fresh, "device", "revoke", "--tag", "site=berlin")
+    with closing(read_configuration(fresh.configuration).store.open_beside()) as store:
+        store.enrol((bytes([number]) * 16, bytes(32)) for number in range(5))
+    run(fresh, "device", "tag", *(f"{number:02x}" * 16 for number in range(3)), "--add", "eu")
+    run(fresh, "device", "revoke", "--tag", "eu")
+    run(fresh, "device", "revoke", "--tag", "eu")  # they are revoked already
     entries = run(fresh, "audit", "show")["entries"]
-    assert [(one["action"], one["subject"], one["outcome"]) for one in entries] == [
-        ("aggregator token", "7 devices", "begun"),
-        ("aggregator token", "7 devices", "done"),
-        ("aggregator token revoke", "1 token", "begun"),
-        ("aggregator token revoke", "1 token", "failed: UnknownDevice"),
-        ("aggregator device revoke", "0 ids site=berlin", "begun"),
-        ("aggregator device revoke", "0 ids site=berlin", "done"),
+    token = ("token", "7 devices")
+    revoked = ("token revoke", "1 token")
+    tagged, ended = ("device tag", "3 by id"), ("device revoke", "devices with tag eu")
+    found = [(one["action"], one["subject"], one["outcome"], one.get("changed")) for one in entries]
+    assert found == [
+        (*token, "begun", None),
+        (*token, "done", None),
+        (*revoked, "begun", None),
+        (*revoked, "failed: UnknownDevice", None),
+        (*tagged, "begun", None),
+        (*tagged, "done", 3),
+        (*ended, "begun", None),
+        (*ended, "done", 3),
+        (*ended, "begun", None),
+        (*ended, "done", 0),
     ]
+    shown = ran("aggregator", "audit", "show", "--limit", "4", "--config", fresh.configuration)
+    head, *rows = [line.split("  ") for line in shown.stdout.splitlines()]
+    assert (head[0], len(rows)) == ("outcome", 4)
+    assert [row[0] for row in rows] == ["failed: UnknownDevice", "done", "done", "done"]
+    assert rows[2][-1].strip() == "8"
+    assert [cell.strip() for cell in rows[2] if cell.strip()][2:5] == [*ended, "3"]
 
 
 def test_tables_and_refusals(fresh: AggregatorHome) -> None:

@@ -55,7 +55,8 @@ def test_the_configuration_names_what_lies_beside_it(home: AggregatorHome) -> No
         assert path.is_file()
     key = load_pem_private_key(home.analyst_key.read_bytes(), None)
     assert isinstance(key, Ed25519PrivateKey)
-    assert read.analysts == {key.public_key().public_bytes_raw()} == {home.analyst}
+    assert read.analysts == {home.analyst: "analyst"}
+    assert key.public_key().public_bytes_raw() == home.analyst
     assert (home.folder / "analyst.pub").read_text() == home.analyst.hex() + "\n"
     assert len(read.enrolment_key.read_bytes()) == 32
     with closing(read.store.open()) as store:

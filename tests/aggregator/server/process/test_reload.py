@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -81,7 +82,9 @@ def test_certificates_keys_and_limits_change_under_an_open_stream(
         (fresh.folder / "server.key").write_bytes(server.key)
         public = new.public_key().public_bytes_raw().hex()
         changed = text.replace(fresh.analyst.hex(), public).replace("127.0.0.1:0", "127.0.0.1:1", 1)
-        fresh.configuration.write_text(changed.replace("idle_s = 600", "idle_s = 60"))
+        changed = changed.replace("idle_s = 600", "idle_s = 60")
+        assert '{ analyst = "' in changed
+        fresh.configuration.write_text(changed.replace('{ analyst = "', '{ bob = "'))
         (fresh.folder / "enrolment.key").write_bytes(bytes(32))
         reload(fresh)
         awaited(served, READ)
@@ -101,6 +104,10 @@ def test_certificates_keys_and_limits_change_under_an_open_stream(
         served.process.send_signal(signal.SIGHUP)
         awaited(served, NOT_READ, 2)
         assert serves(served, other)
+    fresh.configuration.write_text(text)
+    shown = ran("aggregator", "audit", "show", "--json", "--config", fresh.configuration)
+    found = [(one["who"], one["outcome"]) for one in json.loads(shown.stdout)["entries"]]
+    assert found == [("", "refused: untrusted-key"), ("bob", "begun"), ("bob", "done")]
 
 
 def test_secrets_of_the_environment_serve_and_stand_in_no_log(

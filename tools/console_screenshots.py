@@ -2,7 +2,7 @@
 
     python tools/console_screenshots.py FOLDER
 
-Each page is taken at 360 and 1,440 pixels, light and dark, with the studies of the tests' gallery.
+Each page is taken at 400 and 1,280 pixels, light and dark, with the studies of the tests' gallery.
 It needs chromium and chromium-driver of the system, and `pip install 'askance[dev]'`.
 """
 
@@ -21,7 +21,6 @@ sys.path.insert(0, str(ROOT))
 
 from tests.askance.console.browser import (  # noqa: E402 - a script is not run from the root
     SCHEMES,
-    WIDTHS,
     browser,
     missing,
     show_as,
@@ -32,6 +31,7 @@ from tests.client.cli.test_deciding import Folder  # noqa: E402
 from tests.client.console.conftest import Served  # noqa: E402
 from tests.client.console.test_pages import commit  # noqa: E402
 
+_WIDTHS = (400, 1_280)  # pixels: of a telephone, and of a small computer
 _LEAST_HEIGHT, _GREATEST_HEIGHT = 600, 3_000
 
 
@@ -46,7 +46,7 @@ class Camera:
         """Open an address, and take the whole page at each width and scheme."""
         if address:
             self.driver.get(address)
-        for width in WIDTHS:
+        for width in _WIDTHS:
             for scheme in SCHEMES:
                 show_as(self.driver, width, scheme, self._height(width, scheme))
                 path = self._folder / f"{name.replace(' ', '-')}_{width}_{scheme}.png"

@@ -32,7 +32,7 @@ from askance.cli.submission import (
 )
 from askance_aggregator.names import names_of
 from askance_aggregator.reports.figures import risk_line, risk_notes
-from askance_aggregator.reports.outcomes import report_of_content, verification_report
+from askance_aggregator.reports.outcomes import verification_report
 from askance_aggregator.reports.report import CommandReport
 from askance_aggregator.reports.texts import counted, population_text
 from askance_client.printable import printable
@@ -492,15 +492,15 @@ def _ended(
     if arguments.json:
         print_json(content)
     elif not quiet:
-        report = _report(result.content, every=arguments.all, verbose=arguments.verbose)
+        report = _report(result, every=arguments.all, verbose=arguments.verbose)
         print_report(report, verbose=arguments.verbose)
     return 0 if failure is None else fail(failure, as_json=False)
 
 
-def _report(content: Mapping[str, Any], *, every: bool, verbose: bool) -> CommandReport:
+def _report(result: StudyResult, *, every: bool, verbose: bool) -> CommandReport:
     """Make the report of a result."""
     with _of_another_program():
-        return report_of_content(content, every=every, verbose=verbose)
+        return result.report(every=every, verbose=verbose)
 
 
 def _picture(content: Mapping[str, Any]) -> Picture:

@@ -6,13 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from askance_aggregator.analyst.calls import CallRefused
 from askance_aggregator.analyst.export import StudyExport
 from askance_aggregator.analyst.verification import Verification, verify
+from askance_aggregator.encoding import read_terms
 from askance_aggregator.learners import hypothesis_from_json
 from askance_aggregator.names import with_own_names
 from askance_aggregator.reports.outcomes import report_of_content
 from askance_aggregator.reports.plain_text import text_of
+from askance_aggregator.reports.report import CommandReport
 from askance_aggregator.store import StudyState
+from askance_aggregator.studies.advice import advice_on_content
 from askance_aggregator.studies.series import StudySeries
 from askance_client.errors import InvalidParameter, RemoteProtocolError
 
@@ -115,7 +119,25 @@ class StudyResult:
 
     def __str__(self) -> str:
         """Return the text that the command line prints."""
-        return text_of(report_of_content(self.content, every=False, verbose=False))
+        return text_of(self.report(every=False, verbose=False))
+
+    def report(self, *, every: bool, verbose: bool) -> CommandReport:
+        """Make the report for readers; of a result that tells little, with what would help.
+
+        The study's export is fetched for that, and its terms are planned for again.
+
+        Args:
+          every: whether it has all rows.
+          verbose: whether it has raw estimates too.
+        """
+        return report_of_content(self.content, every=every, verbose=verbose, advise=self._advice)
+
+    def _advice(self) -> tuple[str, ...]:
+        try:
+            terms = read_terms(self.fetch().signed.study)
+        except CallRefused:  # its reports may be read by fewer roles than its result
+            return ()
+        return advice_on_content(terms, self.content)
 
     def to_json(self) -> dict[str, Any]:
         """Return one JSON object, with columns' own names."""

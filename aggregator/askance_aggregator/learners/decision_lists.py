@@ -62,6 +62,11 @@ class DecisionList(JsonObject):
             raise InvalidParameter(f"DecisionList expects variables in 0..{self.d - 1}")
 
     @property
+    def is_constant(self) -> bool:
+        """Return whether it has one label for every row."""
+        return all(rule.label == self.default for rule in self.rules)
+
+    @property
     def label(self) -> str:
         """The field that it predicts."""
         return "y"

@@ -80,6 +80,11 @@ class LinearModel(JsonObject):
         object.__setattr__(self, "scaled", outcomes[0])
 
     @property
+    def is_constant(self) -> bool:
+        """Return whether it has one value for every row."""
+        return not any(self.weights[1:])
+
+    @property
     def target(self) -> str:
         """The field that it predicts."""
         return self.scaled.field
@@ -216,7 +221,7 @@ def _(hypothesis: LinearModel, learner: Learner[Any], users: Users) -> Assessmen
     if variance <= 0:
         return Assessment(None, None, summary=NO_SPREAD)
     margin = 2 / sqrt(int(present.sum()))
-    told = "" if any(hypothesis.weights[1:]) else CONSTANT
+    told = CONSTANT if hypothesis.is_constant else ""
     return Assessment(
         None,
         float(missed / variance),

@@ -92,6 +92,9 @@ class Presentation:
         whole: least and greatest possible value of every estimate; None: not known.
         subject: name of what was learned about; empty: the fields of the study.
         shape: data of the picture (`shapes`); None: there is none.
+        constant: whether it predicts one value, the same for every user.
+        apart: places of rows, of those in an order, whose intervals do not overlap; as many as
+            there can be. They are shown unless all are wanted. None: not known.
     """
 
     rows: tuple[EstimateRow, ...] = ()
@@ -105,6 +108,8 @@ class Presentation:
     whole: tuple[float, float] | None = None
     subject: str = ""
     shape: ResultShape | None = None
+    constant: bool = False
+    apart: tuple[int, ...] | None = None
 
     def named(self, names: ColumnNames) -> Presentation:
         """Return the presentation with columns' names in its texts."""
@@ -133,7 +138,11 @@ def presentation_of(hypothesis: Any) -> Presentation:
         else _of_json(hypothesis_json(hypothesis))
     )
     rows = Intervals() if len(found.rows) > 1 else None
-    return replace(found, shape=found.shape or shape_of(hypothesis) or rows)
+    return replace(
+        found,
+        shape=found.shape or shape_of(hypothesis) or rows,
+        constant=getattr(hypothesis, "is_constant", False) is True,
+    )
 
 
 def presentation_of_json(learner: str, data: Any) -> Presentation:

@@ -7,6 +7,7 @@ intervals leave possible.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -186,6 +187,7 @@ class Ranges(JsonObject):
         """Return a row per end of a cell: the share of users below it, or up to it."""
         names = (f"up to {end - 1:g}" if self.whole else f"below {end:g}" for end in self.ends[1:])
         parts = zip(names, *self._band, strict=True)
+        _, lows, highs = self._band
         return Presentation(
             tuple(EstimateRow(*part) for part in parts),
             shares=True,
@@ -193,6 +195,7 @@ class Ranges(JsonObject):
             missing=named_share(self.missing_share),
             lines=(f"quartiles (joint intervals): {self._quartiles()}",),
             subject=self.column,
+            apart=_apart(lows[:-1], highs[:-1]),  # the share up to the last end is known
         )
 
     def to_shape(self) -> DistributionFunction:
@@ -269,6 +272,24 @@ def _rising(shares: Sequence[Answer]) -> Answer:
     means, counts = zip(*blocks, strict=True)
     values = np.clip(np.repeat(means, counts), np.minimum(low, high), np.maximum(low, high))
     return Answer(tuple(values.tolist()), tuple(low.tolist()), tuple(high.tolist()))
+
+
+def _apart(lows: Sequence[float], highs: Sequence[float]) -> tuple[int, ...]:
+    """Return places of intervals that do not overlap, as many as there can be.
+
+    Ends rise, so the next is the first that begins above the last one's end. From the last on, each
+    is then moved to the narrowest interval that ends below the next: many begin at 0, and are wide.
+    """
+    places: list[int] = []
+    for place, low in enumerate(lows):
+        if not places or low > highs[places[-1]]:
+            places.append(place)
+    stop = len(lows)
+    for number in range(len(places) - 1, -1, -1):
+        found = range(places[number], stop)
+        places[number] = min(found, key=lambda place: (highs[place] - lows[place], -place))
+        stop = bisect_left(highs, lows[places[number]])
+    return tuple(places) if len(places) > 1 else ()
 
 
 def _reached(shares: Sequence[float], level: float) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from askance_aggregator.names import MAX_NAMED, ColumnNames, with_own_names
@@ -14,6 +15,9 @@ from askance_aggregator.reports.texts import counted, population_text, settings_
 if TYPE_CHECKING:
     from askance_aggregator.learners import Presentation
     from askance_aggregator.reports.verdict import ResultVerdict
+
+Advise = Callable[[], tuple[str, ...]]
+"""Returns what would help a study, by the planner, in a few words each."""
 
 _NANO = 10**9
 
@@ -54,10 +58,12 @@ def simulation_report(
     )
 
 
-def report_of_content(content: Mapping[str, Any], *, every: bool, verbose: bool) -> CommandReport:
+def report_of_content(
+    content: Mapping[str, Any], *, every: bool, verbose: bool, advise: Advise | None = None
+) -> CommandReport:
     """Make the report of a study's result as an aggregator sends it, with columns' own names."""
     shown = presentation_of_content(content)
-    return study_report(with_own_names(content), shown, every=every, verbose=verbose)
+    return study_report(with_own_names(content), shown, every=every, verbose=verbose, advise=advise)
 
 
 def presentation_of_content(content: Mapping[str, Any]) -> Presentation | None:
@@ -71,11 +77,17 @@ def presentation_of_content(content: Mapping[str, Any]) -> Presentation | None:
 
 
 def study_report(
-    content: dict[str, Any], presentation: Presentation | None, *, every: bool, verbose: bool
+    content: dict[str, Any],
+    presentation: Presentation | None,
+    *,
+    every: bool,
+    verbose: bool,
+    advise: Advise | None = None,
 ) -> CommandReport:
     """Make the report of an ended study; `presentation` is None if it came to no hypothesis.
 
-    `every` prints all rows, `verbose` raw estimates too.
+    `every` prints all rows, `verbose` raw estimates too. `advise` is called where more users or a
+    greater epsilon would help; None: nothing is advised.
     """
     epsilon = content["epsilon"]
     state = "" if content["state"] == "done" else f": {content['state']}"
@@ -83,6 +95,8 @@ def study_report(
     if "number" in content:
         title += f", epoch {content['number']} of {content['epochs']} from {content['first_day']}"
     verdict = None if presentation is None else study_verdict(content, presentation)
+    if verdict is not None and advise is not None and verdict.helped_by_users:
+        verdict = replace(verdict, advice=advise())
     warnings = [] if verdict is None else [*verdict.presentation.notes, *verdict.missing_notes]
     refused = sum(content["refusals"].values())
     if refused:

@@ -123,7 +123,8 @@ def presentation_body(
 ) -> list[Part]:
     """Return the lines and the table of a hypothesis; `truth` is none where it is not known.
 
-    `every` shows all rows; `verbose` adds raw estimates and the ends of the intervals.
+    `every` shows all rows; else those are left out that the intervals do not tell apart from
+    others. `verbose` adds raw estimates and the ends of the intervals.
     """
     rows = presentation.rows
     texts = estimate_texts(rows, truth, shares=presentation.shares)
@@ -131,7 +132,9 @@ def presentation_body(
     if presentation.ranked:
         groups = {name: place for place, name in enumerate(dict.fromkeys(r.group for r in rows))}
         order.sort(key=lambda place: (groups[rows[place].group], -rows[place].shown))
-    places = shown_rows(len(rows), every=every, ranked=presentation.ranked)
+    found = range(len(rows)) if every or presentation.apart is None else presentation.apart
+    shown = shown_rows(len(found), every=every, ranked=presentation.ranked)
+    places = [found[place] for place in shown]
     body: list[Part] = [f"  {line}" for line in presentation.lines]
     for name, members in groupby((order[place] for place in places), lambda i: rows[i].group):
         body += [f"  {name}"] if name else []

@@ -30,6 +30,11 @@ _WHOLE = 0.95  # of what was possible before: an interval this wide tells nothin
 _ROUNDING = 1e-12  # of sums of floats; an interval of exact answers has no width
 _FAR = 0.5  # of the way from the guess to exact answers
 _MOST_NAMED = 3  # of what is not covered; of more there is the number
+_QUARTERS = 4  # ranges, or more, that the intervals of a number's shares should tell apart
+_CONSTANT_MODEL = (
+    "No better than guessing: the model is a constant, for so few users at this epsilon can tell"
+    " no more."
+)
 
 
 class Placement(Enum):
@@ -196,11 +201,46 @@ class ResultVerdict:
         return tested or not rows[0].low <= null.value <= rows[0].high
 
     @property
+    def ordered_groups(self) -> tuple[tuple[str, ...], ...]:
+        """Names of the estimates in groups, the greatest first.
+
+        All intervals of a group are above all of the next. No group: the estimates are not of one
+        quantity, or have an order of their own.
+        """
+        shown = self.presentation
+        comparable = shown.ranked and (shown.shares or shown.whole is not None)
+        rows = sorted(shown.rows, key=lambda row: -row.shown)
+        if not comparable or shown.null is not None or len({row.group for row in rows}) != 1:
+            return ()
+        groups: list[list[str]] = [[]]
+        for place, row in enumerate(rows):
+            groups[-1].append(row.name)
+            above, below = rows[: place + 1], rows[place + 1 :]
+            if below and min(one.low for one in above) > max(one.high for one in below):
+                groups.append([])
+        return tuple(map(tuple, groups))
+
+    @property
+    def is_poor(self) -> bool:
+        """Return whether a result without a known truth tells little, by itself."""
+        shown = self.presentation
+        if shown.constant or self.is_vacuous or (shown.null and not self.tells_apart):
+            return True
+        if shown.apart is not None and len(shown.rows) >= _QUARTERS:
+            return len(shown.apart) + 1 < _QUARTERS
+        if len(shown.rows) == 1 and not shown.shares and shown.null is None:
+            return 0 < self.unasked < _NARROW
+        return len(shown.rows) > 1 and len(self.ordered_groups) == 1
+
+    @property
     def helped_by_users(self) -> bool:
         """Return whether the error is poor and exact answers have a smaller one.
 
-        Noise is then in the way, which more users average out; lies they do not.
+        Noise is then in the way, which more users average out; lies they do not. Without a known
+        truth, whether the result tells little.
         """
+        if not self.assessments:
+            return self.answered and self.is_poor
         if self.placement not in (Placement.NO_BETTER, Placement.FAR) or self.lying:
             return False
         return not self.exact_are_no_better
@@ -222,6 +262,7 @@ class ResultVerdict:
             _coverage(self),
             _successes(self),
             _told_apart(self),
+            _ordered(self),
             _detectable(self),
             _compared(self),
         ]
@@ -352,6 +393,30 @@ def _told_apart(verdict: ResultVerdict) -> str:
     return f"{told}: its interval holds {zero}."
 
 
+def _ordered(verdict: ResultVerdict) -> str:
+    """Say which estimates the intervals tell apart, of a result whose truth is not known."""
+    shown, groups = verdict.presentation, verdict.ordered_groups
+    number = len(shown.rows)
+    if verdict.assessments or verdict.is_vacuous or not number:
+        return ""
+    if shown.apart is not None:
+        if not shown.apart:
+            return "They tell no two of them apart."
+        return f"They tell {len(shown.apart):,} of them apart."
+    if number == 1 and shown.null is None and verdict.is_poor:
+        return f"It is only {verdict.unasked:.2g} times narrower than before any user was asked."
+    if number == 1 or not groups:
+        return ""
+    if len(groups) == 1:
+        return "They overlap: no estimate is told apart from all others."
+    if len(groups) == number > _MOST_NAMED:
+        return f"They tell all {number:,} apart."
+    named = [_names(group) for group in groups[:_MOST_NAMED]]
+    if len(groups) > _MOST_NAMED:
+        named.append(f"{sum(map(len, groups[_MOST_NAMED:])):,} more")
+    return f"They tell apart, from most to least: {'; '.join(named)}."
+
+
 def _detectable(verdict: ResultVerdict) -> str:
     """Say which effect so many users would find, or why no asymptotic law is used."""
     null = verdict.presentation.null
@@ -370,9 +435,12 @@ def _detectable(verdict: ResultVerdict) -> str:
 
 def _compared(verdict: ResultVerdict) -> str:
     """Say what the error is beside a constant guess's and exact answers'."""
+    placement = verdict.placement
+    if placement is Placement.UNKNOWN and verdict.presentation.constant:
+        return _CONSTANT_MODEL
     if not verdict.assessments:
         return ""
-    first, placement = verdict.assessments[0], verdict.placement
+    first = verdict.assessments[0]
     if placement is Placement.UNKNOWN:
         return _unknown(verdict)
     if placement is Placement.RIGHT:

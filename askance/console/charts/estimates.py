@@ -12,7 +12,7 @@ from askance_aggregator.learners import EstimateRow
 from askance_client.printable import printable
 
 WIDTH = 400
-LEFT, RIGHT = 150, 16
+LEFT, RIGHT = 150, 22
 LINE = 20  # height of a row
 _TOP, _BOTTOM = 22, 26
 MAX_ROWS = 40  # that are drawn; the table has more

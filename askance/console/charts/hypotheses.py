@@ -23,7 +23,7 @@ from askance.console.charts.diagrams import (
     signed_bars,
     tree_chart,
 )
-from askance.console.charts.estimates import MAX_ROWS, interval_chart
+from askance.console.charts.estimates import MAX_ROWS, interval_chart, number_label
 from askance_aggregator.learners import EstimateRow, Presentation
 from askance_aggregator.learners.shapes import (
     Centres,
@@ -40,10 +40,10 @@ from askance_aggregator.learners.shapes import (
     TimeSeries,
     Tree,
 )
-from askance_aggregator.reports.figures import estimate_texts
 from askance_aggregator.reports.report import Grid
 
 _MAX_TABLES = 4
+_POINTS = 20  # of a distribution that are drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,14 @@ _ROWS = Grid()  # the presentation's own rows
 
 
 def picture_of(shape: ResultShape | None, presentation: Presentation) -> HypothesisPicture | None:
-    """Return the picture of a shape; None: it has none, and its lines of text stand alone."""
-    draw = PICTURES.get(type(shape)) if shape is not None else None
+    """Return the picture of a shape; None: it has none, and its lines of text stand alone.
+
+    A hypothesis without a shape of its own is drawn by its estimates, if it has any. A model that
+    is a constant is one line of text.
+    """
+    if presentation.constant:
+        return None
+    draw = PICTURES.get(type(shape or Intervals()))
     return None if draw is None else draw(shape, presentation)
 
 
@@ -82,8 +88,13 @@ def _intervals(_: ResultShape, presentation: Presentation) -> HypothesisPicture 
         rows.sort(key=lambda row: (row.group, -row.shown))
     if not rows:
         return None
-    title = f"Estimates with their intervals{_of(len(rows))}"
-    drawn = interval_chart(title, rows, shares=presentation.shares)
+    limits = presentation.whole if len(rows) == 1 else None
+    if limits is not None:
+        within = f"{number_label(limits[0])} to {number_label(limits[1])}"
+        title = f"Estimate with its interval, within {within}"
+    else:
+        title = f"Estimates with their intervals{_of(len(rows))}"
+    drawn = interval_chart(title, rows, shares=presentation.shares, limits=limits)
     return HypothesisPicture((drawn,), _ROWS, title)
 
 
@@ -125,23 +136,16 @@ def _tables(shape: Tables, _: Presentation) -> HypothesisPicture:
     return HypothesisPicture(tuple(charts), _ROWS)
 
 
-def _distribution(shape: DistributionFunction, _: Presentation) -> HypothesisPicture:
+def _distribution(
+    shape: DistributionFunction, presentation: Presentation
+) -> HypothesisPicture | None:
     if any(point.value_low < point.value_high for point in shape.points):
         return _quantiles(shape)
-    texts = estimate_texts(
-        [EstimateRow("", point.share, point.low, point.high) for point in shape.points],
-        (),
-        shares=True,
-    )
-    grid = Grid(["Up to", "Share of users up to it", "Lower end", "Upper end"])
-    rows = []
-    for point, text in zip(shape.points, texts, strict=True):
-        value = f"{point.value_low:.6g}"
-        grid.add_row(value, text.estimate, text.low, text.high)
-        rows.append(EstimateRow(f"up to {value}", point.share, point.low, point.high))
-    drawn, part = _spread(rows)
+    if not presentation.rows:
+        return None
+    drawn, part = _spread(presentation.rows)
     title = f"{shape.column}: share of users up to each value{part}"
-    return HypothesisPicture((interval_chart(title, drawn, shares=True),), grid, title)
+    return HypothesisPicture((interval_chart(title, drawn, shares=True),), _ROWS, title)
 
 
 def _quantiles(shape: DistributionFunction) -> HypothesisPicture:
@@ -159,7 +163,7 @@ def _quantiles(shape: DistributionFunction) -> HypothesisPicture:
 
 def _spread(rows: Sequence[EstimateRow]) -> tuple[Sequence[EstimateRow], str]:
     """Return the last row and those at equal steps before it, as many as are drawn, and say so."""
-    step = ceil(len(rows) / MAX_ROWS)
+    step = ceil(len(rows) / _POINTS)
     drawn = rows[(len(rows) - 1) % step :: step]
     return drawn, "" if step == 1 else f"; {len(drawn)} of {len(rows):,} are drawn"
 
@@ -242,7 +246,7 @@ PICTURES: Mapping[type[ResultShape], Callable[[Any, Presentation], HypothesisPic
             Effect: _effect,
             FrequentValues: _frequent,
             Intervals: _intervals,
-            NoShape: lambda shape, presentation: None,
+            NoShape: _intervals,
             RuleList: _rules,
             Tables: _tables,
             TimeSeries: lambda shape, presentation: _time_series(presentation),

@@ -11,22 +11,23 @@ from askance.console.formats import count_text
 from askance.console.study_record import RoundRecord
 from askance_aggregator.reports.texts import counted
 
-_WIDTH, _HEIGHT = 400, 170
+_WIDTH, _HEIGHT = 960, 190  # as wide as its card beside the menu of a small screen
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 8, 12, 34
 _GAP = 0.2  # of a round's width
-_WIDEST = 64  # of a round, so that a study of one round is no block of colour
-_LABELS = 20  # rounds that are numbered
+_WIDEST = 120  # of a bar, so that a study of two rounds is no block of colour
+_LABELS = 50  # rounds that are numbered
 
 
 def rounds_chart(rounds: Sequence[RoundRecord]) -> Markup:
     """Return a bar per round: its outline are the users asked, its filling the answers.
 
     Args:
-      rounds: one or more.
+      rounds: one or more; a table is enough of one.
     """
     ticks = nice_ticks(max(one.asked for one in rounds), 3)
     high, floor = _HEIGHT - _TOP - _BOTTOM, _HEIGHT - _BOTTOM
-    each = min((_WIDTH - _LEFT - _RIGHT) / len(rounds), _WIDEST)
+    each = (_WIDTH - _LEFT - _RIGHT) / len(rounds)
+    wide = min(each * (1 - _GAP), _WIDEST)
     step = -(-len(rounds) // _LABELS)
     parts: list[Markup] = []
     for tick in (tick for tick in ticks if tick == int(tick)):
@@ -35,7 +36,7 @@ def rounds_chart(rounds: Sequence[RoundRecord]) -> Markup:
         label = count_text(int(tick))
         parts.append(element("text", label, x=_LEFT - 6, y=y + 4, text_anchor="end"))
     for place, one in enumerate(rounds):
-        x, wide = _LEFT + each * (place + _GAP / 2), each * (1 - _GAP)
+        x = _LEFT + each * (place + 0.5) - wide / 2
         for number, kind in ((one.asked, "asked"), (one.answered, "bar")):
             size = high * min(number, ticks[-1]) / ticks[-1]
             parts.append(element("rect", x=x, y=floor - size, width=wide, height=size, class_=kind))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,15 +29,22 @@ from askance_aggregator.analyst import (
     state_of,
     verify_export,
 )
+from askance_aggregator.learners import Presentation
 from askance_aggregator.names import with_own_names
 from askance_aggregator.reports.bounds import bounds_lines, influence_lines
 from askance_aggregator.reports.figures import estimate_texts, level_text
-from askance_aggregator.reports.outcomes import presentation_of_content, report_of_content
+from askance_aggregator.reports.outcomes import (
+    presentation_of_content,
+    report_of_content,
+    study_verdict,
+)
 from askance_aggregator.reports.report import Grid
 from askance_aggregator.store import StudyState
+from askance_aggregator.studies.advice import advice_on_content
 from askance_aggregator.studies.series import EpochStatus
 from askance_client.errors import AskanceError, InvalidParameter, RemoteProtocolError
 from askance_client.printable import value_text
+from askance_client.queries import Integer, Real
 
 T = TypeVar("T")
 
@@ -240,7 +247,7 @@ def _counts(visit: Visit, view: StudyView) -> Mapping[str, str]:
             "study_rounds.html",
             view=view,
             rounds=rounds,
-            chart=rounds_chart(rounds) if rounds else "",
+            chart=rounds_chart(rounds) if len(rounds) > 1 else "",
             is_open=view.is_open,
         ),
     }
@@ -254,42 +261,60 @@ def _regions(visit: Visit, view: StudyView, role: str | None) -> Mapping[str, st
         **_counts(visit, view),
         "changes": visit.fragment("study_changes.html", view=view, may=may, csrf=csrf),
         "record": visit.fragment("study_record.html", view=view, csrf=csrf),
-        "result": visit.fragment(
-            "study_result.html", view=view, **_as_sent(lambda: _result(view.content))
-        ),
+        "result": visit.fragment("study_result.html", view=view, **_as_sent(lambda: _result(view))),
     }
 
 
-def _result(content: Mapping[str, Any] | None) -> dict[str, Any]:
+def _result(view: StudyView) -> dict[str, Any]:
     """Return the parts of a result for its template."""
-    if content is None:
+    content, record = view.content, view.record
+    if content is None or record is None:
         return {"content": None}
     shown = presentation_of_content(content)
-    report = report_of_content(content, every=False, verbose=False)
+    report = report_of_content(
+        content,
+        every=False,
+        verbose=False,
+        advise=lambda: advice_on_content(record.terms, content),
+    )
     picture, rows = None, []
     lines: tuple[str, ...] = ()
+    places: Sequence[int] = ()
     if shown is not None:
+        shown = replace(shown, whole=shown.whole or _possible(shown, record))
         picture = picture_of(shown.shape, shown) or picture_of_json(
             content["learner"], with_own_names(content)["hypothesis"]
         )
         texts = estimate_texts(shown.rows, (), shares=shown.shares)
         rows = list(zip(shown.rows, texts, strict=True))
+        places = range(len(rows)) if shown.apart is None else shown.apart
         if shown.ranked:
             rows.sort(key=lambda row: (row[0].group, -row[0].shown))
-        lines = shown.lines
+        lines = () if picture is not None and picture.grid.heads else shown.lines
     bounds = content["bounds"]
     return {
         "content": content,
+        "poor": shown is not None and study_verdict(dict(content), shown).is_poor,
         "report": report,
         "picture": picture,
         "grid": Grid() if picture is None else picture.grid,
-        "rows": rows[:_ROWS],
-        "more": max(len(rows) - _ROWS, 0),
+        "rows": [rows[place] for place in places[:_ROWS]],
+        "more": len(rows) - len(places[:_ROWS]),
+        "apart": shown is not None and shown.apart is not None,
         "lines": lines,
         "confidence": level_text(content["confidence"]),
         "influence": bounds_lines(bounds) if bounds else influence_lines(content["influence"]),
         "spent": nats_text(content["epsilon"]["max_asked_nano_nats"]),
     }
+
+
+def _possible(shown: Presentation, record: StudyRecord) -> tuple[float, float] | None:
+    """Return the bounds of the only number that was asked about, of a result that is one number."""
+    fields = [record.terms.schema.fields[name] for name in record.terms.fields]
+    if len(shown.rows) != 1 or shown.shares or len(fields) != 1:
+        return None
+    (kind,) = fields
+    return (float(kind.low), float(kind.high)) if isinstance(kind, Integer | Real) else None
 
 
 async def _plan(visit: Visit) -> Response:

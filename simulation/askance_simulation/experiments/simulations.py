@@ -33,12 +33,12 @@ from askance_aggregator.reports.report import CommandReport
 from askance_aggregator.reports.texts import counted
 from askance_aggregator.reports.verdict import ResultVerdict, mean_of
 from askance_aggregator.studies import Outcome, Transcript, composed
+from askance_aggregator.studies.advice import advice
 from askance_aggregator.studies.results import bounds_json
 from askance_aggregator.studies.study import Study
 from askance_aggregator.studies.transcript import Asked
 from askance_client.queries import Query, QueryKind
 from askance_client.queries.categories import cell_names
-from askance_simulation.experiments.advice import advice
 from askance_simulation.experiments.references import reference_of
 from askance_simulation.experiments.wide_bounds import wide_bounds
 from askance_simulation.frames import to_arrow, to_pandas, write_rows

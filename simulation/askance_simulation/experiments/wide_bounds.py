@@ -19,9 +19,9 @@ from askance_aggregator.learners import Difference, MeanEstimate, MeanVector, No
 from askance_aggregator.learners.assessments import sample_of, values_in
 from askance_aggregator.queries import EncodedColumns, among_present
 from askance_aggregator.reports.verdict import ResultVerdict, WideBounds
+from askance_aggregator.studies.advice import GAIN
 from askance_aggregator.studies.study import Study
 from askance_client.queries import Integer, QueryKind, Real
-from askance_simulation.experiments.advice import GAIN
 from askance_simulation.populations import Population
 
 Values = NDArray[np.float64]

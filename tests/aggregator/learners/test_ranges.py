@@ -16,7 +16,9 @@ from askance_aggregator.learners import (
     quantiles,
     ranges,
 )
+from askance_aggregator.learners.ranges import _apart
 from askance_aggregator.oracles import ExactOracle, learn
+from askance_aggregator.reports.report import Grid, presentation_body
 from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Bit, Integer, Real, Schema
@@ -251,3 +253,32 @@ class TestSaved:
         for level in ("0", "1"):
             with pytest.raises(InvalidParameter, match="level expects a share"):
                 one.quantile(level)
+
+
+class TestApart:
+    @pytest.mark.parametrize(
+        ("intervals", "places"),
+        [
+            ([(0.0, 0.4), (0.1, 0.5), (0.3, 0.9)], ()),  # each overlaps each
+            ([(0.0, 0.4), (0.0, 0.5), (0.6, 0.9), (0.6, 1.0)], (0, 2)),
+            # The third place is narrower than the first, and ends below the fourth.
+            ([(0.0, 0.4), (0.1, 0.45), (0.2, 0.5), (0.6, 0.9), (0.95, 1.0)], (2, 3, 4)),
+            ([(n / 10, n / 10) for n in range(1, 10)], tuple(range(9))),
+        ],
+    )
+    def test_rows_that_are_shown_are_those_that_intervals_tell_apart(
+        self, intervals: list[tuple[float, float]], places: tuple[int, ...]
+    ) -> None:
+        lows, highs = zip(*intervals, strict=True)
+        assert _apart(lows, highs) == places
+
+    def test_quartiles_are_first_and_all_rows_are_there_on_demand(self) -> None:
+        people = Population.from_columns(Schema("s", 1, age=SCHEMA.fields["age"]), {"age": AGES})
+        study = Study(ranges(people.schema, "age"), people.schema, epsilon="0.5")
+        result = simulate(study, people, seed=1)
+        shown = result.presentation
+        assert len(shown.rows) == 64
+        for every, printed in ((False, len(shown.apart or ())), (True, 64)):
+            first, *tables = presentation_body(shown, (), every=every, verbose=False)
+            assert str(first).startswith("  quartiles (joint intervals): 1/4: ")
+            assert sum(len(one.rows) for one in tables if isinstance(one, Grid)) == printed < 65

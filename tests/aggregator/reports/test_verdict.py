@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -550,6 +551,7 @@ def test_bounds_that_are_far_too_wide_are_named(wide: WideBounds, expected: str)
     assert str(wide) == expected
 
 
+STUDY = {"confidence": 0.95, "users": 20, "epsilon": {"budget": 1.0}, "answers": 20}
 NOTHING = "Nothing was learned: the interval is as wide as before any user was asked."
 SURE = "The interval contains the true value with a confidence of 95 %."
 
@@ -570,12 +572,109 @@ def test_a_deployed_study_that_has_learned_nothing_says_so(
     within: list[float], unasked: list[float] | None, expected: str
 ) -> None:
     content = {
-        "confidence": 0.95,
-        "users": 20,
-        "epsilon": {"budget": 1.0},
-        "answers": 20,
+        **STUDY,
         "bounds": [{"within": one} for one in within],
         **({} if unasked is None else {"unasked": unasked}),
     }
     shown = Presentation((EstimateRow("mean", 47.0, 18.0, 80.0),))
     assert str(study_verdict(content, shown)) == expected
+
+
+def shares(*ends: tuple[float, float], group: str = "") -> tuple[EstimateRow, ...]:
+    """Return a share in the middle of each interval."""
+    return tuple(
+        EstimateRow("abcdefgh"[n], (low + high) / 2, low, high, group=group)
+        for n, (low, high) in enumerate(ends)
+    )
+
+
+_ALL = "intervals contain the true values, jointly, with a confidence of 95 %."
+_HELP = " What would help, by the planner: 4,000 users."
+_CONSTANT = (
+    "No better than guessing: the model is a constant, for so few users at this epsilon can tell no"
+    " more."
+)
+
+
+@pytest.mark.parametrize(
+    ("shown", "unasked", "expected"),
+    [
+        (Presentation(lines=("school",), constant=True), [0.5], _CONSTANT + _HELP),
+        (Presentation(lines=("if age: school",)), [0.5], ""),
+        (
+            Presentation(shares((0.5, 0.6), (0.1, 0.3), (0.2, 0.4), (0.0, 0.05)), shares=True),
+            [0.5],
+            f"All 4 {_ALL} They tell apart, from most to least: a; c and b; d.",
+        ),
+        (
+            Presentation(shares((0.9, 1), (0.7, 0.8), (0.5, 0.6), (0.3, 0.4)), shares=True),
+            [0.5],
+            f"All 4 {_ALL} They tell all 4 apart.",
+        ),
+        (
+            Presentation(
+                shares((0.9, 1), (0.7, 0.8), (0.5, 0.6), (0.0, 0.2), (0.1, 0.2)), shares=True
+            ),
+            [0.5],
+            f"All 5 {_ALL} They tell apart, from most to least: a; b; c; 2 more.",
+        ),
+        (
+            Presentation(shares((0.1, 0.5), (0.2, 0.6), (0.3, 0.7)), shares=True),
+            [0.5],
+            f"All 3 {_ALL} They overlap: no estimate is told apart from all others.{_HELP}",
+        ),
+        (  # numbers of different units are not compared
+            Presentation(shares((1.0, 2.0), (1.5, 7.0))),
+            [400.0],
+            f"Both {_ALL}",
+        ),
+        (
+            Presentation(
+                (*shares((0.1, 0.5), group="g"), *shares((0.1, 0.5), group="h")), shares=True
+            ),
+            [0.5],
+            f"Both {_ALL}",
+        ),
+        (
+            Presentation(
+                shares(*((0.0, 0.9),) * 5), shares=True, ranked=False, apart=(), whole=(0.0, 1.0)
+            ),
+            [0.5],
+            f"All 5 {_ALL} They tell no two of them apart.{_HELP}",
+        ),
+        (
+            Presentation(
+                shares(*((0.0, 0.1),) * 5), shares=True, ranked=False, apart=(0, 2, 3)
+            ),
+            [0.5],
+            f"All 5 {_ALL} They tell 3 of them apart.",
+        ),
+        (
+            Presentation(shares((20.0, 60.0))),
+            [40.0],
+            "The interval contains the true value with a confidence of 95 %. It is only 2 times"
+            f" narrower than before any user was asked.{_HELP}",
+        ),
+        (Presentation(shares((20.0, 60.0))), [80.0], SURE),
+        (Presentation(shares((20.0, 60.0))), [20.0], NOTHING + _HELP),
+        (
+            Presentation(shares((-0.5, 0.5)), whole=(-1.0, 1.0), null=Null("the correlation")),
+            [1.0],
+            "The interval contains the true value with a confidence of 95 %. The correlation cannot"
+            f" be told from 0 at this size: its interval holds 0.{_HELP}",
+        ),
+    ],
+)  # fmt: skip
+def test_a_deployed_study_says_what_its_intervals_support_and_what_would_help(
+    shown: Presentation, unasked: list[float], expected: str
+) -> None:
+    content = {
+        **STUDY,
+        "bounds": [{"within": 20.0 if unasked[0] > 1 else unasked[0] / 8}],
+        "unasked": unasked,
+        "state": "done",
+    }
+    verdict = study_verdict(content, shown)
+    if verdict.helped_by_users:
+        verdict = replace(verdict, advice=("4,000 users",))
+    assert str(verdict) == expected

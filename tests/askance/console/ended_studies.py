@@ -5,11 +5,12 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Any
 
+import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance_aggregator.analyst.submission import Every, sign_submission
 from askance_aggregator.encoding import read_terms
-from askance_aggregator.learners import Learner, frequency
+from askance_aggregator.learners import Learner, decision_tree, frequency, mean, ranges
 from askance_aggregator.learners.masked_parity import masked_parity
 from askance_aggregator.names import named_schema
 from askance_aggregator.server.callers import Role
@@ -19,7 +20,7 @@ from askance_aggregator.studies.results import End, cohort_seed, conclusion
 from askance_aggregator.studies.study import Study
 from askance_client.codec import digest_of
 from askance_client.device import Policy
-from askance_client.queries import Category, Schema
+from askance_client.queries import Category, Integer, Label, Schema
 from askance_simulation.fleets import ColumnFleet, Devices
 from askance_simulation.populations import Population
 from askance_simulation.populations import masked_parity as parity_people
@@ -53,6 +54,31 @@ def add_parity(store: SqliteStore, key: Ed25519PrivateKey = ANALYST) -> bytes:
     return add_run(store, masked_parity(people.schema), people, key)
 
 
+def add_poor(store: SqliteStore) -> dict[str, bytes]:
+    """Add a tree that is a constant, ranges that are hardly told apart, and a mean."""
+    rng = np.random.default_rng(6)
+    schema = Schema(
+        "people",
+        1,
+        age=Integer(17, 90),
+        education=Label(("school", "college", "university")),
+    )
+    columns = {
+        "age": rng.integers(17, 91, 3_000).tolist(),
+        "education": [("school", "college", "university")[n] for n in rng.integers(0, 3, 3_000)],
+    }
+    people = Population.from_columns(schema, columns)
+    learners = {
+        "constant tree": (decision_tree(schema), "Decision tree of education"),
+        "ranges": (ranges(schema, "age"), "Ages of our users"),
+        "mean": (mean(schema["age"]), "Mean age of our users"),
+    }
+    return {
+        name: add_run(store, learner, people, ANALYST, purpose=purpose, epsilon="0.5")
+        for name, (learner, purpose) in learners.items()
+    }
+
+
 def add_run(
     store: SqliteStore,
     learner: Learner[Any],
@@ -62,6 +88,7 @@ def add_run(
     purpose: str = HOSTILE,
     every: Every | None = None,
     place: int = 0,
+    epsilon: str = "4",
 ) -> bytes:
     """Run a study on simulated devices, keep its record and its result, and return its digest.
 
@@ -73,8 +100,9 @@ def add_run(
       purpose: of the study; with the learner it makes the study's nonce.
       every: its epochs, the last of which is today's; None: it collects once.
       place: of the epoch that is run, from 0; the study stays open.
+      epsilon: of the study, 4 at most.
     """
-    study = Study(learner, people.schema, epsilon=4, purpose=purpose, least_answers=1)
+    study = Study(learner, people.schema, epsilon=epsilon, purpose=purpose, least_answers=1)
     nonce = sha256(f"{learner.name} {purpose}".encode()).digest()
     began_s = NOW_S if every is None else NOW_S - every.days * (every.epochs - 1) * _DAY_S
     signed = sign_submission(

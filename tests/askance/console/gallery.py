@@ -27,7 +27,7 @@ from askance_simulation.populations import masked_parity as parity_people
 from askance_simulation.randomness.seeds import Seed
 from tests.aggregator.server.callers.role_server import KEYS, NOW_S, served
 from tests.askance.console.consoles import Visitor, console_of
-from tests.askance.console.ended_studies import add_run
+from tests.askance.console.ended_studies import add_poor, add_run
 
 LONG = (
     "Which language people speak at home, so that the next version of the keyboard has the layouts"
@@ -127,6 +127,7 @@ def _fill(store: SqliteStore) -> dict[str, bytes]:
             _ANALYST,
             purpose="Groups of households by their use",
         ),
+        **add_poor(store),
         "repeated": _repeated(store),
         "failed": _ended_without_result(store, StudyState.FAILED),
         "cancelled": _ended_without_result(store, StudyState.CANCELLED),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from xml.etree import ElementTree
 
@@ -82,17 +83,29 @@ def test_a_picture_is_well_formed_and_named(
     assert found.grid.heads or found.grid.rows == []
 
 
-def test_shares_of_a_distribution_have_the_digits_that_their_intervals_support() -> None:
-    points = (DistributionPoint(3, 3, 0.2512345, 0.2211, 0.2799), DistributionPoint(9, 9, 1, 1, 1))
-    found = picture_of(DistributionFunction("n", points), Presentation())
+def test_a_distribution_is_drawn_by_its_rows_which_are_its_table() -> None:
+    points = (DistributionPoint(3, 3, 0.25, 0.22, 0.28), DistributionPoint(9, 9, 1, 1, 1))
+    rows = (EstimateRow("up to 3", 0.25, 0.22, 0.28), EstimateRow("up to 9", 1.0, 1.0, 1.0))
+    found = picture_of(DistributionFunction("n", points), Presentation(rows, shares=True))
     assert found is not None
-    assert found.grid.heads == ["Up to", "Share of users up to it", "Lower end", "Upper end"]
-    assert found.grid.rows == [
-        ("3", "25.1 %", "22.1 %", "28.0 %"),
-        ("9", "100.0 %", "100.0 %", "100.0 %"),
-    ]
+    assert found.grid.rows == []
     assert found.caption == "n: share of users up to each value"
     assert "up to 3" in found.charts[0]
+
+
+def test_a_mean_is_drawn_within_what_is_possible() -> None:
+    shown = Presentation((EstimateRow("mean", 55.0, 48.0, 61.0),), whole=(17.0, 90.0))
+    found = picture_of(NoShape("one mean is one number"), shown)
+    assert found is not None
+    assert found.caption == "Estimate with its interval, within 17 to 90"
+    assert str(found.charts[0]).count("<circle") == 1
+    ticks = re.findall('text-anchor="middle">([0-9]+)<', str(found.charts[0]))
+    assert ticks == ["0", "20", "40", "60", "80", "100"]
+
+
+def test_a_model_that_is_a_constant_has_no_picture() -> None:
+    constant = Presentation(lines=("school",), constant=True)
+    assert picture_of(Tree("education", LEAF), constant) is None
 
 
 def test_quantiles_have_the_interval_of_each_value() -> None:
@@ -108,16 +121,16 @@ def test_quantiles_have_the_interval_of_each_value() -> None:
     assert "25 % of users" in found.charts[0]
 
 
-@pytest.mark.parametrize(("size", "drawn"), [(40, 40), (41, 21), (64, 32), (256, 37)])
+@pytest.mark.parametrize(("size", "drawn"), [(20, 20), (21, 11), (64, 16), (256, 20)])
 def test_a_long_distribution_is_drawn_to_its_end_and_says_how_much(size: int, drawn: int) -> None:
     points = tuple(DistributionPoint(n, n, n / size, n / size, n / size) for n in range(size))
-    found = picture_of(DistributionFunction("n", points), Presentation())
+    rows = tuple(EstimateRow(f"up to {n}", *(n / size,) * 3) for n in range(size))
+    found = picture_of(DistributionFunction("n", points), Presentation(rows, shares=True))
     assert found is not None
     part = "" if size == drawn else f"; {drawn} of {size} are drawn"
     assert found.caption == f"n: share of users up to each value{part}"
     assert str(found.charts[0]).count("<circle") == drawn
     assert f">up to {size - 1}<" in found.charts[0]
-    assert len(found.grid.rows) == size
 
 
 def sides(one: Any) -> list[str]:

@@ -40,7 +40,7 @@ from tests.aggregator.server.callers.role_server import (
     served,
 )
 from tests.askance.console.consoles import Visitor, console_of
-from tests.askance.console.ended_studies import add_named, add_parity, add_shares
+from tests.askance.console.ended_studies import add_named, add_parity, add_poor, add_shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def test_many_studies_are_listed_by_pages() -> None:
 
 def test_a_study_shows_its_result_its_rounds_and_its_cost(seen: SeenStudies) -> None:
     text = seen.visitors[Role.ANALYST].get(f"/studies/{seen.shares}").text
-    assert text.count("<svg") == 2  # estimates and rounds
+    assert text.count("<svg") == 1  # the estimates; of one round a table is enough
     assert "ordinary" in text
     assert "Each of 2,000 users answered once and spent 4.00 of 4.00 nats" in text
     assert "one false report moves it by at most" in text
@@ -132,6 +132,33 @@ def test_a_study_shows_its_result_its_rounds_and_its_cost(seen: SeenStudies) -> 
     assert "Mask r of the parity, 4 bits" in parity
     assert "Users asked and answers of 2 rounds" in parity
     assert "data-live" not in parity.replace("data-live-state", "")
+
+
+def test_a_poor_result_is_called_poor_and_shows_what_its_intervals_support() -> None:
+    store = SqliteStore.in_memory()
+    store.enrol((b"device %d" % n, bytes([n % 256]) * 32) for n in range(3_000))
+    poor = add_poor(store)
+    with console_of(Role.ANALYST, store) as visitor:
+        visitor.log_in()
+        tree, parts, mean = (
+            re.sub(r"\s+", " ", visitor.get(f"/studies/{poor[name].hex()}").text)
+            for name in ("constant tree", "ranges", "mean")
+        )
+    assert (
+        '<p class="notice warn">No better than guessing: the model is a constant, for so few users'
+        " at this epsilon can tell no more. What would help, by the planner: 1,667,107 users"
+    ) in tree
+    assert tree.count("of this leaf") == 1
+    assert "<svg" not in tree
+    assert (
+        '<p class="notice warn">All 64 intervals contain the true values, jointly, with a'
+        " confidence of 95 %. They tell no two of them apart. What would help, by the planner:"
+        " 233,884 users"
+    ) in parts
+    assert parts.index("quartiles (joint intervals)") < parts.index("<svg")
+    assert "64 rows in the export." in parts
+    assert "Estimate with its interval, within 17 to 90" in mean
+    assert '<p class="verdict">The interval contains the true value with a confidence' in mean
 
 
 def test_a_study_is_shown_with_columns_own_names() -> None:

@@ -27,12 +27,12 @@ from askance_aggregator.learners import (
 from askance_aggregator.oracles import learn
 from askance_aggregator.queries import predicate
 from askance_aggregator.reports.verdict import Placement
+from askance_aggregator.studies.advice import advice
 from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidAnswer, PlanRefused
 from askance_client.queries import Bit, Bits, Integer, Schema
 from askance_simulation.disturbances import Misbehaviour
 from askance_simulation.experiments import Simulation, named, simulate, sweep
-from askance_simulation.experiments.advice import advice
 from askance_simulation.experiments.references import PopulationOracle, reference_of
 from askance_simulation.populations import Population, categories, numbers
 from askance_simulation.randomness.seeds import Seed

@@ -14,11 +14,21 @@ from fractions import Fraction
 from math import ceil, log2
 from typing import Any
 
-from askance_aggregator.learners import Classifier, Learner, Regressor, find, mean
+from askance_aggregator.learners import (
+    Classifier,
+    Learner,
+    Regressor,
+    find,
+    hypothesis_from_json,
+    mean,
+)
+from askance_aggregator.names import names_of
 from askance_aggregator.planning import StudyPlan
 from askance_aggregator.studies.study import Study
+from askance_aggregator.studies.submitted import SubmissionRefused, learner_of
 from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.errors import InvalidParameter, InvalidQuery, PlanRefused
+from askance_client.messages import StudyTerms
 from askance_client.queries import Category, Integer, Real
 
 MAX_NANO_NATS = 16 * NANO_NATS_PER_NAT  # beyond it nothing is private that is worth the name
@@ -71,6 +81,31 @@ def advice(study: Study, users: int, tau: float, hypothesis: Any) -> Advice | No
         None if both or made is None else _fewer_columns(made, columns, users, tau),
         _simpler_question(study, users) if few else None,
     )
+
+
+def advice_on_content(terms: StudyTerms, content: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what would help a study of an aggregator; none: nothing is known.
+
+    Args:
+      terms: as the analyst signed them.
+      content: its result, as the aggregator sent it.
+    """
+    conduct, users = terms.conduct, content["users"]
+    with suppress(SubmissionRefused, PlanRefused, InvalidParameter, InvalidQuery):
+        study = Study(
+            learner_of(terms),
+            terms.schema,
+            epsilon=Fraction(terms.budget_nano_nats, NANO_NATS_PER_NAT),
+            beta=conduct.beta,
+            confidence=conduct.confidence,
+            waves=conduct.waves,
+            least_answers=conduct.least_answers,
+        )
+        hypothesis = hypothesis_from_json(content["learner"], content["hypothesis"])
+        found = advice(study, users, _tau(study.plan(users)), hypothesis)
+        names = names_of(terms.schema)
+        return () if found is None else tuple(map(names.in_text, found.options))
+    return ()
 
 
 def _of_options(*options: str | None) -> Advice | None:

@@ -46,8 +46,8 @@ class OperatorClient:
         return every_study(self.studies_page, StudyQuery(state), limit)
 
     def studies_page(self, query: StudyQuery) -> pb.AllStudiesResponse:
-        """Return the progress of a part of all analysts' studies, the newest first."""
-        request = pb.AllStudiesRequest(query=query_message(query))
+        """Return the progress of a part of all analysts' studies, in the query's order."""
+        request = pb.AllStudiesRequest(query=query_message(query), with_facts=True)
         return check_progress(self._call("Studies", request, pb.AllStudiesResponse))
 
     def audit(self, after: int = 0, limit: int = MAX_PAGE) -> tuple[list[AuditEntry], int]:

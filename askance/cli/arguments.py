@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ from askance.cli.output import Failure
 if TYPE_CHECKING:
     from askance_simulation.populations import DataSource
 
+_DAY_LENGTH = len("2026-11-20")
+_NO_YEAR = 1970  # days after it have a number of seconds that is not 0
 _BY_PLACE = {"learner": "a learner's name", "name": "a name"}  # arguments without dashes
 
 
@@ -244,6 +247,17 @@ def days_of(every: str | None) -> int:
         return a_number_of_days(every or "7d")
     except InvalidParameter as error:
         raise Failure(2, "bad-input", f"--every: {error}") from None
+
+
+def day(text: str) -> int:
+    """Return the first second of a day, as 2026-11-20, since 1970, UTC; a type of argparse."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or len(text) != _DAY_LENGTH or moment.year <= _NO_YEAR:
+        raise argparse.ArgumentTypeError(f"expected a day such as 2026-11-20, got {text!r}")
+    return int(moment.replace(tzinfo=UTC).timestamp())
 
 
 def seed(text: str) -> int:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from askance.cli.arguments import add_out, add_text, check_new, count, setting
+from askance.cli.arguments import add_out, add_text, check_new, count, day, setting
 from askance.cli.epochs import (
     add_csv,
     check_series_options,
@@ -33,7 +33,7 @@ from askance.cli.submission import (
 from askance_aggregator.names import names_of
 from askance_aggregator.reports.figures import risk_line, risk_notes
 from askance_aggregator.reports.outcomes import verification_report
-from askance_aggregator.reports.report import CommandReport
+from askance_aggregator.reports.report import CommandReport, Grid
 from askance_aggregator.reports.texts import counted, population_text
 from askance_client.printable import printable
 
@@ -95,6 +95,9 @@ DESCRIPTION = "The commands of an analyst. An ID is a study's digest, or 8 or mo
 _BAD_INPUT = ("malformed", "unknown-learner", "unknown-study", "unknown-epoch", "missing-fields")
 _KEY_BYTES = 32
 STATES = ("open", "paused", "done", "failed", "cancelled")  # by which studies are listed
+ORDERS = ("submitted", "ended", "users", "title")
+_ID_DIGITS = 12  # of a list: enough to name a study by
+_DAY_S = 86_400
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -117,11 +120,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     submit = add("submit", "sign a study and submit it", _submit)
     add_study(submit)
     _add_wait(submit)
-    listed = add("list", "list your studies and their states, the oldest first", _list)
-    listed.add_argument(
-        "--state", choices=STATES, help="those of a state; a scheduled study is open (default: all)"
-    )
-    listed.add_argument("--limit", type=count, metavar="N", help="the N newest ones (default: all)")
+    listed = add("list", "list your studies with their titles and states", _list)
+    _add_filters(listed)
     show = add("show", "print a study's state", _show)
     watch = add("watch", "follow a study to its end, and print its result", _watch)
     result = add("result", "print a study's result and its cost", _result)
@@ -183,6 +183,34 @@ def run(arguments: argparse.Namespace) -> int:
     except VerificationFailed as error:
         raise Failure(1, "not-verified", " ".join(str(error).split())) from error
     return code
+
+
+def _add_filters(listed: argparse.ArgumentParser) -> None:
+    """Add the options that choose and sort studies."""
+    listed.add_argument(
+        "--state", choices=STATES, help="those of a state; a scheduled study is open (default: all)"
+    )
+    listed.add_argument(
+        "--search",
+        default="",
+        metavar="WORDS",
+        help="those of which each word begins a word of the purpose, the learner or a column",
+    )
+    listed.add_argument(
+        "--since", type=day, default=0, metavar="DAY", help="those that had not ended before a day"
+    )
+    listed.add_argument(
+        "--until", type=day, default=None, metavar="DAY", help="those submitted on a day or before"
+    )
+    listed.add_argument(
+        "--sort",
+        choices=ORDERS,
+        default="submitted",
+        help="rising; by ended, those that have ended alone (default: submitted)",
+    )
+    listed.add_argument(
+        "--limit", type=count, metavar="N", help="the last N of the list (default: all)"
+    )
 
 
 def _add_epochs(parser: argparse.ArgumentParser) -> None:
@@ -248,33 +276,67 @@ def _opened(handle: StudyHandle, definition: StudyDefinition) -> str:
 
 def _list(arguments: argparse.Namespace) -> int:
     from askance_aggregator.analyst import state_of
-    from askance_aggregator.store import ListedState
+    from askance_aggregator.store import ListedState, ListOrder
 
     state = None if arguments.state is None else ListedState(arguments.state)
     with connected(arguments) as aggregator:
         found = [
             {
                 "study": one.study_digest.hex(),
+                "title": one.facts.title,
                 "learner": one.learner,
                 "state": state_of(one).name.lower(),
+                "submitted": _time(one.facts.submitted_unix_s),
+                "ended": _time(one.facts.ended_unix_s),
+                "users": one.facts.users or None,
                 "rounds_closed": one.rounds_closed,
                 "reason": one.reason,
                 **epochs_json(one),
             }
-            for one in aggregator.studies(state, arguments.limit)
+            for one in aggregator.studies(
+                state,
+                arguments.limit,
+                words=arguments.search,
+                order=ListOrder(arguments.sort),
+                since_unix_s=arguments.since,
+                until_unix_s=0 if arguments.until is None else arguments.until + _DAY_S,
+            )
         ]
     if arguments.json:
         print_json({"studies": found})
-        return 0
-    for row in found:
-        closed = f"{counted(int(str(row['rounds_closed'])), 'round')} closed"
-        if "epochs" in row:
-            closed = f"{row['epochs_ended']} of {counted(int(str(row['epochs'])), 'epoch')} ended"
-        stands = row["reason"] if row["reason"] == "paused" else row["state"]
-        print(f"{row['study']}  {stands:<9}  {printable(str(row['learner']))}, {closed}")
-    if not found:
+    elif found:
+        print_report(_listed(found), verbose=False)
+    elif arguments.search or arguments.since or arguments.until is not None:
+        print("no study fits")
+    else:
         print("no studies yet" if state is None else f"no study is {state}")
     return 0
+
+
+def _listed(found: Sequence[Mapping[str, Any]]) -> CommandReport:
+    """Return a list of studies as a table."""
+    heads = ("study", "state", "submitted", "ended", "users", "rounds", "title")
+    grid = Grid(heads, left=tuple({*heads} - {"users", "rounds"}), long=("title",))
+    for row in found:
+        closed = str(row["rounds_closed"])
+        if "epochs" in row:
+            closed = f"{row['epochs_ended']} of {counted(row['epochs'], 'epoch')} ended"
+        grid.add_row(
+            row["study"][:_ID_DIGITS],
+            row["reason"] if row["reason"] == "paused" else row["state"],
+            *((row[key] or "-")[: len("2026-11-20")] for key in ("submitted", "ended")),
+            f"{row['users']:,}" if row["users"] else "-",
+            closed,
+            row["title"] or row["learner"],
+        )
+    return CommandReport(counted(len(found), "study"), [grid])
+
+
+def _time(unix_s: int) -> str | None:
+    """Return a time in UTC as JSON has it; None: it is not known."""
+    from askance_aggregator.studies.schedule import time_text
+
+    return time_text(unix_s) if unix_s else None
 
 
 def _show(arguments: argparse.Namespace) -> int:
@@ -286,6 +348,8 @@ def _show(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"study": handle.id, **_plain(event), **epochs_json(event)})
         return 0
+    if event.facts.title:
+        print(printable(event.facts.title))
     state, epochs = state_of(event).name, epochs_of(event)
     if state == "OPEN":
         stands = f"round {event.round + 1}, {event.answered:,} of {event.asked:,} have answered"
@@ -297,6 +361,11 @@ def _show(arguments: argparse.Namespace) -> int:
     print(f"study {handle.id} is {'paused' if is_paused else state.lower()}: {stands}")
     if event.HasField("population"):
         print(f"population: {population_text(_population(event))}")
+    times = (
+        (word, _time(getattr(event.facts, f"{word}_unix_s"))) for word in ("submitted", "ended")
+    )
+    if known := ", ".join(f"{word} {time}" for word, time in times if time):
+        print(known + (f", {counted(event.facts.users, 'user')}" if event.facts.users else ""))
     if event.message:
         print(printable(f"{event.reason}: {event.message}"))
     return 0
@@ -538,7 +607,11 @@ def _plain(event: StudyEvent) -> dict[str, Any]:
     from askance_aggregator.analyst import state_of
 
     return {
+        "title": event.facts.title,
         "state": state_of(event).name.lower(),
+        "submitted": _time(event.facts.submitted_unix_s),
+        "ended": _time(event.facts.ended_unix_s),
+        "users": event.facts.users or None,
         "round": event.round,
         "asked": event.asked,
         "answered": event.answered,

@@ -60,8 +60,10 @@ def hostile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         raise CallRefused(STEER, STEER)
 
     ended = StudyResult(DIGEST.hex(), StudyState.FAILED, STEER, STEER, result(), refuse)
-    summary = StudySummary(study_digest=DIGEST, learner=STEER, state=event.state, rounds_closed=1)
-    monkeypatch.setattr(Aggregator, "studies", lambda *_: [summary])
+    summary = StudySummary(
+        study_digest=DIGEST, state=event.state, rounds_closed=1, facts=pb.StudyFacts(title=STEER)
+    )
+    monkeypatch.setattr(Aggregator, "studies", lambda *_, **__: [summary])
     monkeypatch.setattr(StudyHandle, "watch", lambda *_: iter([event]))
     monkeypatch.setattr(StudyHandle, "status", lambda *_, **__: event)
     monkeypatch.setattr(StudyHandle, "result", lambda *_, **__: ended)

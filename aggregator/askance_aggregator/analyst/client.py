@@ -59,6 +59,7 @@ from askance_aggregator.reports.html import html_of, line_of
 from askance_aggregator.reports.report import CommandReport, Grid
 from askance_aggregator.store import (
     ListedState,
+    ListOrder,
     StudyQuery,
     StudyState,
     TaggedPopulation,
@@ -80,7 +81,7 @@ _DIGEST_HEX = 64
 _CALL_S = 60.0
 _AGAIN_S = 0.5  # between two tries to watch on, while the aggregator is away
 _PATIENCE_S = 120.0  # how long an aggregator may be away in the middle of a study
-_WATCH = pb.StudyRequest(with_population=True)
+_WATCH = pb.StudyRequest(with_population=True, with_facts=True)
 M = TypeVar("M", bound=Message)
 
 
@@ -216,19 +217,40 @@ class Aggregator:
         return result_of(answer.plan_json, "aggregator") or {}
 
     def studies(
-        self, state: ListedState | None = None, limit: int | None = None
+        self,
+        state: ListedState | None = None,
+        limit: int | None = None,
+        *,
+        words: str = "",
+        order: ListOrder = ListOrder.SUBMITTED,
+        since_unix_s: int = 0,
+        until_unix_s: int = 0,
     ) -> list[StudySummary]:
         """Return this analyst's studies, the oldest first.
 
         Args:
           state: of the studies; None: any.
-          limit: how many at most, the newest ones; None: all.
+          limit: how many at most, the newest ones, or the last ones of another order; None: all.
+          words: each begins a word of the study's purpose, learner or columns; empty: any study.
+          order: by which they rise; by `ended`, those that have ended alone.
+          since_unix_s: only those that are open, or ended at this time or later; 0: any.
+          until_unix_s: only those that were submitted before this time; 0: any.
         """
-        return every_study(self.studies_page, StudyQuery(state), limit)
+        query = StudyQuery(
+            state,
+            words=words,
+            order=order,
+            reversed=order is ListOrder.TITLE,  # the others fall
+            since_unix_s=since_unix_s,
+            until_unix_s=until_unix_s,
+        )
+        return every_study(self.studies_page, query, limit)
 
     def studies_page(self, query: StudyQuery) -> pb.ListStudiesResponse:
-        """Return a part of the list of this analyst's studies, the newest first."""
-        request = pb.ListStudiesRequest(with_reasons=True, query=query_message(query))
+        """Return a part of the list of this analyst's studies, in the query's order."""
+        request = pb.ListStudiesRequest(
+            with_reasons=True, query=query_message(query), with_facts=True
+        )
         call = Call("Analysts/List")
         return check_studies(self.unary(call, self.subject, request, pb.ListStudiesResponse))
 

@@ -16,6 +16,7 @@ from typing import Protocol, TypeVar
 from askance_aggregator.store import (
     MAX_STUDIES,
     ListedState,
+    ListOrder,
     StudyExtent,
     StudyQuery,
     StudyState,
@@ -37,10 +38,18 @@ MAX_SUBMISSION_BYTES = MAX_MESSAGE_BYTES + 1024  # a study, its key and its sign
 MAX_ANSWER_BYTES = 160 * 1024 * 1024
 _PART_BYTES = 512 * 1024  # of an export; a longer line has a part for itself
 _DIGEST_BYTES = 32
+_CALENDAR_S = 253_402_300_800  # the year 10,000, which no calendar here has
+_ORDERS: dict[ListOrder, pb.ListOrder.ValueType] = {
+    ListOrder.SUBMITTED: pb.LIST_ORDER_UNSPECIFIED,
+    ListOrder.ENDED: pb.LIST_ORDER_ENDED,
+    ListOrder.USERS: pb.LIST_ORDER_USERS,
+    ListOrder.TITLE: pb.LIST_ORDER_TITLE,
+}
 _STATES = {state: pb.ListedState.Value(f"LISTED_STATE_{state.name}") for state in ListedState}
 
 StudyEvent = pb.StudyEvent
 StudySummary = pb.StudySummary
+HasFacts = pb.StudyEvent | pb.StudySummary | operator_pb2.StudyProgress
 HasEpochs = pb.StudyEvent | pb.StudySummary
 HasState = (
     HasEpochs
@@ -107,6 +116,11 @@ def query_message(query: StudyQuery) -> pb.StudyQuery:
         state=pb.LISTED_STATE_UNSPECIFIED if query.state is None else _STATES[query.state],
         analyst=query.analyst,
         study=query.study,
+        words=query.words,
+        order=_ORDERS[query.order],
+        reversed=query.reversed,
+        since_unix_s=query.since_unix_s,
+        until_unix_s=query.until_unix_s,
     )
 
 
@@ -121,6 +135,11 @@ def query_of(
         raise RemoteProtocolError(
             f"query: expected a known state, found number {int(message.state)}"
         )
+    orders = {number: order for order, number in _ORDERS.items()}
+    if message.order not in orders:
+        raise RemoteProtocolError(
+            f"query: expected a known order, found number {int(message.order)}"
+        )
     try:
         return StudyQuery(
             states.get(message.state),
@@ -129,6 +148,11 @@ def query_of(
             message.cursor,
             message.newer,
             message.limit,
+            message.words,
+            orders[message.order],
+            message.reversed,
+            message.since_unix_s,
+            message.until_unix_s,
         )
     except InvalidParameter as error:
         raise RemoteProtocolError(str(error)) from None
@@ -172,6 +196,23 @@ def epochs_of(message: HasEpochs) -> EpochStatus | None:
     return EpochStatus(found.epoch, repeat, found.ended, found.open)
 
 
+def facts_message(facts: FactsOfStudy) -> pb.StudyFacts:
+    """Return the message of a study's title and times."""
+    return pb.StudyFacts(
+        title=facts.title,
+        submitted_unix_s=facts.submitted_unix_s,
+        ended_unix_s=facts.ended_unix_s,
+        users=facts.users,
+    )
+
+
+def _check_facts(message: HasFacts) -> None:
+    for name in ("submitted", "ended"):
+        time_s = getattr(message.facts, f"{name}_unix_s")
+        if not 0 <= time_s < _CALENDAR_S:
+            raise RemoteProtocolError(f"study: expected the time it was {name}, got {time_s}")
+
+
 def state_number(state: StudyState) -> pb.StudyState.ValueType:
     """Return a state as messages have it."""
     return pb.StudyState.ValueType(state)
@@ -204,6 +245,7 @@ def check_event(event: pb.StudyEvent) -> pb.StudyEvent:
     """Check a status of a study."""
     state_of(event)
     epochs_of(event)
+    _check_facts(event)
     return event
 
 
@@ -213,6 +255,7 @@ def check_studies(answer: pb.ListStudiesResponse) -> pb.ListStudiesResponse:
         check_digest(study.study_digest)
         state_of(study)
         epochs_of(study)
+        _check_facts(study)
     return answer
 
 
@@ -220,6 +263,7 @@ def check_progress(answer: operator_pb2.AllStudiesResponse) -> operator_pb2.AllS
     """Check the progress of studies."""
     for study in answer.studies:
         state_of(study)
+        _check_facts(study)
     return answer
 
 
@@ -252,6 +296,30 @@ def export_parts(
     yield part
 
 
+class FactsOfStudy(Protocol):
+    """Title and times of a study, in Unix seconds; what is not known is 0."""
+
+    @property
+    def title(self) -> str:
+        """See `titles.title_of`."""
+        ...
+
+    @property
+    def submitted_unix_s(self) -> int:
+        """Time of its submission."""
+        ...
+
+    @property
+    def ended_unix_s(self) -> int:
+        """Time of its end."""
+        ...
+
+    @property
+    def users(self) -> int:
+        """Users with which it, or its latest epoch, began."""
+        ...
+
+
 class _Listed(Protocol):
     @property
     def study_digest(self) -> bytes: ...
@@ -265,7 +333,7 @@ class StudiesPart(Protocol[L_co]):
 
     @property
     def studies(self) -> Sequence[L_co]:
-        """The newest first."""
+        """In the query's order."""
         ...
 
     @property
@@ -277,9 +345,10 @@ class StudiesPart(Protocol[L_co]):
 def every_study(
     fetch: Callable[[StudyQuery], StudiesPart[L_co]], query: StudyQuery, limit: int | None = None
 ) -> list[L_co]:
-    """Return the studies that fit a query, the oldest first; they are fetched a part at a time.
+    """Return the studies that fit a query, from the end of its order, the oldest first.
 
-    `limit` is how many at most, the newest ones; None: all.
+    They are fetched a part at a time. `limit` is how many at most, the first ones of the order, the
+    newest; None: all.
 
     Raises:
       InvalidParameter: a limit below 1.

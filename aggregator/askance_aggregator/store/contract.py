@@ -310,8 +310,17 @@ class Store(Protocol):
         """
         ...
 
-    def conclude(self, study_digest: bytes, conclusion: Conclusion, epoch: int = 0) -> None:
-        """Note how a study, or one of its epochs, ended; StoreError if it ended otherwise."""
+    def conclude(
+        self,
+        study_digest: bytes,
+        conclusion: Conclusion,
+        epoch: int = 0,
+        ended_unix_s: int | None = None,
+    ) -> None:
+        """Note how a study, or one of its epochs, ended, and when; StoreError if otherwise.
+
+        The time is that of a study's end, in Unix seconds; None: `Retention.note_ends` notes one.
+        """
         ...
 
     def epochs(self, study_digest: bytes) -> list[EpochEntry]:

@@ -191,6 +191,7 @@ KIND = FileKind(
         _WORDS.step(steps.TAGGED_POPULATIONS),
         _WORDS.step(steps.LISTS),
         _WORDS.step(steps.SOFTWARE),
+        _WORDS.step(steps.TITLES),
     ),
     undone="nothing was stored",
     make="make one with `aggregator init`",

@@ -126,7 +126,7 @@ class Retention:
         if not rows:
             raise not_ended(digest)
         study = int(rows[0][0])
-        execute(f"{_NOTE} AND study = ? ON CONFLICT DO NOTHING", (now_s, study))
+        note_end(execute, study, now_s)
         marked = execute(
             "UPDATE retention SET reports_deleted_unix_s = ?, rows_left = true"
             " WHERE study = ? AND reports_deleted_unix_s IS NULL",
@@ -136,6 +136,11 @@ class Retention:
             self._dialect.refuse_reports(execute, study)
         execute("DELETE FROM study_users WHERE study = ?", (digest,))
         return study
+
+
+def note_end(execute: Execute, study: int, ended_unix_s: int) -> None:
+    """Note when a study ended, in the transaction that ends it; the first note stays."""
+    execute(f"{_NOTE} AND study = ? ON CONFLICT DO NOTHING", (ended_unix_s, study))
 
 
 def _kept(row: Any) -> KeptStudy:

@@ -147,3 +147,21 @@ LISTS = "CREATE INDEX ended_studies ON conclusions (state, study, max_asked) WHE
 SOFTWARE = """
 ALTER TABLE devices ADD COLUMN software {text} CHECK ({bytes_of}(software) <= 48);
 """
+
+# Words by which studies are found, and the text by which they are sorted, follow from the signed
+# study (see `titles`); `users` is noted when a study or its latest epoch begins, 0: not known.
+TITLES = """
+CREATE TABLE study_titles (
+  study {integer} PRIMARY KEY REFERENCES studies (number),
+  sorted {ordered} NOT NULL,
+  users {integer} NOT NULL DEFAULT 0 CHECK (users >= 0)
+){end};
+CREATE INDEX study_titles_sorted ON study_titles (sorted, study);
+CREATE INDEX study_titles_by_users ON study_titles (users, study);
+CREATE TABLE study_words (
+  word {ordered} NOT NULL,
+  study {integer} NOT NULL REFERENCES studies (number),
+  PRIMARY KEY (word, study)
+){keyed};
+CREATE INDEX retention_by_end ON retention (ended_unix_s, study);
+"""

@@ -34,11 +34,11 @@ from askance_aggregator.store.dialect import (
     list_rows,
     study_number,
 )
-from askance_aggregator.store.listing import Listing, StudyEntry, StudyState
+from askance_aggregator.store.listing import Listing, StudyEntry, StudyState, note_title
 from askance_aggregator.store.management import Management
 from askance_aggregator.store.register import Register
 from askance_aggregator.store.replicas import Replicas
-from askance_aggregator.store.retention import Retention
+from askance_aggregator.store.retention import Retention, note_end
 from askance_client.errors import StoreError
 from askance_client.messages import AckStatus, SignedStudy
 
@@ -151,6 +151,7 @@ class SqlStore(ABC):
             ).fetchall()
             if added:
                 self._dialect.begin_study(execute, int(added[0][0]))
+                note_title(execute, int(added[0][0]), signed.study)
                 return
             (stored,) = execute(f"{_SIGNED} WHERE digest = ?", (digest,)).fetchall()
             if tuple(stored[1:]) != columns:
@@ -238,7 +239,13 @@ class SqlStore(ABC):
         )
         return None if row is None else AskedRequest(row[0], bool(row[1]))
 
-    def conclude(self, study_digest: bytes, conclusion: Conclusion, epoch: int = 0) -> None:
+    def conclude(
+        self,
+        study_digest: bytes,
+        conclusion: Conclusion,
+        epoch: int = 0,
+        ended_unix_s: int | None = None,
+    ) -> None:
         def step(execute: Execute) -> None:
             study = self._driven(execute, study_digest)
             self._dialect.end_rounds(execute, study, epoch)
@@ -262,6 +269,8 @@ class SqlStore(ABC):
             ).fetchall()
             if _conclusion(stored) != conclusion:
                 raise concluded_otherwise(study_digest)
+            if ended_unix_s is not None and not epoch:
+                note_end(execute, study, ended_unix_s)
 
         self._dialect.write(step)
 

@@ -122,6 +122,11 @@ class Session(Generic[T]):
         return self._transcript
 
     @property
+    def population(self) -> int:
+        """Number of the study's users."""
+        return self._header.population
+
+    @property
     def accounts(self) -> Accounts:
         """The users' accounts for this study."""
         return self._accounts

@@ -25,17 +25,19 @@ _sym_db = _symbol_database.Default()
 from askance_protos.v1 import study_pb2 as askance__protos_dot_v1_dot_study__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1f\x61skance_protos/v1/analyst.proto\x12\naskance.v1\x1a\x1d\x61skance_protos/v1/study.proto\"n\n\x12SubmitStudyRequest\x12&\n\x05study\x18\x01 \x01(\x0b\x32\x17.askance.v1.SignedStudy\x12\x30\n\npopulation\x18\x02 \x01(\x0b\x32\x1c.askance.v1.TaggedPopulation\".\n\x10TaggedPopulation\x12\x0c\n\x04tags\x18\x01 \x03(\t\x12\x0c\n\x04salt\x18\x02 \x01(\x0c\"+\n\x13SubmitStudyResponse\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\x0c\"\x8a\x01\n\nSignedCall\x12\x12\n\npublic_key\x18\x01 \x01(\x0c\x12\x0f\n\x07subject\x18\x02 \x01(\x0c\x12\x11\n\tat_unix_s\x18\x03 \x01(\x03\x12\x11\n\tsignature\x18\x04 \x01(\x0c\x12\r\n\x05\x65poch\x18\x05 \x01(\r\x12\x13\n\x0b\x62ody_digest\x18\x06 \x01(\x0c\x12\r\n\x05nonce\x18\x07 \x01(\x0c\"\'\n\x0cStudyRequest\x12\x17\n\x0fwith_population\x18\x01 \x01(\x08\"Q\n\x12ListStudiesRequest\x12\x14\n\x0cwith_reasons\x18\x01 \x01(\x08\x12%\n\x05query\x18\x02 \x01(\x0b\x32\x16.askance.v1.StudyQuery\"i\n\x13ListStudiesResponse\x12)\n\x07studies\x18\x01 \x03(\x0b\x32\x18.askance.v1.StudySummary\x12\'\n\x06\x65xtent\x18\x02 \x01(\x0b\x32\x17.askance.v1.StudyExtent\"\x82\x01\n\nStudyQuery\x12\r\n\x05limit\x18\x01 \x01(\r\x12\x0e\n\x06\x63ursor\x18\x02 \x01(\x0c\x12\r\n\x05newer\x18\x03 \x01(\x08\x12&\n\x05state\x18\x04 \x01(\x0e\x32\x17.askance.v1.ListedState\x12\x0f\n\x07\x61nalyst\x18\x05 \x01(\t\x12\r\n\x05study\x18\x06 \x01(\t\";\n\x0bStudyExtent\x12\x0f\n\x07\x66itting\x18\x01 \x01(\x04\x12\r\n\x05total\x18\x02 \x01(\x04\x12\x0c\n\x04more\x18\x03 \x01(\x08\"\xc0\x01\n\x0cStudySummary\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\x0c\x12\x0f\n\x07learner\x18\x02 \x01(\t\x12%\n\x05state\x18\x03 \x01(\x0e\x32\x16.askance.v1.StudyState\x12\x15\n\rrounds_closed\x18\x04 \x01(\r\x12\'\n\x06\x65pochs\x18\x05 \x01(\x0b\x32\x17.askance.v1.EpochStatus\x12\x0e\n\x06reason\x18\x06 \x01(\t\x12\x12\n\npublic_key\x18\x07 \x01(\x0c\"]\n\x0b\x45pochStatus\x12\r\n\x05\x65poch\x18\x01 \x01(\r\x12\"\n\x06repeat\x18\x02 \x01(\x0b\x32\x12.askance.v1.Repeat\x12\r\n\x05\x65nded\x18\x03 \x01(\r\x12\x0c\n\x04open\x18\x04 \x01(\x08\"\xdf\x01\n\nStudyEvent\x12%\n\x05state\x18\x01 \x01(\x0e\x32\x16.askance.v1.StudyState\x12\r\n\x05round\x18\x02 \x01(\r\x12\r\n\x05\x61sked\x18\x03 \x01(\x04\x12\x10\n\x08\x61nswered\x18\x04 \x01(\x04\x12\x0e\n\x06reason\x18\x05 \x01(\t\x12\x0f\n\x07message\x18\x06 \x01(\t\x12\'\n\x06\x65pochs\x18\x07 \x01(\x0b\x32\x17.askance.v1.EpochStatus\x12\x30\n\npopulation\x18\x08 \x01(\x0b\x32\x1c.askance.v1.PopulationStatus\"1\n\x10PopulationStatus\x12\x0c\n\x04tags\x18\x01 \x03(\t\x12\x0f\n\x07\x64\x65vices\x18\x02 \x01(\x04\"j\n\x0bStudyResult\x12%\n\x05state\x18\x01 \x01(\x0e\x32\x16.askance.v1.StudyState\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x13\n\x0bresult_json\x18\x04 \x01(\t\"\xaa\x01\n\nExportPart\x12&\n\x05study\x18\x01 \x01(\x0b\x32\x17.askance.v1.SignedStudy\x12\r\n\x05lines\x18\x02 \x03(\t\x12\x13\n\x0bresult_json\x18\x03 \x01(\t\x12\x1e\n\x16reports_deleted_unix_s\x18\x04 \x01(\x03\x12\x30\n\npopulation\x18\x05 \x01(\x0b\x32\x1c.askance.v1.TaggedPopulation\"<\n\x13\x43\x61ncelStudyResponse\x12%\n\x05state\x18\x01 \x01(\x0e\x32\x16.askance.v1.StudyState\"\x15\n\x13\x44\x65leteStudyResponse\"&\n\x11PlanStudyResponse\x12\x11\n\tplan_json\x18\x01 \x01(\t\";\n\x12PauseStudyResponse\x12%\n\x05state\x18\x01 \x01(\x0e\x32\x16.askance.v1.StudyState\"<\n\x13ResumeStudyResponse\x12%\n\x05state\x18\x01 \x01(\x0e\x32\x16.askance.v1.StudyState*\x88\x01\n\nStudyState\x12\x1b\n\x17STUDY_STATE_UNSPECIFIED\x10\x00\x12\x14\n\x10STUDY_STATE_OPEN\x10\x01\x12\x14\n\x10STUDY_STATE_DONE\x10\x02\x12\x16\n\x12STUDY_STATE_FAILED\x10\x03\x12\x19\n\x15STUDY_STATE_CANCELLED\x10\x04*\xa7\x01\n\x0bListedState\x12\x1c\n\x18LISTED_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11LISTED_STATE_OPEN\x10\x01\x12\x17\n\x13LISTED_STATE_PAUSED\x10\x02\x12\x15\n\x11LISTED_STATE_DONE\x10\x03\x12\x17\n\x13LISTED_STATE_FAILED\x10\x04\x12\x1a\n\x16LISTED_STATE_CANCELLED\x10\x05\x32\x82\x06\n\x08\x41nalysts\x12I\n\x06Submit\x12\x1e.askance.v1.SubmitStudyRequest\x1a\x1f.askance.v1.SubmitStudyResponse\x12\x45\n\x04Plan\x12\x1e.askance.v1.SubmitStudyRequest\x1a\x1d.askance.v1.PlanStudyResponse\x12G\n\x04List\x12\x1e.askance.v1.ListStudiesRequest\x1a\x1f.askance.v1.ListStudiesResponse\x12;\n\x05Watch\x12\x18.askance.v1.StudyRequest\x1a\x16.askance.v1.StudyEvent0\x01\x12;\n\x06Result\x12\x18.askance.v1.StudyRequest\x1a\x17.askance.v1.StudyResult\x12<\n\x06\x45xport\x12\x18.askance.v1.StudyRequest\x1a\x16.askance.v1.ExportPart0\x01\x12\x43\n\x06\x43\x61ncel\x12\x18.askance.v1.StudyRequest\x1a\x1f.askance.v1.CancelStudyResponse\x12J\n\rDeleteReports\x12\x18.askance.v1.StudyRequest\x1a\x1f.askance.v1.DeleteStudyResponse\x12J\n\rDeleteResults\x12\x18.askance.v1.StudyRequest\x1a\x1f.askance.v1.DeleteStudyResponse\x12\x41\n\x05Pause\x12\x18.askance.v1.StudyRequest\x1a\x1e.askance.v1.PauseStudyResponse\x12\x43\n\x06Resume\x12\x18.askance.v1.StudyRequest\x1a\x1f.askance.v1.ResumeStudyResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1f\x61skance_protos/v1/analyst.proto\x12\naskance.v1\x1a\x1d\x61skance_protos/v1/study.proto\"n\n\x12SubmitStudyRequest\x12&\n\x05study\x18\x01 \x01(\x0b\x32\x17.askance.v1.SignedStudy\x12\x30\n\npopulation\x18\x02 \x01(\x0b\x32\x1c.askance.v1.TaggedPopulation\".\n\x10TaggedPopulation\x12\x0c\n\x04tags\x18\x01 \x03(\t\x12\x0c\n\x04salt\x18\x02 \x01(\x0c\"+\n\x13SubmitStudyResponse\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\x0c\"\x8a\x01\n\nSignedCall\x12\x12\n\npublic_key\x18\x01 \x01(\x0c\x12\x0f\n\x07subject\x18\x02 \x01(\x0c\x12\x11\n\tat_unix_s\x18\x03 \x01(\x03\x12\x11\n\tsignature\x18\x04 \x01(\x0c\x12\r\n\x05\x65poch\x18\x05 \x01(\r\x12\x13\n\x0b\x62ody_digest\x18\x06 \x01(\x0c\x12\r\n\x05nonce\x18\x07 \x01(\x0c\";\n\x0cStudyRequest\x12\x17\n\x0fwith_population\x18\x01 \x01(\x08\x12\x12\n\nwith_facts\x18\x02 \x01(\x08\"e\n\x12ListStudiesRequest\x12\x14\n\x0cwith_reasons\x18\x01 \x01(\x08\x12%\n\x05query\x18\x02 \x01(\x0b\x32\x16.askance.v1.StudyQuery\x12\x12\n\nwith_facts\x18\x03 \x01(\x08\"i\n\x13ListStudiesResponse\x12)\n\x07studies\x18\x01 \x03(\x0b\x32\x18.askance.v1.StudySummary\x12\'\n\x06\x65xtent\x18\x02 \x01(\x0b\x32\x17.askance.v1.StudyExtent\"\xf5\x01\n\nStudyQuery\x12\r\n\x05limit\x18\x01 \x01(\r\x12\x0e\n\x06\x63ursor\x18\x02 \x01(\x0c\x12\r\n\x05newer\x18\x03 \x01(\x08\x12&\n\x05state\x18\x04 \x01(\x0e\x32\x17.askance.v1.ListedState\x12\x0f\n\x07\x61nalyst\x18\x05 \x01(\t\x12\r\n\x05study\x18\x06 \x01(\t\x12\r\n\x05words\x18\x07 \x01(\t\x12$\n\x05order\x18\x08 \x01(\x0e\x32\x15.askance.v1.ListOrder\x12\x10\n\x08reversed\x18\t \x01(\x08\x12\x14\n\x0csince_unix_s\x18\n \x01(\x03\x12\x14\n\x0cuntil_unix_s\x18\x0b \x01(\x03\"Z\n\nStudyFacts\x12\r\n\x05title\x18\x01 \x01(\t\x12\x18\n\x10submitted_unix_s\x18\x02 \x01(\x03\x12\x14\n\x0c\x65nded_unix_s\x18\x03 \x01(\x03\x12\r\n\x05users\x18\x04 \x01(\x04\";\n\x0bStudyExtent\x12\x0f\n\x07\x66itting\x18\x01 \x01(\x04\x12\r\n\x05total\x18\x02 \x01(\x04\x12\x0c\n\x04more\x18\x03 \x01(\x08\"\xe7\x01\n\x0cStudySummary\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\x0c\x12\x0f\n\x07learner\x18\x02 \x01(\t\x12%\n\x05state\x18\x03 \x01(\x0e\x32\x16.askance.v1.StudyState\x12\x15\n\rrounds_closed\x18\x04 \x01(\r\x12\'\n\x06\x65pochs\x18\x05 \x01(\x0b\x32\x17.askance.v1.EpochStatus\x12\x0e\n\x06reason\x18\x06 \x01(\t\x12\x12\n\npublic_key\x18\x07 \x01(\x0c\x12%\n\x05\x66\x61\x63ts\x18\x08 \x01(\x0b\x32\x16.askance.v1.StudyFacts\"]\n\x0b\x45pochStatus\x12\r\n\x05\x65poch\x18\x01 \x01(\r\x12\"\n\x06repeat\x18\x02 \x01(\x0b\x32\x12.askance.v1.Repeat\x12\r\n\x05\x65nded\x18\x03 \x01(\r\x12\x0c\n\x04open\x18\x04 \x01(\x08\"\x86\x02\n\nStudyEvent\x12%\n\x05state\x18\x01 \x01(\x0e\x32\x16.askance.v1.StudyState\x12\r\n\x05round\x18\x02 \x01(\r\x12\r\n\x05\x61sked\x18\x03 \x01(\x04\x12\x10\n\x08\x61nswered\x18\x04 \x01(\x04\x12\x0e\n\x06reason\x18\x05 \x01(\t\x12\x0f\n\x07message\x18\x06 \x01(\t\x12\'\n\x06\x65pochs\x18\x07 \x01(\x0b\x32\x17.askance.v1.EpochStatus\x12\x30\n\npopulation\x18\x08 \x01(\x0b\x32\x1c.askance.v1.PopulationStatus\x12%\n\x05\x66\x61\x63ts\x18\t \x01(\x0b\x32\x16.askance.v1.StudyFacts\"1\n\x10PopulationStatus\x12\x0c\n\x04tags\x18\x01 \x03(\t\x12\x0f\n\x07\x64\x65vices\x18\x02 \x01(\x04\"j\n\x0bStudyResult\x12%\n\x05state\x18\x01 \x01(\x0e\x32\x16.askance.v1.StudyState\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x13\n\x0bresult_json\x18\x04 \x01(\t\"\xaa\x01\n\nExportPart\x12&\n\x05study\x18\x01 \x01(\x0b\x32\x17.askance.v1.SignedStudy\x12\r\n\x05lines\x18\x02 \x03(\t\x12\x13\n\x0bresult_json\x18\x03 \x01(\t\x12\x1e\n\x16reports_deleted_unix_s\x18\x04 \x01(\x03\x12\x30\n\npopulation\x18\x05 \x01(\x0b\x32\x1c.askance.v1.TaggedPopulation\"<\n\x13\x43\x61ncelStudyResponse\x12%\n\x05state\x18\x01 \x01(\x0e\x32\x16.askance.v1.StudyState\"\x15\n\x13\x44\x65leteStudyResponse\"&\n\x11PlanStudyResponse\x12\x11\n\tplan_json\x18\x01 \x01(\t\";\n\x12PauseStudyResponse\x12%\n\x05state\x18\x01 \x01(\x0e\x32\x16.askance.v1.StudyState\"<\n\x13ResumeStudyResponse\x12%\n\x05state\x18\x01 \x01(\x0e\x32\x16.askance.v1.StudyState*\x88\x01\n\nStudyState\x12\x1b\n\x17STUDY_STATE_UNSPECIFIED\x10\x00\x12\x14\n\x10STUDY_STATE_OPEN\x10\x01\x12\x14\n\x10STUDY_STATE_DONE\x10\x02\x12\x16\n\x12STUDY_STATE_FAILED\x10\x03\x12\x19\n\x15STUDY_STATE_CANCELLED\x10\x04*i\n\tListOrder\x12\x1a\n\x16LIST_ORDER_UNSPECIFIED\x10\x00\x12\x14\n\x10LIST_ORDER_ENDED\x10\x01\x12\x14\n\x10LIST_ORDER_USERS\x10\x02\x12\x14\n\x10LIST_ORDER_TITLE\x10\x03*\xa7\x01\n\x0bListedState\x12\x1c\n\x18LISTED_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11LISTED_STATE_OPEN\x10\x01\x12\x17\n\x13LISTED_STATE_PAUSED\x10\x02\x12\x15\n\x11LISTED_STATE_DONE\x10\x03\x12\x17\n\x13LISTED_STATE_FAILED\x10\x04\x12\x1a\n\x16LISTED_STATE_CANCELLED\x10\x05\x32\x82\x06\n\x08\x41nalysts\x12I\n\x06Submit\x12\x1e.askance.v1.SubmitStudyRequest\x1a\x1f.askance.v1.SubmitStudyResponse\x12\x45\n\x04Plan\x12\x1e.askance.v1.SubmitStudyRequest\x1a\x1d.askance.v1.PlanStudyResponse\x12G\n\x04List\x12\x1e.askance.v1.ListStudiesRequest\x1a\x1f.askance.v1.ListStudiesResponse\x12;\n\x05Watch\x12\x18.askance.v1.StudyRequest\x1a\x16.askance.v1.StudyEvent0\x01\x12;\n\x06Result\x12\x18.askance.v1.StudyRequest\x1a\x17.askance.v1.StudyResult\x12<\n\x06\x45xport\x12\x18.askance.v1.StudyRequest\x1a\x16.askance.v1.ExportPart0\x01\x12\x43\n\x06\x43\x61ncel\x12\x18.askance.v1.StudyRequest\x1a\x1f.askance.v1.CancelStudyResponse\x12J\n\rDeleteReports\x12\x18.askance.v1.StudyRequest\x1a\x1f.askance.v1.DeleteStudyResponse\x12J\n\rDeleteResults\x12\x18.askance.v1.StudyRequest\x1a\x1f.askance.v1.DeleteStudyResponse\x12\x41\n\x05Pause\x12\x18.askance.v1.StudyRequest\x1a\x1e.askance.v1.PauseStudyResponse\x12\x43\n\x06Resume\x12\x18.askance.v1.StudyRequest\x1a\x1f.askance.v1.ResumeStudyResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'askance_protos.v1.analyst_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_STUDYSTATE']._serialized_start=1946
-  _globals['_STUDYSTATE']._serialized_end=2082
-  _globals['_LISTEDSTATE']._serialized_start=2085
-  _globals['_LISTEDSTATE']._serialized_end=2252
+  _globals['_STUDYSTATE']._serialized_start=2271
+  _globals['_STUDYSTATE']._serialized_end=2407
+  _globals['_LISTORDER']._serialized_start=2409
+  _globals['_LISTORDER']._serialized_end=2514
+  _globals['_LISTEDSTATE']._serialized_start=2517
+  _globals['_LISTEDSTATE']._serialized_end=2684
   _globals['_SUBMITSTUDYREQUEST']._serialized_start=78
   _globals['_SUBMITSTUDYREQUEST']._serialized_end=188
   _globals['_TAGGEDPOPULATION']._serialized_start=190
@@ -45,37 +47,39 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SIGNEDCALL']._serialized_start=284
   _globals['_SIGNEDCALL']._serialized_end=422
   _globals['_STUDYREQUEST']._serialized_start=424
-  _globals['_STUDYREQUEST']._serialized_end=463
-  _globals['_LISTSTUDIESREQUEST']._serialized_start=465
-  _globals['_LISTSTUDIESREQUEST']._serialized_end=546
-  _globals['_LISTSTUDIESRESPONSE']._serialized_start=548
-  _globals['_LISTSTUDIESRESPONSE']._serialized_end=653
-  _globals['_STUDYQUERY']._serialized_start=656
-  _globals['_STUDYQUERY']._serialized_end=786
-  _globals['_STUDYEXTENT']._serialized_start=788
-  _globals['_STUDYEXTENT']._serialized_end=847
-  _globals['_STUDYSUMMARY']._serialized_start=850
-  _globals['_STUDYSUMMARY']._serialized_end=1042
-  _globals['_EPOCHSTATUS']._serialized_start=1044
-  _globals['_EPOCHSTATUS']._serialized_end=1137
-  _globals['_STUDYEVENT']._serialized_start=1140
-  _globals['_STUDYEVENT']._serialized_end=1363
-  _globals['_POPULATIONSTATUS']._serialized_start=1365
-  _globals['_POPULATIONSTATUS']._serialized_end=1414
-  _globals['_STUDYRESULT']._serialized_start=1416
-  _globals['_STUDYRESULT']._serialized_end=1522
-  _globals['_EXPORTPART']._serialized_start=1525
-  _globals['_EXPORTPART']._serialized_end=1695
-  _globals['_CANCELSTUDYRESPONSE']._serialized_start=1697
-  _globals['_CANCELSTUDYRESPONSE']._serialized_end=1757
-  _globals['_DELETESTUDYRESPONSE']._serialized_start=1759
-  _globals['_DELETESTUDYRESPONSE']._serialized_end=1780
-  _globals['_PLANSTUDYRESPONSE']._serialized_start=1782
-  _globals['_PLANSTUDYRESPONSE']._serialized_end=1820
-  _globals['_PAUSESTUDYRESPONSE']._serialized_start=1822
-  _globals['_PAUSESTUDYRESPONSE']._serialized_end=1881
-  _globals['_RESUMESTUDYRESPONSE']._serialized_start=1883
-  _globals['_RESUMESTUDYRESPONSE']._serialized_end=1943
-  _globals['_ANALYSTS']._serialized_start=2255
-  _globals['_ANALYSTS']._serialized_end=3025
+  _globals['_STUDYREQUEST']._serialized_end=483
+  _globals['_LISTSTUDIESREQUEST']._serialized_start=485
+  _globals['_LISTSTUDIESREQUEST']._serialized_end=586
+  _globals['_LISTSTUDIESRESPONSE']._serialized_start=588
+  _globals['_LISTSTUDIESRESPONSE']._serialized_end=693
+  _globals['_STUDYQUERY']._serialized_start=696
+  _globals['_STUDYQUERY']._serialized_end=941
+  _globals['_STUDYFACTS']._serialized_start=943
+  _globals['_STUDYFACTS']._serialized_end=1033
+  _globals['_STUDYEXTENT']._serialized_start=1035
+  _globals['_STUDYEXTENT']._serialized_end=1094
+  _globals['_STUDYSUMMARY']._serialized_start=1097
+  _globals['_STUDYSUMMARY']._serialized_end=1328
+  _globals['_EPOCHSTATUS']._serialized_start=1330
+  _globals['_EPOCHSTATUS']._serialized_end=1423
+  _globals['_STUDYEVENT']._serialized_start=1426
+  _globals['_STUDYEVENT']._serialized_end=1688
+  _globals['_POPULATIONSTATUS']._serialized_start=1690
+  _globals['_POPULATIONSTATUS']._serialized_end=1739
+  _globals['_STUDYRESULT']._serialized_start=1741
+  _globals['_STUDYRESULT']._serialized_end=1847
+  _globals['_EXPORTPART']._serialized_start=1850
+  _globals['_EXPORTPART']._serialized_end=2020
+  _globals['_CANCELSTUDYRESPONSE']._serialized_start=2022
+  _globals['_CANCELSTUDYRESPONSE']._serialized_end=2082
+  _globals['_DELETESTUDYRESPONSE']._serialized_start=2084
+  _globals['_DELETESTUDYRESPONSE']._serialized_end=2105
+  _globals['_PLANSTUDYRESPONSE']._serialized_start=2107
+  _globals['_PLANSTUDYRESPONSE']._serialized_end=2145
+  _globals['_PAUSESTUDYRESPONSE']._serialized_start=2147
+  _globals['_PAUSESTUDYRESPONSE']._serialized_end=2206
+  _globals['_RESUMESTUDYRESPONSE']._serialized_start=2208
+  _globals['_RESUMESTUDYRESPONSE']._serialized_end=2268
+  _globals['_ANALYSTS']._serialized_start=2687
+  _globals['_ANALYSTS']._serialized_end=3457
 # @@protoc_insertion_point(module_scope)

@@ -41,6 +41,33 @@ STUDY_STATE_FAILED: StudyState.ValueType  # 3
 STUDY_STATE_CANCELLED: StudyState.ValueType  # 4
 Global___StudyState: _TypeAlias = StudyState  # noqa: Y015
 
+class _ListOrder:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ListOrderEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ListOrder.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    LIST_ORDER_UNSPECIFIED: _ListOrder.ValueType  # 0
+    """the newest first"""
+    LIST_ORDER_ENDED: _ListOrder.ValueType  # 1
+    """those that have ended, the last end first"""
+    LIST_ORDER_USERS: _ListOrder.ValueType  # 2
+    """the most users first"""
+    LIST_ORDER_TITLE: _ListOrder.ValueType  # 3
+    """by title, a to z"""
+
+class ListOrder(_ListOrder, metaclass=_ListOrderEnumTypeWrapper): ...
+
+LIST_ORDER_UNSPECIFIED: ListOrder.ValueType  # 0
+"""the newest first"""
+LIST_ORDER_ENDED: ListOrder.ValueType  # 1
+"""those that have ended, the last end first"""
+LIST_ORDER_USERS: ListOrder.ValueType  # 2
+"""the most users first"""
+LIST_ORDER_TITLE: ListOrder.ValueType  # 3
+"""by title, a to z"""
+Global___ListOrder: _TypeAlias = ListOrder  # noqa: Y015
+
 class _ListedState:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -205,16 +232,20 @@ class StudyRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     WITH_POPULATION_FIELD_NUMBER: _builtins.int
+    WITH_FACTS_FIELD_NUMBER: _builtins.int
     with_population: _builtins.bool
     """Of Watch: the caller knows StudyEvent.population (see ListStudiesRequest.with_reasons)."""
+    with_facts: _builtins.bool
+    """Of Watch: the caller knows StudyEvent.facts."""
     def __init__(
         self,
         *,
         with_population: _builtins.bool = ...,
+        with_facts: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["with_population", b"with_population"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["with_facts", b"with_facts", "with_population", b"with_population"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -226,8 +257,11 @@ class ListStudiesRequest(_message.Message):
 
     WITH_REASONS_FIELD_NUMBER: _builtins.int
     QUERY_FIELD_NUMBER: _builtins.int
+    WITH_FACTS_FIELD_NUMBER: _builtins.int
     with_reasons: _builtins.bool
     """The caller knows StudySummary.reason: an older one would refuse a field that it does not know."""
+    with_facts: _builtins.bool
+    """the caller knows StudySummary.facts"""
     @_builtins.property
     def query(self) -> Global___StudyQuery:
         """absent: all studies, the oldest first"""
@@ -237,10 +271,11 @@ class ListStudiesRequest(_message.Message):
         *,
         with_reasons: _builtins.bool = ...,
         query: Global___StudyQuery | None = ...,
+        with_facts: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["query", b"query"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["query", b"query", "with_reasons", b"with_reasons"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["query", b"query", "with_facts", b"with_facts", "with_reasons", b"with_reasons"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -274,7 +309,7 @@ Global___ListStudiesResponse: _TypeAlias = ListStudiesResponse  # noqa: Y015
 
 @_typing.final
 class StudyQuery(_message.Message):
-    """Part of a list of studies, which the aggregator filters; the newest first."""
+    """Part of a list of studies, which the aggregator filters; the newest first, if it says no order."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -284,17 +319,31 @@ class StudyQuery(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     ANALYST_FIELD_NUMBER: _builtins.int
     STUDY_FIELD_NUMBER: _builtins.int
+    WORDS_FIELD_NUMBER: _builtins.int
+    ORDER_FIELD_NUMBER: _builtins.int
+    REVERSED_FIELD_NUMBER: _builtins.int
+    SINCE_UNIX_S_FIELD_NUMBER: _builtins.int
+    UNTIL_UNIX_S_FIELD_NUMBER: _builtins.int
     limit: _builtins.int
     """studies at most; 1 to 500"""
     cursor: _builtins.bytes
     """digest of the study beside which the part begins; empty: at an end"""
     newer: _builtins.bool
-    """the part that is newer than the cursor; without one, the oldest part"""
+    """the part before the cursor in the order; without one, the last part"""
     state: Global___ListedState.ValueType
     analyst: _builtins.str
     """hexadecimal digits that begin the analyst's public key"""
     study: _builtins.str
     """hexadecimal digits that begin the study's digest"""
+    words: _builtins.str
+    """each begins a word of the study's purpose, learner or columns"""
+    order: Global___ListOrder.ValueType
+    reversed: _builtins.bool
+    """the order's end first"""
+    since_unix_s: _builtins.int
+    """open, or ended at this time or later; 0: any"""
+    until_unix_s: _builtins.int
+    """submitted before this time; 0: any"""
     def __init__(
         self,
         *,
@@ -304,14 +353,52 @@ class StudyQuery(_message.Message):
         state: Global___ListedState.ValueType = ...,
         analyst: _builtins.str = ...,
         study: _builtins.str = ...,
+        words: _builtins.str = ...,
+        order: Global___ListOrder.ValueType = ...,
+        reversed: _builtins.bool = ...,
+        since_unix_s: _builtins.int = ...,
+        until_unix_s: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst", b"analyst", "cursor", b"cursor", "limit", b"limit", "newer", b"newer", "state", b"state", "study", b"study"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst", b"analyst", "cursor", b"cursor", "limit", b"limit", "newer", b"newer", "order", b"order", "reversed", b"reversed", "since_unix_s", b"since_unix_s", "state", b"state", "study", b"study", "until_unix_s", b"until_unix_s", "words", b"words"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___StudyQuery: _TypeAlias = StudyQuery  # noqa: Y015
+
+@_typing.final
+class StudyFacts(_message.Message):
+    """Title and times of a study; what is not known is 0."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TITLE_FIELD_NUMBER: _builtins.int
+    SUBMITTED_UNIX_S_FIELD_NUMBER: _builtins.int
+    ENDED_UNIX_S_FIELD_NUMBER: _builtins.int
+    USERS_FIELD_NUMBER: _builtins.int
+    title: _builtins.str
+    """its purpose, or its learner and columns"""
+    submitted_unix_s: _builtins.int
+    ended_unix_s: _builtins.int
+    """0: also of an open study"""
+    users: _builtins.int
+    """with which it began, or its latest epoch; 0: also before it begins"""
+    def __init__(
+        self,
+        *,
+        title: _builtins.str = ...,
+        submitted_unix_s: _builtins.int = ...,
+        ended_unix_s: _builtins.int = ...,
+        users: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ended_unix_s", b"ended_unix_s", "submitted_unix_s", b"submitted_unix_s", "title", b"title", "users", b"users"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StudyFacts: _TypeAlias = StudyFacts  # noqa: Y015
 
 @_typing.final
 class StudyExtent(_message.Message):
@@ -354,6 +441,7 @@ class StudySummary(_message.Message):
     EPOCHS_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
     PUBLIC_KEY_FIELD_NUMBER: _builtins.int
+    FACTS_FIELD_NUMBER: _builtins.int
     study_digest: _builtins.bytes
     learner: _builtins.str
     state: Global___StudyState.ValueType
@@ -366,6 +454,10 @@ class StudySummary(_message.Message):
     def epochs(self) -> Global___EpochStatus:
         """absent: the study collects once"""
 
+    @_builtins.property
+    def facts(self) -> Global___StudyFacts:
+        """only if they were asked for"""
+
     def __init__(
         self,
         *,
@@ -376,10 +468,11 @@ class StudySummary(_message.Message):
         epochs: Global___EpochStatus | None = ...,
         reason: _builtins.str = ...,
         public_key: _builtins.bytes = ...,
+        facts: Global___StudyFacts | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["epochs", b"epochs"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["epochs", b"epochs", "facts", b"facts"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["epochs", b"epochs", "learner", b"learner", "public_key", b"public_key", "reason", b"reason", "rounds_closed", b"rounds_closed", "state", b"state", "study_digest", b"study_digest"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epochs", b"epochs", "facts", b"facts", "learner", b"learner", "public_key", b"public_key", "reason", b"reason", "rounds_closed", b"rounds_closed", "state", b"state", "study_digest", b"study_digest"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -431,6 +524,7 @@ class StudyEvent(_message.Message):
     MESSAGE_FIELD_NUMBER: _builtins.int
     EPOCHS_FIELD_NUMBER: _builtins.int
     POPULATION_FIELD_NUMBER: _builtins.int
+    FACTS_FIELD_NUMBER: _builtins.int
     state: Global___StudyState.ValueType
     round: _builtins.int
     """the open one, or how many there were"""
@@ -450,6 +544,10 @@ class StudyEvent(_message.Message):
     def population(self) -> Global___PopulationStatus:
         """absent: all devices, or it was not asked for"""
 
+    @_builtins.property
+    def facts(self) -> Global___StudyFacts:
+        """only if they were asked for"""
+
     def __init__(
         self,
         *,
@@ -461,10 +559,11 @@ class StudyEvent(_message.Message):
         message: _builtins.str = ...,
         epochs: Global___EpochStatus | None = ...,
         population: Global___PopulationStatus | None = ...,
+        facts: Global___StudyFacts | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["epochs", b"epochs", "population", b"population"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["epochs", b"epochs", "facts", b"facts", "population", b"population"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "asked", b"asked", "epochs", b"epochs", "message", b"message", "population", b"population", "reason", b"reason", "round", b"round", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "asked", b"asked", "epochs", b"epochs", "facts", b"facts", "message", b"message", "population", b"population", "reason", b"reason", "round", b"round", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

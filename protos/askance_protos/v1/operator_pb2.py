@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from askance_protos.v1 import analyst_pb2 as askance__protos_dot_v1_dot_analyst__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n askance_protos/v1/operator.proto\x12\naskance.v1\x1a\x1f\x61skance_protos/v1/analyst.proto\"\x0f\n\rCallerRequest\",\n\x0e\x43\x61llerResponse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04role\x18\x02 \x01(\t\"\x0e\n\x0c\x46leetRequest\"\xb6\x03\n\rFleetResponse\x12\x10\n\x08\x65nrolled\x18\x01 \x01(\x04\x12\x11\n\tconnected\x18\x02 \x01(\x04\x12\x0f\n\x07streams\x18\x03 \x01(\x04\x12\x13\n\x0bopen_rounds\x18\x04 \x01(\x04\x12\x0f\n\x07reports\x18\x05 \x01(\x04\x12\x10\n\x08refusals\x18\x06 \x01(\x04\x12\x16\n\x0estarted_unix_s\x18\x07 \x01(\x03\x12\x12\n\nnow_unix_s\x18\x08 \x01(\x03\x12\x11\n\tcheck_ins\x18\t \x01(\x04\x12\x13\n\x0bstore_bytes\x18\n \x01(\x04\x12\x1f\n\x17\x63\x65rtificate_ends_unix_s\x18\x0b \x01(\x03\x12(\n\x06rounds\x18\x0c \x03(\x0b\x32\x18.askance.v1.RoundFigures\x12*\n\x08\x66\x61ilures\x18\r \x03(\x0b\x32\x18.askance.v1.FailureCount\x12\"\n\x05\x63osts\x18\x0e \x03(\x0b\x32\x13.askance.v1.CostBin\x12\x17\n\x0f\x61sked_nano_nats\x18\x0f \x01(\x04\x12\x16\n\x0euser_nano_nats\x18\x10 \x01(\x04\x12\x17\n\x0fspent_nano_nats\x18\x11 \x01(\x04\"T\n\x0cRoundFigures\x12\x14\n\x0cstudy_prefix\x18\x01 \x01(\x0c\x12\r\n\x05\x61sked\x18\x02 \x01(\x04\x12\x10\n\x08\x61nswered\x18\x03 \x01(\x04\x12\r\n\x05\x61ge_s\x18\x04 \x01(\x01\";\n\x0c\x46\x61ilureCount\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\r\n\x05\x63ount\x18\x03 \x01(\x04\"3\n\x07\x43ostBin\x12\x17\n\x0f\x62\x65low_nano_nats\x18\x01 \x01(\x04\x12\x0f\n\x07studies\x18\x02 \x01(\x04\":\n\x11\x41llStudiesRequest\x12%\n\x05query\x18\x01 \x01(\x0b\x32\x16.askance.v1.StudyQuery\"i\n\x12\x41llStudiesResponse\x12*\n\x07studies\x18\x01 \x03(\x0b\x32\x19.askance.v1.StudyProgress\x12\'\n\x06\x65xtent\x18\x02 \x01(\x0b\x32\x17.askance.v1.StudyExtent\"\xb1\x01\n\rStudyProgress\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\x0c\x12\x12\n\npublic_key\x18\x02 \x01(\x0c\x12\x0f\n\x07learner\x18\x03 \x01(\t\x12%\n\x05state\x18\x04 \x01(\x0e\x32\x16.askance.v1.StudyState\x12\r\n\x05round\x18\x05 \x01(\r\x12\r\n\x05\x61sked\x18\x06 \x01(\x04\x12\x10\n\x08\x61nswered\x18\x07 \x01(\x04\x12\x0e\n\x06reason\x18\x08 \x01(\t\",\n\x0c\x41uditRequest\x12\r\n\x05\x61\x66ter\x18\x01 \x01(\x04\x12\r\n\x05limit\x18\x02 \x01(\r\"E\n\rAuditResponse\x12&\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x15.askance.v1.AuditLine\x12\x0c\n\x04last\x18\x02 \x01(\x04\"9\n\tAuditLine\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\x0c\n\x04line\x18\x02 \x01(\t\x12\x0e\n\x06\x64igest\x18\x03 \x01(\x0c\",\n\x0f\x44\x65viceSelection\x12\x0b\n\x03ids\x18\x01 \x03(\x0c\x12\x0c\n\x04tags\x18\x02 \x03(\t\"O\n\x0e\x44\x65vicesRequest\x12\x0c\n\x04tags\x18\x01 \x03(\t\x12\r\n\x05start\x18\x02 \x01(\x04\x12\r\n\x05limit\x18\x03 \x01(\r\x12\x11\n\tdevice_id\x18\x04 \x01(\x0c\";\n\x0f\x44\x65vicesResponse\x12(\n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32\x17.askance.v1.DeviceEntry\"\x9b\x01\n\x0b\x44\x65viceEntry\x12\x11\n\tdevice_id\x18\x01 \x01(\x0c\x12\x0f\n\x07ordinal\x18\x02 \x01(\x04\x12\x0f\n\x07revoked\x18\x03 \x01(\x08\x12\x0c\n\x04tags\x18\x04 \x03(\t\x12\x0f\n\x07gateway\x18\x05 \x01(\x0c\x12\x14\n\x0c\x65nrolled_day\x18\x06 \x01(\r\x12\x10\n\x08seen_day\x18\x07 \x01(\r\x12\x10\n\x08software\x18\x08 \x01(\t\"`\n\x11TagDevicesRequest\x12.\n\tselection\x18\x01 \x01(\x0b\x32\x1b.askance.v1.DeviceSelection\x12\x0b\n\x03\x61\x64\x64\x18\x02 \x03(\t\x12\x0e\n\x06remove\x18\x03 \x03(\t\"F\n\x14\x43hangeDevicesRequest\x12.\n\tselection\x18\x01 \x01(\x0b\x32\x1b.askance.v1.DeviceSelection\":\n\x15\x43hangeDevicesResponse\x12\x0f\n\x07\x64\x65vices\x18\x01 \x01(\x04\x12\x10\n\x08gateways\x18\x02 \x01(\x04\x32\xd3\x04\n\tOperators\x12<\n\x05\x46leet\x12\x18.askance.v1.FleetRequest\x1a\x19.askance.v1.FleetResponse\x12H\n\x07Studies\x12\x1d.askance.v1.AllStudiesRequest\x1a\x1e.askance.v1.AllStudiesResponse\x12<\n\x05\x41udit\x12\x18.askance.v1.AuditRequest\x1a\x19.askance.v1.AuditResponse\x12\x42\n\x07\x44\x65vices\x12\x1a.askance.v1.DevicesRequest\x1a\x1b.askance.v1.DevicesResponse\x12N\n\nTagDevices\x12\x1d.askance.v1.TagDevicesRequest\x1a!.askance.v1.ChangeDevicesResponse\x12T\n\rRevokeDevices\x12 .askance.v1.ChangeDevicesRequest\x1a!.askance.v1.ChangeDevicesResponse\x12U\n\x0eRestoreDevices\x12 .askance.v1.ChangeDevicesRequest\x1a!.askance.v1.ChangeDevicesResponse\x12?\n\x06\x43\x61ller\x12\x19.askance.v1.CallerRequest\x1a\x1a.askance.v1.CallerResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n askance_protos/v1/operator.proto\x12\naskance.v1\x1a\x1f\x61skance_protos/v1/analyst.proto\"\x0f\n\rCallerRequest\",\n\x0e\x43\x61llerResponse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04role\x18\x02 \x01(\t\"\x0e\n\x0c\x46leetRequest\"\xb6\x03\n\rFleetResponse\x12\x10\n\x08\x65nrolled\x18\x01 \x01(\x04\x12\x11\n\tconnected\x18\x02 \x01(\x04\x12\x0f\n\x07streams\x18\x03 \x01(\x04\x12\x13\n\x0bopen_rounds\x18\x04 \x01(\x04\x12\x0f\n\x07reports\x18\x05 \x01(\x04\x12\x10\n\x08refusals\x18\x06 \x01(\x04\x12\x16\n\x0estarted_unix_s\x18\x07 \x01(\x03\x12\x12\n\nnow_unix_s\x18\x08 \x01(\x03\x12\x11\n\tcheck_ins\x18\t \x01(\x04\x12\x13\n\x0bstore_bytes\x18\n \x01(\x04\x12\x1f\n\x17\x63\x65rtificate_ends_unix_s\x18\x0b \x01(\x03\x12(\n\x06rounds\x18\x0c \x03(\x0b\x32\x18.askance.v1.RoundFigures\x12*\n\x08\x66\x61ilures\x18\r \x03(\x0b\x32\x18.askance.v1.FailureCount\x12\"\n\x05\x63osts\x18\x0e \x03(\x0b\x32\x13.askance.v1.CostBin\x12\x17\n\x0f\x61sked_nano_nats\x18\x0f \x01(\x04\x12\x16\n\x0euser_nano_nats\x18\x10 \x01(\x04\x12\x17\n\x0fspent_nano_nats\x18\x11 \x01(\x04\"T\n\x0cRoundFigures\x12\x14\n\x0cstudy_prefix\x18\x01 \x01(\x0c\x12\r\n\x05\x61sked\x18\x02 \x01(\x04\x12\x10\n\x08\x61nswered\x18\x03 \x01(\x04\x12\r\n\x05\x61ge_s\x18\x04 \x01(\x01\";\n\x0c\x46\x61ilureCount\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\r\n\x05\x63ount\x18\x03 \x01(\x04\"3\n\x07\x43ostBin\x12\x17\n\x0f\x62\x65low_nano_nats\x18\x01 \x01(\x04\x12\x0f\n\x07studies\x18\x02 \x01(\x04\"N\n\x11\x41llStudiesRequest\x12%\n\x05query\x18\x01 \x01(\x0b\x32\x16.askance.v1.StudyQuery\x12\x12\n\nwith_facts\x18\x02 \x01(\x08\"i\n\x12\x41llStudiesResponse\x12*\n\x07studies\x18\x01 \x03(\x0b\x32\x19.askance.v1.StudyProgress\x12\'\n\x06\x65xtent\x18\x02 \x01(\x0b\x32\x17.askance.v1.StudyExtent\"\xd8\x01\n\rStudyProgress\x12\x14\n\x0cstudy_digest\x18\x01 \x01(\x0c\x12\x12\n\npublic_key\x18\x02 \x01(\x0c\x12\x0f\n\x07learner\x18\x03 \x01(\t\x12%\n\x05state\x18\x04 \x01(\x0e\x32\x16.askance.v1.StudyState\x12\r\n\x05round\x18\x05 \x01(\r\x12\r\n\x05\x61sked\x18\x06 \x01(\x04\x12\x10\n\x08\x61nswered\x18\x07 \x01(\x04\x12\x0e\n\x06reason\x18\x08 \x01(\t\x12%\n\x05\x66\x61\x63ts\x18\t \x01(\x0b\x32\x16.askance.v1.StudyFacts\",\n\x0c\x41uditRequest\x12\r\n\x05\x61\x66ter\x18\x01 \x01(\x04\x12\r\n\x05limit\x18\x02 \x01(\r\"E\n\rAuditResponse\x12&\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x15.askance.v1.AuditLine\x12\x0c\n\x04last\x18\x02 \x01(\x04\"9\n\tAuditLine\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\x0c\n\x04line\x18\x02 \x01(\t\x12\x0e\n\x06\x64igest\x18\x03 \x01(\x0c\",\n\x0f\x44\x65viceSelection\x12\x0b\n\x03ids\x18\x01 \x03(\x0c\x12\x0c\n\x04tags\x18\x02 \x03(\t\"O\n\x0e\x44\x65vicesRequest\x12\x0c\n\x04tags\x18\x01 \x03(\t\x12\r\n\x05start\x18\x02 \x01(\x04\x12\r\n\x05limit\x18\x03 \x01(\r\x12\x11\n\tdevice_id\x18\x04 \x01(\x0c\";\n\x0f\x44\x65vicesResponse\x12(\n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32\x17.askance.v1.DeviceEntry\"\x9b\x01\n\x0b\x44\x65viceEntry\x12\x11\n\tdevice_id\x18\x01 \x01(\x0c\x12\x0f\n\x07ordinal\x18\x02 \x01(\x04\x12\x0f\n\x07revoked\x18\x03 \x01(\x08\x12\x0c\n\x04tags\x18\x04 \x03(\t\x12\x0f\n\x07gateway\x18\x05 \x01(\x0c\x12\x14\n\x0c\x65nrolled_day\x18\x06 \x01(\r\x12\x10\n\x08seen_day\x18\x07 \x01(\r\x12\x10\n\x08software\x18\x08 \x01(\t\"`\n\x11TagDevicesRequest\x12.\n\tselection\x18\x01 \x01(\x0b\x32\x1b.askance.v1.DeviceSelection\x12\x0b\n\x03\x61\x64\x64\x18\x02 \x03(\t\x12\x0e\n\x06remove\x18\x03 \x03(\t\"F\n\x14\x43hangeDevicesRequest\x12.\n\tselection\x18\x01 \x01(\x0b\x32\x1b.askance.v1.DeviceSelection\":\n\x15\x43hangeDevicesResponse\x12\x0f\n\x07\x64\x65vices\x18\x01 \x01(\x04\x12\x10\n\x08gateways\x18\x02 \x01(\x04\x32\xd3\x04\n\tOperators\x12<\n\x05\x46leet\x12\x18.askance.v1.FleetRequest\x1a\x19.askance.v1.FleetResponse\x12H\n\x07Studies\x12\x1d.askance.v1.AllStudiesRequest\x1a\x1e.askance.v1.AllStudiesResponse\x12<\n\x05\x41udit\x12\x18.askance.v1.AuditRequest\x1a\x19.askance.v1.AuditResponse\x12\x42\n\x07\x44\x65vices\x12\x1a.askance.v1.DevicesRequest\x1a\x1b.askance.v1.DevicesResponse\x12N\n\nTagDevices\x12\x1d.askance.v1.TagDevicesRequest\x1a!.askance.v1.ChangeDevicesResponse\x12T\n\rRevokeDevices\x12 .askance.v1.ChangeDevicesRequest\x1a!.askance.v1.ChangeDevicesResponse\x12U\n\x0eRestoreDevices\x12 .askance.v1.ChangeDevicesRequest\x1a!.askance.v1.ChangeDevicesResponse\x12?\n\x06\x43\x61ller\x12\x19.askance.v1.CallerRequest\x1a\x1a.askance.v1.CallerResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -47,31 +47,31 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_COSTBIN']._serialized_start=748
   _globals['_COSTBIN']._serialized_end=799
   _globals['_ALLSTUDIESREQUEST']._serialized_start=801
-  _globals['_ALLSTUDIESREQUEST']._serialized_end=859
-  _globals['_ALLSTUDIESRESPONSE']._serialized_start=861
-  _globals['_ALLSTUDIESRESPONSE']._serialized_end=966
-  _globals['_STUDYPROGRESS']._serialized_start=969
-  _globals['_STUDYPROGRESS']._serialized_end=1146
-  _globals['_AUDITREQUEST']._serialized_start=1148
-  _globals['_AUDITREQUEST']._serialized_end=1192
-  _globals['_AUDITRESPONSE']._serialized_start=1194
-  _globals['_AUDITRESPONSE']._serialized_end=1263
-  _globals['_AUDITLINE']._serialized_start=1265
-  _globals['_AUDITLINE']._serialized_end=1322
-  _globals['_DEVICESELECTION']._serialized_start=1324
-  _globals['_DEVICESELECTION']._serialized_end=1368
-  _globals['_DEVICESREQUEST']._serialized_start=1370
-  _globals['_DEVICESREQUEST']._serialized_end=1449
-  _globals['_DEVICESRESPONSE']._serialized_start=1451
-  _globals['_DEVICESRESPONSE']._serialized_end=1510
-  _globals['_DEVICEENTRY']._serialized_start=1513
-  _globals['_DEVICEENTRY']._serialized_end=1668
-  _globals['_TAGDEVICESREQUEST']._serialized_start=1670
-  _globals['_TAGDEVICESREQUEST']._serialized_end=1766
-  _globals['_CHANGEDEVICESREQUEST']._serialized_start=1768
-  _globals['_CHANGEDEVICESREQUEST']._serialized_end=1838
-  _globals['_CHANGEDEVICESRESPONSE']._serialized_start=1840
-  _globals['_CHANGEDEVICESRESPONSE']._serialized_end=1898
-  _globals['_OPERATORS']._serialized_start=1901
-  _globals['_OPERATORS']._serialized_end=2496
+  _globals['_ALLSTUDIESREQUEST']._serialized_end=879
+  _globals['_ALLSTUDIESRESPONSE']._serialized_start=881
+  _globals['_ALLSTUDIESRESPONSE']._serialized_end=986
+  _globals['_STUDYPROGRESS']._serialized_start=989
+  _globals['_STUDYPROGRESS']._serialized_end=1205
+  _globals['_AUDITREQUEST']._serialized_start=1207
+  _globals['_AUDITREQUEST']._serialized_end=1251
+  _globals['_AUDITRESPONSE']._serialized_start=1253
+  _globals['_AUDITRESPONSE']._serialized_end=1322
+  _globals['_AUDITLINE']._serialized_start=1324
+  _globals['_AUDITLINE']._serialized_end=1381
+  _globals['_DEVICESELECTION']._serialized_start=1383
+  _globals['_DEVICESELECTION']._serialized_end=1427
+  _globals['_DEVICESREQUEST']._serialized_start=1429
+  _globals['_DEVICESREQUEST']._serialized_end=1508
+  _globals['_DEVICESRESPONSE']._serialized_start=1510
+  _globals['_DEVICESRESPONSE']._serialized_end=1569
+  _globals['_DEVICEENTRY']._serialized_start=1572
+  _globals['_DEVICEENTRY']._serialized_end=1727
+  _globals['_TAGDEVICESREQUEST']._serialized_start=1729
+  _globals['_TAGDEVICESREQUEST']._serialized_end=1825
+  _globals['_CHANGEDEVICESREQUEST']._serialized_start=1827
+  _globals['_CHANGEDEVICESREQUEST']._serialized_end=1897
+  _globals['_CHANGEDEVICESRESPONSE']._serialized_start=1899
+  _globals['_CHANGEDEVICESRESPONSE']._serialized_end=1957
+  _globals['_OPERATORS']._serialized_start=1960
+  _globals['_OPERATORS']._serialized_end=2555
 # @@protoc_insertion_point(module_scope)

@@ -252,6 +252,9 @@ class AllStudiesRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     QUERY_FIELD_NUMBER: _builtins.int
+    WITH_FACTS_FIELD_NUMBER: _builtins.int
+    with_facts: _builtins.bool
+    """the caller knows StudyProgress.facts"""
     @_builtins.property
     def query(self) -> _analyst_pb2.StudyQuery:
         """absent: all studies, the oldest first"""
@@ -260,10 +263,11 @@ class AllStudiesRequest(_message.Message):
         self,
         *,
         query: _analyst_pb2.StudyQuery | None = ...,
+        with_facts: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["query", b"query"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["query", b"query"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["query", b"query", "with_facts", b"with_facts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -309,6 +313,7 @@ class StudyProgress(_message.Message):
     ASKED_FIELD_NUMBER: _builtins.int
     ANSWERED_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    FACTS_FIELD_NUMBER: _builtins.int
     study_digest: _builtins.bytes
     public_key: _builtins.bytes
     """of the analyst who signed it"""
@@ -322,6 +327,10 @@ class StudyProgress(_message.Message):
     """or refused"""
     reason: _builtins.str
     """of the end: a code for programs"""
+    @_builtins.property
+    def facts(self) -> _analyst_pb2.StudyFacts:
+        """only if they were asked for"""
+
     def __init__(
         self,
         *,
@@ -333,10 +342,11 @@ class StudyProgress(_message.Message):
         asked: _builtins.int = ...,
         answered: _builtins.int = ...,
         reason: _builtins.str = ...,
+        facts: _analyst_pb2.StudyFacts | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["facts", b"facts"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "asked", b"asked", "learner", b"learner", "public_key", b"public_key", "reason", b"reason", "round", b"round", "state", b"state", "study_digest", b"study_digest"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "asked", b"asked", "facts", b"facts", "learner", b"learner", "public_key", b"public_key", "reason", b"reason", "round", b"round", "state", b"state", "study_digest", b"study_digest"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -107,15 +107,28 @@ def test_a_study_by_its_commands(run: Run, where: list[str], file: Path, key: An
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert set(result["hypothesis"]) == {"yes", "no"}
     assert run("watch", name, *where)[1] == result
-    assert run("list", *where)[1]["studies"] == [
-        {
-            "study": name,
-            "learner": "frequency",
-            "state": "done",
-            "rounds_closed": 1,
-            "reason": "done",
-        }
-    ]
+    (listed,) = run("list", *where)[1]["studies"]
+    shown = run("show", name, *where)[1]
+    for key_, value in {
+        "study": name,
+        "title": "Frequency of smokes",
+        "state": "done",
+        "users": 5_000,
+        "reason": "done",
+    }.items():
+        assert (listed[key_], shown[key_]) == (value, value)
+    assert (listed["learner"], listed["rounds_closed"]) == ("frequency", 1)
+    assert shown["submitted"] == listed["submitted"] <= listed["ended"] == shown["ended"]
+    for words, number in (("smo", 1), ("SMOKES freq", 1), ("smokes age", 0), ("moke", 0)):
+        assert len(run("list", "--search", words, *where)[1]["studies"]) == number
+    today = listed["ended"][: len("2026-11-20")]
+    for option, day, number in (
+        ("--since", today, 1),
+        ("--since", "2199-01-01", 0),
+        ("--until", today, 1),
+        ("--until", "2026-01-01", 0),
+    ):
+        assert len(run("list", option, day, *where)[1]["studies"]) == number
     assert len(run("list", "--state", "done", "--limit", "1", *where)[1]["studies"]) == 1
     assert run("list", "--state", "paused", *where)[1]["studies"] == []
     code, verified, _ = run("verify", str(out), "--analyst", key[1])

@@ -16,6 +16,7 @@ from askance_aggregator.analyst.messages import (
     epochs_message,
     export_parts,
     extent_message,
+    facts_message,
     population_of,
     query_of,
     state_number,
@@ -125,7 +126,7 @@ class AnalystsServicer(Servicer):
         last: pb.StudyEvent | None = None
         async with aclosing(self._watches.statuses(digest, read)) as statuses:
             async for status in statuses:
-                event = _event(status, population)
+                event = _event(status, population, request)
                 if event != last:
                     yield event
                     last = event
@@ -235,10 +236,13 @@ def _summary(study: StudyStatus, request: pb.ListStudiesRequest) -> pb.StudySumm
         epochs=epochs_message(study.epochs),
         reason=study.reason if request.with_reasons else "",
         public_key=study.public_key if request.HasField("query") else b"",
+        facts=facts_message(study) if request.with_facts else None,
     )
 
 
-def _event(status: StudyStatus, population: pb.PopulationStatus | None) -> pb.StudyEvent:
+def _event(
+    status: StudyStatus, population: pb.PopulationStatus | None, request: pb.StudyRequest
+) -> pb.StudyEvent:
     return pb.StudyEvent(
         state=state_number(status.state),
         round=status.round,
@@ -248,6 +252,7 @@ def _event(status: StudyStatus, population: pb.PopulationStatus | None) -> pb.St
         message=status.message,
         epochs=epochs_message(status.epochs),
         population=population,
+        facts=facts_message(status) if request.with_facts else None,
     )
 
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Executor
 
-from askance_aggregator.analyst.messages import extent_message, query_of, state_number
+from askance_aggregator.analyst.messages import (
+    extent_message,
+    facts_message,
+    query_of,
+    state_number,
+)
 from askance_aggregator.server.callers import Admitted, Gate
 from askance_aggregator.server.services.servicer import Servicer
 from askance_aggregator.server.studies import StudyManager, StudyStatus
@@ -52,7 +57,7 @@ class OperatorsServicer(Servicer):
         """Answer Studies."""
         query = query_of(request)
         page = await self._run(self._manager.page, query or StudyQuery(), None)
-        found = [_progress(one) for one in page.studies]
+        found = [_progress(one, request) for one in page.studies]
         if query is None:  # an older caller
             return pb.AllStudiesResponse(studies=found[::-1])
         return pb.AllStudiesResponse(studies=found, extent=extent_message(page.extent))
@@ -143,7 +148,7 @@ def _device(entry: DeviceEntry) -> pb.DeviceEntry:
     )
 
 
-def _progress(study: StudyStatus) -> pb.StudyProgress:
+def _progress(study: StudyStatus, request: pb.AllStudiesRequest) -> pb.StudyProgress:
     return pb.StudyProgress(
         study_digest=study.digest,
         public_key=study.public_key,
@@ -153,4 +158,5 @@ def _progress(study: StudyStatus) -> pb.StudyProgress:
         asked=study.asked,
         answered=study.answered,
         reason=study.reason,
+        facts=facts_message(study) if request.with_facts else None,
     )

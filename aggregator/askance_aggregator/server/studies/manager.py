@@ -17,7 +17,7 @@ from askance_aggregator.server.devices.observer import SILENT, Observer
 from askance_aggregator.server.studies.epochs import cancel_epochs, epoch_results
 from askance_aggregator.server.studies.replication import Replication
 from askance_aggregator.server.studies.runs import LOOK_S, Run
-from askance_aggregator.server.studies.statuses import StudyStatus, StudyStatuses
+from askance_aggregator.server.studies.statuses import StudyStatus, StudyStatuses, add_titles
 from askance_aggregator.server.studies.submissions import (
     Submission,
     SubmissionLimits,
@@ -140,6 +140,7 @@ class StudyManager:
         Raises:
           StoreError: the store cannot be read.
         """
+        add_titles(self._store)
         with self._lock:
             for digest, signed in self._store.open_studies().items():
                 # An analyst may have been quicker: the service listens already.
@@ -428,7 +429,7 @@ class StudyManager:
                 ended = unrun(digest, terms, transcript, CANCELLED, population=population)
             else:
                 ended = cancel_epochs(self._store, digest, terms, terms.repeat, population)
-            self._store.conclude(digest, ended)
+            self._store.conclude(digest, ended, ended_unix_s=self._now_s())
             self._fleet.forget(digest)
 
     def _check_kept(self, digest: bytes) -> KeptStudy | None:

@@ -234,7 +234,7 @@ class Run:
         whole = len(ended) == repeat.epochs and StudyState.CANCELLED not in ended.values()
         end = end_of_series(list(ended.values())) if whole else CANCELLED
         concluded = series_conclusion(digest, terms, epoch_results(self._store, digest), end)
-        self._store.conclude(digest, concluded)
+        self._store.conclude(digest, concluded, ended_unix_s=self._now_s())
         return concluded
 
     def _begins(self, clock: EpochClock) -> bool:
@@ -282,7 +282,7 @@ class Run:
         """Make durable the end of a collection that no session runs."""
         digest, terms = self.submission.digest, self.submission.terms
         ended = unrun(digest, terms, transcript, end, epoch, self.submission.population)
-        self._store.conclude(digest, ended, epoch)
+        self._store.conclude(digest, ended, epoch, self._now_s())
         return ended
 
     def _collect(self, fleet: Fleet, epoch: int = 0) -> Conclusion:
@@ -305,6 +305,7 @@ class Run:
             epoch=epoch,
             users=users,
         )
+        self._store.listing.note_users(digest, session.population)
         outcome: Outcome[Any] | None = None
         end = End(StudyState.DONE, "done")
         try:
@@ -317,7 +318,7 @@ class Run:
         ended = conclusion(
             *(digest, terms, session.transcript, accounts, end, outcome), epoch, population
         )
-        self._store.conclude(digest, ended, epoch)
+        self._store.conclude(digest, ended, epoch, self._now_s())
         return ended
 
     def _end(self, error: Exception) -> End:

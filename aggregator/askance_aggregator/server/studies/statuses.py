@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 
 from askance_aggregator.encoding import read_terms
 from askance_aggregator.server.devices.fleet import ServiceFleet
 from askance_aggregator.server.studies.epochs import EpochClock
 from askance_aggregator.store import Store, StudyEntry, StudyList, StudyQuery, StudyState
 from askance_aggregator.store.register import Register
+from askance_aggregator.studies import MemoryLog, Transcript
+from askance_aggregator.studies.results import population_of
 from askance_aggregator.studies.schedule import start_of, time_text
 from askance_aggregator.studies.series import EpochStatus
+from askance_aggregator.titles import title_of
 from askance_client.messages import StudyTerms
 
 PAUSED = "paused"
@@ -26,7 +30,8 @@ class StudyStatus:
     `round` is the open one, or how many there were; `asked` and `answered` are of the open round;
     `reason` and `message` are of the end, or say that an open study is paused or begins later;
     `epochs` are those of a repeated study, and then `round` is of the present epoch;
-    `public_key` is its analyst's.
+    `public_key` is its analyst's; times are in Unix seconds, and those and the `users` 0 if they
+    are not known (see `StudyEntry`).
     """
 
     digest: bytes
@@ -40,6 +45,10 @@ class StudyStatus:
     reason: str
     message: str
     epochs: EpochStatus | None = None
+    title: str = ""
+    submitted_unix_s: int = 0
+    ended_unix_s: int = 0
+    users: int = 0
 
 
 class StudyStatuses:
@@ -80,6 +89,10 @@ class StudyStatuses:
             reason=notice[0] or summary.reason,
             message=notice[1] or summary.message,
             epochs=epochs,
+            title=title_of(terms),
+            submitted_unix_s=summary.submitted_unix_s,
+            ended_unix_s=summary.ended_unix_s,
+            users=summary.users,
         )
 
     def page(self, query: StudyQuery, owner: bytes | None) -> StudyList[StudyStatus]:
@@ -97,6 +110,20 @@ class StudyStatuses:
             return EpochStatus(last, terms.repeat, len(ended), open=False)
         clock = EpochClock(terms.repeat, left[0], terms.expires_unix_s, self._now_s)
         return EpochStatus(left[0], terms.repeat, len(ended), open=clock.until_begin_s() <= 0)
+
+
+def add_titles(store: Store) -> None:
+    """Let studies that an older version stored be found by their titles; they get their users too.
+
+    Raises:
+      StoreError: the store cannot be read or written; what was done stays done.
+    """
+    for digest in store.listing.untitled():
+        epoch = max((one.epoch for one in store.epochs(digest)), default=0)
+        first = MemoryLog()
+        for line in islice(store.log(digest, epoch).lines(), 1):
+            first.append(line)
+        store.listing.add_title(digest, population_of(Transcript(first)))
 
 
 def population_status(

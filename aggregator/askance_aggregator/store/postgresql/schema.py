@@ -180,6 +180,7 @@ STEPS = (
     _WORDS.step(steps.TAGGED_POPULATIONS),
     _LISTS + _WORDS.step(steps.LISTS),
     _WORDS.step(steps.SOFTWARE),
+    _WORDS.step(steps.TITLES),
 )
 VERSION = len(STEPS)
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
@@ -71,13 +72,25 @@ class TestStatus:
             await deployment.submit(0)
             digest, open_ = deployment.digest(0), StudyState.OPEN
             manager = deployment.manager
-            start = StudyStatus(digest, PUBLIC, "frequency", open_, 0, 6, 0, 0, "", "")
+            start = StudyStatus(
+                *(digest, PUBLIC, "frequency", open_, 0, 6, 0, 0, "", "", None),
+                *("Frequency of colour", deployment.clock.now, 0, 6),
+            )
             assert manager.status(digest, PUBLIC) == start
             await deployment.phones[3].check_in()
             assert manager.status(digest, PUBLIC).answered == 1
             assert manager.conclusion(digest, PUBLIC) is None
+            deployment.clock.advance(90)
             await everybody(deployment)
-            end = StudyStatus(digest, PUBLIC, "frequency", StudyState.DONE, 1, 0, 0, 1, "done", "")
+            end = replace(
+                start,
+                state=StudyState.DONE,
+                round=1,
+                asked=0,
+                rounds_closed=1,
+                reason="done",
+                ended_unix_s=start.submitted_unix_s + 90,
+            )
             assert manager.status(digest, PUBLIC) == end
             assert manager.page(StudyQuery(), PUBLIC).studies == (end,)
             await deployment.restart()  # now it is read from the store

@@ -298,7 +298,7 @@ class Replica(Durable):
             for digest, (epoch, number) in rounds.items():
                 if fleet.followed(digest) != (epoch, number):
                     asked = self._followed[digest].round(number, self._devices)
-                    fleet.follow([(asked, Accounts(self._devices, 1 << 62))])
+                    fleet.follow([(asked, Accounts(self._devices, 1 << 62), 0)])
             fleet.look()
 
 

@@ -59,9 +59,9 @@ class FleetHistory:
         return read
 
     def note(self, reading: FleetReading) -> None:
-        """Add a reading; a rate is over `STEP_S` seconds or some more of one process."""
+        """Add a reading; a rate is over `STEP_S` seconds or some more, of the same processes."""
         base = self._base
-        if base is None or base.figures.started_unix_s != reading.figures.started_unix_s:
+        if base is None or not _common(base, reading):
             self._base = reading
             return
         seconds = reading.at_s - base.at_s
@@ -69,7 +69,46 @@ class FleetHistory:
             self._base = reading
             return
         if seconds >= STEP_S:
-            reports = reading.figures.reports - base.figures.reports
-            check_ins = reading.figures.check_ins - base.figures.check_ins
-            self._rates.append(FleetRate(reading.at_s, reports / seconds, check_ins / seconds))
+            self._rates.append(_rate(base, reading))
             self._base = reading
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """Counts of a process, and the time on the console's clock at which it counted."""
+
+    at_s: float
+    reports: int
+    check_ins: int
+
+
+def _counted(reading: FleetReading) -> dict[str, _Counted]:
+    """Return the counts of the processes that serve, by name."""
+    figures = reading.figures
+    if not figures.replicas:  # of an older aggregator: its own alone, since it started
+        own = _Counted(reading.at_s, figures.reports, figures.check_ins)
+        return {str(figures.started_unix_s): own}
+    return {
+        one.name: _Counted(reading.at_s - one.seen_s, one.reports, one.check_ins)
+        for one in figures.replicas
+        if one.counted
+    }
+
+
+def _common(base: FleetReading, reading: FleetReading) -> bool:
+    """Return whether a process is in both readings."""
+    return not _counted(base).keys().isdisjoint(_counted(reading))
+
+
+def _rate(base: FleetReading, reading: FleetReading) -> FleetRate:
+    """Return the sum of the processes' rates, each between the times at which it counted."""
+    reports = check_ins = 0.0
+    before = _counted(base)
+    for name, now in _counted(reading).items():
+        then = before.get(name)
+        if then is None or then.at_s >= now.at_s or then.reports > now.reports:
+            continue  # new, without news, or started again
+        seconds = now.at_s - then.at_s
+        reports += (now.reports - then.reports) / seconds
+        check_ins += max(now.check_ins - then.check_ins, 0) / seconds
+    return FleetRate(reading.at_s, reports, check_ins)

@@ -34,6 +34,7 @@ from askance_aggregator.store.contract import (
     EnrolledGateway,
     EnrolmentRefused,
     EpochEntry,
+    OpenRounds,
     RoundNote,
     Store,
     StoredReport,
@@ -60,14 +61,17 @@ from askance_aggregator.store.locations import (
 )
 from askance_aggregator.store.management import Management, SubmissionNote
 from askance_aggregator.store.replicas import (
+    COUNTED_S,
     LEASE_S,
     LOOK_S,
     LeaseLost,
+    ReplicaCounts,
     ReplicaEntry,
     Replicas,
     SharedStudy,
     SoleReplica,
     TakingRound,
+    sum_counts,
 )
 from askance_aggregator.store.retention import KeptStudy, Retention, StudyNotEnded
 from askance_aggregator.store.sqlite import SqliteStore
@@ -75,6 +79,7 @@ from askance_aggregator.store.tagged_population import TaggedPopulation
 from askance_aggregator.store.watch import StoreWatch
 
 __all__ = [
+    "COUNTED_S",
     "DEVICE_ID_BYTES",
     "LEASE_S",
     "LOOK_S",
@@ -102,7 +107,9 @@ __all__ = [
     "Management",
     "Manifest",
     "NonceKnown",
+    "OpenRounds",
     "PostgresqlLocation",
+    "ReplicaCounts",
     "ReplicaEntry",
     "Replicas",
     "RestoreNote",
@@ -133,5 +140,6 @@ __all__ = [
     "every_entry",
     "open_backup",
     "store_location",
+    "sum_counts",
     "verify_entries",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -107,10 +107,29 @@ class Deadline:
 
 @dataclass(frozen=True, slots=True)
 class RoundNote:
-    """A round as it was noted: its deadline, None without one, and whether it has closed."""
+    """A round as it was noted.
+
+    Args:
+      deadline: None: it has none.
+      age_s: seconds since it was first opened, by the store's clock.
+    """
 
     deadline: Deadline | None
     closed: bool
+    age_s: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRounds:
+    """Rounds that take reports.
+
+    Args:
+      oldest_s: seconds since the oldest was first opened, by the store's clock; None: there is
+        none, or it was opened before times were kept.
+    """
+
+    number: int
+    oldest_s: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +310,10 @@ class Store(Protocol):
         Returns:
           The round as it was noted first, with the deadline noted last.
         """
+        ...
+
+    def open_rounds(self) -> OpenRounds:
+        """Return how many rounds take reports, and the age of the oldest."""
         ...
 
     def note_deadline(

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
 
-from askance_aggregator.store.audit import AuditEntry
 from askance_aggregator.store.backups import BackupFile, Manifest, open_backup
 from askance_aggregator.store.contract import Store
 from askance_aggregator.store.inspection import StoreFacts, inspect_file
 from askance_aggregator.store.migrations import KIND
-from askance_aggregator.store.replicas import ReplicaEntry
 from askance_aggregator.store.sqlite import SqliteStore
 from askance_aggregator.store.sqlite_backup import SQLITE, restore_sqlite
 from askance_aggregator.store.watch import StoreWatch
@@ -56,12 +53,8 @@ class StoreLocation(Protocol):
         """Open the store to look into it while no process serves from it; raises as `open`."""
         ...
 
-    def replicas(self) -> list[ReplicaEntry]:
-        """Return the processes that share the store, by name; none if it serves one alone."""
-        ...
-
-    def audit_head(self) -> AuditEntry | None:
-        """Return the last entry of the audit log, also while processes serve from the store."""
+    def open_to_look(self) -> Store:
+        """Open the store to look into it, also while processes serve from it."""
         ...
 
     def migrate(self) -> int:
@@ -125,12 +118,8 @@ class SqliteLocation:
     def open_to_read(self) -> Store:
         return SqliteStore.open(self.path)
 
-    def replicas(self) -> list[ReplicaEntry]:
-        return []
-
-    def audit_head(self) -> AuditEntry | None:
-        with closing(self.open_beside()) as store:
-            return store.audit.head()
+    def open_to_look(self) -> Store:
+        return self.open_beside()
 
     def migrate(self) -> int:
         SqliteStore.open(self.path).close()  # applies the steps that it lacks
@@ -179,13 +168,8 @@ class PostgresqlLocation:
     def open_to_read(self) -> Store:
         return _stores().open_to_read(self.url, self._parameters())
 
-    def replicas(self) -> list[ReplicaEntry]:
-        with closing(self.open_to_read()) as store:
-            return store.replicas.listing()
-
-    def audit_head(self) -> AuditEntry | None:
-        with closing(self.open_to_read()) as store:
-            return store.audit.head()
+    def open_to_look(self) -> Store:
+        return self.open_to_read()
 
     def migrate(self) -> int:
         return _databases().migrate(self.url, self._parameters())

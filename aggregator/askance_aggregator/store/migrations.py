@@ -192,6 +192,7 @@ KIND = FileKind(
         _WORDS.step(steps.LISTS),
         _WORDS.step(steps.SOFTWARE),
         _WORDS.step(steps.TITLES),
+        _WORDS.step(steps.ROUND_AGES),
     ),
     undone="nothing was stored",
     make="make one with `aggregator init`",

@@ -125,6 +125,11 @@ class RegisterCount:
     revoked: int
     forgotten: int
 
+    @property
+    def enrolled(self) -> int:
+        """Number of devices that the register has."""
+        return self.active + self.revoked
+
 
 @dataclass(frozen=True, slots=True)
 class StandingChanges:

@@ -24,9 +24,9 @@ sooner and may be lost; each replica looks every `LOOK_S` without them.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -39,6 +39,8 @@ LEASE_S = 6.0
 """Seconds that a lease lasts without being renewed; a dead replica's studies go on after them."""
 RENEW_S = LEASE_S / 3
 """Seconds between two renewals."""
+COUNTED_S = 5.0
+"""Seconds for which a replica's counts are taken as the present ones: two renewals, and one."""
 LOOK_S = 0.5
 """Seconds between two looks at what other replicas have done; a hint shortens the wait."""
 
@@ -49,10 +51,17 @@ class LeaseLost(StoreError):
 
 @dataclass(frozen=True, slots=True)
 class TakingRound:
-    """A round that takes reports: its epoch (0: the study collects once) and its number."""
+    """A round that takes reports.
+
+    Args:
+      epoch: 0: the study collects once.
+      number: of the round in its study or epoch.
+      age_s: seconds since it was first opened, by the store's clock.
+    """
 
     epoch: int
     number: int
+    age_s: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +81,61 @@ class SharedStudy:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicaCounts:
+    """Counts of one process, which no other can know; those but the first two only rise.
+
+    Args:
+      connected: devices that hold a stream open, those of gateways included.
+      streams: open ones, a gateway's once.
+      reports: accepted since the process started; and so on.
+      refusals: of devices.
+      check_ins: calls without a stream.
+      spent_nano_nats: cost of counted answers to all devices, as these say.
+    """
+
+    connected: int = 0
+    streams: int = 0
+    reports: int = 0
+    refusals: int = 0
+    check_ins: int = 0
+    spent_nano_nats: int = 0
+
+    def __add__(self, other: ReplicaCounts) -> ReplicaCounts:
+        """Return the counts of both."""
+        names = [one.name for one in fields(self)]
+        return ReplicaCounts(*(getattr(self, name) + getattr(other, name) for name in names))
+
+
+@dataclass(frozen=True, slots=True)
 class ReplicaEntry:
     """A replica as the store knows it.
 
     Args:
       name: unique among the replicas of the store.
       address: where devices and analysts reach it, HOST:PORT.
-      seen_s: seconds since it last renewed its leases, by the store's clock.
+      seen_s: seconds since it last renewed its leases and wrote its counts, by the store's clock.
+      drives: digests of studies, in hexadecimal.
+      started_s: seconds since its process started, likewise.
+      counts: None: it has written none yet, or is of a version that writes none.
     """
 
     name: str
     address: str
-    seen_s: int
+    seen_s: float = field(compare=False)
     drives: tuple[str, ...]
+    started_s: float = field(default=0.0, compare=False)
+    counts: ReplicaCounts | None = None
+
+    @property
+    def is_counted(self) -> bool:
+        """True if its counts are of the present: a replica that died is in no sum after that."""
+        return self.counts is not None and self.seen_s < COUNTED_S
+
+
+def sum_counts(replicas: Iterable[ReplicaEntry]) -> ReplicaCounts | None:
+    """Return the sum of the present counts; None if no replica has any."""
+    found = [one.counts for one in replicas if one.is_counted and one.counts is not None]
+    return sum(found, ReplicaCounts()) if found else None
 
 
 class EqualReports(NamedTuple):
@@ -127,8 +178,20 @@ class Replicas(Protocol):
         """
         ...
 
-    def announce(self, address: str) -> None:
-        """Let other replicas know where this one listens, HOST:PORT."""
+    @property
+    def name(self) -> str:
+        """Name under which this process was registered; empty: none."""
+        ...
+
+    def announce(self, address: str, counts: Callable[[], ReplicaCounts] = ReplicaCounts) -> None:
+        """Let other replicas know where this one listens, HOST:PORT, and what it counts.
+
+        `counts` is called at each renewal of the leases, in its thread.
+        """
+        ...
+
+    def leave(self) -> None:
+        """Be no replica any more: the process ends."""
         ...
 
     def listing(self) -> list[ReplicaEntry]:
@@ -196,6 +259,7 @@ class SoleReplica:
     """The one process of a store that is not shared: it holds every lease (see `Replicas`)."""
 
     shared = False
+    name = ""
 
     def check(self, execute: Execute, study: int) -> None:
         """Do nothing: no lease can be another's."""
@@ -206,7 +270,10 @@ class SoleReplica:
     def register(self, name: str) -> None:
         """Do nothing."""
 
-    def announce(self, address: str) -> None:
+    def announce(self, address: str, counts: Callable[[], ReplicaCounts] = ReplicaCounts) -> None:
+        """Do nothing."""
+
+    def leave(self) -> None:
         """Do nothing."""
 
     def listing(self) -> list[ReplicaEntry]:

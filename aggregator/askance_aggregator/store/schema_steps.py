@@ -143,6 +143,12 @@ CREATE TABLE tagged_populations (
 # Lists of ended studies by state, newest first; and their costs, without the results beside them.
 LISTS = "CREATE INDEX ended_studies ON conclusions (state, study, max_asked) WHERE epoch = 0;"
 
+# When a round was first opened, by the store's clock: each process that asks it shows the same age.
+# Rounds of before have none.
+ROUND_AGES = """
+ALTER TABLE rounds ADD COLUMN opened_unix_s {integer};
+"""
+
 # Name and version of a device's program, as it stated them at its last noted call.
 SOFTWARE = """
 ALTER TABLE devices ADD COLUMN software {text} CHECK ({bytes_of}(software) <= 48);

@@ -23,6 +23,7 @@ from askance_aggregator.store.contract import (
     EnrolledGateway,
     EnrolmentRefused,
     EpochEntry,
+    OpenRounds,
     RoundNote,
     StoredReport,
 )
@@ -51,6 +52,11 @@ _ROUND = "WHERE study = ? AND epoch = ? AND number = ?"
 _OF_DIGEST = "request = (SELECT number FROM requests WHERE digest = ?)"
 _OF_TRANSCRIPT = "FROM transcript_lines WHERE study = ? AND epoch = ?"
 _BETWEEN = f"{_OF_TRANSCRIPT} AND number >= ? AND number < ? ORDER BY number"
+_OPEN_ROUNDS = (
+    "SELECT count(*), {now} - min(opened_unix_s) FROM rounds WHERE NOT closed"
+    " AND NOT EXISTS (SELECT 1 FROM conclusions"
+    " WHERE conclusions.study = rounds.study AND conclusions.epoch IN (0, rounds.epoch))"
+)
 _CONCLUSION = (
     "SELECT digest, state, reason, message, result_json, max_asked FROM conclusions"
     " JOIN studies ON studies.number = conclusions.study"
@@ -191,20 +197,26 @@ class SqlStore(ABC):
         def step(execute: Execute) -> RoundNote:
             of = (self._driven(execute, study_digest), epoch, number)
             execute(
-                "INSERT INTO rounds (study, epoch, number, boot, at_ms, left_ms)"
-                " VALUES (?, ?, ?, ?, ?, ?)"
+                "INSERT INTO rounds (study, epoch, number, boot, at_ms, left_ms, opened_unix_s)"
+                f" VALUES (?, ?, ?, ?, ?, ?, {self._dialect.unix_s})"
                 f" ON CONFLICT (study, epoch, number) {self._dialect.round_again}",
                 (*of, *((None, None, None) if deadline is None else _columns(deadline))),
             )
             self._dialect.note_requests(execute, request_digests, of)
-            ((boot, at_ms, left_ms, closed),) = execute(
-                f"SELECT boot, at_ms, left_ms, closed FROM rounds {_ROUND}", of
+            ((boot, at_ms, left_ms, closed, age_s),) = execute(
+                "SELECT boot, at_ms, left_ms, closed,"
+                f" {self._dialect.unix_s} - opened_unix_s FROM rounds {_ROUND}",
+                of,
             ).fetchall()
             self.replicas.notify(execute)
             noted = None if boot is None else Deadline(boot, at_ms, left_ms)
-            return RoundNote(noted, bool(closed))
+            return RoundNote(noted, bool(closed), max(age_s or 0, 0))
 
         return self._dialect.write(step)
+
+    def open_rounds(self) -> OpenRounds:
+        ((number, oldest_s),) = self._rows(_OPEN_ROUNDS.format(now=self._dialect.unix_s))
+        return OpenRounds(number, None if oldest_s is None else max(oldest_s, 0))
 
     def note_deadline(
         self, study_digest: bytes, number: int, deadline: Deadline, epoch: int = 0

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from askance_aggregator.store import ReplicaEntry
 
 
-_ASKS = "Asks a running aggregator for its state; if none runs, reads the store itself."
+_ASKS = (
+    "Reads the state of the store and of the replicas that share it, and asks the process that"
+    " listens for its own."
+)
+_OF_PROCESS = ("reports", "failures_in_a_row", "commit_failures", "certificate_ends_unix_s")
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -48,7 +52,8 @@ def _status(arguments: argparse.Namespace) -> int:
     print(f"{found.address}: {'serving' if found.serving else 'not serving'}{_why(found)}")
     for name, value in found.to_json().items():
         if name not in ("serving", "address", "replicas") and value is not None:
-            print(f"  {status_line(name, value)}")
+            whose = "this process's " if found.replicas and name in _OF_PROCESS else ""
+            print(f"  {whose}{status_line(name, value)}{_scope(found, name)}")
         elif name == "oldest_round_s" and found.open_rounds == 0:
             print("  oldest round: none")
     for replica in found.replicas:
@@ -76,10 +81,27 @@ def status_line(name: str, value: int | str | Mapping[str, int]) -> str:
 
 
 def replica_line(replica: ReplicaEntry) -> str:
-    """Format a replica: its name, where it listens, when it was last seen, and what it drives."""
+    """Format a replica: its name, address, age, counts, and what it drives."""
     drives = ", ".join(digest[:16] for digest in replica.drives) or "no study"
-    seen = f"seen {replica.seen_s:,} s ago"
-    return f"replica {replica.name}: {replica.address or 'starting'}, {seen}, drives {drives}"
+    seen = f"seen {replica.seen_s:,.0f} s ago"
+    counts = _replica_counts(replica)
+    where = replica.address or "starting"
+    return f"replica {replica.name}: {where}, {seen}, {counts}, drives {drives}"
+
+
+def _replica_counts(replica: ReplicaEntry) -> str:
+    if replica.counts is None:
+        return "no counts yet"
+    counts = f"{replica.counts.connected:,} connected, {replica.counts.reports:,} reports accepted"
+    return counts if replica.is_counted else f"not counted (then {counts})"
+
+
+def _scope(found: Status, name: str) -> str:
+    """The replicas of which a line is the sum."""
+    if name != "connected" or not found.replicas:
+        return ""
+    counted = sum(replica.is_counted for replica in found.replicas)
+    return f", at {counted:,} of {len(found.replicas):,} replicas"
 
 
 def _why(found: Status) -> str:

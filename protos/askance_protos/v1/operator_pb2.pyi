@@ -80,7 +80,9 @@ Global___FleetRequest: _TypeAlias = FleetRequest  # noqa: Y015
 
 @_typing.final
 class FleetResponse(_message.Message):
-    """Figures of the process that answers, but for `enrolled`, which is of the store."""
+    """Figures of all processes that serve from the store: facts of the store, and sums of the replicas'
+    counts. Of the process that answers alone: its certificate, its failures, and the numbers of rounds.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -101,19 +103,22 @@ class FleetResponse(_message.Message):
     ASKED_NANO_NATS_FIELD_NUMBER: _builtins.int
     USER_NANO_NATS_FIELD_NUMBER: _builtins.int
     SPENT_NANO_NATS_FIELD_NUMBER: _builtins.int
+    REPLICAS_FIELD_NUMBER: _builtins.int
     enrolled: _builtins.int
+    """revoked devices included, forgotten ones not"""
     connected: _builtins.int
     """devices, those of gateways included"""
     streams: _builtins.int
     open_rounds: _builtins.int
     reports: _builtins.int
-    """accepted since the process started"""
+    """accepted since each process started"""
     refusals: _builtins.int
-    """of devices, since the process started"""
+    """of devices, likewise"""
     started_unix_s: _builtins.int
+    """the process that answers"""
     now_unix_s: _builtins.int
     check_ins: _builtins.int
-    """calls without a stream, since the process started"""
+    """calls without a stream, since each process started"""
     store_bytes: _builtins.int
     certificate_ends_unix_s: _builtins.int
     """0: the process has none, or does not know"""
@@ -122,18 +127,24 @@ class FleetResponse(_message.Message):
     user_nano_nats: _builtins.int
     """the operator's bound of it; 0: none"""
     spent_nano_nats: _builtins.int
-    """of all devices for counted answers, since the process started"""
+    """of all devices for counted answers, since each process started"""
     @_builtins.property
     def rounds(self) -> _containers.RepeatedCompositeFieldContainer[Global___RoundFigures]:
-        """open ones of the process, the oldest first; at most 500"""
+        """open ones that it asks, the oldest first; at most 500"""
 
     @_builtins.property
     def failures(self) -> _containers.RepeatedCompositeFieldContainer[Global___FailureCount]:
-        """since the process started, those that were any"""
+        """since it started, those that were any"""
 
     @_builtins.property
     def costs(self) -> _containers.RepeatedCompositeFieldContainer[Global___CostBin]:
         """Ended studies of the store by the most nano-nats that each asked of a user."""
+
+    @_builtins.property
+    def replicas(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReplicaFigures]:
+        """The processes that serve, by name; that which answers with its counts of now. Absent: an older
+        aggregator, whose figures are its own alone.
+        """
 
     def __init__(
         self,
@@ -155,14 +166,79 @@ class FleetResponse(_message.Message):
         asked_nano_nats: _builtins.int = ...,
         user_nano_nats: _builtins.int = ...,
         spent_nano_nats: _builtins.int = ...,
+        replicas: _abc.Iterable[Global___ReplicaFigures] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_nano_nats", b"asked_nano_nats", "certificate_ends_unix_s", b"certificate_ends_unix_s", "check_ins", b"check_ins", "connected", b"connected", "costs", b"costs", "enrolled", b"enrolled", "failures", b"failures", "now_unix_s", b"now_unix_s", "open_rounds", b"open_rounds", "refusals", b"refusals", "reports", b"reports", "rounds", b"rounds", "spent_nano_nats", b"spent_nano_nats", "started_unix_s", b"started_unix_s", "store_bytes", b"store_bytes", "streams", b"streams", "user_nano_nats", b"user_nano_nats"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_nano_nats", b"asked_nano_nats", "certificate_ends_unix_s", b"certificate_ends_unix_s", "check_ins", b"check_ins", "connected", b"connected", "costs", b"costs", "enrolled", b"enrolled", "failures", b"failures", "now_unix_s", b"now_unix_s", "open_rounds", b"open_rounds", "refusals", b"refusals", "replicas", b"replicas", "reports", b"reports", "rounds", b"rounds", "spent_nano_nats", b"spent_nano_nats", "started_unix_s", b"started_unix_s", "store_bytes", b"store_bytes", "streams", b"streams", "user_nano_nats", b"user_nano_nats"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___FleetResponse: _TypeAlias = FleetResponse  # noqa: Y015
+
+@_typing.final
+class ReplicaFigures(_message.Message):
+    """A process that serves from the store, and its counts when it was last seen."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    ADDRESS_FIELD_NUMBER: _builtins.int
+    SEEN_S_FIELD_NUMBER: _builtins.int
+    STARTED_S_FIELD_NUMBER: _builtins.int
+    COUNTED_FIELD_NUMBER: _builtins.int
+    ANSWERS_FIELD_NUMBER: _builtins.int
+    DRIVES_FIELD_NUMBER: _builtins.int
+    CONNECTED_FIELD_NUMBER: _builtins.int
+    STREAMS_FIELD_NUMBER: _builtins.int
+    REPORTS_FIELD_NUMBER: _builtins.int
+    REFUSALS_FIELD_NUMBER: _builtins.int
+    CHECK_INS_FIELD_NUMBER: _builtins.int
+    SPENT_NANO_NATS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """empty: the one process of its store"""
+    address: _builtins.str
+    """where it listens; empty: it is starting, or the one process"""
+    seen_s: _builtins.float
+    """seconds since it wrote its counts; 0: it answers"""
+    started_s: _builtins.float
+    """seconds since it started"""
+    counted: _builtins.bool
+    """its counts are in the sums: they are of the last seconds"""
+    answers: _builtins.bool
+    """it is the process that answers"""
+    drives: _builtins.int
+    """number of open studies"""
+    connected: _builtins.int
+    streams: _builtins.int
+    reports: _builtins.int
+    refusals: _builtins.int
+    check_ins: _builtins.int
+    spent_nano_nats: _builtins.int
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        address: _builtins.str = ...,
+        seen_s: _builtins.float = ...,
+        started_s: _builtins.float = ...,
+        counted: _builtins.bool = ...,
+        answers: _builtins.bool = ...,
+        drives: _builtins.int = ...,
+        connected: _builtins.int = ...,
+        streams: _builtins.int = ...,
+        reports: _builtins.int = ...,
+        refusals: _builtins.int = ...,
+        check_ins: _builtins.int = ...,
+        spent_nano_nats: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "answers", b"answers", "check_ins", b"check_ins", "connected", b"connected", "counted", b"counted", "drives", b"drives", "name", b"name", "refusals", b"refusals", "reports", b"reports", "seen_s", b"seen_s", "spent_nano_nats", b"spent_nano_nats", "started_s", b"started_s", "streams", b"streams"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReplicaFigures: _TypeAlias = ReplicaFigures  # noqa: Y015
 
 @_typing.final
 class RoundFigures(_message.Message):
@@ -180,7 +256,7 @@ class RoundFigures(_message.Message):
     answered: _builtins.int
     """or refused"""
     age_s: _builtins.float
-    """since this process opened it"""
+    """since it was first opened, by whichever process"""
     def __init__(
         self,
         *,

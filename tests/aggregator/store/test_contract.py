@@ -21,6 +21,7 @@ from askance_aggregator.store import (
     EnrolledGateway,
     EnrolmentRefused,
     EpochEntry,
+    OpenRounds,
     RoundNote,
     SqliteStore,
     Store,
@@ -32,6 +33,7 @@ from askance_aggregator.store import (
     store_location,
 )
 from askance_aggregator.store.register import DeviceSelection
+from askance_aggregator.store.sql_store import SqlStore
 from askance_client.errors import StoreError
 from askance_client.messages import AckStatus, SignedStudy
 from tests.postgresql import PostgresqlServer
@@ -388,6 +390,24 @@ class TestLifeOfAStudy:
         assert store.open_round(FIRST, 1, [], late) == RoundNote(None, closed=False)
         store.note_deadline(FIRST, 0, late)
         assert store.open_round(FIRST, 0, [SECOND], early) == RoundNote(late, closed=False)
+
+    def test_a_round_has_the_age_since_it_was_first_opened(self, store: Store) -> None:
+        """A restart of the process made a round young: ages were counted by the process."""
+        assert store.open_rounds() == OpenRounds(0, None)
+        store.add_study(FIRST, STUDY)
+        assert store.open_round(FIRST, 0, [SECOND], None).age_s <= 1
+        store.open_round(FIRST, 1, [THIRD], None)
+        assert isinstance(store, SqlStore)
+        earlier = "UPDATE rounds SET opened_unix_s = opened_unix_s - 300 WHERE number = 0"
+        store._dialect.write(lambda execute: execute(earlier, ()))
+        assert 300 <= store.open_round(FIRST, 0, [SECOND], None).age_s <= 310
+        found = store.open_rounds()
+        assert found.number == 2
+        assert 300 <= (found.oldest_s or 0) <= 310
+        store.close_round(FIRST, 0)
+        assert store.open_rounds().number == 1
+        store.conclude(FIRST, Conclusion(StudyState.DONE, "done", "", "{}"))
+        assert store.open_rounds() == OpenRounds(0, None)
 
     def test_a_closed_round_stays_closed(self, store: Store) -> None:
         store.add_study(FIRST, STUDY)

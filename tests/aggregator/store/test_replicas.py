@@ -12,10 +12,12 @@ import pytest
 from psycopg import sql
 
 from askance_aggregator.store import (
+    COUNTED_S,
     Conclusion,
     Deadline,
     LeaseLost,
     PostgresqlLocation,
+    ReplicaCounts,
     ReplicaEntry,
     SharedStudy,
     SqliteStore,
@@ -23,6 +25,7 @@ from askance_aggregator.store import (
     StoredReport,
     StudyState,
     TakingRound,
+    sum_counts,
 )
 from askance_aggregator.store.postgresql import replicas as postgresql_replicas
 from askance_client.errors import StoreError
@@ -224,6 +227,51 @@ def test_a_name_is_one_processs_and_its_successor_frees_its_leases(
         another.replicas.announce("127.0.0.1:3")
         assert second.replicas.acquire(STUDY)
         assert another.replicas.listing()[0] == ReplicaEntry("first", "127.0.0.1:3", 0, ())
+
+
+def renewed(store: Store, counts: ReplicaCounts) -> None:
+    """Let a replica announce its counts and renew its leases once."""
+    store.replicas.announce("127.0.0.1:1", lambda: counts)
+    assert next(store.replicas.renewals(threading.Event())) == frozenset()
+
+
+def test_replicas_write_their_counts_beside_their_leases(
+    first: Store, second: Store, location: PostgresqlLocation
+) -> None:
+    """A replica knew its own devices alone, and the fleet was shown as those of one."""
+    assert sum_counts(first.replicas.listing()) is None  # no replica has counted yet
+    renewed(first, ReplicaCounts(connected=2, streams=1, reports=40, spent_nano_nats=9))
+    renewed(second, ReplicaCounts(connected=5_000, streams=1, refusals=3, check_ins=7))
+    both = ReplicaCounts(5_002, 2, 40, 3, 7, 9)
+    assert sum_counts(second.replicas.listing()) == both
+    assert [one.counts and one.counts.connected for one in first.replicas.listing()] == [2, 5_000]
+    assert all(0 <= one.seen_s < COUNTED_S for one in first.replicas.listing())
+    with psycopg.connect(location.url) as connection:  # the second has died
+        connection.execute(
+            "UPDATE askance.replicas SET seen_at = seen_at - interval '6 s' WHERE name = 'second'"
+        )
+    listed = first.replicas.listing()
+    assert [one.is_counted for one in listed] == [True, False]
+    assert 6 <= listed[1].seen_s < 60
+    assert sum_counts(listed) == ReplicaCounts(2, 1, 40, 0, 0, 9)
+    with psycopg.connect(location.url) as connection:  # a later version counts something more
+        connection.execute(
+            'UPDATE askance.replicas SET counts = \'{"connected": 7, "more": 1}\''
+            " WHERE name = 'first'"
+        )
+    assert first.replicas.listing()[0].counts == ReplicaCounts(connected=7)
+    first.replicas.leave()
+    assert [one.name for one in second.replicas.listing()] == ["second"]
+
+
+def test_a_replica_that_is_started_again_counts_from_the_start(
+    first: Store, second: Store, location: PostgresqlLocation
+) -> None:
+    renewed(first, ReplicaCounts(connected=9))
+    first.close()
+    with closing(location.open()) as again:
+        again.replicas.register("first")
+        assert second.replicas.listing()[0].counts is None
 
 
 def test_a_closed_round_takes_no_report_from_any_replica(first: Store, second: Store) -> None:

@@ -20,7 +20,7 @@ from askance.console.formats import (
 )
 from askance.console.history import SPAN_S, FleetHistory, FleetReading
 from askance.console.pages.overview import cost_bars
-from askance_protos.v1.operator_pb2 import CostBin, FleetResponse
+from askance_protos.v1.operator_pb2 import CostBin, FleetResponse, ReplicaFigures
 
 HOSTILE = "</text><script>alert(1)</script>"
 
@@ -120,3 +120,21 @@ def test_rates_are_over_some_seconds_of_one_process() -> None:
     note(300, 1_007, started=9)  # the mean over minutes without a page is no rate of now
     note(304, 1_011, started=9)
     assert [(one.at_s, one.reports) for one in history.rates()] == [(304, 1.0)]
+
+
+def test_rates_of_replicas_are_over_the_times_at_which_each_counted() -> None:
+    """A row is up to two seconds old: over the reading's own time its rate would jump."""
+    history = FleetHistory(cast(Any, None), lambda: 8.0)
+
+    def note(at_s: float, *rows: tuple[str, float, int]) -> None:
+        replicas = [
+            ReplicaFigures(name=name, seen_s=seen_s, reports=reports, counted=seen_s < 5)
+            for name, seen_s, reports in rows
+        ]
+        history.note(FleetReading(at_s, FleetResponse(replicas=replicas)))
+
+    note(0, ("a", 0, 100), ("b", 2, 1_000), ("c", 1, 50), ("e", 0, 9))
+    note(4, ("a", 0, 140), ("b", 0, 1_060), ("c", 9, 50), ("d", 0, 700), ("e", 0, 1))
+    assert [(one.at_s, one.reports) for one in history.rates()] == [(4, 10.0 + 10.0)]
+    note(8, ("d", 0, 704), ("f", 0, 9))  # the others have ended
+    assert [one.reports for one in history.rates()] == [20.0, 1.0]

@@ -27,12 +27,14 @@ class NotedRound:
 
     Args:
       closed: whether it has closed before.
+      age_s: seconds since it was first opened, by whichever process.
       deadline: on this process's clock; None: it has none.
       epoch_left_ms: returns the milliseconds until the end of its epoch; None: no such end.
     """
 
     round: Round
     closed: bool
+    age_s: int
     deadline: Deadline | None
     clock: SteadyClock
     epoch_left_ms: Callable[[], int] | None
@@ -84,10 +86,12 @@ class RoundDeadlines:
             # Another run of the machine: only a clock that is set would show how long it was off.
             deadline = self._deadline(found.deadline.left_ms)
             self._store.note_deadline(study, number, deadline, epoch)
-            return RoundNote(deadline, found.closed)
+            return replace(found, deadline=deadline)
 
         noted = await asyncio.get_running_loop().run_in_executor(self._executor, note)
-        return NotedRound(round_, noted.closed, noted.deadline, self._clock, epoch_left_ms)
+        return NotedRound(
+            round_, noted.closed, noted.age_s, noted.deadline, self._clock, epoch_left_ms
+        )
 
     async def close_at_end(self, opened: OpenRound, noted: NotedRound) -> None:
         """Close a round at its end; note meanwhile how much is left until its deadline."""

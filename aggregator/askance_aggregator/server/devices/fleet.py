@@ -82,10 +82,10 @@ class ServiceFleet:
         """Drop what is kept of a study whose end is durable."""
         self._soon(self._hub.forget, study_digest)
 
-    def follow(self, rounds: Sequence[tuple[Round, Accounts]]) -> None:
-        """Ask these rounds, which other replicas drive (see `Hub.follow`)."""
-        for round_, accounts in rounds:
-            self._soon(self._hub.follow, round_, accounts)
+    def follow(self, rounds: Sequence[tuple[Round, Accounts, int]]) -> None:
+        """Ask these rounds, of these ages, which other replicas drive (see `Hub.follow`)."""
+        for round_, accounts, age_s in rounds:
+            self._soon(self._hub.follow, round_, accounts, age_s)
 
     def followed(self, study_digest: bytes) -> tuple[int, int] | None:
         """Return epoch and number of the round that is followed of a study."""

@@ -47,12 +47,12 @@ class FollowedRounds:
     """Followed rounds, at most one per study; for use in one event loop.
 
     Args:
-      ask: opens a round in this process and asks it until it is closed.
+      ask: opens a round in this process, given its age in seconds, and asks it until it is closed.
     """
 
     def __init__(
         self,
-        ask: Callable[[OpenRound], Coroutine[Any, Any, None]],
+        ask: Callable[[OpenRound, int], Coroutine[Any, Any, None]],
         is_open: Callable[[bytes], bool],
     ) -> None:
         self._ask = ask
@@ -65,12 +65,16 @@ class FollowedRounds:
         return [followed.task for followed in self._rounds.values()]
 
     def follow(
-        self, round_: Round, accounts: Accounts, on_answered: Callable[[], None] | None = None
+        self,
+        round_: Round,
+        accounts: Accounts,
+        on_answered: Callable[[], None] | None = None,
+        age_s: int = 0,
     ) -> None:
         """Ask a round until it is left, in place of an earlier one of its study.
 
         A round that is followed already is left as it is. `on_answered` is called when the users
-        that this process asked have all answered.
+        that this process asked have all answered. It was opened `age_s` seconds ago.
         """
         study, number = round_.study_digest, (round_.epoch, round_.number)
         before = self._rounds.get(study)
@@ -79,7 +83,7 @@ class FollowedRounds:
         if before is not None:
             before.opened.close()
         opened = OpenRound(round_, accounts, on_answered)
-        task = asyncio.ensure_future(self._follow(opened, before))
+        task = asyncio.ensure_future(self._follow(opened, age_s, before))
         self._rounds[study] = _Followed(number, opened, task)
 
     def number_of(self, study_digest: bytes) -> RoundNumber | None:
@@ -103,7 +107,7 @@ class FollowedRounds:
             followed.opened.close()
             await asyncio.wait([followed.task])
 
-    async def _follow(self, opened: OpenRound, before: _Followed | None) -> None:
+    async def _follow(self, opened: OpenRound, age_s: int, before: _Followed | None) -> None:
         """Ask a round, once the one before is left."""
         study = opened.study_digest
         if before is not None:
@@ -112,7 +116,7 @@ class FollowedRounds:
             self._drop(opened)
             return
         try:
-            await self._ask(opened)
+            await self._ask(opened, age_s)
         except Exception as error:  # the next look follows it again
             _LOGGER.warning("a round of another replica is left", exc_info=error)
             self._drop(opened)

@@ -51,7 +51,10 @@ class RoundNotOpen(StoreError):
 
 @dataclass(frozen=True, slots=True)
 class RoundProgress:
-    """An open round: its study, the answers asked for and entered, and its age in this process."""
+    """An open round: its study, the answers asked for and entered, and its age.
+
+    The age is counted from when it was first opened, by whichever process.
+    """
 
     study_digest: bytes
     asked: int
@@ -210,7 +213,7 @@ class Hub:
         self._check_may_open(opened)  # much may have happened meanwhile
         if noted.over:
             opened.close()  # no user is to be charged for an answer that comes too late
-        self._register(opened)
+        self._register(opened, noted.age_s)
         try:
             await self._enter_stored(opened)
             timer = self._deadlines.timer(opened, noted)
@@ -240,14 +243,16 @@ class Hub:
         asked = sum(group.cohort.size for group in round_.groups)
         return self._observer.round_span(round_.study_digest, round_.number, round_.epoch, asked)
 
-    def follow(self, round_: Round, accounts: Accounts) -> None:
+    def follow(self, round_: Round, accounts: Accounts, age_s: int = 0) -> None:
         """Ask a round that another replica drives, and take its reports, until `keep_followed`.
+
+        It was opened `age_s` seconds ago.
 
         Its users are asked what is recorded, and the replica that drives it counts what is stored.
         A round that is followed or driven already is left as it is.
         """
         if not self._stopped and round_.study_digest not in self._driven:
-            self._followed.follow(round_, accounts, self._stored.hint)
+            self._followed.follow(round_, accounts, self._stored.hint, age_s)
 
     def followed(self, study_digest: bytes) -> RoundNumber | None:
         """Return epoch and number of a study's followed round; may be called from any thread."""
@@ -270,12 +275,12 @@ class Hub:
         """Enter soon what other replicas have stored of the open rounds."""
         self._stored.look(self._rounds.values())
 
-    async def _ask_followed(self, opened: OpenRound) -> None:
+    async def _ask_followed(self, opened: OpenRound, age_s: int) -> None:
         """Ask a round of another replica until it is complete or left."""
         if self._stopped:
             return
         self._phases.on(opened.study_digest, PhaseEvent.PREPARE)
-        self._register(opened)
+        self._register(opened, age_s)
         try:
             await self._enter_stored(opened)
             if opened.study_digest in self._paused:
@@ -299,8 +304,8 @@ class Hub:
         if opened.news:
             self._stored.look([opened])
 
-    def _register(self, opened: OpenRound) -> None:
-        self._opened_ms[opened.study_digest] = self._clock.now_ms()
+    def _register(self, opened: OpenRound, age_s: int) -> None:
+        self._opened_ms[opened.study_digest] = self._clock.now_ms() - 1000 * age_s
         self._phases.on(opened.study_digest, PhaseEvent.OPEN)
         self._rounds[opened.study_digest] = opened
         self._requests.update((digest, opened) for digest in opened.requests)
@@ -474,7 +479,6 @@ class Hub:
         parts = opened.parts
         for connection in self._distinct():  # one that does not read was not asked yet
             connection.withdraw(parts)
-        self._observer.round_closed()
 
 
 def _stopped() -> ServiceStopped:

@@ -73,10 +73,7 @@ class Observer(SpanRecorder):
         """Count the charge that a device reported for one or more answers."""
 
     def round_opened(self) -> None:
-        """Count a round that opened."""
-
-    def round_closed(self) -> None:
-        """Count a round that closed."""
+        """Count a round that this process begins to ask."""
 
     def call_refused(self, code: grpc.StatusCode) -> None:
         """Count a call that ended with this status."""

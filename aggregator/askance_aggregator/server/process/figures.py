@@ -1,16 +1,16 @@
-"""Figures of the fleet for operators' tools, read from the process's own metrics."""
+"""Figures of the fleet for operators' tools: of the store, and sums of what each process counts."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.samples import Sample
 
-from askance_aggregator.store import Store
+from askance_aggregator.store import ReplicaCounts, ReplicaEntry, Store, sum_counts
 from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_protos.v1 import operator_pb2 as pb
 
@@ -32,14 +32,17 @@ _ROUNDS = {
     "answered": "askance_round_answered",
     "age": "askance_round_age_seconds",
 }
-_NAMES = (
+_COUNTED = (
     "askance_connected",
     "askance_streams",
-    "askance_open_rounds",
     "askance_reports_total",
+    "askance_refusals_total",
     "askance_check_in_seconds_count",
-    "askance_certificate_expires_timestamp_seconds",
     "askance_epsilon_spent_nats_total",
+)
+_NAMES = (
+    *_COUNTED,
+    "askance_certificate_expires_timestamp_seconds",
     *_ROUNDS.values(),
     *_FAILURES,
 )
@@ -60,6 +63,7 @@ class FleetReader:
     """Reader of a fleet's state.
 
     Args:
+      registry: of the process's own counts.
       store: the process's; reading may wait for the disk.
       user_nano_nats: the operator's bound of what a user is asked for, which a reload may change;
         None: there is none.
@@ -82,17 +86,17 @@ class FleetReader:
 
     def read(self) -> pb.FleetResponse:
         """Return the present figures."""
-        found, of_store = _Samples(self._registry), self._read_store()
+        found, of_store = _Samples(self._registry, _NAMES), self._read_store()
+        now_s, own = self._now_s(), self._store.replicas.name
+        replicas = self._replicas(found.counts(), now_s)
+        counts = sum_counts(replicas) or ReplicaCounts()
         return pb.FleetResponse(
-            enrolled=self._store.population(),
-            connected=found.total("askance_connected"),
-            streams=found.total("askance_streams"),
-            open_rounds=found.total("askance_open_rounds"),
-            reports=found.total("askance_reports_total", status="accepted"),
-            refusals=found.total("askance_refusals_total"),
+            **asdict(counts),
+            enrolled=self._store.register.count().enrolled,
+            open_rounds=self._store.open_rounds().number,
             started_unix_s=self._started_s,
-            now_unix_s=self._now_s(),
-            check_ins=found.total("askance_check_in_seconds_count"),
+            now_unix_s=now_s,
+            replicas=[_figures(one, is_own=one.name == own) for one in replicas],
             store_bytes=of_store.store_bytes,
             certificate_ends_unix_s=found.total("askance_certificate_expires_timestamp_seconds"),
             rounds=found.rounds(),
@@ -100,8 +104,15 @@ class FleetReader:
             costs=of_store.costs,
             asked_nano_nats=of_store.asked_nano_nats,
             user_nano_nats=self.user_nano_nats or 0,
-            spent_nano_nats=found.nano_nats("askance_epsilon_spent_nats_total"),
         )
+
+    def _replicas(self, counts: ReplicaCounts, now_s: int) -> list[ReplicaEntry]:
+        """Return the processes that serve, by name; this one with its counts of now."""
+        name, started_s = self._store.replicas.name, float(now_s - self._started_s)
+        listed = {one.name: one for one in self._store.replicas.listing()}
+        own = listed.get(name) or ReplicaEntry(name, "", 0.0, (), started_s)
+        listed[name] = replace(own, seen_s=0.0, counts=counts)
+        return [listed[one] for one in sorted(listed)]
 
     def _read_store(self) -> _StoreFigures:
         """Return the store's size and its studies' costs; a large store is not asked each time."""
@@ -112,12 +123,31 @@ class FleetReader:
         return known
 
 
+def process_counts(registry: CollectorRegistry) -> ReplicaCounts:
+    """Return what a process counts for itself, from its metrics."""
+    return _Samples(registry, _COUNTED).counts()
+
+
+def _figures(replica: ReplicaEntry, *, is_own: bool) -> pb.ReplicaFigures:
+    counts = replica.counts or ReplicaCounts()
+    return pb.ReplicaFigures(
+        name=replica.name,
+        address=replica.address,
+        seen_s=replica.seen_s,
+        started_s=replica.started_s,
+        counted=replica.is_counted,
+        answers=is_own,
+        drives=len(replica.drives),
+        **asdict(counts),
+    )
+
+
 class _Samples:
     """Samples of the metrics that are needed; the others may wait for the disk."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    def __init__(self, registry: CollectorRegistry, names: Sequence[str]) -> None:
         self._samples: dict[str, list[Sample]] = {}
-        for metric in registry.restricted_registry(_NAMES).collect():
+        for metric in registry.restricted_registry(names).collect():
             for sample in metric.samples:
                 self._samples.setdefault(sample.name, []).append(sample)
 
@@ -128,6 +158,17 @@ class _Samples:
     def nano_nats(self, name: str) -> int:
         """Return a sum that is kept in nats, in whole nano-nats."""
         return int(self._sum(name) * NANO_NATS_PER_NAT)
+
+    def counts(self) -> ReplicaCounts:
+        """Return the process's counts for the sums over replicas."""
+        return ReplicaCounts(
+            connected=self.total("askance_connected"),
+            streams=self.total("askance_streams"),
+            reports=self.total("askance_reports_total", status="accepted"),
+            refusals=self.total("askance_refusals_total"),
+            check_ins=self.total("askance_check_in_seconds_count"),
+            spent_nano_nats=self.nano_nats("askance_epsilon_spent_nats_total"),
+        )
 
     def rounds(self) -> tuple[pb.RoundFigures, ...]:
         """Return the open rounds, the oldest first; at most `MAX_ROUNDS`."""

@@ -40,6 +40,9 @@ _REPORTS = tuple(float(4**power) for power in range(8))  # one commit takes 8,19
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
+_OF_PROCESS = "Of the process that serves this page: each replica has its own."
+_OF_STORE = "Of the store: the same at each replica."
+
 LIVE, READY = "/live", "/ready"
 MAX_AT_ONCE = 64  # connections: those of a few collectors and probes
 _REQUEST_S = 10  # for a request to be whole
@@ -56,69 +59,50 @@ class PrometheusObserver(Observer):
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
-        self._streams = _gauge(registry, "askance_streams", "Open streams of devices and gateways.")
-        self._connected = _gauge(registry, "askance_connected", "Devices that are connected.")
-        self._open_rounds = _gauge(registry, "askance_open_rounds", "Rounds that are being asked.")
-        self._check_ins = Histogram(
-            "askance_check_in_seconds",
-            "How long unary check-ins took to answer.",
-            buckets=_SECONDS,
-            registry=registry,
+        self._streams = _gauge(registry, "streams", "Open streams of devices and gateways.")
+        self._connected = _gauge(registry, "connected", "Devices that are connected.")
+        self._rounds_begun = _counter(registry, "rounds", "Rounds that began to be asked.")
+        self._check_ins = _histogram(
+            registry, "check_in_seconds", "How long unary check-ins took to answer."
         )
-        self._commit_seconds = Histogram(
-            "askance_commit_seconds",
-            "How long commits of reports took.",
-            buckets=_SECONDS,
-            registry=registry,
+        self._commit_seconds = _histogram(
+            registry, "commit_seconds", "How long commits of reports took."
         )
-        self._commit_reports = Histogram(
-            "askance_commit_reports",
-            "How many reports were made durable by one commit.",
-            buckets=_REPORTS,
-            registry=registry,
+        self._commit_reports = _histogram(
+            registry, "commit_reports", "Reports made durable by one commit.", _REPORTS
         )
-        self._spent = Counter(
-            "askance_epsilon_spent_nats",
-            "What counted answers cost their devices together, as the devices say.",
-            registry=registry,
+        self._spent = _counter(
+            registry,
+            "epsilon_spent_nats",
+            "What counted answers cost their devices together, as these say.",
         )
-        self._calls_refused = Counter(
-            "askance_calls_refused", "Calls that were refused.", ["code"], registry=registry
+        self._calls_refused = _counter(
+            registry, "calls_refused", "Calls that were refused.", "code"
         )
-        reports = Counter("askance_reports", "Reports delivered.", ["status"], registry=registry)
+        reports = _counter(registry, "reports", "Reports delivered.", "status")
         self._reports = {s: reports.labels(word(s)) for s in AckStatus}
-        refusals = Counter(
-            "askance_refusals", "Devices' refusals, counted.", ["reason"], registry=registry
-        )
+        refusals = _counter(registry, "refusals", "Devices' refusals, counted.", "reason")
         self._refusals = {r: refusals.labels(word(r)) for r in Reason}
-        self._commit_failures = Counter(
-            "askance_commit_failures",
-            "Operations of the store that its disk failed.",
-            registry=registry,
+        self._commit_failures = _counter(
+            registry, "commit_failures", "Operations of the store that its disk failed."
         )
-        self._descriptors = Counter(
-            "askance_descriptors_exhausted",
+        self._descriptors = _counter(
+            registry,
+            "descriptors_exhausted",
             "Files or connections that could not be opened for want of descriptors.",
-            registry=registry,
         )
-        in_a_row = Gauge(
-            "askance_failures_in_a_row",
-            "Failures since the last success.",
-            ["kind"],
-            registry=registry,
-        )
+        in_a_row = _gauge(registry, "failures_in_a_row", "Failures since the last success.", "kind")
         self._in_a_row = {kind: in_a_row.labels(kind) for kind in KINDS}
-        self._peers = Counter(
-            "askance_peers_refused",
+        self._peers = _counter(
+            registry,
+            "peers_refused",
             "Peers that were refused before they said who they are.",
-            ["reason"],
-            registry=registry,
+            "reason",
         )
-        self._lag = Histogram(
-            "askance_event_loop_lag_seconds",
+        self._lag = _histogram(
+            registry,
+            "event_loop_lag_seconds",
             "How much later than due the event loop came to a task.",
-            buckets=_SECONDS,
-            registry=registry,
         )
 
     @property
@@ -128,8 +112,12 @@ class PrometheusObserver(Observer):
 
     def population(self, count: Callable[[], int]) -> None:
         """Show how many devices are enrolled, asked anew each time the page is read."""
-        devices = _gauge(self._registry, "askance_devices", "Devices enrolled.")
-        devices.set_function(_last_known(count))
+        what = "Devices enrolled, revoked ones included and forgotten ones not."
+        self._show_stored("devices", what, count)
+
+    def open_rounds(self, count: Callable[[], int]) -> None:
+        """Show how many rounds take reports, asked anew each time the page is read."""
+        self._show_stored("open_rounds", "Rounds that take reports.", count)
 
     def studies(self, count: Callable[[], Mapping[StudyState, int]]) -> None:
         """Show the studies of the store by state, asked anew each time the page is read.
@@ -141,24 +129,26 @@ class PrometheusObserver(Observer):
     def memory_limit(self, size_bytes: int) -> None:
         """Show the memory that the process may use."""
         what = "Bytes that the process may use: its control group's, or the machine's."
-        _gauge(self._registry, "askance_memory_limit_bytes", what).set(size_bytes)
+        _gauge(self._registry, "memory_limit_bytes", what).set(size_bytes)
 
     def store_size(self, size_bytes: Callable[[], int]) -> None:
         """Show the store's size, read each time the page is."""
-        size = _gauge(self._registry, "askance_store_bytes", "Bytes of the store on its disk.")
-        size.set_function(_last_known(size_bytes))
+        self._show_stored("store_bytes", "Bytes of the store on its disk.", size_bytes)
 
     def certificate(self, expires_unix_s: Callable[[], int]) -> None:
         """Show the end of the server's certificate, asked anew each time the page is read."""
-        _gauge(
-            self._registry,
-            "askance_certificate_expires_timestamp_seconds",
-            "End of the server's certificate, in seconds since 1970, UTC.",
-        ).set_function(expires_unix_s)
+        what = "End of the server's certificate, in seconds since 1970, UTC."
+        name = "certificate_expires_timestamp_seconds"
+        _gauge(self._registry, name, what).set_function(expires_unix_s)
 
     def rounds(self, rounds: Callable[[], Sequence[RoundProgress]]) -> None:
         """Show the open rounds, read each time the page is."""
         self._registry.register(_Rounds(rounds))
+
+    def _show_stored(self, name: str, what: str, read: Callable[[], int]) -> None:
+        """Show a fact of the store."""
+        gauge = Gauge(f"askance_{name}", f"{what} {_OF_STORE}", registry=self._registry)
+        gauge.set_function(_last_known(read))
 
     def stream_opened(self) -> None:
         """Count an opened stream."""
@@ -195,11 +185,7 @@ class PrometheusObserver(Observer):
 
     def round_opened(self) -> None:
         """Count the event."""
-        self._open_rounds.inc()
-
-    def round_closed(self) -> None:
-        """Count the event."""
-        self._open_rounds.dec()
+        self._rounds_begun.inc()
 
     def call_refused(self, code: grpc.StatusCode) -> None:
         """Count the event."""
@@ -247,7 +233,9 @@ class _Studies(Collector):
         yield metric
 
     def _metric(self) -> GaugeMetricFamily:
-        return GaugeMetricFamily("askance_studies", "Studies of the store.", labels=["state"])
+        return GaugeMetricFamily(
+            "askance_studies", f"Studies by state. {_OF_STORE}", labels=["state"]
+        )
 
 
 class _Rounds(Collector):
@@ -266,13 +254,17 @@ class _Rounds(Collector):
 
     def _metrics(self, rounds: Sequence[RoundProgress]) -> Iterator[Metric]:
         asked = GaugeMetricFamily(
-            "askance_round_asked", "Answers that a round asks for.", labels=["study"]
+            "askance_round_asked", f"Answers that a round asks for. {_OF_STORE}", labels=["study"]
         )
         answered = GaugeMetricFamily(
-            "askance_round_answered", "Answers and refusals that are in.", labels=["study"]
+            "askance_round_answered",
+            f"Answers and refusals that are in, at whichever replica. {_OF_STORE}",
+            labels=["study"],
         )
         age = GaugeMetricFamily(
-            "askance_round_age_seconds", "Since this process opened it.", labels=["study"]
+            "askance_round_age_seconds",
+            f"Since it was first opened, by whichever process. {_OF_STORE}",
+            labels=["study"],
         )
         for one in rounds:
             study = [one.study_digest.hex()[:16]]
@@ -282,7 +274,7 @@ class _Rounds(Collector):
         yield from (asked, answered, age)
         yield GaugeMetricFamily(
             "askance_oldest_round_age_seconds",
-            "Age of the oldest open round; 0 without one.",
+            f"Age of the oldest open round; 0 without one. {_OF_STORE}",
             value=max((one.age_s for one in rounds), default=0.0),
         )
 
@@ -334,8 +326,20 @@ def _last_known(read: Callable[[], int]) -> Callable[[], float]:
     return value
 
 
-def _gauge(registry: CollectorRegistry, name: str, what: str) -> Gauge:
-    return Gauge(name, what, registry=registry)
+def _gauge(registry: CollectorRegistry, name: str, what: str, *labels: str) -> Gauge:
+    """Return a gauge of what the process counts for itself."""
+    return Gauge(f"askance_{name}", f"{what} {_OF_PROCESS}", labels, registry=registry)
+
+
+def _counter(registry: CollectorRegistry, name: str, what: str, *labels: str) -> Counter:
+    return Counter(f"askance_{name}", f"{what} {_OF_PROCESS}", labels, registry=registry)
+
+
+def _histogram(
+    registry: CollectorRegistry, name: str, what: str, buckets: Sequence[float] = _SECONDS
+) -> Histogram:
+    text = f"{what} {_OF_PROCESS}"
+    return Histogram(f"askance_{name}", text, registry=registry, buckets=buckets)
 
 
 def pages_server(

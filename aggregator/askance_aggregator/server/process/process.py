@@ -9,7 +9,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from types import FrameType
@@ -42,7 +42,7 @@ from askance_aggregator.server.process.configuration import (
 )
 from askance_aggregator.server.process.control import taking_commands
 from askance_aggregator.server.process.failures import Failures
-from askance_aggregator.server.process.figures import FleetReader
+from askance_aggregator.server.process.figures import FleetReader, process_counts
 from askance_aggregator.server.process.files import NotOperable
 from askance_aggregator.server.process.health import Health
 from askance_aggregator.server.process.logs import logger
@@ -156,7 +156,7 @@ def serve(
         held.callback(server.stop)
         held.enter_context(taking_commands(configuration.store, store, server.loop, now_s))
         address = server.address if outer is None else outer.address
-        store.replicas.announce(address)
+        store.replicas.announce(address, partial(process_counts, registry))
         observer.rounds(server.hub.rounds)
         resumed = beside.resume(server, address)
         if outer is not None:
@@ -200,8 +200,15 @@ def _open_store(configuration: Configuration, failures: Failures, held: ExitStac
     """Open the store as a replica with a name, until `held` ends."""
     store = configuration.store.open(failures)
     held.callback(store.close)
+    held.callback(_leave, store)  # after the service, whose devices are then another replica's
     store.replicas.register(configuration.replica or f"{socket.gethostname()}:{os.getpid()}")
     return store
+
+
+def _leave(store: Store) -> None:
+    """Take this process off the list of replicas; without the store it is dropped in time."""
+    with suppress(StoreError):
+        store.replicas.leave()
 
 
 def _metrics_page(
@@ -340,7 +347,8 @@ class _Beside:
 
 def _show_store(store: Store, observer: PrometheusObserver) -> None:
     """Show what the store has, and warn of one that goes on from a backup."""
-    observer.population(store.population)
+    observer.population(lambda: store.register.count().enrolled)
+    observer.open_rounds(lambda: store.open_rounds().number)
     observer.store_size(store.size_bytes)
     observer.studies(store.count_studies)
     _warn_of_restores(store)

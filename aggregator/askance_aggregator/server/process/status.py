@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import urllib.request
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import grpc
@@ -17,7 +17,7 @@ from askance_aggregator.server.process.certificates import expiry, first_name
 from askance_aggregator.server.process.configuration import Configuration, TlsFiles
 from askance_aggregator.server.process.files import NotOperable, read_needed
 from askance_aggregator.server.process.metrics import word
-from askance_aggregator.store import AuditEntry, ReplicaEntry
+from askance_aggregator.store import ReplicaEntry, sum_counts
 from askance_client.addresses import Address
 from askance_client.errors import InvalidParameter, StoreError
 from askance_client.service.channels import NO_PROXY
@@ -27,34 +27,39 @@ _PATIENCE_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Known status of an aggregator.
+    """Known status of an aggregator: of its store, of its replicas together, and of one process.
+
+    Facts of the store are read there, by a user who may; else they are as the process shows them,
+    and None where it has no page of metrics.
 
     Args:
-      serving: whether it answers, and is not about to end.
-      devices: how many are enrolled; None where a running one has no page of metrics.
-      connected: how many are connected, those of gateways included; None likewise.
-      open_rounds: rounds that are being asked; None likewise.
-      studies: how many, by state; None likewise.
-      reports: delivered since it started, by status; None likewise, and where none runs.
+      serving: whether the process answers, and is not about to end.
+      devices: how many are enrolled; of the store.
+      connected: how many are connected, those of gateways included, to all replicas together; None
+        where no replica has written its counts, and the process has no page of metrics.
+      open_rounds: rounds that take reports; of the store.
+      studies: how many, by state; of the store.
+      reports: delivered since the process started, by status; None where it has no page of metrics,
+        and where none runs.
       failures_in_a_row: of its machine since the last success, by kind; None likewise.
-      commit_failures: of the store since it started; None likewise.
-      store_bytes: size of the store; None where a running one has no page of metrics.
-      oldest_round_s: age of the oldest open round, in seconds; None if no round is open, and as for
-        reports.
-      certificate_ends_unix_s: end of the server's certificate; None without TLS.
-      replicas: the processes that share its store, and the studies that each drives; empty for a
-        store that serves one process.
+      commit_failures: of the store since the process started; None likewise.
+      store_bytes: size of the store.
+      oldest_round_s: age of the oldest open round, in seconds; None if no round is open; of the
+        store.
+      certificate_ends_unix_s: end of the process's certificate; None without TLS.
+      replicas: the processes that share the store, the studies that each drives, and what each
+        counts; empty for a store that serves one process.
       audit_digest: of the last entry of the audit log, in hexadecimal, to be kept elsewhere for
         `audit verify --expect`; None: the log is empty, or this user cannot read the store.
     """
 
     serving: bool
     address: str
-    devices: int | None
-    connected: int | None
-    open_rounds: int | None
-    studies: Mapping[str, int] | None
-    reports: Mapping[str, int] | None
+    devices: int | None = None
+    connected: int | None = None
+    open_rounds: int | None = None
+    studies: Mapping[str, int] | None = None
+    reports: Mapping[str, int] | None = None
     failures_in_a_row: Mapping[str, int] | None = None
     commit_failures: int | None = None
     store_bytes: int | None = None
@@ -69,7 +74,7 @@ class Status:
 
 
 def status(configuration: Configuration) -> Status:
-    """Ask a running aggregator for its status, or read the store if none runs.
+    """Ask a running aggregator for its status, and read the store.
 
     Raises:
       InvalidParameter: port 0 cannot be asked.
@@ -79,23 +84,27 @@ def status(configuration: Configuration) -> Status:
     address = configuration.listen.from_here
     if not address.port:
         raise InvalidParameter("listen: expected the port that was taken, found 0 (give --listen)")
+    certificate_ends = _certificate_ends(configuration)
     try:
         serving = ask_health(address, configuration.tls)
     except ConnectionError:
-        return _stored(configuration, address)
-    found = read_page(configuration.metrics)
-    replicas = configuration.store.replicas()
-    digest = _served_audit_digest(configuration)
-    if found is None:
-        return Status(
-            *(serving, str(address), None, None, None, None, None),
-            replicas=replicas,
-            audit_digest=digest,
-        )
+        found = _of_store(configuration, Status(False, str(address)))
+        found = replace(found, connected=found.connected or 0)
+        return replace(found, certificate_ends_unix_s=certificate_ends)
+    shown = Status(serving, str(address), certificate_ends_unix_s=certificate_ends)
+    page = read_page(configuration.metrics)
+    if page is not None:
+        shown = _of_page(page, shown)
+    with suppress(StoreError):  # of a user who may not read it
+        shown = _of_store(configuration, shown)
+    return shown
+
+
+def _of_page(found: Sequence[Metric], shown: Status) -> Status:
+    """Add what a process's metrics show."""
     open_rounds = _sum(found, "askance_open_rounds")
-    return Status(
-        serving=serving,
-        address=str(address),
+    return replace(
+        shown,
         devices=_sum(found, "askance_devices"),
         connected=_sum(found, "askance_connected"),
         open_rounds=open_rounds,
@@ -105,10 +114,25 @@ def status(configuration: Configuration) -> Status:
         commit_failures=_sum(found, "askance_commit_failures_total"),
         store_bytes=_sum(found, "askance_store_bytes"),
         oldest_round_s=_sum(found, "askance_oldest_round_age_seconds") if open_rounds else None,
-        certificate_ends_unix_s=_certificate_ends(configuration),
-        replicas=replicas,
-        audit_digest=digest,
     )
+
+
+def _of_store(configuration: Configuration, shown: Status) -> Status:
+    """Add the facts of the store, and the sums over its replicas."""
+    with closing(configuration.store.open_to_look()) as store:
+        replicas, rounds = store.replicas.listing(), store.open_rounds()
+        counts, head = sum_counts(replicas), store.audit.head()
+        return replace(
+            shown,
+            devices=store.register.count().enrolled,
+            connected=shown.connected if counts is None else counts.connected,
+            open_rounds=rounds.number,
+            studies={word(state): count for state, count in store.count_studies().items()},
+            store_bytes=store.size_bytes(),
+            oldest_round_s=rounds.oldest_s,
+            replicas=replicas,
+            audit_digest=None if head is None else head.digest.hex(),
+        )
 
 
 def ask_health(address: Address, tls: TlsFiles | None) -> bool:
@@ -166,35 +190,6 @@ def _sum(found: Iterable[Metric], name: str) -> int:
 def _by_label(found: Iterable[Metric], name: str, label: str) -> dict[str, int]:
     samples = (s for metric in found for s in metric.samples if s.name == name)
     return {sample.labels[label]: int(sample.value) for sample in samples}
-
-
-def _stored(configuration: Configuration, address: Address) -> Status:
-    with closing(configuration.store.open_to_read()) as store:
-        return Status(
-            serving=False,
-            address=str(address),
-            devices=store.population(),
-            connected=0,
-            open_rounds=0,
-            studies={word(state): count for state, count in store.count_studies().items()},
-            reports=None,
-            store_bytes=store.size_bytes(),
-            certificate_ends_unix_s=_certificate_ends(configuration),
-            replicas=store.replicas.listing(),
-            audit_digest=_digest_text(store.audit.head()),
-        )
-
-
-def _served_audit_digest(configuration: Configuration) -> str | None:
-    """Read the last digest beside the process that serves; None if this user may not."""
-    try:
-        return _digest_text(configuration.store.audit_head())
-    except StoreError:
-        return None
-
-
-def _digest_text(head: AuditEntry | None) -> str | None:
-    return None if head is None else head.digest.hex()
 
 
 def _certificate_ends(configuration: Configuration) -> int | None:

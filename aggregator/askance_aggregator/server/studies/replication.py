@@ -108,8 +108,8 @@ class Replication:
                 elif run.paused != (study.digest in paused):
                     (run.unpause if run.paused else run.pause)()
 
-    def _recorded(self, study: SharedStudy) -> tuple[Round, Accounts] | None:
-        """Return the open round of a study as it is recorded, and accounts for this process."""
+    def _recorded(self, study: SharedStudy) -> tuple[Round, Accounts, int] | None:
+        """Return the open round of a study as it is recorded, accounts for it here, and its age."""
         signed = self._store.study(study.digest)
         if study.round is None or signed is None:
             return None
@@ -124,4 +124,5 @@ class Replication:
         if found is None or found[1].number != study.round.number:
             return None  # it has closed meanwhile
         header, round_ = found
-        return round_, Accounts(header.population, read_terms(signed.study).budget_nano_nats)
+        accounts = Accounts(header.population, read_terms(signed.study).budget_nano_nats)
+        return round_, accounts, study.round.age_s

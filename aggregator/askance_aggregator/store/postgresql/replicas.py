@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, fields
 
 import numpy as np
 import psycopg
@@ -24,6 +26,7 @@ from askance_aggregator.store.replicas import (
     RENEW_S,
     EqualReports,
     LeaseLost,
+    ReplicaCounts,
     ReplicaEntry,
     SharedStudy,
     TakingRound,
@@ -52,19 +55,21 @@ WHERE leases.study = held.study AND leases.token = held.token RETURNING leases.s
 """
 _OPEN = """
 SELECT digest, coalesce(expires_at <= clock_timestamp(), true), cancelling, rounds.epoch,
-  rounds.number
+  rounds.number, floor(extract(epoch FROM clock_timestamp()))::bigint - opened_unix_s
 FROM studies LEFT JOIN leases ON leases.study = studies.number
-LEFT JOIN LATERAL (SELECT epoch, rounds.number FROM rounds WHERE rounds.study = studies.number
-  AND NOT closed AND NOT ended ORDER BY epoch DESC, rounds.number DESC LIMIT 1) AS rounds ON true
+LEFT JOIN LATERAL (SELECT epoch, rounds.number, opened_unix_s FROM rounds
+  WHERE rounds.study = studies.number AND NOT closed AND NOT ended
+  ORDER BY epoch DESC, rounds.number DESC LIMIT 1) AS rounds ON true
 WHERE NOT EXISTS (SELECT FROM conclusions WHERE conclusions.study = studies.number AND epoch = 0)
 ORDER BY studies.number
 """
 _LISTING = """
-SELECT name, address, extract(epoch FROM clock_timestamp() - seen_at)::bigint,
+SELECT name, address, extract(epoch FROM clock_timestamp() - seen_at)::float8,
   ARRAY(SELECT encode(digest, 'hex') FROM leases JOIN studies ON studies.number = leases.study
     WHERE leases.replica = replicas.name AND expires_at > clock_timestamp()
       AND NOT EXISTS (SELECT FROM conclusions WHERE conclusions.study = number AND epoch = 0)
-    ORDER BY studies.number)
+    ORDER BY studies.number),
+  extract(epoch FROM clock_timestamp() - started_at)::float8, counts
 FROM replicas WHERE seen_at > clock_timestamp() - interval '1 day' ORDER BY name
 """
 _ROUND_LINES = """
@@ -93,9 +98,14 @@ class PostgresqlReplicas:
     def __init__(self, database: PostgresqlDatabase) -> None:
         self._database = database
         self._name = ""
+        self._counts: Callable[[], ReplicaCounts] = ReplicaCounts
         self._held: dict[int, int] = {}  # tokens, by the study's number
         self._digests: dict[int, bytes] = {}  # of the studies above
         self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        return self._name
 
     def check(self, execute: Execute, study: int) -> None:
         rows = execute(
@@ -119,7 +129,7 @@ class PostgresqlReplicas:
             )
             connection.execute(
                 "INSERT INTO replicas (name, address) VALUES (%s, '') ON CONFLICT (name) DO UPDATE"
-                " SET address = '', started_at = DEFAULT, seen_at = DEFAULT",
+                " SET address = '', started_at = DEFAULT, seen_at = DEFAULT, counts = NULL",
                 (name,),
             )
             connection.execute(
@@ -130,16 +140,30 @@ class PostgresqlReplicas:
         self._database.write(step)
         self._name = name
 
-    def announce(self, address: str) -> None:
+    def announce(self, address: str, counts: Callable[[], ReplicaCounts] = ReplicaCounts) -> None:
+        self._counts = counts
         self._database.write(
             lambda connection: connection.execute(
                 "UPDATE replicas SET address = %s WHERE name = %s", (address, self._name)
             )
         )
 
+    def leave(self) -> None:
+        self._database.write(
+            lambda connection: connection.execute(
+                "DELETE FROM replicas WHERE name = %s", (self._name,)
+            )
+        )
+
     def listing(self) -> list[ReplicaEntry]:
         rows = self._database.rows(_LISTING)
-        return [ReplicaEntry(name, at, max(seen, 0), tuple(d)) for name, at, seen, d in rows]
+        return [
+            ReplicaEntry(
+                *(name, at, max(seen_s, 0.0), tuple(drives), max(started_s, 0.0)),
+                None if counts is None else _counts(counts),
+            )
+            for name, at, seen_s, drives, started_s, counts in rows
+        ]
 
     def acquire(self, study_digest: bytes) -> bool:
         with self._lock:
@@ -213,9 +237,10 @@ class PostgresqlReplicas:
     def open_studies(self) -> list[SharedStudy]:
         return [
             SharedStudy(
-                digest, free, cancelling, None if epoch is None else TakingRound(epoch, number)
+                *(digest, free, cancelling),
+                None if epoch is None else TakingRound(epoch, number, max(age_s or 0, 0)),
             )
-            for digest, free, cancelling, epoch, number in self._database.rows(_OPEN)
+            for digest, free, cancelling, epoch, number, age_s in self._database.rows(_OPEN)
         ]
 
     def round_lines(self, study_digest: bytes, epoch: int) -> list[str]:
@@ -242,9 +267,12 @@ class PostgresqlReplicas:
         return self._database.read(lambda c: _stored_since(c, request_digests, position))
 
     def _renew(self) -> frozenset[bytes]:
+        counts = json.dumps(asdict(self._counts()))
+
         def step(connection: Connection) -> set[int]:
             connection.execute(
-                "UPDATE replicas SET seen_at = clock_timestamp() WHERE name = %s", (self._name,)
+                "UPDATE replicas SET seen_at = clock_timestamp(), counts = %s WHERE name = %s",
+                (counts, self._name),
             )
             held = (list(self._held), list(self._held.values()))
             return {study for (study,) in connection.execute(_RENEW.encode(), held)}
@@ -282,6 +310,13 @@ def _expire(connection: Connection, study: int, token: int) -> None:
         (study, token),
     )
     connection.execute(_NOTIFY.encode())
+
+
+def _counts(text: str) -> ReplicaCounts:
+    """Read a replica's counts; those that only a newer version knows are left out."""
+    found = json.loads(text)
+    known = [one.name for one in fields(ReplicaCounts)]
+    return ReplicaCounts(**{name: int(found[name]) for name in known if name in found})
 
 
 def _parts(connection: Connection, request_digests: Sequence[bytes]) -> dict[int, list[int]]:

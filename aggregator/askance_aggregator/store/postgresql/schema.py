@@ -167,6 +167,11 @@ DROP INDEX studies_by_key;
 CREATE INDEX studies_by_key ON studies (public_key, number);
 """
 
+# A replica's counts of its own (see `ReplicaCounts`), as a JSON object; written with its leases.
+_COUNTS = """
+ALTER TABLE replicas ADD COLUMN counts text;
+"""
+
 STEPS = (
     _FIRST,
     _REPLICAS,
@@ -181,6 +186,7 @@ STEPS = (
     _LISTS + _WORDS.step(steps.LISTS),
     _WORDS.step(steps.SOFTWARE),
     _WORDS.step(steps.TITLES),
+    _COUNTS + _WORDS.step(steps.ROUND_AGES),
 )
 VERSION = len(STEPS)
 

@@ -50,6 +50,7 @@ class PostgresqlDialect:
     population = "SELECT devices FROM population"
     for_update = " FOR UPDATE"
     round_again = "DO NOTHING"
+    unix_s = "floor(extract(epoch FROM clock_timestamp()))::bigint"
     request_key = "part, number"
     of_request = "part = ? AND request = ?"
 

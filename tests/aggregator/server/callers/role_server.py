@@ -71,6 +71,34 @@ FIGURES = pb.FleetResponse(
     asked_nano_nats=8 * 10**9,
     user_nano_nats=16 * 10**9,
     spent_nano_nats=40 * 10**9,
+    replicas=[
+        pb.ReplicaFigures(
+            name="aggregator-1",
+            address="10.0.0.11:7443",
+            started_s=20,
+            counted=True,
+            answers=True,
+            drives=1,
+            connected=2,
+            streams=1,
+            reports=30,
+            check_ins=11,
+        ),
+        pb.ReplicaFigures(
+            name="aggregator-2",
+            address="10.0.0.12:7443",
+            seen_s=1.5,
+            started_s=7_300,
+            counted=True,
+            connected=5,
+            streams=2,
+            reports=10,
+            refusals=2,
+        ),
+        pb.ReplicaFigures(
+            name="aggregator-3", address="10.0.0.13:7443", seen_s=72, started_s=9_000, connected=4
+        ),
+    ],
 )
 SELECTION = DeviceSelection(ids=(b"device 3",))
 _SELECTED = pb.DeviceSelection(ids=SELECTION.ids)

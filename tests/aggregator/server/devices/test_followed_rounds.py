@@ -23,7 +23,7 @@ class Asking:
         self.failing: set[int] = set()  # places in `opened`
         self.rounds = FollowedRounds(self.ask, lambda study: False)
 
-    async def ask(self, opened: OpenRound) -> None:
+    async def ask(self, opened: OpenRound, age_s: int) -> None:
         place = len(self.opened)
         self.opened.append(opened)
         await opened.closed()

@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from askance.cli import main
+from askance.cli.aggregator.status import replica_line
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.server.process import status as process_status
 from askance_aggregator.server.process.configuration import read_configuration
 from askance_aggregator.server.process.home import AggregatorHome
 from askance_aggregator.server.process.tokens import read_tokens
+from askance_aggregator.store import ReplicaCounts, ReplicaEntry, SqliteStore
+from askance_client.messages import SignedStudy
 
 
 def test_init_says_what_devices_and_analysts_need(
@@ -115,28 +119,80 @@ def test_a_token_is_written_to_a_file_that_only_its_owner_may_read(
     assert "cannot be made: No such file or directory" in capsys.readouterr().err
 
 
+def make_older(store: SqliteStore, number: int, age_s: int) -> None:
+    """Let a round have been opened so many seconds earlier."""
+    earlier = "UPDATE rounds SET opened_unix_s = opened_unix_s - ? WHERE number = ?"
+    store._dialect.write(lambda execute: execute(earlier, (age_s, number)))
+
+
 @pytest.mark.parametrize(
-    ("rounds", "shown", "age_s"),
-    [(0, "oldest round: none", None), (2, "oldest round: 61 s", 61), (1, "oldest round: 0 s", 0)],
+    ("ages_s", "shown", "at_least_s"),
+    [((), "oldest round: none", None), ((61, 5), "oldest round: 6", 61)],
 )
-def test_the_age_of_the_oldest_round_is_shown_where_one_is_open(
-    rounds: int,
+def test_facts_of_the_store_are_read_there_whatever_a_process_shows(
+    ages_s: tuple[int, ...],
     shown: str,
-    age_s: int | None,
-    home: AggregatorHome,
+    at_least_s: int | None,
+    fresh: AggregatorHome,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    page = f"askance_open_rounds {rounds}\naskance_oldest_round_age_seconds {age_s or 0}.5\n"
+    """A process showed what it had counted itself: ended studies as open, rounds made young."""
+    with closing(SqliteStore.open_beside(fresh.folder / "store.sqlite")) as store:
+        store.enrol([(b"device", bytes(32))])
+        store.add_study(bytes(32), SignedStudy(b"a study", b"a key", b"a signature"))
+        for number, age_s in enumerate(ages_s):
+            store.open_round(bytes(32), number, [], None)
+            make_older(store, number, age_s)
+    page = """
+askance_devices 7
+askance_connected 3
+askance_open_rounds 4
+askance_oldest_round_age_seconds 1
+askance_studies{state="open"} 0
+askance_studies{state="done"} 9
+askance_reports_total{status="accepted"} 40
+"""
     found = list(text_string_to_metric_families(page))
     monkeypatch.setattr(process_status, "ask_health", lambda *_: True)
     monkeypatch.setattr(process_status, "read_page", lambda _: found)
-    command = ["aggregator", "status", "--config", str(home.configuration)]
+    command = ["aggregator", "status", "--config", str(fresh.configuration)]
     command += ["--listen", "127.0.0.1:1"]
     assert main(command) == 0
-    assert f"  {shown}\n" in capsys.readouterr().out
+    assert f"  {shown}" in capsys.readouterr().out
     assert main([*command, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["oldest_round_s"] == age_s
+    told = json.loads(capsys.readouterr().out)
+    assert (told["devices"], told["connected"], told["open_rounds"]) == (1, 3, len(ages_s))
+    assert told["studies"] == {"open": 1, "done": 0, "failed": 0, "cancelled": 0}
+    assert told["reports"] == {"accepted": 40}
+    if at_least_s is None:
+        assert told["oldest_round_s"] is None
+    else:
+        assert at_least_s <= told["oldest_round_s"] < at_least_s + 9
+
+
+@pytest.mark.parametrize(
+    ("replica", "line"),
+    [
+        (
+            ReplicaEntry("b", "h:2", 0.4, ("3f" * 32,), 9.0, ReplicaCounts(5_000, 12, 400)),
+            "replica b: h:2, seen 0 s ago, 5,000 connected, 400 reports accepted,"
+            " drives 3f3f3f3f3f3f3f3f",
+        ),
+        (
+            ReplicaEntry("b", "h:2", 61.0, (), 90.0, ReplicaCounts(5_000, 12, 400)),
+            "replica b: h:2, seen 61 s ago, not counted (then 5,000 connected, 400 reports"
+            " accepted), drives no study",
+        ),
+        (
+            ReplicaEntry("b", "", 0.0, ()),
+            "replica b: starting, seen 0 s ago, no counts yet, drives no study",
+        ),
+    ],
+    ids=["serving", "died", "starting"],
+)
+def test_a_replica_is_shown_with_the_age_of_its_counts(replica: ReplicaEntry, line: str) -> None:
+    assert replica_line(replica) == line
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry
@@ -16,9 +19,11 @@ from askance_aggregator.server.process.configuration import read_configuration
 from askance_aggregator.server.process.figures import COST_BOUNDS, FleetReader, cost_bins
 from askance_aggregator.server.process.health import Health
 from askance_aggregator.server.process.metrics import PrometheusObserver
-from askance_aggregator.store import SqliteStore
+from askance_aggregator.store import PostgresqlLocation, ReplicaCounts, SqliteStore
+from askance_aggregator.store.register import DeviceSelection
 from askance_client.messages import AckStatus, Reason
 from askance_protos.v1 import operator_pb2 as pb
+from tests.postgresql import PostgresqlServer
 
 NAT = 10**9
 
@@ -53,6 +58,48 @@ def test_figures_are_those_of_the_metrics() -> None:
     ]
     store.enrol([(b"another", bytes(32))])
     assert reader.read().enrolled == 2
+
+
+def test_figures_are_the_sums_over_replicas(postgresql: PostgresqlServer) -> None:
+    """The console showed 0 devices connected while 5,000 hung on the other replica."""
+    location = PostgresqlLocation(postgresql.new_database())
+    location.migrate()
+    with closing(location.open()) as here, closing(location.open()) as there:
+        for store, name, counts in (
+            (here, "here", ReplicaCounts()),
+            (there, "there", ReplicaCounts(5_000, 12, 400, 3, 2, NAT)),
+        ):
+            store.replicas.register(name)
+            store.replicas.announce(f"{name}:1", partial(replace, counts))
+            next(store.replicas.renewals(threading.Event()))
+        observer = PrometheusObserver(CollectorRegistry())
+        observer.connected(2)  # since its row was written
+        observer.acknowledged(AckStatus.ACCEPTED)
+        found = FleetReader(observer.registry, here, None, lambda: 50).read()
+        assert (found.connected, found.streams, found.reports) == (5_002, 12, 401)
+        assert (found.refusals, found.check_ins, found.spent_nano_nats) == (3, 2, NAT)
+        shown = [(one.name, one.connected, one.answers, one.counted) for one in found.replicas]
+        assert shown == [("here", 2, True, True), ("there", 5_000, False, True)]
+        assert found.replicas[0].seen_s == 0
+        assert 0 < found.replicas[1].seen_s < 5
+
+
+def test_the_one_process_of_a_store_is_a_row_of_its_own() -> None:
+    observer = PrometheusObserver(CollectorRegistry())
+    observer.connected(3)
+    store = SqliteStore.in_memory()
+    found = FleetReader(observer.registry, store, None, lambda: 50).read()
+    assert found.connected == 3
+    (row,) = found.replicas
+    assert (row.name, row.connected, row.answers, row.counted) == ("", 3, True, True)
+
+
+def test_a_forgotten_device_is_not_enrolled() -> None:
+    store = SqliteStore.in_memory()
+    store.enrol([(b"one", bytes(32)), (b"two", bytes(32)), (b"three", bytes(32))])
+    store.register.revoke(DeviceSelection(ids=(b"two",)))
+    store.register.forget(DeviceSelection(ids=(b"three",)))
+    assert FleetReader(CollectorRegistry(), store, None, lambda: 50).read().enrolled == 2
 
 
 def test_the_bound_of_a_user_is_the_one_that_was_read_last(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from askance_client.accounting import NANO_NATS_PER_NAT, parse_epsilon
+from askance_client.accounting import NANO_NATS_PER_NAT, parse_epsilon, parse_number
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 
@@ -24,7 +24,6 @@ Rational = int | str | Decimal | Fraction | float
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_MAX_TEXT = 64
 _MAX_DECADES = 100  # "1e999999999" is refused before a gigabyte of digits is built
 
 
@@ -118,10 +117,11 @@ def plain_arguments(function: Callable[P, T]) -> Callable[P, T]:
     return called
 
 
-def _parsed(text: str) -> Fraction:
-    if not isinstance(text, str) or len(text) > _MAX_TEXT:
+def _parsed(text: object) -> Fraction:
+    if not isinstance(text, str):
         raise ValueError
-    return Fraction(text) if "/" in text else _decimal(Decimal(text))
+    number = parse_number(text)
+    return number if isinstance(number, Fraction) else _decimal(number)
 
 
 def _decimal(value: Decimal) -> Fraction:

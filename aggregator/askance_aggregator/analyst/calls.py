@@ -37,7 +37,7 @@ _MAX_BYTES = 256  # of a signed call: short fields
 CALL_KEY = "askance-call-bin"
 TOKEN_KEY = "authorization"
 NO_SUBJECT = bytes(_SUBJECT_BYTES)  # of a call about no study, by a caller without a key
-_BEARER = "Bearer "
+_BEARER = "bearer"
 
 
 METHODS: Mapping[str, MethodDescriptor] = {
@@ -166,15 +166,24 @@ def call_metadata(signed: SignedCall) -> Metadata:
 
 def token_metadata(token: str) -> Metadata:
     """Return the metadata of a bearer token."""
-    return ((TOKEN_KEY, f"{_BEARER}{token}"),)
+    return ((TOKEN_KEY, f"Bearer {token}"),)
 
 
 def read_token(metadata: Received) -> str | None:
-    """Return the bearer token in a call's metadata; None if there is none."""
+    """Return the bearer token in a call's metadata; None if there is none.
+
+    Raises:
+      CallRefused: the metadata has an authorization of another form.
+    """
     found = dict(metadata or ()).get(TOKEN_KEY)
-    if not isinstance(found, str) or not found.lower().startswith(_BEARER.lower()):
+    if found is None:
         return None
-    return found[len(_BEARER) :].strip()
+    scheme, _, token = str(found).partition(" ")
+    if scheme.lower() != _BEARER or not token.strip():
+        raise CallRefused(
+            "bad-token", f"token: expected {TOKEN_KEY}: Bearer TOKEN, got another form"
+        )
+    return token.strip()
 
 
 def read_call(metadata: Received) -> SignedCall:

@@ -21,3 +21,4 @@ from askance_client.accounting.nano_nats import NANO_NATS_PER_NAT as NANO_NATS_P
 from askance_client.accounting.nano_nats import check_nano_nats as check_nano_nats
 from askance_client.accounting.nano_nats import format_nats as format_nats
 from askance_client.accounting.nano_nats import parse_epsilon as parse_epsilon
+from askance_client.accounting.nano_nats import parse_number as parse_number

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 
 from askance_client.errors import InvalidParameter
@@ -40,8 +40,9 @@ def parse_epsilon(epsilon: str | int | Decimal | Fraction, field: str = "epsilon
     Privacy: rounding down never grants more than was written.
 
     Args:
-        epsilon: > 0 and at most 10^6 nats. Text is a decimal ("0.5", "1e-3"). A float is refused,
-            for what it holds is not what was written; its owner may pass `Decimal(repr(x))`.
+        epsilon: > 0 and at most 10^6 nats. Text is a decimal ("0.5", "1e-3") or a fraction ("1/3").
+            A float is refused, for what it holds is not what was written; its owner may pass
+            `Decimal(repr(x))`.
         field: name of the value in errors; empty: the caller names it.
 
     Returns:
@@ -70,19 +71,28 @@ def format_nats(nano: int) -> str:
     return f"{sign}{whole}.{decimals}" if decimals else f"{sign}{whole}"
 
 
+def parse_number(text: str) -> Decimal | Fraction:
+    """Read a decimal ("0.5", "1e-3"), not expanded, or a fraction ("1/3"), exactly.
+
+    Raises:
+        ValueError, ArithmeticError: neither, or more than 64 characters.
+    """
+    if len(text) > _MAX_TEXT:
+        raise ValueError
+    return Fraction(text) if "/" in text else Decimal(text)
+
+
 def _number(epsilon: object, field: str) -> int | Decimal | Fraction:
     if isinstance(epsilon, str):
-        if len(epsilon) > _MAX_TEXT:
-            raise _refusal(field, f"a decimal of at most {_MAX_TEXT} characters", epsilon)
         try:
-            epsilon = Decimal(epsilon)
-        except InvalidOperation:
-            raise _refusal(field, "a decimal number of nats", epsilon) from None
-    if isinstance(epsilon, Decimal):
-        if not epsilon.is_finite():
-            raise _refusal(field, "a finite number of nats", epsilon)
-        return epsilon
-    if isinstance(epsilon, int | Fraction) and not isinstance(epsilon, bool):
+            epsilon = parse_number(epsilon)
+        except (ValueError, ArithmeticError):
+            raise _refusal(
+                field, 'nats as "0.5" or "1/2", at most 64 characters', epsilon
+            ) from None
+    if isinstance(epsilon, Decimal) and not epsilon.is_finite():
+        raise _refusal(field, "a finite number of nats", epsilon)
+    if isinstance(epsilon, int | Decimal | Fraction) and not isinstance(epsilon, bool):
         return epsilon
     raise _refusal(field, "text, int, Decimal or Fraction", epsilon)
 

@@ -44,7 +44,7 @@ def test_it_is_read_exactly_and_rounded_down(written: Any, nano: int) -> None:
     "written",
     [
         *["0", "-1", "-0.0", "1e-10", "1000000.0000001", "nan", "sNaN", "inf", "-inf", "half", ""],
-        *["1/3", "0.5 nats", "1" * 65, "1" * 66, "0." + "1" * 63, 0, -3],
+        *["1/", "0.5 nats", "1" * 65, "1" * 66, "0." + "1" * 63, 0, -3],
         *[10**6 + 1, 10**6 + 2, True, 0.5, None, "9e-10", "0.00000000099", "1000001", "1000002"],
         *[Decimal("NaN"), Fraction(-1, 2)],
     ],
@@ -67,14 +67,37 @@ def test_anything_else_is_refused(written: Any) -> None:
             (written, "a finite number of nats, got")
             for written in ("nan", "inf", "-inf", Decimal("sNaN"))
         ),
-        *((written, "a decimal number of nats, got") for written in ("", "half", "1/3")),
-        *((written, "at most 64 characters") for written in ("1" * 65, "1" * 66)),
+        *(
+            (written, 'nats as "0.5" or "1/2", at most 64 characters, got')
+            for written in ("", "half", "1/", "/2", "1/0", "1/2/3", "1e3/2", "1" * 65, "1/" * 40)
+        ),
         *((written, "text, int, Decimal or Fraction") for written in (True, 0.5, None, b"1")),
     ],
 )
 def test_a_refusal_names_what_was_expected(written: Any, message: str) -> None:
     with pytest.raises(InvalidParameter, match=re.escape(message)):
         parse_epsilon(written)
+
+
+@pytest.mark.parametrize(
+    ("written", "nano"),
+    [
+        ("1/2", 500_000_000),
+        ("10/3", 3_333_333_333),
+        (" 2/3 ", 666_666_666),  # rounded down
+        ("5/1", 5_000_000_000),
+        ("1/1000000000", 1),
+        (f"1/{10**60}", "at least 10^-9"),
+        ("-1/2", "a positive number"),
+        ("2000001/2", "at most 10^6"),
+    ],
+)
+def test_a_fraction_is_read_exactly(written: str, nano: int | str) -> None:
+    if isinstance(nano, int):
+        assert parse_epsilon(written) == nano
+    else:
+        with pytest.raises(InvalidParameter, match=re.escape(nano)):
+            parse_epsilon(written)
 
 
 @pytest.mark.parametrize("written", ["1e999999999", "1e-999999999", Decimal("1e999999")])

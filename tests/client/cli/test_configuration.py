@@ -199,7 +199,7 @@ ERRORS = {
     ),
     'study_epsilon = "0.5"': (
         'study_epsilon = "x"',
-        "policy.study_epsilon: expected a decimal number of nats",
+        'policy.study_epsilon: expected nats as "0.5" or "1/2"',
     ),
     KEY: ("ab", "policy.analysts: expected a public key of 64 hexadecimal digits"),
     f'"{KEY}"': ("", "policy.analysts: expected the public key of one analyst or more"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from askance_aggregator.store import EnrolmentRefused
 from askance_client.service.credentials import (
     DEVICE_KEY,
     ENROLMENT_KEY,
@@ -52,8 +53,19 @@ def read_credentials(metadata: Received) -> Credentials:
 
 
 def read_enrolment(metadata: Received) -> bytes:
-    """Read the operator's token of an Enrol; no bytes where there is none."""
-    return _bounded(dict(metadata or ()).get(ENROLMENT_KEY), MAX_ENROLMENT_TOKEN_BYTES)
+    """Read the operator's token of an Enrol; no bytes where there is none.
+
+    Raises:
+      EnrolmentRefused: it is too long for a token.
+    """
+    value = dict(metadata or ()).get(ENROLMENT_KEY)
+    token = value if isinstance(value, bytes) else b""
+    if len(token) > MAX_ENROLMENT_TOKEN_BYTES:
+        raise EnrolmentRefused(
+            f"expected an enrolment token of at most {MAX_ENROLMENT_TOKEN_BYTES} bytes, got"
+            f" {len(token)} bytes"
+        )
+    return token
 
 
 def accepted_metadata(version: int = PROTOCOL) -> Metadata:

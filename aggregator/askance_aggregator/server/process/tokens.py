@@ -86,7 +86,13 @@ class EnrolmentTokens:
 
     def verify(self, token: bytes) -> tuple[bytes, int]:
         """Verify a token, as ASCII text, of this aggregator (see `devices.EnrolmentVerifier`)."""
+        if not token:
+            raise EnrolmentRefused("expected an enrolment token, got none")
         data = _decoded(token)
+        if data is None:
+            raise EnrolmentRefused(
+                "expected an enrolment token as `aggregator token` prints it, got other text"
+            )
         body = data[: _BODY.size]
         if not hmac.compare_digest(self._mac(body), data[_BODY.size :]):
             raise EnrolmentRefused("expected an enrolment token of this aggregator, got another")
@@ -120,14 +126,13 @@ def read_tokens(path: SecretSource, now_s: Callable[[], int]) -> EnrolmentTokens
     return EnrolmentTokens(key, now_s)
 
 
-def _decoded(token: bytes) -> bytes:
-    """The bytes in a token's text; ones that no MAC fits where it is not the text of a token."""
-    nothing = bytes(_BODY.size + _MAC_BYTES)
+def _decoded(token: bytes) -> bytes | None:
+    """Return the bytes in a token's text; None if it is not the text of a token."""
     text = token.strip()
     if len(text) != _TEXT_BYTES:
-        return nothing
+        return None
     try:
         data = base64.b64decode(text + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except binascii.Error:
-        return nothing
-    return data if len(data) == len(nothing) and data[0] == _VERSION else nothing
+        return None
+    return data if len(data) == _BODY.size + _MAC_BYTES and data[0] == _VERSION else None

@@ -15,7 +15,13 @@ from joserfc import jwt
 from joserfc.jwk import JWKRegistry
 
 from askance_aggregator.analyst import connect
-from askance_aggregator.analyst.calls import CallRefused
+from askance_aggregator.analyst.calls import (
+    TOKEN_KEY,
+    Call,
+    CallRefused,
+    call_metadata,
+    unsigned_call,
+)
 from askance_aggregator.server.callers import OidcSettings, Role
 from askance_aggregator.server.callers.bearer import BearerCallers, IssuerKeys
 from askance_aggregator.server.callers.key_sources import MAX_SET_BYTES, key_source
@@ -277,6 +283,15 @@ class TestCalls:
         ]
         for entry in store.audit.entries():
             assert file.read_text()[:20] not in entry.line
+
+    def test_a_token_of_another_form_is_answered_as_one(self, issuer: Issuer) -> None:
+        call = Call("Analysts/List")
+        unsigned = call_metadata(unsigned_call(bytes(32), NOW_S, body=b"", nonce=bytes(16)))
+        with role_server.served(tokens=Verifier(issuer).callers) as (address, _):
+            for sent in ("x.y.z", "Basic eDp5", "Bearer", "Bearer ", "BearerX a.b.c", ""):
+                given = ((TOKEN_KEY, sent), *unsigned)
+                assert role_server.outcome(address, call, b"", given) == "bad-token"
+            assert role_server.outcome(address, call, b"", unsigned) == "malformed"
 
     def test_a_server_without_an_issuer_takes_no_token(
         self, issuer: Issuer, tmp_path: Path

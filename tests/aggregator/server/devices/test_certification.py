@@ -313,6 +313,9 @@ def test_the_devices_port_in_place_of_the_open_address_is_suspected(world: World
     assert "devices' port" not in asyncio.run(failure(free_address()))
 
 
+PRINTED = "as `aggregator token` prints it"
+
+
 def test_a_token_that_is_used_up_is_told_from_a_wrong_one(world: World) -> None:
     async def failure(token: str) -> str:
         with pytest.raises(CallFailed) as failed:
@@ -327,9 +330,14 @@ def test_a_token_that_is_used_up_is_told_from_a_wrong_one(world: World) -> None:
         " (a token is used up by its last device; the operator makes another)"
     )
     wrong = EnrolmentTokens(bytes([1]) * 32, system_now_s).issue(1, 1).text
-    assert asyncio.run(failure(wrong)) == (
-        "PERMISSION_DENIED: expected an enrolment token of this aggregator, got another"
-    )
+    for sent, expected in (
+        (wrong, "an enrolment token of this aggregator, got another"),
+        (wrong[1:], f"an enrolment token {PRINTED}, got other text"),
+        ("!" * len(wrong), f"an enrolment token {PRINTED}, got other text"),
+        ("x" * 1025, "an enrolment token of at most 1024 bytes, got 1025 bytes"),
+        ("", "an enrolment token, got none"),
+    ):
+        assert asyncio.run(failure(sent)) == f"PERMISSION_DENIED: expected {expected}"
 
 
 def test_an_open_stream_is_checked_per_message(world: World) -> None:

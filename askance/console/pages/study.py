@@ -137,6 +137,16 @@ class StudyView:
         return self.event.reason if name == "open" and self.event.reason else name
 
     @property
+    def title(self) -> str:
+        """Title of the study; an aggregator that is older states none."""
+        return self.event.facts.title or f"Study {self.id[:12]}"
+
+    @property
+    def purpose(self) -> str:
+        """Purpose that its analyst stated; empty: none, or the caller's role may not see it."""
+        return "" if self.record is None else " ".join(self.record.terms.purpose.split())
+
+    @property
     def is_open(self) -> bool:
         """Return whether it may be asked on."""
         return state_of(self.event) is StudyState.OPEN

@@ -113,6 +113,7 @@ def add_run(
     day_s = NOW_S if terms.repeat is None else epoch * terms.repeat.every_days * _DAY_S
     policy = Policy(frozenset({public(key)}), 4 * 10**9, refresh_days=1)
     store.add_study(digest, signed)
+    store.management.note_submission(digest, began_s)
     session = Session(
         study=signed,
         learner=learner,
@@ -121,11 +122,13 @@ def add_run(
         cohort_seed=cohort_seed(digest, epoch),
         epoch=epoch,
     )
+    store.listing.note_users(digest, session.population)
     outcome = session.run()
     done = End(StudyState.DONE, "done")
     store.conclude(
         digest,
         conclusion(digest, terms, session.transcript, session.accounts, done, outcome, epoch),
         epoch,
+        NOW_S + 60,
     )
     return digest

@@ -26,7 +26,7 @@ from askance_aggregator.analyst import (
     verify_export,
 )
 from askance_aggregator.server.callers import Role
-from askance_aggregator.store import SqliteStore, StudyQuery
+from askance_aggregator.store import Conclusion, SqliteStore, StudyQuery, StudyState
 from askance_aggregator.studies.study import Study
 from askance_client.codec import digest_of
 from askance_protos.v1 import analyst_pb2 as pb
@@ -82,9 +82,98 @@ def test_each_role_lists_the_studies_that_it_may_see(seen: SeenStudies) -> None:
     chosen = visitor.get(f"/studies?analyst={public(OWNER).hex()[:8]}").text
     assert seen.open in chosen
     assert seen.shares not in chosen
-    for bad in ("state=%3Cscript%3E", "analyst=zz", "cursor=x", "cursor=00"):
+    for bad in (
+        *("state=%3Cscript%3E", "analyst=zz", "cursor=x", "cursor=00", "sort=<script>"),
+        *("since=2027", "until=1970-01-01", "until=2027-13-01", "q=...", "q=" + "a" * 201),
+    ):
         answer = visitor.get(f"/studies?{bad}")
         assert (answer.status, "<script>" in answer.text) == (400, False)
+
+
+DAY_S, FAILED = 86_400, Conclusion(StudyState.FAILED, "too-few-respondents", "few", "")
+LISTED = (  # purpose, day of submission and of the end (0: open), users
+    ("Sleep of shift workers", 10, 12, 40),
+    ("", 11, 0, 2_000),  # its title is "Frequency of habit"
+    ("Smoking and sleep", 13, 20, 7),
+)
+
+
+@pytest.fixture(scope="module")
+def listed() -> Iterator[Visitor]:
+    """An analyst's list of `LISTED`; the days are of January 2027."""
+    store, begin_s = SqliteStore.in_memory(), NOW_S // DAY_S * DAY_S - 15 * DAY_S
+    for purpose, submitted, ended, users in LISTED:
+        study = Study(learner(), SCHEMA, epsilon="2", purpose=purpose)
+        signed = sign_submission(study, KEYS[Role.ANALYST], now_s=lambda: NOW_S)
+        digest = digest_of(signed.study)
+        store.add_study(digest, signed)
+        store.management.note_submission(digest, begin_s + submitted * DAY_S)
+        store.listing.note_users(digest, users)
+        if ended:
+            store.conclude(digest, FAILED, ended_unix_s=begin_s + ended * DAY_S)
+    with console_of(Role.ANALYST, store) as visitor:
+        visitor.log_in()
+        yield visitor
+
+
+@pytest.mark.parametrize(
+    ("query", "titles"),
+    [
+        ("", "Smoking Frequency Sleep"),
+        ("sort=submitted&reversed=1", "Sleep Frequency Smoking"),
+        ("sort=title", "Frequency Sleep Smoking"),
+        ("sort=users", "Frequency Sleep Smoking"),
+        ("sort=users&reversed=1", "Smoking Sleep Frequency"),
+        ("sort=ended", "Smoking Sleep"),
+        ("q=sleep", "Smoking Sleep"),
+        ("q=SLEEP+shift", "Sleep"),
+        ("q=leep", ""),
+        ("q=habit&state=open", "Frequency"),
+        ("state=failed&since=2027-01-15", "Smoking"),
+        ("since=2027-01-12", "Smoking Frequency Sleep"),
+        ("until=2027-01-10", "Sleep"),
+        ("until=2027-01-11", "Frequency Sleep"),
+    ],
+)
+def test_the_list_is_searched_and_sorted(listed: Visitor, query: str, titles: str) -> None:
+    text = listed.get(f"/studies?{query}").text
+    shown = re.findall('<a href="/studies/[0-9a-f]{64}">([^<]+)</a>', text)
+    assert [title.split()[0] for title in shown] == titles.split()
+    assert ("No study fits the filter." in text) == (not titles)
+
+
+def test_a_study_is_found_by_the_first_digits_of_its_id(listed: Visitor) -> None:
+    found = re.findall("/studies/([0-9a-f]{64})", listed.get("/studies?q=smoking").text)
+    text = listed.get(f"/studies?q={found[0][:10].upper()}").text
+    assert re.findall("/studies/([0-9a-f]{64})", text) == found
+    assert len(found) == 1
+
+
+def test_heads_sort_and_reverse_the_list_and_keep_its_filter(listed: Visitor) -> None:
+    text = unescape(listed.get("/studies?q=sleep&sort=users").text)
+    heads = re.findall('<a class="sort" href="([^"]+)">', text)
+    assert heads == [
+        "/studies?q=sleep&sort=title",
+        "/studies?q=sleep",
+        "/studies?q=sleep&sort=ended",
+        "/studies?q=sleep&sort=users&reversed=1",
+    ]
+    assert text.count('aria-sort="descending"') == 1
+    row = re.search("Smoking and sleep.*?</tr>", text, re.S)
+    assert row is not None
+    assert re.findall("datetime=.([-0-9]+)", row[0]) == ["2027-01-13", "2027-01-20"]
+    assert '<td class="number">7</td>' in row[0]
+
+
+def test_the_heading_of_a_study_is_its_title(listed: Visitor) -> None:
+    for purpose, title in (("smoking", "Smoking and sleep"), ("habit", "Frequency of habit")):
+        list_ = listed.get(f"/studies?q={purpose}&sort=users").text
+        path = re.search('<a href="(/studies/[0-9a-f]{64})">', list_)
+        assert path is not None
+        text = listed.get(path[1]).text
+        assert f"<h1>{title}</h1>" in text
+        assert f"<title>{title} – askance</title>" in text
+        assert "submitted <time" in text
 
 
 def link_of(text: str, relation: str) -> str:

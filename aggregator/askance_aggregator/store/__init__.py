@@ -57,9 +57,11 @@ from askance_aggregator.store.locations import (
     SqliteLocation,
     StoreLocation,
     check_backup,
+    move_store,
     store_location,
 )
 from askance_aggregator.store.management import Management, SubmissionNote
+from askance_aggregator.store.moves import MOVE_ID_BYTES, MoveContext, Moved
 from askance_aggregator.store.replicas import (
     COUNTED_S,
     LEASE_S,
@@ -85,6 +87,7 @@ __all__ = [
     "LOOK_S",
     "MAX_EVIDENCE",
     "MAX_STUDIES",
+    "MOVE_ID_BYTES",
     "AskedRequest",
     "AuditBroken",
     "AuditEntry",
@@ -106,6 +109,8 @@ __all__ = [
     "Listing",
     "Management",
     "Manifest",
+    "MoveContext",
+    "Moved",
     "NonceKnown",
     "OpenRounds",
     "PostgresqlLocation",
@@ -138,6 +143,7 @@ __all__ = [
     "check_backup",
     "entry_of_json",
     "every_entry",
+    "move_store",
     "open_backup",
     "store_location",
     "sum_counts",

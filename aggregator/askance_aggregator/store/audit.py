@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from askance_aggregator.store.dialect import Dialect, Execute, first_row, list_rows
+from askance_aggregator.store.dialect import Execute, OrderedTransactions, first_row, list_rows
 from askance_client.errors import AskanceError, StoreError
 from askance_client.printable import value_text
 
@@ -214,8 +214,8 @@ _LAST = f"{_COLUMNS} ORDER BY number DESC LIMIT 1"
 class AuditLog:
     """The audit log of a store; one chain, whatever process appends."""
 
-    def __init__(self, dialect: Dialect) -> None:
-        self._dialect = dialect
+    def __init__(self, transactions: OrderedTransactions) -> None:
+        self._transactions = transactions
 
     def append(self, event: AuditEvent, nonce: bytes = b"") -> AuditEntry:
         """Append an entry for a call with a nonce of 16 bytes, or none; durable when this returns.
@@ -226,7 +226,7 @@ class AuditLog:
 
         def step(execute: Execute) -> AuditEntry:
             # Until the commit: the next process then reads this entry before it appends.
-            self._dialect.take_turn(execute, _APPENDING)
+            self._transactions.take_turn(execute, _APPENDING)
             if nonce and execute("SELECT 1 FROM audit WHERE nonce = ?", (nonce,)).fetchall():
                 raise NonceKnown
             rows = execute(_LAST, ()).fetchall()
@@ -237,16 +237,18 @@ class AuditLog:
             )
             return entry
 
-        return self._dialect.write(step)
+        return self._transactions.write(step)
 
     def entries(self, after: int = 0, limit: int = MAX_PAGE) -> list[AuditEntry]:
         """Return at most `limit` entries whose numbers are above `after`, oldest first."""
         rows = list_rows(
-            self._dialect, f"{_COLUMNS} WHERE number > ? ORDER BY number LIMIT ?", (after, limit)
+            self._transactions,
+            f"{_COLUMNS} WHERE number > ? ORDER BY number LIMIT ?",
+            (after, limit),
         )
         return [AuditEntry(*row) for row in rows]
 
     def head(self) -> AuditEntry | None:
         """Return the last entry; None if there is none."""
-        row = first_row(self._dialect, _LAST)
+        row = first_row(self._transactions, _LAST)
         return None if row is None else AuditEntry(*row)

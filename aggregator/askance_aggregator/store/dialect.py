@@ -47,7 +47,15 @@ class Transactions(Protocol):
         ...
 
 
-class Dialect(Transactions, Protocol):
+class OrderedTransactions(Transactions, Protocol):
+    """Transactions that wait for each other where they have to."""
+
+    def take_turn(self, execute: Execute, lock: int) -> None:
+        """Let no other transaction that takes this lock pass before this one has ended."""
+        ...
+
+
+class Dialect(OrderedTransactions, Protocol):
     """A database: its transactions, and what its SQL does otherwise than the other database's."""
 
     @property
@@ -84,10 +92,6 @@ class Dialect(Transactions, Protocol):
         self, column: str, values: Sequence[bytes] | Sequence[int]
     ) -> tuple[str, Sequence[object]]:
         """Return the condition that a column has one of some values, and its parameters."""
-        ...
-
-    def take_turn(self, execute: Execute, lock: int) -> None:
-        """Let no other transaction that takes this lock pass before this one has ended."""
         ...
 
     def add_devices(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -12,8 +13,10 @@ from askance_aggregator.store.backups import BackupFile, Manifest, open_backup
 from askance_aggregator.store.contract import Store
 from askance_aggregator.store.inspection import StoreFacts, inspect_file
 from askance_aggregator.store.migrations import KIND
+from askance_aggregator.store.moves import MoveContext, Moved, MoveEnd, check_source, move
 from askance_aggregator.store.sqlite import SqliteStore
 from askance_aggregator.store.sqlite_backup import SQLITE, restore_sqlite
+from askance_aggregator.store.sqlite_moves import held_sqlite, new_store
 from askance_aggregator.store.watch import StoreWatch
 from askance_client.errors import InvalidParameter, StoreError
 from askance_client.printable import value_text
@@ -86,6 +89,10 @@ class StoreLocation(Protocol):
         """
         ...
 
+    def hold(self, *, make: bool) -> AbstractContextManager[MoveEnd]:
+        """Hold the store alone, to be moved; with `make`, make a new one where none is."""
+        ...
+
     @property
     def control(self) -> Path | None:
         """Path of the socket at which the process that holds the store alone takes commands.
@@ -127,6 +134,10 @@ class SqliteLocation:
 
     def restore(self, backup: BackupFile, now_s: int) -> None:
         restore_sqlite(backup, self.path, now_s)
+
+    def hold(self, *, make: bool) -> AbstractContextManager[MoveEnd]:
+        path = self.path.absolute()  # the other end keeps the address
+        return held_sqlite(path, str(SqliteLocation(path)), make=make)
 
     @property
     def control(self) -> Path | None:
@@ -179,6 +190,12 @@ class PostgresqlLocation:
         from askance_aggregator.store.postgresql.backup import restore_postgresql
 
         restore_postgresql(self.url, self._parameters(), backup, now_s)
+
+    def hold(self, *, make: bool) -> AbstractContextManager[MoveEnd]:
+        parameters = self._parameters()  # refuses where psycopg is missing
+        from askance_aggregator.store.postgresql.moves import held_postgresql
+
+        return held_postgresql(self.url, parameters, make=make)
 
     @property
     def control(self) -> Path | None:
@@ -233,6 +250,23 @@ def store_location(text: str, folder: Path | None = None) -> StoreLocation:
             )
         return PostgresqlLocation(text)
     raise InvalidParameter(f"{_EXPECTED}, got {value_text(without_password(text))}")
+
+
+def move_store(source: StoreLocation, target: StoreLocation, context: MoveContext) -> Moved:
+    """Move a store to an empty one of the other kind; both are held alone until the end.
+
+    Raises:
+      StoreError: a store of the same kind, or as `moves.move` does; the source is as it was.
+    """
+    if type(source) is type(target):
+        raise StoreError(
+            f"store {target}: expected a store of the other kind than {source}, got one of its own"
+            " kind (to copy it, back it up and restore the backup)"
+        )
+    with source.hold(make=False) as given:
+        check_source(given)  # before a target is made
+        with target.hold(make=True) as taken, new_store() as new:
+            return move(given, taken, new, context)
 
 
 def check_backup(path: Path) -> Manifest:

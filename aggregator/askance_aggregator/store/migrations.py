@@ -193,6 +193,7 @@ KIND = FileKind(
         _WORDS.step(steps.SOFTWARE),
         _WORDS.step(steps.TITLES),
         _WORDS.step(steps.ROUND_AGES),
+        _WORDS.step(steps.MOVES),
     ),
     undone="nothing was stored",
     make="make one with `aggregator init`",

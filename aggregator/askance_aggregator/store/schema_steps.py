@@ -171,3 +171,13 @@ CREATE TABLE study_words (
 ){keyed};
 CREATE INDEX retention_by_end ON retention (ended_unix_s, study);
 """
+
+# At most one row: the store is the unfinished target of a move, or was moved away (see `moves`).
+MOVES = """
+CREATE TABLE moves (
+  id {blob} PRIMARY KEY CHECK ({bytes_of}(id) = 16),
+  unfinished {small} NOT NULL CHECK (unfinished IN (0, 1)),
+  other {text} NOT NULL,
+  at_unix_s {integer} NOT NULL
+){keyed};
+"""

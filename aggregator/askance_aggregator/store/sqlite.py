@@ -20,6 +20,7 @@ from askance_aggregator.store.backups import Manifest
 from askance_aggregator.store.contract import MAX_EVIDENCE, StoredReport
 from askance_aggregator.store.dialect import Execute, marks
 from askance_aggregator.store.migrations import KIND
+from askance_aggregator.store.moves import check_not_moved
 from askance_aggregator.store.replicas import SoleReplica
 from askance_aggregator.store.retention import reports_deleted
 from askance_aggregator.store.sql_store import SqlStore
@@ -190,21 +191,18 @@ class SqliteStore(SqlStore):
     @classmethod
     def in_memory(cls) -> Self:
         """Make an empty store that is gone when it is closed; for tests alone."""
-        connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        connection.deserialize(_empty_image())
-        connection.execute("PRAGMA foreign_keys=ON")
         path = Path(":memory:")
-        return cls(SqliteFile(connection, path, KIND), path)
+        return cls(SqliteFile(empty_connection(), path, KIND), path)
 
     @classmethod
     def open(cls, path: Path, watch: StoreWatch | None = None) -> SqliteStore:
         """Open the store at `path` and bring an older version up to date, or refuse.
 
         Raises:
-          StoreError: no file, no store, damaged, or in use.
+          StoreError: no file, no store, damaged, in use, moved away, or not wholly moved here.
           UnsupportedStore: written by a newer version.
         """
-        return cls(SqliteFile.open(path, KIND), path, watch)
+        return cls(_checked(SqliteFile.open(path, KIND), path), path, watch)
 
     @classmethod
     def open_to_serve(cls, path: Path, watch: StoreWatch | None = None) -> SqliteStore:
@@ -354,6 +352,14 @@ def _accept_one(execute: Execute, request: int, arrival: StoredReport) -> AckSta
     return AckStatus.CONFLICT
 
 
+def empty_connection() -> sqlite3.Connection:
+    """Return a connection to a new, empty store in memory."""
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    connection.deserialize(_empty_image())
+    connection.execute("PRAGMA foreign_keys=ON")
+    return connection
+
+
 @cache
 def _empty_image() -> bytes:
     """Return the bytes of an empty store: to copy them takes a hundredth of making one."""
@@ -364,7 +370,18 @@ def _empty_image() -> bytes:
 
 def _open_shared(path: Path) -> SqliteFile:
     """Open a store's file that other processes may have open, and bring it up to date."""
-    return SqliteFile.open(path, KIND, _connect_shared)
+    return _checked(SqliteFile.open(path, KIND, _connect_shared), path)
+
+
+def _checked(file: SqliteFile, path: Path) -> SqliteFile:
+    """Return a file that was not moved; close it otherwise, and raise StoreError."""
+    try:
+        with file.reading() as connection:
+            check_not_moved(connection.execute, str(path))
+    except StoreError:
+        file.close()
+        raise
+    return file
 
 
 def _connect_shared(path: Path) -> sqlite3.Connection:

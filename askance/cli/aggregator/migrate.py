@@ -1,8 +1,10 @@
-"""`askance aggregator migrate`: the store's schema."""
+"""`askance aggregator migrate`: the store's schema, and the store's move to another database."""
 
 from __future__ import annotations
 
 import argparse
+import os
+from pathlib import Path
 
 from askance.cli.aggregator.common import (
     add_command,
@@ -10,13 +12,17 @@ from askance.cli.aggregator.common import (
     add_store,
     configuration_of,
 )
-from askance.cli.output import print_json
+from askance.cli.output import Failure, print_json
+from askance_aggregator.reports.texts import counted
 
+_ACTION = "aggregator migrate"
 _MIGRATES = (
     "Applies the steps that the store's schema lacks, one transaction each. Stop the aggregator, on"
     " PostgreSQL all replicas, and back up the store first: no step is applied while a process"
     " serves from the store, and migrate is then refused. serve refuses a PostgreSQL store with an"
-    " older schema, and brings a SQLite store up to date by itself."
+    " older schema, and brings a SQLite store up to date by itself. With --to it moves the store to"
+    " an empty database of the other kind, SQLite to PostgreSQL or back, and compares both. From"
+    " then on the old store is refused; a move that broke off is started again by the same command."
 )
 
 
@@ -26,18 +32,81 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         commands,
         "migrate",
         _migrate,
-        summary="bring the store's schema to this version",
+        summary="bring the store's schema to this version, or move the store",
         description=_MIGRATES,
+    )
+    migrate.add_argument(
+        "--to",
+        metavar="URL",
+        help="move the store there: postgresql://USER@HOST:PORT/DATABASE or sqlite:///FILE",
+    )
+    migrate.add_argument(
+        "--to-password-file",
+        type=Path,
+        metavar="FILE",
+        help="the file with the password of --to; default PGPASSFILE or ~/.pgpass",
     )
     add_configuration(migrate)
     add_store(migrate)
 
 
 def _migrate(arguments: argparse.Namespace) -> int:
+    if arguments.to is not None:
+        return _move(arguments)
+    if arguments.to_password_file is not None:
+        raise Failure(2, "usage", "--to-password-file: expected --to as well")
     store = configuration_of(arguments).store
     version = store.migrate()
     if arguments.json:
         print_json({"store": str(store), "schema": version})
     else:
         print(f"{store}: schema version {version}")
+    return 0
+
+
+def _move(arguments: argparse.Namespace) -> int:
+    from askance.cli.progress import working
+    from askance_aggregator.clock import system_now_s
+    from askance_aggregator.server.callers.recorder import record_command
+    from askance_aggregator.store import (
+        MOVE_ID_BYTES,
+        AuditLog,
+        MoveContext,
+        move_store,
+        store_location,
+    )
+
+    try:
+        target = store_location(arguments.to, Path.cwd())
+        if arguments.to_password_file is not None:
+            target = target.with_password_file(arguments.to_password_file)
+    except ValueError as error:
+        raise Failure(2, "usage", f"--to: {error}") from None
+    source = configuration_of(arguments).store
+    subject = f"from {source} to {target}"
+
+    def note(log: AuditLog, outcome: str) -> None:
+        record_command(log, _ACTION, subject, now_s=system_now_s, outcome=outcome)
+
+    with working("moving the store") as show:
+        context = MoveContext(os.urandom(MOVE_ID_BYTES), system_now_s(), note, show)
+        moved = move_store(source, target, context)
+    if arguments.json:
+        tables = {
+            name: {"rows": table.rows, "digest": table.digest}
+            for name, table in moved.tables.items()
+        }
+        print_json({"store": str(source), "to": str(target), "tables": tables})
+        return 0
+    content = ", ".join(
+        counted(moved.rows(table), noun)
+        for table, noun in (("devices", "device"), ("studies", "study"), ("reports", "report"))
+    )
+    print(f"moved {source} to {target}: {content}")
+    print(
+        f"  {len(moved.tables)} tables with equal counts and digests; audit log whole,"
+        f" {counted(moved.audit_entries, 'entry')}"
+    )
+    print(f'  next: set store = "{target}" in {arguments.config}, and start the aggregator')
+    print("  the old store is refused from now on")
     return 0

@@ -29,7 +29,7 @@ from askance_client.errors import StoreError
 POSTGRESQL = "postgresql"
 _SUFFIX = ".copy"
 # What belongs to processes and to this database, not to what a store remembers.
-_LEFT_OUT = frozenset({"holder", "leases", "probe", "replicas", "schema_steps"})
+_LEFT_OUT = frozenset({"holder", "leases", "moves", "probe", "replicas", "schema_steps"})
 _COLUMNS_LEFT_OUT = {("reports", "arrived")}  # numbers of this database's transactions
 _LAST = "reports"  # into partitions that follow from the other tables
 _TABLES = """
@@ -50,11 +50,11 @@ _IDENTITIES = """
 SELECT table_name, column_name FROM information_schema.columns
 WHERE table_schema = %s AND is_identity = 'YES'
 """
-_PARTITIONED = """
+PARTITIONED = """
 SELECT number FROM studies LEFT JOIN retention ON retention.study = studies.number
 WHERE reports_deleted_unix_s IS NULL OR rows_left ORDER BY number
 """
-_UNLIMITED = """
+UNLIMITED = """
 SELECT set_config('statement_timeout', '0', false),
   set_config('idle_in_transaction_session_timeout', '0', false)
 """
@@ -64,11 +64,11 @@ def back_up_postgresql(database: PostgresqlDatabase, path: Path, now_s: int) -> 
     """Write a backup of a database, as one snapshot shows it; it may be written to meanwhile."""
 
     def step(connection: Connection) -> Manifest:
-        connection.execute(_UNLIMITED)
+        connection.execute(UNLIMITED)
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
         def fill(writer: BackupWriter) -> Manifest:
-            for table in _ordered(connection):
+            for table in ordered_tables(connection):
                 columns = _columns(connection, table)
                 writer.add(f"{table}{_SUFFIX}", _rows(connection, table, columns), columns)
             (devices,) = one_row(connection, "SELECT count(*) FROM devices")
@@ -93,7 +93,7 @@ def restore_postgresql(
     backup.verify()
 
     def fill(connection: Connection) -> None:
-        connection.execute(_UNLIMITED)
+        connection.execute(UNLIMITED)
         _check_empty(connection, name)
         parts = _parts_by_table(connection, backup)
         for table in reversed(parts):  # what a migration has put there
@@ -102,10 +102,10 @@ def restore_postgresql(
                 connection.execute(sql.SQL("DELETE FROM {}").format(name_of))
         for table, part in parts.items():
             if table == _LAST:
-                for (study,) in connection.execute(_PARTITIONED).fetchall():
+                for (study,) in connection.execute(PARTITIONED).fetchall():
                     add_partition(executing(connection), study)
             _fill_table(connection, backup, table, part)
-        _raise_identities(connection)
+        raise_identities(connection)
         connection.execute("DELETE FROM restored_sequences")
         connection.execute(
             "INSERT INTO restored_sequences SELECT ordinal, acknowledged_sequence FROM devices"
@@ -132,7 +132,7 @@ def _check_empty(connection: Connection, name: str) -> None:
 def _parts_by_table(connection: Connection, backup: BackupFile) -> dict[str, BackupPart]:
     """Return the parts by their tables, all of which are there, in the order to fill them."""
     parts = {part.name.removesuffix(_SUFFIX): part for part in backup.manifest.parts}
-    tables = _ordered(connection)
+    tables = ordered_tables(connection)
     if set(parts) != set(tables):
         odd = ", ".join(sorted(set(parts) ^ set(tables)))
         raise StoreError(
@@ -150,7 +150,7 @@ def _fill_table(connection: Connection, backup: BackupFile, table: str, part: Ba
             copy.write(chunk)
 
 
-def _raise_identities(connection: Connection) -> None:
+def raise_identities(connection: Connection) -> None:
     """Let new rows be numbered after those that were restored."""
     for table, column in connection.execute(_IDENTITIES, (schema.SCHEMA,)).fetchall():
         connection.execute(
@@ -166,7 +166,7 @@ def _raise_identities(connection: Connection) -> None:
         )
 
 
-def _ordered(connection: Connection) -> list[str]:
+def ordered_tables(connection: Connection) -> list[str]:
     """Return the tables that a backup has, each after those that it refers to."""
     found = {table for (table,) in connection.execute(_TABLES, (schema.SCHEMA,)).fetchall()}
     after: dict[str, set[str]] = {table: set() for table in sorted(found - _LEFT_OUT)}

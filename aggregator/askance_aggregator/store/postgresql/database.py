@@ -13,6 +13,7 @@ from psycopg import errors
 from psycopg_pool import ConnectionPool
 
 from askance_aggregator.store.dialect import Execute, StatementAnswer
+from askance_aggregator.store.moves import check_not_moved
 from askance_aggregator.store.postgresql import schema
 from askance_aggregator.store.postgresql.arrays import register_arrays
 from askance_aggregator.store.watch import UNWATCHED, StoreWatch
@@ -93,13 +94,15 @@ class PostgresqlDatabase:
         """Connect, to read; `hold` allows writes.
 
         Raises:
-          StoreError: another schema version than this one's, or a database that loses commits.
+          StoreError: another schema version than this one's, a database that loses commits, or a
+            store that was moved away or not wholly moved here.
         """
         made = cls(name, parameters)
         try:
             with made._translated("cannot be opened"), made._connect() as connection:
                 _check_server(connection, name)
                 schema.check(connection, name)
+                check_not_moved(executing(connection), name)
             made._pool.open()
         except StoreError:
             made.close()
@@ -115,14 +118,31 @@ class PostgresqlDatabase:
           StoreError: the role may not, or a process that serves holds the store.
           UnsupportedStore: written by a newer version; nothing was changed.
         """
+        with cls.alone(name, parameters, "cannot be migrated") as connection:
+            version = schema.migrate(connection, name)
+            check_not_moved(executing(connection), name)
+            connection.execute("UPDATE holder SET token = token + 1")
+            return version
+
+    @classmethod
+    @contextmanager
+    def alone(
+        cls, name: str, parameters: Callable[[], dict[str, str]], failure: str
+    ) -> Iterator[Connection]:
+        """Hold a database alone on one connection, as long as that is open.
+
+        A process that lost its hold without knowing it may write until the token is raised.
+
+        Raises:
+          StoreFailed: a statement of the block failed, told as `failure`.
+          StoreError: a process that serves holds the store, or the server may lose commits.
+        """
         made = cls(name, parameters)
         try:
-            with made._translated("cannot be migrated"), made._connect() as connection:
+            with made._translated(failure), closing(made._connect()) as connection:
                 _check_server(connection, name)
                 _take_lock(connection, name)
-                version = schema.migrate(connection, name)
-                connection.execute("UPDATE holder SET token = token + 1")
-                return version
+                yield connection
         finally:
             made.close()
 
@@ -140,26 +160,23 @@ class PostgresqlDatabase:
 
         Raises:
           StoreFailed: a step failed; nothing was filled.
-          StoreError: another schema is there, or a process that serves holds the store.
+          StoreError: another schema is there, a process that serves holds the store, or it was
+            moved away or not wholly moved here.
         """
-        made = cls(name, parameters)
-        try:
-            with made._translated("cannot be filled"), made._connect() as connection:
-                _check_server(connection, name)
-                _take_lock(connection, name)
-                found = schema.version(connection)
-                if found not in (None, version):
-                    raise StoreError(
-                        f"store {name}: expected no schema, or one of version {version}, got one"
-                        f" of version {found} (give a new database)"
-                    )
-                schema.migrate(connection, name, version)
-                with connection.transaction():
-                    step(connection)
-                schema.migrate(connection, name)
-                connection.execute("UPDATE holder SET token = token + 1")
-        finally:
-            made.close()
+        with cls.alone(name, parameters, "cannot be filled") as connection:
+            found = schema.version(connection)
+            if found not in (None, version):
+                raise StoreError(
+                    f"store {name}: expected no schema, or one of version {version}, got one"
+                    f" of version {found} (give a new database)"
+                )
+            if one_row(connection, "SELECT to_regclass('moves') IS NOT NULL")[0]:
+                check_not_moved(executing(connection), name)
+            schema.migrate(connection, name, version)
+            with connection.transaction():
+                step(connection)
+            schema.migrate(connection, name)
+            connection.execute("UPDATE holder SET token = token + 1")
 
     def beside(self, step: Callable[[Connection], T]) -> T:
         """Run a step on a connection of its own, which is closed at the end."""
@@ -171,6 +188,7 @@ class PostgresqlDatabase:
         with self._translated("cannot be held"), self._hold_lock:
             self._hold = self._locked_connection()
             self.token = int(one_row(self._hold, "SELECT token FROM holder")[0])
+            check_not_moved(executing(self._hold), self.name)  # since it was opened
         self._watch = watch or UNWATCHED
 
     def hold_also(self, step: Callable[[Connection], None]) -> None:

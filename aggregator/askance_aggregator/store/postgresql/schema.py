@@ -187,6 +187,7 @@ STEPS = (
     _WORDS.step(steps.SOFTWARE),
     _WORDS.step(steps.TITLES),
     _COUNTS + _WORDS.step(steps.ROUND_AGES),
+    _WORDS.step(steps.MOVES),
 )
 VERSION = len(STEPS)
 

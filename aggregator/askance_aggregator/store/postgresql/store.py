@@ -111,8 +111,7 @@ class PostgresqlDialect:
         )
 
     def refuse_reports(self, execute: Execute, study: int) -> None:
-        """Let a partition take no row until it is dropped."""
-        execute(f"ALTER TABLE reports_{study} ADD CONSTRAINT deleted CHECK (false) NOT VALID", ())
+        refuse_reports(execute, study)
 
     def remove_reports(self, digest: bytes, most: int) -> int:
         """Drop the partition; see `Retention.remove_rows`.
@@ -161,6 +160,11 @@ class PostgresqlDialect:
 
     def close(self) -> None:
         self.database.close()
+
+
+def refuse_reports(execute: Execute, study: int) -> None:
+    """Let a partition take no row until it is dropped."""
+    execute(f"ALTER TABLE reports_{study} ADD CONSTRAINT deleted CHECK (false) NOT VALID", ())
 
 
 def _detach(connection: Connection, name: str) -> None:

@@ -114,6 +114,61 @@ def test_a_study_outlives_an_outage_of_its_database(
         assert len(list(store.reports(request))) == 40
 
 
+def test_an_aggregator_moves_to_a_database_and_its_devices_stay_enrolled(
+    fresh: AggregatorHome, postgresql: PostgresqlServer
+) -> None:
+    """The drill of docs/operating.md: with a running aggregator it is refused, then whole."""
+    people = People(fresh.analyst, 5)
+    before = fresh.configuration.read_text()
+    with closing(read_configuration(fresh.configuration).store.open()) as store:
+        store.enrol(people.enrolled())
+        token = _token(fresh)
+    (fresh.folder / "password").write_text(SECRET)
+    words = ("aggregator", "migrate", "--config", fresh.configuration)
+    address = postgresql.new_database()
+    to = ("--to", address, "--to-password-file", fresh.folder / "password")
+    with closing(read_configuration(fresh.configuration).store.open()):
+        refused = ran(*words, *to)
+    assert refused.returncode == 1
+    assert "found it in use: stop that process first" in refused.stderr
+    done = ran(*words, *to)
+    assert done.returncode == 0, done.stderr
+    assert ": 5 devices, 0 studies, 0 reports\n" in done.stdout
+    assert f'set store = "{address}" in {fresh.configuration}' in done.stdout
+    assert SECRET not in done.stdout + done.stderr
+    again = ran(*words, *to)
+    assert again.returncode == 1
+    assert f"found one that was moved to {address}" in again.stderr
+    refused = ran("aggregator", "serve", "--config", fresh.configuration)
+    assert refused.returncode == 1
+    assert f"found one that was moved to {address}" in refused.stderr
+    moved = before.replace('store = "sqlite:///store.sqlite"', f'store = "{address}"')
+    fresh.configuration.write_text(moved)
+    with serving(fresh) as served, served.channel() as channel:
+        people.enrol(channel, token)  # of known devices: nothing changes
+        assert "askance_devices 5.0" in _page(served)
+        assert served.ended_by(signal.SIGTERM) == 0
+    back = fresh.folder / "back.sqlite"
+    done = ran(*words, "--to", f"sqlite:///{back}", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["tables"]["devices"]["rows"] == 5
+    fresh.configuration.write_text(before.replace("store.sqlite", "back.sqlite"))
+    log = ran("aggregator", "audit", "verify", "--config", fresh.configuration)
+    assert log.returncode == 0, log.stderr
+
+
+def test_options_of_a_move_are_checked_before_anything_is_held(fresh: AggregatorHome) -> None:
+    words = ("aggregator", "migrate", "--config", fresh.configuration)
+    for more, told in (
+        (("--to", "mysql://db"), "--to: expected sqlite:///FILE or postgresql://"),
+        (("--to-password-file", "x"), "--to-password-file: expected --to as well"),
+        (("--to", "sqlite:///x", "--to-password-file", "x"), "expected none for a SQLite store"),
+    ):
+        done = ran(*words, *more)
+        assert done.returncode == 2, done.stderr
+        assert told in done.stderr
+
+
 def _token(home: AggregatorHome) -> str:
     done = ran("aggregator", "token", "--config", home.configuration, "--json")
     token: str = json.loads(done.stdout)["token"]

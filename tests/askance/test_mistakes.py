@@ -46,7 +46,7 @@ TYPED = [
     # Values.
     (
         f"simulate frequency --data {FILE} --column city --epsilon one",
-        'epsilon: expected nats as "0.5" or "1/2", at most 64 characters, got \'one\'',
+        'epsilon: expected nats as "0.5" or "1/2", up to 64 characters, got \'one\'',
     ),
     (
         f"simulate frequency --column city --tau 2 {ON}",

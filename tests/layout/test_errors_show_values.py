@@ -113,6 +113,9 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
         },
     },
     "a key or a token": {
+        "aggregator/askance_aggregator/analyst/calls.py": {
+            "token: expected {}: Bearer TOKEN, got another form",
+        },
         "aggregator/askance_aggregator/analyst/keys.py": {
             "bearer token {}: expected one token, got another content",
         },

@@ -87,9 +87,7 @@ def _number(epsilon: object, field: str) -> int | Decimal | Fraction:
         try:
             epsilon = parse_number(epsilon)
         except (ValueError, ArithmeticError):
-            raise _refusal(
-                field, 'nats as "0.5" or "1/2", at most 64 characters', epsilon
-            ) from None
+            raise _refusal(field, 'nats as "0.5" or "1/2", up to 64 characters', epsilon) from None
     if isinstance(epsilon, Decimal) and not epsilon.is_finite():
         raise _refusal(field, "a finite number of nats", epsilon)
     if isinstance(epsilon, int | Decimal | Fraction) and not isinstance(epsilon, bool):

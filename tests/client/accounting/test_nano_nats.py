@@ -68,7 +68,7 @@ def test_anything_else_is_refused(written: Any) -> None:
             for written in ("nan", "inf", "-inf", Decimal("sNaN"))
         ),
         *(
-            (written, 'nats as "0.5" or "1/2", at most 64 characters, got')
+            (written, 'nats as "0.5" or "1/2", up to 64 characters, got')
             for written in ("", "half", "1/", "/2", "1/0", "1/2/3", "1e3/2", "1" * 65, "1/" * 40)
         ),
         *((written, "text, int, Decimal or Fraction") for written in (True, 0.5, None, b"1")),

@@ -127,9 +127,7 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
             "key {}: expected the certificate's key, got another",
         },
         "aggregator/askance_aggregator/server/process/tokens.py": {
-            "expected an enrolment token as `aggregator token` prints it, got other text",
             "expected an enrolment token of this aggregator, got another",
-            "expected an enrolment token, got none",
         },
     },
     "bytes that another process sent: an aggregator, a device, or an analyst": {

@@ -217,14 +217,18 @@ def _without_session(request: Request) -> Response:
     raise HTTPException(401, "session: expected a browser that has logged in")
 
 
+def refusal_status(error: AskanceError) -> int:
+    """Return the status of HTTP of a refusal."""
+    return _STATUSES.get(error.reason if isinstance(error, CallRefused) else "", 400)
+
+
 async def _refused(visit: Visit, error: AskanceError) -> Response:
     """Return the page of a refusal: the role that is needed, or what the aggregator said."""
     reason = error.reason if isinstance(error, CallRefused) else ""
-    status = _STATUSES.get(reason, 400)
     known: Mapping[str, Any] = {
         "reason": reason,
         "message": str(error),
         "needed": roles_of(visit.route.calls) if reason == "not-permitted" else [],
         "is_refusal_of_plan": isinstance(error, PlanRefused),
     }
-    return await visit.page("refused.html", status, **known)
+    return await visit.page("refused.html", refusal_status(error), **known)

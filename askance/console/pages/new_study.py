@@ -6,6 +6,7 @@ are the same options (`askance_aggregator.study_options`), and this process has 
 
 from __future__ import annotations
 
+import re
 import secrets
 import tomllib
 from collections.abc import Mapping
@@ -16,8 +17,13 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from askance.console.charts.epsilons import epsilon_chart
-from askance.console.routes import ConsoleForm, ConsoleRoute, Visit
-from askance_aggregator.analyst import CallRefused, StudyDefinition, definition_of_table
+from askance.console.routes import ConsoleForm, ConsoleRoute, Visit, refusal_status
+from askance_aggregator.analyst import (
+    CallRefused,
+    StudyDefinition,
+    StudyHandle,
+    definition_of_table,
+)
 from askance_aggregator.analyst.templates import find_template
 from askance_aggregator.learners import LearnerEntry, find, learners
 from askance_aggregator.reports.figures import risk_line
@@ -41,15 +47,19 @@ _DIGITS = 9
 _PARAMETER = "set."  # before a learner's parameter in a field's name
 _REFUSED = ("not-permitted", "no-role", "no-key", "untrusted-key", "bad-token", "bad-signature")
 
-_CERTAIN = (
-    *_REFUSED,
-    "expired",
-    "keep-refused",
-    "over-user-budget",
-    "over-quota",
-    "too-many-studies",
+_UNFIT = (
+    *("malformed", "unknown-learner", "missing-fields", "expired", "keep-refused"),
+    *("plan-refused", "over-user-budget", "over-quota", "too-many-studies"),
 )
+"""Reasons of refusals of the study itself: it is refused again unless something changes."""
+_CERTAIN = (*_REFUSED, *_UNFIT)
 """Reasons of refusals after which no study is stored."""
+_UNCERTAIN = (
+    "It is not known whether the study was submitted: look for it in the list of studies before you"
+    " submit it again. "
+)
+_EXPECTED = re.compile(" expect(?:ed|s) ")
+_NAME = re.compile(r"[\w-]+")
 _ONCE_BYTES = 16  # of the text by which a form is known when it comes a second time
 
 
@@ -62,7 +72,9 @@ class DraftStudy:
       text: TOML of the definition; empty: it is not one yet.
       plan: as `askance plan --json` has it; None: there is none.
       curve: of a plan whose epsilon was found, the chart of its curve; None: it was given.
-      problem: why there is no plan; empty: there is one, or none was asked for.
+      problem: why there is no plan, or why the study was not submitted; empty: there is one, or
+        none was asked for.
+      is_refused: whether the study would be refused as it is, so that it cannot be submitted.
     """
 
     learner: LearnerEntry
@@ -71,6 +83,20 @@ class DraftStudy:
     plan: Mapping[str, Any] | None = None
     curve: Markup | None = None
     problem: str = ""
+    is_refused: bool = False
+
+    @property
+    def field(self) -> str:
+        """Name of the form's field that the problem is about; empty: it is about none alone.
+
+        A message names the field before what it expects: "frequency: column: expected ...".
+        """
+        head, *expected = _EXPECTED.split(self.problem, 1)
+        parameters = {one.name: _PARAMETER + one.name for one in self.learner.parameters}
+        fields = {option.name: option.name for option in OPTIONS}
+        known = {**fields, **parameters}
+        named = [known[word] for word in _NAME.findall(head) if word in known] if expected else []
+        return named[-1] if named else ""
 
     @property
     def risk(self) -> str:
@@ -89,8 +115,7 @@ async def _new(visit: Visit) -> Response:
 
 async def _plan(visit: Visit) -> Response:
     """Return the form with its plan; nothing is signed."""
-    entry, values = find(visit.form.text("learner")), dict(visit.form.fields)
-    text = ""
+    entry, text = find(visit.form.text("learner")), ""
     try:
         table = table_of_form(visit.form)
         text = definition_text(table)
@@ -99,22 +124,38 @@ async def _plan(visit: Visit) -> Response:
     except AskanceError as error:
         if isinstance(error, CallRefused) and error.reason in _REFUSED:
             raise
-        return await _page(visit, DraftStudy(entry, values, text, problem=str(error)))
+        return await _page(visit, _refused(visit, entry, error, text))
+    values = dict(visit.form.fields)
     return await _page(visit, DraftStudy(entry, values, text, plan, _chart(plan)))
 
 
 async def _submit(visit: Visit) -> Response:
-    """Sign the study with the caller's key, submit it, and go to its page."""
+    """Sign the study with the caller's key, submit it, and go to its page.
+
+    A study that is refused comes back as it was entered, with the reason at its field.
+    """
+    entry = find(visit.form.text("learner"))
+    try:
+        handle = await _submitted(visit)
+    except AskanceError as error:
+        if isinstance(error, CallRefused) and error.reason in _REFUSED:
+            raise
+        return await _page(visit, _refused(visit, entry, error), refusal_status(error))
+    return visit.redirect(f"/studies/{handle.id}", "The study is signed and submitted.")
+
+
+async def _submitted(visit: Visit) -> StudyHandle:
+    """Submit the study of a form, once; what is raised after the call says if none is stored."""
     definition, once = definition_of_form(visit.form), visit.form.text("once")
     if len(once) != 2 * _ONCE_BYTES:
         raise InvalidParameter("once: expected the text of this form, got none; load it again")
     if not visit.session.begin_submission(once):  # each signature would be another study
         raise InvalidParameter(
             "form: expected one that was not submitted before, got it a second time; its study is"
-            " in the list of studies, or soon will be; load the form again for another study"
+            " in the list of studies, or soon will be; plan again for another study"
         )
     try:
-        handle = await visit.call(
+        return await visit.call(
             visit.link.aggregator.submit,
             definition.study,
             days=definition.days,
@@ -126,8 +167,17 @@ async def _submit(visit: Visit) -> Response:
     except (PlanRefused, InvalidParameter, CallRefused) as error:
         if not isinstance(error, CallRefused) or error.reason in _CERTAIN:
             visit.session.withdraw_submission(once)
-        raise
-    return visit.redirect(f"/studies/{handle.id}", "The study is signed and submitted.")
+            raise
+        raise CallRefused(error.reason, f"{_UNCERTAIN}{error}") from error
+
+
+def _refused(visit: Visit, entry: LearnerEntry, error: AskanceError, text: str = "") -> DraftStudy:
+    """Return the form as it was entered, with the reason why its study is refused."""
+    unfit = not isinstance(error, CallRefused) or error.reason in _UNFIT
+    values, problem = dict(visit.form.fields), str(error)
+    for place in ("study: ", "parameters: "):  # of a file
+        problem = problem.removeprefix(place)
+    return DraftStudy(entry, values, text, problem=problem, is_refused=unfit)
 
 
 def table_of_form(form: ConsoleForm) -> dict[str, Any]:
@@ -212,9 +262,10 @@ def _whole(name: str, text: str) -> int:
     return int(text)
 
 
-async def _page(visit: Visit, draft: DraftStudy) -> Response:
+async def _page(visit: Visit, draft: DraftStudy, status: int = 200) -> Response:
     return await visit.page(
         "new_study.html",
+        status,
         draft=draft,
         learners=[entry.name for entry in learners()],
         prefix=_PARAMETER,

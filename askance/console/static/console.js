@@ -1,5 +1,5 @@
 // Three things that HTML lacks: parts of a page that the server sends anew, times in the viewer's zone,
-// and a plan while one types. Without this script every page works, by loading it or by its button.
+// and a plan, with the messages at its fields, while one types. Without this script every page works, by loading it or by its button.
 "use strict";
 
 const ZONED = new Intl.DateTimeFormat("sv-SE", {
@@ -67,6 +67,20 @@ function follow(page) {
   if (!document.hidden) begin();
 }
 
+// The messages at the fields of a form, and its buttons, as a page has them; what is the same stays.
+function showRefusal(form, page) {
+  for (const region of form.querySelectorAll("[data-region]")) {
+    const name = region.dataset.region;
+    const found = page.querySelector(`form [data-region="${CSS.escape(name)}"]`);
+    if (found !== null && found.innerHTML !== region.innerHTML) replaceRegion(name, found.innerHTML);
+  }
+  for (const field of form.querySelectorAll("[aria-describedby^=error-]")) {
+    const message = document.getElementById(field.getAttribute("aria-describedby"));
+    if (message?.textContent) field.setAttribute("aria-invalid", "true");
+    else field.removeAttribute("aria-invalid");
+  }
+}
+
 // The plan of a form, half a second after the last change; an answer that is overtaken is dropped.
 function planAsOneTypes(form) {
   let timer = 0;
@@ -84,6 +98,7 @@ function planAsOneTypes(form) {
         const page = new DOMParser().parseFromString(await answer.text(), "text/html");
         const plan = page.querySelector("[data-region=plan]");
         replaceRegion("plan", plan?.innerHTML ?? "<p>No plan: the console refused; load the page again.</p>");
+        if (plan !== null) showRefusal(form, page);
       } catch (error) {
         if (error.name !== "AbortError") replaceRegion("plan", "<p>The console cannot be reached.</p>");
       }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from askance.cli.submission import add_study, definition_of
 from askance.console.pages.new_study import definition_of_form, table_of_form
 from askance.console.routes import ConsoleForm
-from askance_aggregator.analyst import Aggregator, connect, read_definition
+from askance_aggregator.analyst import Aggregator, CallRefused, connect, read_definition
 from askance_aggregator.encoding import encode_study
 from askance_aggregator.server.callers import Role
 from askance_aggregator.store import SqliteStore
@@ -20,7 +21,7 @@ from askance_aggregator.study_options import definition_text
 from askance_client.codec import decode_study, verify_study
 from askance_client.errors import AskanceError
 from tests.aggregator.server.callers.role_server import KEYS, NOW_S, public
-from tests.askance.console.consoles import console_of
+from tests.askance.console.consoles import Visitor, console_of
 
 HOSTILE = "</textarea><script>alert(1)</script>\"'\x7f"
 SCHEMA = 'name = "people"\n[fields]\nhabit = { type = "category", labels = ["yes", "no"] }\n'
@@ -146,15 +147,94 @@ def test_a_field_that_is_wrong_is_named(name: str, value: str, expected: str) ->
         definition_of_form(with_field(name, value))
 
 
-def test_a_form_that_is_wrong_is_shown_again_with_its_values() -> None:
+PLAIN = tuple(one for one in FIELDS if one[0] not in ("every", "epochs", "start"))
+TYPED = "as it was typed"
+
+
+@pytest.fixture(scope="module")
+def analyst() -> Iterator[Visitor]:
     with console_of(Role.ANALYST) as visitor:
         visitor.log_in()
-        visitor.get("/studies/new")
-        answer = visitor.post("/studies/new/plan", [*FIELDS, ("set.column", "<b>bold</b>")])
-        assert answer.status == 200
-        assert 'role="alert"' in answer.text
-        assert "<b>bold" not in answer.text
-        assert "&lt;b&gt;bold" in answer.text
-        refused = visitor.post("/studies/new/submit", [*FIELDS, ("set.column", "nothing")])
-        assert refused.status == 400
-        assert visitor.get("/studies/new?learner=%3Cscript%3E").status == 400
+        yield visitor
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "field", "message"),
+    [
+        ("schema", "[", "schema", "schema: expected TOML"),
+        ("days", "soon", "days", "days: expected a whole number"),
+        ("epsilon", "much", "epsilon", "epsilon: expected nats"),
+        ("epsilon", "900", "", "express an epsilon of at most"),
+        ("set.column", "<b>bold</b>", "set.column", "expected one of the fields habit"),
+        ("set.tau", "abc", "set.tau", "tau expects a finite number"),
+        ("set.tau", "5", "set.tau", "expected at most 1"),
+        ("set.tau", "0.0001", "", "the plan needs"),
+        ("beta", "2", "beta", "expected a number between 0 and 1"),
+        ("fields", "nope", "fields", "expected one of the fields habit"),
+        ("every", "7", "every", "expected days as"),
+        ("epochs", "3", "every", "repeat.every: expected a value, got none"),
+        ("start", "tomorrow", "start", "expected a time in UTC"),
+        ("reports_days", "999999999", "reports_days", "expected 0 to 36600 days"),
+        ("tags", "a=b=c", "tags", "expected WORD or KEY=VALUE"),
+        ("tags", "nowhere", "", "expected devices tagged nowhere, got none"),
+        ("deadline_s", "1", "deadline_s", "expected 7 seconds or more"),
+        ("waves", "9999", "waves", "expected 1 to 16"),
+        ("least_answers", "99999999", "least_answers", "expected at most 2,000"),
+        ("set.colour", "blue", "", "has no parameter"),
+    ],
+)
+def test_a_refused_form_comes_back_with_all_that_was_typed(
+    analyst: Visitor, name: str, value: str, field: str, message: str
+) -> None:
+    """Of a plan and of a submission: the message at its field, and no button to submit."""
+    fields = list((dict(PLAIN) | {"purpose": TYPED, name: value}).items())
+    for action, status in (("plan", 200), ("submit", 400)):
+        once = re.search('name="once" value="([0-9a-f]+)"', analyst.get("/studies/new").text)
+        assert once is not None
+        answer = analyst.post(f"/studies/new/{action}", [*fields, ("once", once[1])])
+        text = unescape(answer.text)
+        assert answer.status == status
+        reason = re.search('<p id="refused"[^>]*role="alert">(.*?)</p>', text, re.S)
+        assert reason is not None
+        assert message in reason[1]
+        assert re.findall('data-region="error-([^"]+)">[^<]', text) == ([field] if field else [])
+        assert text.count('aria-invalid="true"') == bool(field)
+        assert re.search('<button id="submit"[^>]* disabled', text)
+        for typed, kept in fields:
+            if typed not in ("learner", "schema", "set.colour"):
+                assert f'name="{typed}" value="{kept}"' in text.replace("\n", " "), typed
+        assert ("[fields]" in text) == (name != "schema")
+
+
+def test_a_form_that_works_can_be_submitted(analyst: Visitor) -> None:
+    for path, fields in (("/studies/new", None), ("/studies/new/plan", PLAIN)):
+        answer = analyst.get(path) if fields is None else analyst.post(path, fields)
+        button = re.search('<button id="submit"[^>]*>', answer.text)
+        assert button is not None
+        assert "disabled" not in button[0]
+        assert 'id="refused"' not in answer.text
+
+
+def test_a_submission_of_which_no_answer_came_says_so_and_is_kept(
+    analyst: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def submit(*_: object, **__: object) -> None:
+        raise CallRefused("unreachable", "the aggregator cannot be reached")
+
+    monkeypatch.setattr(Aggregator, "submit", submit)
+    once = re.search('name="once" value="([0-9a-f]+)"', analyst.get("/studies/new").text)
+    assert once is not None
+    answer = analyst.post("/studies/new/submit", [*PLAIN, ("purpose", TYPED), ("once", once[1])])
+    assert answer.status == 502
+    assert "It is not known whether the study was submitted" in answer.text
+    assert f'name="purpose" value="{TYPED}"' in answer.text
+    button = re.search('<button id="submit"[^>]*>', answer.text)
+    assert button is not None
+    assert "disabled" not in button[0]  # it may be submitted again
+
+
+def test_what_is_typed_is_no_markup(analyst: Visitor) -> None:
+    answer = analyst.post("/studies/new/plan", [*FIELDS, ("set.column", "<b>bold</b>")])
+    assert "<b>bold" not in answer.text
+    assert "&lt;b&gt;bold" in answer.text
+    assert analyst.get("/studies/new?learner=%3Cscript%3E").status == 400

@@ -210,6 +210,17 @@ PANELS = (
                 (Curve(f"process_open_fds{_THIS} / process_max_fds{_THIS}"),),
             ),
             Panel(
+                "Ends of studies not delivered to a webhook, by state",
+                "short",
+                (
+                    Curve(
+                        "max by (receiver, state)"
+                        ' (askance_webhook_ends{state!="delivered", instance=~"$instance"})',
+                        "{{receiver}} {{state}}",
+                    ),
+                ),
+            ),
+            Panel(
                 "Failed commits and missing descriptors, per second",
                 "cps",
                 (
@@ -221,7 +232,7 @@ PANELS = (
     ),
 )
 
-_DAY_S = 86_400
+_MINUTE_S, _DAY_S = 60, 86_400
 _ACCEPTED = 'askance_reports_total{status="accepted"}'
 
 
@@ -294,6 +305,22 @@ ALERTS = (
         "warning",
         "a study failed",
         "askance study list names it; askance study show gives the reason",
+    ),
+    Alert(
+        "AskanceWebhookGivenUp",
+        'max by (receiver) (askance_webhook_ends{state="failed"}) > 0',
+        0,
+        "warning",
+        "{{ $value }} ends of studies were given up for the webhook {{ $labels.receiver }}",
+        "askance aggregator webhook list has the last error; mend the receiver, then webhook retry",
+    ),
+    Alert(
+        "AskanceWebhookLate",
+        f"max by (receiver) (askance_webhook_oldest_pending_seconds) > {15 * _MINUTE_S}",
+        5,
+        "warning",
+        "the webhook {{ $labels.receiver }} takes nothing since {{ $value | humanizeDuration }}",
+        "askance aggregator webhook list has the last error; look at the receiver",
     ),
     Alert(
         "AskanceConflictingReports",

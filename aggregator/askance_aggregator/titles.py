@@ -35,6 +35,14 @@ def title_of(terms: StudyTerms) -> str:
     return (start.rpartition(" ")[0] or start[:-1]).rstrip(" ,;:.") + "…"
 
 
+def stored_title(study: bytes) -> str:
+    """Return the title of a study's bytes; "" if another version has written them."""
+    try:
+        return title_of(read_terms(study))
+    except AskanceError:
+        return ""
+
+
 def made_title(terms: StudyTerms) -> str:
     """Return the learner and the field that it predicts, or its columns; of many, the schema."""
     parameters, schema = dict(terms.parameters), terms.schema

@@ -116,6 +116,9 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
         "aggregator/askance_aggregator/analyst/calls.py": {
             "token: expected {}: Bearer TOKEN, got another form",
         },
+        "aggregator/askance_aggregator/server/webhooks/receivers.py": {
+            "{}, got another text of {} characters",
+        },
         "aggregator/askance_aggregator/analyst/keys.py": {
             "bearer token {}: expected one token, got another content",
         },

@@ -79,6 +79,12 @@ from askance_aggregator.store.retention import KeptStudy, Retention, StudyNotEnd
 from askance_aggregator.store.sqlite import SqliteStore
 from askance_aggregator.store.tagged_population import TaggedPopulation
 from askance_aggregator.store.watch import StoreWatch
+from askance_aggregator.store.webhooks import (
+    Receiving,
+    WebhookClaim,
+    WebhookFigures,
+    WebhookQueue,
+)
 
 __all__ = [
     "COUNTED_S",
@@ -115,6 +121,7 @@ __all__ = [
     "OpenRounds",
     "PostgresqlLocation",
     "ReplicaCounts",
+    "Receiving",
     "ReplicaEntry",
     "Replicas",
     "RestoreNote",
@@ -140,6 +147,9 @@ __all__ = [
     "SubmissionNote",
     "TaggedPopulation",
     "TakingRound",
+    "WebhookClaim",
+    "WebhookFigures",
+    "WebhookQueue",
     "check_backup",
     "entry_of_json",
     "every_entry",

@@ -15,6 +15,7 @@ from askance_aggregator.store.management import Management
 from askance_aggregator.store.register import Register
 from askance_aggregator.store.replicas import Replicas
 from askance_aggregator.store.retention import Retention
+from askance_aggregator.store.webhooks import WebhookQueue
 from askance_client.errors import StoreError
 from askance_client.messages import AckStatus, SignedStudy
 
@@ -206,6 +207,11 @@ class Store(Protocol):
     @property
     def management(self) -> Management:
         """Paused studies, and times of submission."""
+        ...
+
+    @property
+    def webhooks(self) -> WebhookQueue:
+        """Ends of studies on their way to webhooks."""
         ...
 
     def enrol(self, devices: Iterable[tuple[bytes, bytes]]) -> range:

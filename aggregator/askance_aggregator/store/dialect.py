@@ -69,6 +69,16 @@ class Dialect(OrderedTransactions, Protocol):
         ...
 
     @property
+    def skip_locked(self) -> str:
+        """End of a query as `for_update` that leaves out rows which others are changing."""
+        ...
+
+    @property
+    def now_s(self) -> str:
+        """Expression of the time on the store's clock, in whole seconds since 1970."""
+        ...
+
+    @property
     def round_again(self) -> str:
         """End of the statement that notes a round: what happens if it was noted before."""
         ...

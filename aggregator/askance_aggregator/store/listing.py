@@ -12,7 +12,7 @@ from enum import IntEnum, StrEnum
 from typing import Any, Generic, Protocol, TypeVar
 
 from askance_aggregator.store.dialect import Execute, Transactions, first_row, list_rows
-from askance_aggregator.titles import index_of, words_of
+from askance_aggregator.titles import index_of, stored_title, words_of
 from askance_client.errors import InvalidParameter
 from askance_client.messages import SignedStudy
 from askance_client.printable import value_text
@@ -291,8 +291,9 @@ def note_title(execute: Execute, number: int, study: bytes, users: int = 0) -> N
     """Note the words of a study in the transaction that stores it."""
     text, words = index_of(study)
     execute(
-        "INSERT INTO study_titles (study, sorted, users) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-        (number, text, users),
+        "INSERT INTO study_titles (study, sorted, users, title) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT DO NOTHING",
+        (number, text, users, stored_title(study)),
     )
     for word in words:
         execute(

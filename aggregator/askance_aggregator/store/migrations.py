@@ -194,6 +194,7 @@ KIND = FileKind(
         _WORDS.step(steps.TITLES),
         _WORDS.step(steps.ROUND_AGES),
         _WORDS.step(steps.MOVES),
+        _WORDS.step(steps.WEBHOOKS),
     ),
     undone="nothing was stored",
     make="make one with `aggregator init`",

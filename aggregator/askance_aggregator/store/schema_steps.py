@@ -181,3 +181,26 @@ CREATE TABLE moves (
   at_unix_s {integer} NOT NULL
 ){keyed};
 """
+
+# A row per receiver and end of a study or of an epoch (see `webhooks`). Titles that were noted
+# without their text are noted again at the next start.
+WEBHOOKS = """
+CREATE TABLE webhook_deliveries (
+  receiver {ordered} NOT NULL,
+  study {integer} NOT NULL REFERENCES studies (number),
+  epoch {integer} NOT NULL CHECK (epoch >= 0),
+  message_id {text} NOT NULL,
+  ended_unix_s {integer} NOT NULL,
+  state {small} NOT NULL DEFAULT 1 CHECK (state BETWEEN 1 AND 3),
+  attempts {integer} NOT NULL DEFAULT 0,
+  due_unix_s {integer} NOT NULL,
+  first_unix_s {integer},
+  tried_unix_s {integer},
+  error {text} NOT NULL DEFAULT '',
+  PRIMARY KEY (receiver, study, epoch)
+){end};
+CREATE INDEX webhook_deliveries_due ON webhook_deliveries (receiver, due_unix_s) WHERE state = 1;
+ALTER TABLE study_titles ADD COLUMN title {text} NOT NULL DEFAULT '';
+DELETE FROM study_words;
+DELETE FROM study_titles;
+"""

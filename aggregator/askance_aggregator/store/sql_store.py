@@ -40,6 +40,7 @@ from askance_aggregator.store.management import Management
 from askance_aggregator.store.register import Register
 from askance_aggregator.store.replicas import Replicas
 from askance_aggregator.store.retention import Retention, note_end
+from askance_aggregator.store.webhooks import WebhookQueue, message_id
 from askance_client.errors import StoreError
 from askance_client.messages import AckStatus, SignedStudy
 
@@ -79,6 +80,7 @@ class SqlStore(ABC):
         self.register = Register(dialect)
         self.listing = Listing(dialect)
         self.audit = AuditLog(dialect)
+        self.webhooks = WebhookQueue(dialect)
 
     def enrol(self, devices: Iterable[tuple[bytes, bytes]]) -> range:
         listed = checked_devices(devices)
@@ -262,7 +264,7 @@ class SqlStore(ABC):
             study = self._driven(execute, study_digest)
             self._dialect.end_rounds(execute, study, epoch)
             self.replicas.notify(execute)
-            execute(
+            added = execute(
                 "INSERT INTO conclusions"
                 " (study, epoch, state, reason, message, result_json, max_asked)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
@@ -283,6 +285,10 @@ class SqlStore(ABC):
                 raise concluded_otherwise(study_digest)
             if ended_unix_s is not None and not epoch:
                 note_end(execute, study, ended_unix_s)
+            if added.rowcount:
+                words = (conclusion.state.name, conclusion.reason, conclusion.message)
+                id_ = message_id(study_digest, epoch, (*words, conclusion.result_json))
+                self.webhooks.note_end(execute, study, epoch, id_, ended_unix_s)
 
         self._dialect.write(step)
 

@@ -48,7 +48,8 @@ class SqliteDialect:
         "SELECT 1 + max(coalesce((SELECT max(ordinal) FROM devices), -1),"
         " coalesce((SELECT max(ordinal) FROM empty_places), -1))"
     )
-    for_update = ""  # one transaction writes at a time
+    for_update = skip_locked = ""  # one transaction writes at a time
+    now_s = "unixepoch()"
     # A round of a store before the first column has no deadline yet: its time is measured from now.
     round_again = (
         "DO UPDATE SET boot = excluded.boot, at_ms = excluded.at_ms, left_ms = excluded.left_ms"

@@ -19,6 +19,7 @@ from askance.cli.aggregator import (
     serve,
     status,
     token,
+    webhook,
 )
 
 NAME = "aggregator"
@@ -40,6 +41,7 @@ _COMMANDS = (
     status,
     doctor,
     audit,
+    webhook,
 )
 
 

@@ -156,7 +156,7 @@ class OuterProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             pass_fds=[descriptor],
-            env=_environment(),
+            env=process_environment(),
         )
         try:
             threading.Thread(target=_log_lines, args=(process,), daemon=True).start()
@@ -252,7 +252,7 @@ def _close(end: IO[bytes]) -> None:
         end.close()
 
 
-def _environment() -> dict[str, str]:
+def process_environment() -> dict[str, str]:
     """Return the environment of the process: no variable that may hold a secret."""
     given = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     path = os.pathsep.join(entry for entry in sys.path if entry)

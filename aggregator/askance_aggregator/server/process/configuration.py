@@ -31,6 +31,13 @@ from askance_aggregator.server.process.declared_file import read_file
 from askance_aggregator.server.process.files import NotOperable, SecretSource
 from askance_aggregator.server.studies import KEEP_ALL, KeepLimits
 from askance_aggregator.server.studies.quotas import DEFAULT_QUOTAS, Quota, Quotas
+from askance_aggregator.server.webhooks.receivers import (
+    LONGEST_WAIT_S,
+    TIMEOUT_S,
+    TRY_FOR_S,
+    WebhookReceiver,
+    check_url,
+)
 from askance_aggregator.store import StoreLocation, store_location
 from askance_aggregator.studies.keep import UNLIMITED, Keep
 from askance_client.addresses import Address
@@ -395,6 +402,34 @@ def _quotas(
     return Quotas(default, own)
 
 
+def _webhook(
+    name: Annotated[str, Key("in status, metrics and logs", '"warehouse"', read=_printable)],
+    url: Annotated[
+        str,
+        Key(
+            "https, or http on loopback; it is not logged",
+            '"https://hooks.example.org/askance"',
+            read=lambda value, _: check_url(a_text(value)),
+        ),
+    ],
+    secret: Annotated[
+        SecretSource,
+        Key(
+            'signs: whsec_ and the base64 of 24 to 64 bytes, one per line; or secret_env = "NAME"',
+            '"warehouse.secret"',
+        ),
+    ],
+    analyst: Annotated[bytes | None, Key("whose studies; left out: all analysts'", _KEY)] = None,
+    ca: Annotated[
+        Path | None, Key("by which its certificate is checked (PEM)", '"hooks-ca.pem"')
+    ] = None,
+    timeout_s: Annotated[int, "for a whole try"] = TIMEOUT_S,
+    longest_wait_s: Annotated[int, "between two tries"] = LONGEST_WAIT_S,
+    try_for_s: Annotated[int, "then an end is given up"] = TRY_FOR_S,
+) -> WebhookReceiver:
+    return WebhookReceiver(name, url, secret, analyst, ca, timeout_s, longest_wait_s, try_for_s)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
     """Settings of an operator."""
@@ -488,6 +523,15 @@ class Configuration:
             shown=False,
         ),
     ] = None
+    webhooks: Annotated[
+        tuple[WebhookReceiver, ...],
+        KeyRows(
+            "Where results are sent by themselves: the end of each study and epoch with its result,"
+            " signed as Standard Webhooks are. Every replica has the same.",
+            _webhook,
+            fixed=True,
+        ),
+    ] = ()
     log_level: Annotated[
         str,
         KeyTable("Events that are logged, a JSON object per line on stderr.", _logs, name="logs"),
@@ -495,6 +539,9 @@ class Configuration:
 
     def __post_init__(self) -> None:
         self.callers.check_analysts(self.analysts)
+        names = [one.name for one in self.webhooks]
+        if len(names) > len(set(names)):
+            raise InvalidParameter(f"webhooks: expected distinct names, got {', '.join(names)}")
         if self.tls is not None and self.plaintext:
             raise InvalidParameter("plaintext: expected no such key beside [tls], got true")
         if self.tls is None and not self.plaintext and not self.listen.is_loopback:
@@ -512,7 +559,7 @@ class Configuration:
     def secret_files(self) -> tuple[Path, ...]:
         """Files that only the aggregator's user may read."""
         pair = () if self.tls is None else (self.tls.key, self.tls.devices.key)
-        sources = (*pair, self.enrolment_key)
+        sources = (*pair, self.enrolment_key, *(one.secret for one in self.webhooks))
         files = tuple(source for source in sources if isinstance(source, Path))
         return (*files, *self.store.secret_files)
 

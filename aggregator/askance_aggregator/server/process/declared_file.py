@@ -27,7 +27,9 @@ from askance_client.toml_tables import TomlTable, a_text
 
 PREFIX = "ASKANCE_AGGREGATOR_"
 _SECRET = ("", "_file", "_env")  # ends of the names of the keys that may give one secret
-_SECRET_ITSELF = re.compile(r"[0-9A-Fa-f]{64}|.*(\n|-----BEGIN).*", re.DOTALL)  # as one is written
+_SECRET_ITSELF = re.compile(
+    r"[0-9A-Fa-f]{64}|whsec_.*|.*(\n|-----BEGIN).*", re.DOTALL
+)  # as one is written
 _ABSENT = object()
 Names = tuple[str, ...]
 

@@ -28,7 +28,7 @@ from prometheus_client.registry import Collector
 from askance_aggregator.server.devices import Observer, RoundProgress
 from askance_aggregator.server.process.failures import KINDS
 from askance_aggregator.server.process.files import NotOperable
-from askance_aggregator.store import StudyState
+from askance_aggregator.store import StudyState, WebhookFigures
 from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.addresses import Address
 from askance_client.errors import StoreError
@@ -126,6 +126,16 @@ class PrometheusObserver(Observer):
         """
         self._registry.register(_Studies(count))
 
+    def webhooks(self, figures: Callable[[], Sequence[WebhookFigures]]) -> None:
+        """Show the queue of each webhook, asked anew each time the page is read."""
+        self._registry.register(_Webhooks(figures))
+        self._webhook_tries = Counter(
+            "askance_webhook_tries",
+            "Tries to deliver an end of a study to a webhook.",
+            ["receiver", "outcome"],
+            registry=self._registry,
+        )
+
     def memory_limit(self, size_bytes: int) -> None:
         """Show the memory that the process may use."""
         what = "Bytes that the process may use: its control group's, or the machine's."
@@ -211,6 +221,10 @@ class PrometheusObserver(Observer):
         """Count the event."""
         self._lag.observe(seconds)
 
+    def webhook_tried(self, receiver: str, delivered: bool) -> None:
+        """Count a try to deliver to a webhook."""
+        self._webhook_tries.labels(receiver, "delivered" if delivered else "failed").inc()
+
 
 class _Studies(Collector):
     """Studies by state, as they were last known while the store cannot be read."""
@@ -235,6 +249,43 @@ class _Studies(Collector):
     def _metric(self) -> GaugeMetricFamily:
         return GaugeMetricFamily(
             "askance_studies", f"Studies by state. {_OF_STORE}", labels=["state"]
+        )
+
+
+class _Webhooks(Collector):
+    """Queues of webhooks, as they were last known while the store cannot be read."""
+
+    def __init__(self, figures: Callable[[], Sequence[WebhookFigures]]) -> None:
+        self._figures = figures
+        self._known: Sequence[WebhookFigures] = ()
+
+    def describe(self) -> Iterator[Metric]:
+        """Yield the metrics without samples, so that they are found by their names."""
+        yield from self._metrics()
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the ends of studies by receiver and state, and the wait of the oldest."""
+        with suppress(StoreError):
+            self._known = self._figures()
+        ends, oldest = self._metrics()
+        for one in self._known:
+            for state in ("pending", "failed", "delivered"):
+                ends.add_metric([one.receiver, state], getattr(one, state))
+            oldest.add_metric([one.receiver], one.oldest_pending_s)
+        yield from (ends, oldest)
+
+    def _metrics(self) -> tuple[GaugeMetricFamily, GaugeMetricFamily]:
+        return (
+            GaugeMetricFamily(
+                "askance_webhook_ends",
+                "Ends of studies and epochs in the store's queue of a webhook.",
+                labels=["receiver", "state"],
+            ),
+            GaugeMetricFamily(
+                "askance_webhook_oldest_pending_seconds",
+                "Since the end that has waited longest for its delivery; 0 without one.",
+                labels=["receiver"],
+            ),
         )
 
 

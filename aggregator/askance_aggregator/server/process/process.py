@@ -56,6 +56,7 @@ from askance_aggregator.server.process.reloading import (
 from askance_aggregator.server.services.analysts import AnalystsServicer, gate_of
 from askance_aggregator.server.services.operators import OperatorsServicer
 from askance_aggregator.server.studies import Collector, StudyManager, SubmissionLimits
+from askance_aggregator.server.webhooks.deliverer import delivering
 from askance_aggregator.store import AuditLog, Store
 from askance_client.addresses import Address
 from askance_client.errors import StoreError
@@ -135,6 +136,11 @@ def serve(
         store = _open_store(configuration, failures, held)
         held.enter_context(sending)  # ends before the store, which its metrics read
         _show_store(store, observer)
+        held.enter_context(
+            delivering(
+                store.webhooks, configuration.webhooks, now_s=now_s, tried=observer.webhook_tried
+            )
+        )
         observer.memory_limit(memory_limit_bytes())
         _show_certificate(tls, observer, now_s)
         page = _metrics_page(configuration, registry, health, held)
@@ -351,6 +357,7 @@ def _show_store(store: Store, observer: PrometheusObserver) -> None:
     observer.open_rounds(lambda: store.open_rounds().number)
     observer.store_size(store.size_bytes)
     observer.studies(store.count_studies)
+    observer.webhooks(store.webhooks.figures)
     _warn_of_restores(store)
 
 

@@ -172,6 +172,26 @@ _COUNTS = """
 ALTER TABLE replicas ADD COLUMN counts text;
 """
 
+# Results for tools that read SQL (docs/operating.md). A role that may read the view and nothing
+# else sees no report and no device: a view reads with its owner's rights.
+_RESULTS = """
+CREATE VIEW results AS
+SELECT encode(digest, 'hex') AS study, nullif(conclusions.epoch, 0) AS epoch,
+  title,
+  CASE conclusions.state WHEN 2 THEN 'done' WHEN 3 THEN 'failed' ELSE 'cancelled' END AS state,
+  reason, message, encode(public_key, 'hex') AS analyst,
+  to_timestamp(submissions.at_unix_s) AS submitted_at,
+  CASE conclusions.epoch WHEN 0 THEN to_timestamp(ended_unix_s) END AS ended_at,
+  result ->> 'learner' AS learner, (result ->> 'users')::bigint AS users,
+  (result ->> 'answers')::bigint AS answers, (result ->> 'rounds')::bigint AS rounds,
+  conclusions.max_asked / 1e9 AS nats_asked, result -> 'hypothesis' AS hypothesis, result
+FROM conclusions JOIN studies ON studies.number = conclusions.study
+LEFT JOIN study_titles ON study_titles.study = conclusions.study
+LEFT JOIN submissions ON submissions.study = conclusions.study
+LEFT JOIN retention ON retention.study = conclusions.study
+CROSS JOIN LATERAL (SELECT nullif(result_json, '')::jsonb AS result) AS parsed;
+"""
+
 STEPS = (
     _FIRST,
     _REPLICAS,
@@ -188,6 +208,7 @@ STEPS = (
     _WORDS.step(steps.TITLES),
     _COUNTS + _WORDS.step(steps.ROUND_AGES),
     _WORDS.step(steps.MOVES),
+    _WORDS.step(steps.WEBHOOKS) + _RESULTS,
 )
 VERSION = len(STEPS)
 

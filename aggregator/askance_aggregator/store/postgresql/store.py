@@ -49,6 +49,8 @@ class PostgresqlDialect:
 
     population = "SELECT devices FROM population"
     for_update = " FOR UPDATE"
+    skip_locked = " FOR UPDATE SKIP LOCKED"
+    now_s = "floor(extract(epoch FROM clock_timestamp()))::bigint"
     round_again = "DO NOTHING"
     unix_s = "floor(extract(epoch FROM clock_timestamp()))::bigint"
     request_key = "part, number"

@@ -23,6 +23,8 @@ from askance_aggregator.server.process.home import AggregatorHome
 from askance_aggregator.store import SqliteStore, StudyState
 from tests.aggregator.server.process.conftest import Served, command, made, ran, serving
 from tests.aggregator.server.process.people import LABELS, People, submit
+from tests.aggregator.server.webhooks.receiver import SECRET, WebhookServer, receiving
+from tests.aggregator.server.webhooks.receiver import status as answer_status
 
 
 def health(channel: grpc.Channel, service: str) -> int:
@@ -48,7 +50,10 @@ def test_a_study_from_its_submission_to_its_end_with_nothing_said_of_anybody(
         ).stdout
     )["token"]
     people = People(fresh.analyst, 40)
-    with serving(fresh) as served:
+    with (
+        receiving(answer_status(200)) as receiver,
+        serving(with_webhook(fresh, receiver)) as served,
+    ):
         assert served.ready["studies_resumed"] == 0
         with served.channel() as channel:
             assert people.enrol(channel, token) == (40, 0)
@@ -71,6 +76,8 @@ def test_a_study_from_its_submission_to_its_end_with_nothing_said_of_anybody(
             "askance_commit_reports_sum 40.0",
         ):
             assert line in page
+        delivered = 'askance_webhook_ends{receiver="warehouse",state="delivered"} 1.0'
+        page += _page(served, delivered)
         assert "askance_epsilon_spent_nats_total 0.0" not in page
         found = status(fresh, "--listen", served.address)
         assert found["serving"] is True
@@ -82,12 +89,26 @@ def test_a_study_from_its_submission_to_its_end_with_nothing_said_of_anybody(
     with closing(SqliteStore.open(fresh.folder / "store.sqlite")) as store:
         assert store.conclusions()[digest].state is StudyState.DONE
     _says_nothing_of(people, token, served.log.read_text() + page)
+    (message,) = receiver.received
+    assert message.content["type"] == "study.done"
+    assert message.content["data"]["study"] == digest.hex()
+    assert message.content["data"]["result"]["answers"] == 40
+    assert not any(secret in message.body.decode() for secret in (token, *people.secrets()))
     events = [event["event"] for event in served.events()]
     assert "serving" in events
     assert events[-3:] == ["draining", "audit log", "ended"], served.events()[-4:]
     (ended,) = [event for event in served.events() if event["event"] == "a study has ended"]
     assert ended["study"] == digest.hex()[:16]
     assert ended["reason"] == "done"
+
+
+def with_webhook(home: AggregatorHome, receiver: WebhookServer) -> AggregatorHome:
+    """Let an aggregator send its results to a receiver."""
+    (home.folder / "warehouse.secret").write_text(SECRET)
+    with home.configuration.open("a") as file:
+        file.write('[[webhooks]]\nname = "warehouse"\nsecret = "warehouse.secret"\n')
+        file.write(f'url = "http://127.0.0.1:{receiver.server_port}/"\n')
+    return home
 
 
 def _page(served: Served, awaited: str) -> str:

@@ -1,0 +1,117 @@
+"""Receivers of webhooks, as the operator configures them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import SplitResult, urlsplit
+
+from askance_aggregator.store import Receiving
+from askance_client.addresses import Address
+from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
+
+TIMEOUT_S = 10
+LONGEST_WAIT_S = 900
+TRY_FOR_S = 3 * 86_400
+_EXPECTED = "expected https://HOST/PATH, or http:// on loopback"
+_PREFIX = "whsec_"
+_SECRET_BYTES = range(24, 65)  # by Standard Webhooks
+_SECRET = (
+    f"expected {_PREFIX} and the base64 of {_SECRET_BYTES[0]} to {_SECRET_BYTES[-1]} bytes in each"
+    " line"
+)
+
+
+class SecretFile(Protocol):
+    """Place of a secret; as text it names the place only."""
+
+    def read_bytes(self) -> bytes:
+        """Return the secret; raise OSError if it cannot be read."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookReceiver:
+    """Receiver of the ends of studies.
+
+    Args:
+      name: in status, metrics and the log.
+      url: https, or http of a loopback address (see `check_url`).
+      secret: place of the secrets that sign, one per line (see `secrets_of`).
+      analyst: whose studies; None: all analysts'.
+      ca: certificates by which the receiver's is checked (PEM); None: the system's.
+      timeout_s: seconds for a whole try.
+      longest_wait_s: between two tries of one end.
+      try_for_s: seconds from the first try of an end, after which it is given up.
+    """
+
+    name: str
+    url: str
+    secret: SecretFile
+    analyst: bytes | None = None
+    ca: Path | None = None
+    timeout_s: int = TIMEOUT_S
+    longest_wait_s: int = LONGEST_WAIT_S
+    try_for_s: int = TRY_FOR_S
+
+    @property
+    def receiving(self) -> Receiving:
+        """The receiver as the store's queue knows it."""
+        return Receiving(self.name, self.analyst)
+
+    def secrets(self) -> tuple[bytes, ...]:
+        """Read the secrets; raise InvalidParameter if there is none, or one is malformed."""
+        try:
+            return secrets_of(self.secret.read_bytes())
+        except OSError as error:
+            raise InvalidParameter(
+                f"secret {self.secret}: cannot be read: {error.strerror}"
+            ) from None
+        except InvalidParameter as error:
+            raise InvalidParameter(f"secret {self.secret}: {error}") from None
+
+
+def check_url(text: str) -> str:
+    """Return the address of a receiver.
+
+    Raises:
+      InvalidParameter: not https, nor http of a loopback address; or a user, a password or a
+        fragment in it.
+    """
+    try:
+        parts = urlsplit(text)
+        sound = bool(parts.hostname) and parts.port != 0 and not parts.fragment
+    except ValueError:
+        sound = False
+    if not sound or not text.isascii() or not text.isprintable() or " " in text:
+        raise InvalidParameter(f"{_EXPECTED}, got {value_text(text)}")
+    if "@" in parts.netloc:
+        raise InvalidParameter(f"{_EXPECTED}, got one with a user")
+    if parts.scheme != "https" and not (parts.scheme == "http" and _is_loopback(parts)):
+        raise InvalidParameter(f"{_EXPECTED}, got {value_text(text)}")
+    return text
+
+
+def secrets_of(content: bytes) -> tuple[bytes, ...]:
+    """Read secrets of Standard Webhooks, one per line: each signs, so that one can be replaced."""
+    lines = content.decode("ascii", "replace").split()
+    if not lines:
+        raise InvalidParameter(f"{_SECRET}, got none")
+    found = []
+    for line in lines:
+        try:
+            secret = base64.b64decode(line.removeprefix(_PREFIX), validate=True)
+        except (binascii.Error, ValueError):
+            secret = b""
+        if not line.startswith(_PREFIX) or len(secret) not in _SECRET_BYTES:
+            raise InvalidParameter(f"{_SECRET}, got another text of {len(line)} characters")
+        found.append(secret)
+    return tuple(found)
+
+
+def _is_loopback(parts: SplitResult) -> bool:
+    return Address(parts.hostname or "", 0).is_loopback

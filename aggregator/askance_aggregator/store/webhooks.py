@@ -142,6 +142,7 @@ class WebhookQueue:
         """Queue an end in the transaction that makes it durable.
 
         Args:
+          execute: of the transaction.
           study: its number.
           epoch: index; 0: the study's own end.
           id_: see `message_id`.

@@ -49,7 +49,7 @@ ROWS: dict[str, list[tuple[Any, ...]]] = {
     "device_tags": [("site=oslo", 0), ("v2", 0), ("v2", 2)],
     "enrolment_tokens": [(bytes(16), 3, None, None, 0), (bytes([1]) * 16, 0, 5, MOST, 1)],
     "studies": [(n, bytes([n]) * 32, b"study %d" % n, b"key", b"") for n in (1, 2, 3)],
-    "study_titles": [(1, "mean of größe", 0), (2, "", MOST)],
+    "study_titles": [(1, "mean of größe", 0, "Mean of Größe"), (2, "", MOST, "")],
     "study_words": [("mean", 1), ("größe", 1)],
     "transcript_lines": [
         (1, 0, 0, '{"kind":"study"}'),
@@ -72,6 +72,10 @@ ROWS: dict[str, list[tuple[Any, ...]]] = {
         (2, 1, 2, "done", "", '{"a": 1}', 0),
         (2, 0, 3, "cancelled", "by its analyst", "{}", 9),
         (3, 0, 2, "done", "", "", MOST),
+    ],
+    "webhook_deliveries": [
+        ("a", 2, 0, "msg_1", 50, 3, 9, MOST, 51, 60, "connection: größe"),
+        ("b", 3, 0, "msg_2", 60, 1, 0, 61, None, None, ""),
     ],
     "retention": [(2, 50, None, None, 0), (3, 60, 70, None, 1)],
     "register": [(1, 4)],

@@ -19,7 +19,13 @@ from askance_aggregator.analyst.calls import Call
 from askance_aggregator.analyst.messages import check_progress, every_study, query_message
 from askance_aggregator.store import AuditEntry, ListedState, StudyQuery
 from askance_aggregator.store.audit import MAX_PAGE
-from askance_aggregator.store.register import Affected, DeviceEntry, DeviceSelection, DeviceState
+from askance_aggregator.store.register import (
+    Affected,
+    DeviceEntry,
+    DeviceSelection,
+    DeviceState,
+    SelectedCount,
+)
 from askance_protos.v1 import operator_pb2 as pb
 
 M = TypeVar("M", bound=Message)
@@ -82,6 +88,15 @@ class OperatorClient:
         """Give tags to devices and take tags from them; return how many were selected."""
         request = pb.TagDevicesRequest(selection=_message(selection), add=add, remove=remove)
         return self._change("TagDevices", request)
+
+    def count(self, selection: DeviceSelection) -> SelectedCount:
+        """Count the devices that `revoke` and `restore` would change; nothing is changed."""
+        request = pb.ChangeDevicesRequest(selection=_message(selection))
+        found = self._call("CountDevices", request, pb.CountDevicesResponse)
+        return SelectedCount(
+            Affected(found.active_devices, found.active_gateways),
+            Affected(found.revoked_devices, found.revoked_gateways),
+        )
 
     def revoke(self, selection: DeviceSelection) -> Affected:
         """Exclude devices and gateways; those that were already do not count."""

@@ -118,6 +118,14 @@ class Affected:
 
 
 @dataclass(frozen=True, slots=True)
+class SelectedCount:
+    """Number of selected devices that `Register.revoke` would change, and `Register.restore`."""
+
+    active: Affected
+    revoked: Affected
+
+
+@dataclass(frozen=True, slots=True)
 class RegisterCount:
     """Number of active and of revoked devices, and of places that forgotten ones left empty."""
 
@@ -325,6 +333,32 @@ class Register:
     def restore(self, selection: DeviceSelection) -> Affected:
         """Admit revoked devices and gateways again."""
         return self._change(selection, DeviceState.ACTIVE)
+
+    def count_selected(self, selection: DeviceSelection) -> SelectedCount:
+        """Count the devices and gateways of a selection by their state; nothing is changed."""
+
+        def step(execute: Execute) -> SelectedCount:
+            _check_devices(execute, selection, gateways=True)
+            where, parameters = _selected(selection)
+            devices = execute(
+                f"SELECT state, count(*) FROM devices WHERE ordinal IN ({where}) GROUP BY state",
+                parameters,
+            ).fetchall()
+            gateways: list[Any] = []
+            if selection.ids:
+                gateways = execute(
+                    "SELECT state, count(*) FROM gateways WHERE gateway_id IN"
+                    f" ({marks(selection.ids)}) GROUP BY state",
+                    selection.ids,
+                ).fetchall()
+            by_state = [dict(devices), dict(gateways)]
+            active, revoked = (
+                Affected(*(int(found.get(int(state), 0)) for found in by_state))
+                for state in (DeviceState.ACTIVE, DeviceState.REVOKED)
+            )
+            return SelectedCount(active, revoked)
+
+        return self._transactions.read(step)
 
     def forget(self, selection: DeviceSelection) -> Affected:
         """Erase devices' ids, token digests, tags, days and certificates.

@@ -5,12 +5,13 @@ No page of it has a value that a device holds or has answered.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from starlette.responses import Response
 
 from askance.console.routes import ConsoleRoute, Visit
 from askance_aggregator.analyst import CallRefused
+from askance_aggregator.operators import OperatorClient
 from askance_aggregator.reports.texts import counted
 from askance_aggregator.store.register import Affected, DeviceSelection
 from askance_aggregator.store.tagged_population import checked_tags
@@ -20,6 +21,8 @@ from askance_client.printable import value_text
 PAGE = 50  # devices of one page
 _MAX_ORDINAL = (1 << 63) - 2
 _SEE = ("Operators/Devices",)
+_COUNT = ("Operators/CountDevices",)
+Change = Callable[[OperatorClient, DeviceSelection], Affected]
 
 
 async def _devices(visit: Visit) -> Response:
@@ -55,16 +58,36 @@ async def _device(visit: Visit, text: str) -> Response:
     )
 
 
-async def _revoke(visit: Visit) -> Response:
-    selection = _selection(visit)
-    affected = await visit.call(visit.link.operator.revoke, selection)
-    return _changed(visit, f"Revoked {_affected(affected)}.")
+def _change(verb: str, past: str, make: Change) -> Callable[[Visit], Awaitable[Response]]:
+    """Return the endpoint that revokes or restores devices, once their number was confirmed.
 
+    A form without that number, or with another than there is by now, is answered with a page that
+    asks for it.
+    """
 
-async def _restore(visit: Visit) -> Response:
-    selection = _selection(visit)
-    affected = await visit.call(visit.link.operator.restore, selection)
-    return _changed(visit, f"Restored {_affected(affected)}.")
+    async def changed(visit: Visit) -> Response:
+        selection, operator = _selection(visit), visit.link.operator
+        found = await visit.call(operator.count, selection)
+        fits, stays = found.active, found.revoked
+        if verb == "restore":
+            fits, stays = stays, fits
+        expected = visit.form.text("confirmed")
+        if expected == str(fits.total):
+            affected = await visit.call(make, operator, selection)
+            return _changed(visit, f"{past} {_affected(affected)}.")
+        return await visit.page(
+            "devices_confirm.html",
+            verb=verb,
+            past=past.lower(),
+            selection=selection,
+            number=fits.total,
+            what=_affected(fits),
+            stays=_affected(stays) if stays.total else "",
+            has_changed=bool(expected),
+            back=_back(visit),
+        )
+
+    return changed
 
 
 async def _tag(visit: Visit) -> Response:
@@ -80,7 +103,13 @@ def _affected(affected: Affected) -> str:
 
 
 def _selection(visit: Visit) -> DeviceSelection:
-    """Return the devices that a form has selected; raise InvalidParameter if there is none."""
+    """Return the devices that a form has selected; raise InvalidParameter if there is none.
+
+    They are those that have all of its tags, if it says so, or those of its ids.
+    """
+    tags = visit.form.text("all_with").split()
+    if tags:
+        return DeviceSelection(tags=checked_tags(tags))
     texts = visit.form.all("id")
     if not texts:
         raise InvalidParameter("devices: expected one or more selected, got none")
@@ -99,17 +128,30 @@ def _ids(texts: Sequence[str]) -> tuple[bytes, ...]:
 
 def _changed(visit: Visit, notice: str) -> Response:
     """Return to the page of devices on which the form stood."""
+    return visit.redirect(_back(visit), notice)
+
+
+def _back(visit: Visit) -> str:
+    """Return the address of the page of devices on which a form stood."""
     back = visit.form.text("back")
-    return visit.redirect(back if back.startswith("/devices?") else "/devices", notice)
+    return back if back.startswith("/devices?") else "/devices"
 
 
 ROUTES = (
     ConsoleRoute("/devices", _devices, _SEE, "Devices", is_listed=True),
     ConsoleRoute("/devices/tag", _tag, ("Operators/TagDevices",), "Tag devices", "POST"),
     ConsoleRoute(
-        "/devices/revoke", _revoke, ("Operators/RevokeDevices",), "Revoke devices", "POST"
+        "/devices/revoke",
+        _change("revoke", "Revoked", OperatorClient.revoke),
+        (*_COUNT, "Operators/RevokeDevices"),
+        "Revoke devices",
+        "POST",
     ),
     ConsoleRoute(
-        "/devices/restore", _restore, ("Operators/RestoreDevices",), "Restore devices", "POST"
+        "/devices/restore",
+        _change("restore", "Restored", OperatorClient.restore),
+        (*_COUNT, "Operators/RestoreDevices"),
+        "Restore devices",
+        "POST",
     ),
 )

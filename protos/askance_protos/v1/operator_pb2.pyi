@@ -663,7 +663,7 @@ Global___TagDevicesRequest: _TypeAlias = TagDevicesRequest  # noqa: Y015
 
 @_typing.final
 class ChangeDevicesRequest(_message.Message):
-    """Revoke, and Restore."""
+    """Revoke, Restore, and Count."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -682,6 +682,36 @@ class ChangeDevicesRequest(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ChangeDevicesRequest: _TypeAlias = ChangeDevicesRequest  # noqa: Y015
+
+@_typing.final
+class CountDevicesResponse(_message.Message):
+    """Of the selected devices: those that a revocation would change, and those that a restoration would."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACTIVE_DEVICES_FIELD_NUMBER: _builtins.int
+    ACTIVE_GATEWAYS_FIELD_NUMBER: _builtins.int
+    REVOKED_DEVICES_FIELD_NUMBER: _builtins.int
+    REVOKED_GATEWAYS_FIELD_NUMBER: _builtins.int
+    active_devices: _builtins.int
+    active_gateways: _builtins.int
+    revoked_devices: _builtins.int
+    revoked_gateways: _builtins.int
+    def __init__(
+        self,
+        *,
+        active_devices: _builtins.int = ...,
+        active_gateways: _builtins.int = ...,
+        revoked_devices: _builtins.int = ...,
+        revoked_gateways: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_devices", b"active_devices", "active_gateways", b"active_gateways", "revoked_devices", b"revoked_devices", "revoked_gateways", b"revoked_gateways"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CountDevicesResponse: _TypeAlias = CountDevicesResponse  # noqa: Y015
 
 @_typing.final
 class ChangeDevicesResponse(_message.Message):

@@ -28,6 +28,7 @@ from askance_aggregator.store.register import (
     GatewayEntry,
     Register,
     RegisterCount,
+    SelectedCount,
     TokenEntry,
     UnknownDevice,
 )
@@ -231,6 +232,27 @@ class TestStates:
         assert register.revoke(tagged("site=berlin")) == Affected(0)
         states = [entry.state for entry in register.devices()]
         assert states == [REVOKED] * 3 + [ACTIVE] * 3
+
+    @pytest.mark.parametrize(
+        ("selection", "active", "revoked"),
+        [
+            (of(1, 2, 3), Affected(2), Affected(1)),
+            (tagged("site=berlin"), Affected(2), Affected(1)),
+            (tagged("nowhere"), Affected(0), Affected(0)),
+            (DeviceSelection(ids=(b"device 0", b"gateway")), Affected(1, 0), Affected(0, 1)),
+        ],
+    )
+    def test_a_selection_is_counted_by_state(
+        self, store: Store, selection: DeviceSelection, active: Affected, revoked: Affected
+    ) -> None:
+        register = store.register
+        store.enrol_with(devices(0), TOKEN, 10, gateway=(b"gateway", secret(9)))
+        register.tag(of(1, 2, 3), ["site=berlin"], [])
+        register.revoke(DeviceSelection(ids=(b"device 3", b"gateway")))
+        assert register.count_selected(selection) == SelectedCount(active, revoked)
+        assert register.revoke(selection) == active
+        with pytest.raises(UnknownDevice):
+            register.count_selected(of(77))
 
     def test_a_gateway_is_revoked_by_its_id(self, store: Store) -> None:
         store.enrol_with(devices(4), TOKEN, 1, (b"gateway", secret(9)))

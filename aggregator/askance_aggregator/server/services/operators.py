@@ -77,6 +77,18 @@ class OperatorsServicer(Servicer):
             found = await self._run(register.devices, tuple(request.tags), after, request.limit)
         return pb.DevicesResponse(devices=map(_device, found))
 
+    async def count_devices(
+        self, request: pb.ChangeDevicesRequest, _: Admitted
+    ) -> pb.CountDevicesResponse:
+        """Answer CountDevices."""
+        found = await self._run(self._manager.register.count_selected, _selection(request))
+        return pb.CountDevicesResponse(
+            active_devices=found.active.devices,
+            active_gateways=found.active.gateways,
+            revoked_devices=found.revoked.devices,
+            revoked_gateways=found.revoked.gateways,
+        )
+
     async def tag_devices(
         self, request: pb.TagDevicesRequest, admitted: Admitted
     ) -> pb.ChangeDevicesResponse:

@@ -106,6 +106,7 @@ MESSAGES: dict[str, Message] = {
     "Operators/Audit": pb.AuditRequest(limit=10),
     "Operators/Devices": pb.DevicesRequest(limit=10),
     "Operators/TagDevices": pb.TagDevicesRequest(selection=_SELECTED, add=["eu"]),
+    "Operators/CountDevices": pb.ChangeDevicesRequest(selection=_SELECTED),
     "Operators/RevokeDevices": pb.ChangeDevicesRequest(selection=_SELECTED),
     "Operators/RestoreDevices": pb.ChangeDevicesRequest(selection=_SELECTED),
 }

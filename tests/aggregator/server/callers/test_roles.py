@@ -70,6 +70,7 @@ REACH = {
     "Operators/Studies":        "all    none    all      all",
     "Operators/Audit":          "none   none    all      all",
     "Operators/Devices":        "none   none    all      all",
+    "Operators/CountDevices":   "none   none    all      all",
     "Operators/TagDevices":     "none   none    all      all",
     "Operators/RevokeDevices":  "none   none    all      all",
     "Operators/RestoreDevices": "none   none    all      all",

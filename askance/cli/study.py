@@ -35,12 +35,14 @@ from askance_aggregator.reports.figures import risk_line, risk_notes
 from askance_aggregator.reports.outcomes import verification_report
 from askance_aggregator.reports.report import CommandReport, Grid
 from askance_aggregator.reports.texts import counted, population_text
+from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.printable import printable
 
 if TYPE_CHECKING:
     from askance_aggregator.analyst import StudyDefinition, StudyEvent, StudyHandle, StudyResult
     from askance_aggregator.store import StudyState
     from askance_aggregator.studies.series import EpochStatus
+    from askance_protos.v1.analyst_pb2 import StudyApproval
     from askance_simulation.plots import Picture
 
 Adding = Callable[[str, str, Callable[[argparse.Namespace], int]], argparse.ArgumentParser]
@@ -94,8 +96,10 @@ DESCRIPTION = "The commands of an analyst. An ID is a study's digest, or 8 or mo
 
 _BAD_INPUT = ("malformed", "unknown-learner", "unknown-study", "unknown-epoch", "missing-fields")
 _KEY_BYTES = 32
-STATES = ("open", "paused", "done", "failed", "cancelled")  # by which studies are listed
+# By which studies are listed.
+STATES = ("open", "paused", "awaiting-approval", "done", "failed", "cancelled")
 ORDERS = ("submitted", "ended", "users", "title")
+_HELD = ("paused", "awaiting-approval")  # reasons of open studies that stand in place of the state
 _ID_DIGITS = 12  # of a list: enough to name a study by
 _DAY_S = 86_400
 
@@ -138,26 +142,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     pause = add("pause", "ask nothing new until it is resumed; deadlines stand still", _pause)
     resume = add("resume", "let a paused study go on", _resume)
-    for sub in (show, watch, result, cancel, pause, resume, delete):
+    approve = add("approve", "sign a study as its approver, and let it begin", _approve)
+    refuse = add("refuse", "end a study as its approver, approved or not", _refuse)
+    refuse.add_argument(
+        "--reason", required=True, metavar="TEXT", help="for its analyst, up to 200 characters"
+    )
+    named = (show, watch, result, cancel, pause, resume, delete, approve, refuse)
+    for sub in named:
         sub.add_argument(
             "id", metavar="ID", help="the study's identifier, as submit and list print it"
         )
-    for sub in (submit, listed, show, watch, result, cancel, pause, resume, delete):
+    for sub in (submit, listed, *named):
         add_aggregator(sub)
     for sub in (submit, watch, result):
         add_text(sub)
-    verify = add("verify", "replay an export offline, and compare its result", _verify)
-    verify.add_argument(
-        "file", type=Path, metavar="FILE", help="the export: study result --out FILE writes it"
-    )
-    verify.add_argument(
-        "--analyst",
-        action="append",
-        type=_public_key,
-        metavar="HEX",
-        help="the public key that must have signed it; may be repeated (default: any)",
-    )
-    add_text(verify, rows=False)
+    _add_verify(add)
     add_templates(add)
     key = add("key", "make an analyst's key; never overwrites a file", _key)
     key.add_argument("file", type=Path, metavar="FILE.pem", help="the file to write")
@@ -211,6 +210,21 @@ def _add_filters(listed: argparse.ArgumentParser) -> None:
     listed.add_argument(
         "--limit", type=count, metavar="N", help="the last N of the list (default: all)"
     )
+
+
+def _add_verify(add: Adding) -> None:
+    verify = add("verify", "replay an export offline, and compare its result", _verify)
+    verify.add_argument(
+        "file", type=Path, metavar="FILE", help="the export: study result --out FILE writes it"
+    )
+    verify.add_argument(
+        "--analyst",
+        action="append",
+        type=_public_key,
+        metavar="HEX",
+        help="the public key that must have signed it; may be repeated (default: any)",
+    )
+    add_text(verify, rows=False)
 
 
 def _add_epochs(parser: argparse.ArgumentParser) -> None:
@@ -323,7 +337,7 @@ def _listed(found: Sequence[Mapping[str, Any]]) -> CommandReport:
             closed = f"{row['epochs_ended']} of {counted(row['epochs'], 'epoch')} ended"
         grid.add_row(
             row["study"][:_ID_DIGITS],
-            row["reason"] if row["reason"] == "paused" else row["state"],
+            row["reason"] if row["reason"] in _HELD else row["state"],
             *((row[key] or "-")[: len("2026-11-20")] for key in ("submitted", "ended")),
             f"{row['users']:,}" if row["users"] else "-",
             closed,
@@ -357,8 +371,10 @@ def _show(arguments: argparse.Namespace) -> int:
         stands = f"after {counted(event.round, 'round')}"
     if epochs is not None:
         stands = _epoch_stands(state, epochs, stands)
-    is_paused = state == "OPEN" and event.reason == "paused"
-    print(f"study {handle.id} is {'paused' if is_paused else state.lower()}: {stands}")
+    is_held = state == "OPEN" and event.reason in _HELD
+    print(f"study {handle.id} is {event.reason if is_held else state.lower()}: {stands}")
+    for line in approval_lines(event):
+        print(line)
     if event.HasField("population"):
         print(f"population: {population_text(_population(event))}")
     times = (
@@ -464,6 +480,47 @@ def _resume(arguments: argparse.Namespace) -> int:
     with connected(arguments) as aggregator:
         handle = aggregator.study(arguments.id)
         return _print_state(handle, _still_open(handle.resume(), "open"), arguments)
+
+
+def approval_lines(event: StudyEvent) -> list[str]:
+    """Return lines of who has approved and refused a study, and when."""
+    from askance_aggregator.studies.schedule import time_text
+
+    if not event.HasField("approval"):
+        return []
+    found, lines = event.approval, []
+    if found.approver:
+        at = time_text(found.approved_unix_s)
+        key = found.public_key.hex()[:16]
+        lines.append(printable(f"approved by {found.approver} (key {key}) at {at}"))
+    if found.refused_by:
+        word = "approval withdrawn" if found.approver else "refused"
+        at = time_text(found.refused_unix_s)
+        lines.append(printable(f"{word} by {found.refused_by} at {at}: {found.reason}"))
+    return lines
+
+
+def _approve(arguments: argparse.Namespace) -> int:
+    from askance_aggregator.encoding import read_terms
+
+    with connected(arguments) as aggregator:
+        handle = aggregator.study(arguments.id)
+        signed = handle.approve()
+    terms = read_terms(signed.study)
+    if arguments.json:
+        facts = {"learner": terms.learner, "analyst": signed.public_key.hex()}
+        print_json({"study": handle.id, "state": "open", "approved": True, **facts})
+        return 0
+    nats = terms.budget_nano_nats / NANO_NATS_PER_NAT
+    print(f"study {handle.id} is approved, and begins: {printable(terms.learner)}, {nats:.9g} nats")
+    print(f"purpose: {printable(terms.purpose) or 'none is stated'}")
+    return 0
+
+
+def _refuse(arguments: argparse.Namespace) -> int:
+    with connected(arguments) as aggregator:
+        handle = aggregator.study(arguments.id)
+        return _print_state(handle, handle.refuse(arguments.reason).name.lower(), arguments)
 
 
 def _still_open(state: StudyState, word: str) -> str:
@@ -618,7 +675,24 @@ def _plain(event: StudyEvent) -> dict[str, Any]:
         "reason": event.reason,
         "message": event.message,
         **({"population": _population(event)} if event.HasField("population") else {}),
+        **({"approval": _approval(event.approval)} if event.HasField("approval") else {}),
     }
+
+
+def _approval(found: StudyApproval) -> dict[str, Any]:
+    """Return the decisions of approvers for programs."""
+    approved = {
+        "approver": found.approver,
+        "public_key": found.public_key.hex(),
+        "signature": found.signature.hex(),
+        "approved_unix_s": found.approved_unix_s,
+    }
+    refused = {
+        "refused_by": found.refused_by,
+        "reason": found.reason,
+        "refused_unix_s": found.refused_unix_s,
+    }
+    return {**(approved if found.approver else {}), **(refused if found.refused_by else {})}
 
 
 def _population(event: StudyEvent) -> dict[str, Any]:

@@ -26,7 +26,15 @@ P = ParamSpec("P")
 T = TypeVar("T")
 MAX_FIELDS = 500  # of a form
 _FORM = "application/x-www-form-urlencoded"
-_FORBIDDEN = ("not-permitted", "no-role", "no-key", "untrusted-key", "bad-token", "bad-signature")
+_FORBIDDEN = (
+    "not-permitted",
+    "no-role",
+    "no-key",
+    "untrusted-key",
+    "own-study",
+    "bad-token",
+    "bad-signature",
+)
 _STATUSES = {
     **dict.fromkeys(_FORBIDDEN, 403),
     "unknown-study": 404,

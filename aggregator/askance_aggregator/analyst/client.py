@@ -21,6 +21,7 @@ import grpc
 from google.protobuf.message import Message
 
 from askance_aggregator.analyst import connections
+from askance_aggregator.analyst.approvals import sign_approval
 from askance_aggregator.analyst.calls import NONCE_BYTES, Call, CallRefused
 from askance_aggregator.analyst.definitions import StudyDefinition
 from askance_aggregator.analyst.export import SeriesExport, StudyExport, result_of
@@ -69,7 +70,7 @@ from askance_aggregator.studies.series import StudySeries
 from askance_aggregator.studies.study import Study
 from askance_aggregator.study_options import DEFAULT_DAYS
 from askance_client.addresses import Address
-from askance_client.codec import digest_of, parse
+from askance_client.codec import digest_of, parse, verify_study
 from askance_client.errors import InvalidParameter, RemoteProtocolError
 from askance_client.messages import SignedStudy
 from askance_client.printable import value_text
@@ -81,7 +82,7 @@ _DIGEST_HEX = 64
 _CALL_S = 60.0
 _AGAIN_S = 0.5  # between two tries to watch on, while the aggregator is away
 _PATIENCE_S = 120.0  # how long an aggregator may be away in the middle of a study
-_WATCH = pb.StudyRequest(with_population=True, with_facts=True)
+_WATCH = pb.StudyRequest(with_population=True, with_facts=True, with_approval=True)
 M = TypeVar("M", bound=Message)
 
 
@@ -196,6 +197,17 @@ class Aggregator:
         request = submission(signed, population)
         answer = self.unary(Call("Analysts/Submit"), digest, request, pb.SubmitStudyResponse)
         return StudyHandle(self, check_digest(answer.study_digest))
+
+    @property
+    def has_key(self) -> bool:
+        """True if studies and approvals can be signed."""
+        return self._proof.key is not None
+
+    def sign_approval(self, digest: bytes) -> bytes:
+        """Return the signature of this connection's key that approves a study."""
+        if self._proof.key is None:
+            raise InvalidParameter("approve: expected a key, which signs the study, got none")
+        return sign_approval(digest, self._proof.key)
 
     def plan(self, definition: StudyDefinition) -> dict[str, Any]:
         """Plan a study for the users there are, as `submit` would; nothing is signed or stored.
@@ -474,6 +486,35 @@ class StudyHandle:
     def resume(self) -> StudyState:
         """Let a paused study go on and return its state."""
         return state_of(self._ask("Resume", pb.ResumeStudyResponse))
+
+    def approve(self) -> SignedStudy:
+        """Sign the study as an approver and let it begin; return it as it was signed by both.
+
+        Raises:
+          InvalidParameter: the connection has no key, or the study is not signed by its analyst;
+            nothing was approved.
+          CallRefused: also if the key is the analyst's, or the study has ended.
+        """
+        signed = self.fetch().signed
+        if not verify_study(signed):
+            raise InvalidParameter("study: expected its analyst's signature over it, got none")
+        signature = self._aggregator.sign_approval(self._digest)
+        call, request = Call("Analysts/Approve"), pb.ApproveStudyRequest(signature=signature)
+        answer = self._aggregator.unary(call, self._digest, request, pb.ApproveStudyResponse)
+        if (state := state_of(answer)) is not StudyState.OPEN:
+            raise CallRefused(
+                "ended", f"study: expected one that is open, got one that is {state.name.lower()}"
+            )
+        return signed
+
+    def refuse(self, reason: str) -> StudyState:
+        """End the study as an approver, approved or not, and return its state.
+
+        Args:
+          reason: one line of 1 to 200 characters, for its analyst.
+        """
+        call, request = Call("Analysts/Refuse"), pb.RefuseStudyRequest(reason=reason)
+        return state_of(self._aggregator.unary(call, self._digest, request, pb.RefuseStudyResponse))
 
     def delete_reports(self) -> None:
         """Delete the reports of the study, which has ended; its export is verified yet.

@@ -57,6 +57,8 @@ HasState = (
     | pb.CancelStudyResponse
     | pb.PauseStudyResponse
     | pb.ResumeStudyResponse
+    | pb.ApproveStudyResponse
+    | pb.RefuseStudyResponse
     | operator_pb2.StudyProgress
 )
 """Messages that say where a study stands."""

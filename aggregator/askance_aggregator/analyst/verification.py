@@ -63,9 +63,11 @@ _DECODED = (
 
 _MISSED = "missed"  # an epoch of which nothing was asked
 _FAULT = "failed"  # of the aggregator: what a replay cannot show
+_BY_APPROVERS = ("approval-refused", "approval-withdrawn")
+_UNAPPROVED = "not-approved"
 _REASONS = {
     "done": ("done",),
-    "cancelled": ("cancelled",),
+    "cancelled": ("cancelled", *_BY_APPROVERS),
     "failed": (
         "too-few-respondents",
         "plan-refused",
@@ -74,6 +76,7 @@ _REASONS = {
         "nondeterminism",
         "epoch-over",
         _MISSED,
+        _UNAPPROVED,
         _FAULT,
     ),
 }
@@ -600,8 +603,12 @@ def _checked_end(export: SeriesExport, repeat: Repeat) -> End:
     stated = export.result.get("state")
     if stated == "open":
         return _OPEN_END
+    reason, message = (str(export.result.get(name)) for name in ("reason", "message"))
     if stated == "cancelled":
-        return CANCELLED
+        by_approver = End(StudyState.CANCELLED, reason, message)
+        return by_approver if reason in _BY_APPROVERS else CANCELLED
+    if stated == "failed" and reason == _UNAPPROVED:
+        return End(StudyState.FAILED, reason, message)
     if indices != list(repeat.indices):
         raise VerificationFailed(f"export: expected {repeat.epochs} epochs, found {len(indices)}")
     return end_of_series(states)

@@ -58,6 +58,7 @@ class ListedState(StrEnum):
 
     OPEN = "open"  # and not paused
     PAUSED = "paused"
+    AWAITING_APPROVAL = "awaiting-approval"
     DONE = "done"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -65,7 +66,10 @@ class ListedState(StrEnum):
     @property
     def ended(self) -> StudyState | None:
         """State of a study that has ended; None of one that is open."""
-        return None if self in (ListedState.OPEN, ListedState.PAUSED) else StudyState[self.name]
+        return None if self in _NOT_ENDED else StudyState[self.name]
+
+
+_NOT_ENDED = (ListedState.OPEN, ListedState.PAUSED, ListedState.AWAITING_APPROVAL)
 
 
 class ListOrder(StrEnum):
@@ -218,6 +222,17 @@ _UNTIL = (
     "NOT EXISTS (SELECT 1 FROM submissions"
     " WHERE submissions.study = studies.number AND at_unix_s >= ?)"
 )
+
+IS_AWAITING = (
+    "NOT EXISTS (SELECT 1 FROM approvals WHERE approvals.study = studies.number)"
+    " AND NOT EXISTS (SELECT 1 FROM rounds WHERE rounds.study = studies.number)"
+)
+"""Condition of the open studies that wait for an approver where studies need one."""
+_OPEN = {
+    ListedState.OPEN: f"NOT {_IS_PAUSED}",
+    ListedState.PAUSED: _IS_PAUSED,
+    ListedState.AWAITING_APPROVAL: IS_AWAITING,
+}
 
 
 class Listing:
@@ -374,8 +389,7 @@ def _choose(query: StudyQuery) -> _Chosen:
         wheres += ["conclusions.epoch = 0", "state = ?"]
         parameters.append(int(query.state.ended))
     elif query.state is not None:
-        paused = _IS_PAUSED if query.state is ListedState.PAUSED else f"NOT {_IS_PAUSED}"
-        wheres += ["state IS NULL", paused]
+        wheres += ["state IS NULL", _OPEN[query.state]]
     for column, digits in (("public_key", query.analyst), ("digest", query.study)):
         if digits:
             wheres.append(f"{column} BETWEEN ? AND ?")

@@ -1,14 +1,24 @@
-"""Management of studies: those that are paused, and when each was submitted.
+"""Management of studies: those that are paused, approvals, and when each was submitted.
 
 A study that is paused stays open and asks nothing new; the note outlives the process. The time of a
-submission is what an analyst's quotas are counted by.
+submission is what an analyst's quotas are counted by. Of two approvers' decisions at the same time
+the first one stands.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
-from askance_aggregator.store.dialect import Execute, Transactions, list_rows, study_number
+from askance_aggregator.store.dialect import (
+    Execute,
+    Transactions,
+    first_row,
+    list_rows,
+    study_number,
+)
+from askance_aggregator.store.listing import IS_AWAITING
+
+_APPROVAL = "approver, public_key, signature, approved_unix_s, refused_by, reason, refused_unix_s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +29,33 @@ class SubmissionNote:
     at_unix_s: int
 
 
-class Management:
-    """Notes about studies that their analysts and operators manage; durable when they return.
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """Decisions of approvers about a study.
 
-    `pause` and `note_submission` raise StoreError if there is no such study.
+    Args:
+      approver: the name of who has approved it; empty: it was refused before.
+      public_key: the approver's.
+      signature: Ed25519, of the approver (see `analyst.approvals`).
+      approved_unix_s: when, in seconds since 1970, UTC.
+      refused_by: the name of who has refused it, or has withdrawn the approval; empty: none has.
+      reason: of the refusal, one line of text.
+      refused_unix_s: when.
+    """
+
+    approver: str
+    public_key: bytes
+    signature: bytes
+    approved_unix_s: int
+    refused_by: str = ""
+    reason: str = ""
+    refused_unix_s: int = 0
+
+
+class Management:
+    """Notes about studies that are managed; durable when they return.
+
+    `pause`, `approve`, `refuse` and `note_submission` raise StoreError if there is no such study.
     """
 
     def __init__(self, transactions: Transactions) -> None:
@@ -59,6 +92,53 @@ class Management:
             " ON studies.number = paused_studies.study",
         )
         return frozenset(digest for (digest,) in rows)
+
+    def approve(self, digest: bytes, approval: Approval) -> Approval:
+        """Note an approval, unless an approver has decided before; return what stands."""
+        return self._decide(digest, approval, "DO NOTHING")
+
+    def refuse(self, digest: bytes, refused_by: str, reason: str, at_unix_s: int) -> Approval:
+        """Note a refusal, or that the approval is withdrawn; return what stands, the first one."""
+        refused = Approval("", b"", b"", 0, refused_by, reason, at_unix_s)
+        return self._decide(
+            digest,
+            refused,
+            "(study) DO UPDATE SET refused_by = excluded.refused_by, reason = excluded.reason,"
+            " refused_unix_s = excluded.refused_unix_s WHERE approvals.refused_unix_s = 0",
+        )
+
+    def approval(self, digest: bytes) -> Approval | None:
+        """Return the decisions about a study; None: none has been made."""
+        row = first_row(
+            self._transactions,
+            f"SELECT {_APPROVAL} FROM approvals WHERE study ="
+            " (SELECT number FROM studies WHERE digest = ?)",
+            (digest,),
+        )
+        return None if row is None else Approval(*row)
+
+    def awaiting(self) -> frozenset[bytes]:
+        """Return the digests of the studies that wait for an approver where studies need one."""
+        rows = list_rows(
+            self._transactions,
+            "SELECT digest FROM studies LEFT JOIN conclusions"
+            f" ON conclusions.study = studies.number AND conclusions.epoch = 0"
+            f" WHERE state IS NULL AND {IS_AWAITING}",
+        )
+        return frozenset(digest for (digest,) in rows)
+
+    def _decide(self, digest: bytes, approval: Approval, otherwise: str) -> Approval:
+        def step(execute: Execute) -> Approval:
+            study = study_number(execute, digest)
+            execute(
+                f"INSERT INTO approvals (study, {_APPROVAL}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+                f" ON CONFLICT {otherwise}",
+                (study, *astuple(approval)),
+            )
+            found = execute(f"SELECT {_APPROVAL} FROM approvals WHERE study = ?", (study,))
+            return Approval(*found.fetchall()[0])
+
+        return self._transactions.write(step)
 
     def note_submission(self, digest: bytes, at_unix_s: int) -> None:
         """Note when a study was accepted; the first note stays."""

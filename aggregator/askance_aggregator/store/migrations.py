@@ -195,6 +195,7 @@ KIND = FileKind(
         _WORDS.step(steps.ROUND_AGES),
         _WORDS.step(steps.MOVES),
         _WORDS.step(steps.WEBHOOKS),
+        _WORDS.step(steps.APPROVALS),
     ),
     undone="nothing was stored",
     make="make one with `aggregator init`",

@@ -111,6 +111,20 @@ CREATE TABLE restores (
 ){end};
 """
 
+# Of a study that was approved, refused, or both; an end of the other half is empty, or 0.
+APPROVALS = """
+CREATE TABLE approvals (
+  study {integer} PRIMARY KEY REFERENCES studies (number),
+  approver {text} NOT NULL,
+  public_key {blob} NOT NULL,
+  signature {blob} NOT NULL,
+  approved_unix_s {integer} NOT NULL,
+  refused_by {text} NOT NULL,
+  reason {text} NOT NULL,
+  refused_unix_s {integer} NOT NULL
+){end};
+"""
+
 # The highest sequence number of each user in the backup that was restored last; absent: 0.
 LOSSES = """
 CREATE TABLE restored_sequences (

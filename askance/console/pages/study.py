@@ -265,11 +265,18 @@ def _counts(visit: Visit, view: StudyView) -> Mapping[str, str]:
 
 def _regions(visit: Visit, view: StudyView, role: str | None) -> Mapping[str, str]:
     """Return all regions; forms in them have the token of the visitor's session."""
-    may = [name for name in _CHANGES if permitted(role, (f"Analysts/{name.capitalize()}",))]
-    csrf = visit.session.csrf
+    names = (*_CHANGES, "approve")
+    may = [name for name in names if permitted(role, (f"Analysts/{name.capitalize()}",))]
+    csrf, aggregator = visit.session.csrf, visit.link.aggregator
+    of_changes = {
+        "may": may,
+        "csrf": csrf,
+        "has_key": aggregator.has_key,
+        "address": aggregator.address,
+    }
     return {
         **_counts(visit, view),
-        "changes": visit.fragment("study_changes.html", view=view, may=may, csrf=csrf),
+        "changes": visit.fragment("study_changes.html", view=view, **of_changes),
         "record": visit.fragment("study_record.html", view=view, csrf=csrf),
         "result": visit.fragment("study_result.html", view=view, **_as_sent(lambda: _result(view))),
     }
@@ -396,6 +403,20 @@ def _change(name: str) -> Callable[[Visit], Awaitable[Response]]:
     return changed
 
 
+async def _approve(visit: Visit) -> Response:
+    """Sign a study as its approver, with the key of this console."""
+    handle = _handle(visit)
+    await visit.call(handle.approve)
+    return visit.redirect(f"/studies/{handle.id}", "The study is approved.")
+
+
+async def _refuse(visit: Visit) -> Response:
+    """End a study as its approver."""
+    handle = _handle(visit)
+    state = await visit.call(handle.refuse, visit.form.text("reason"))
+    return visit.redirect(f"/studies/{handle.id}", f"The study is {state.name.lower()}.")
+
+
 def _handle(visit: Visit) -> StudyHandle:
     """Return the study that the address names.
 
@@ -477,5 +498,15 @@ ROUTES = (
             "POST",
         )
         for name in _CHANGES
+    ),
+    ConsoleRoute(
+        "/studies/{digest}/approve",
+        _approve,
+        ("Analysts/Export", "Analysts/Approve"),
+        "Approve a study",
+        "POST",
+    ),
+    ConsoleRoute(
+        "/studies/{digest}/refuse", _refuse, ("Analysts/Refuse",), "Refuse a study", "POST"
     ),
 )

@@ -82,6 +82,8 @@ class _ListedStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ListedSta
     LISTED_STATE_DONE: _ListedState.ValueType  # 3
     LISTED_STATE_FAILED: _ListedState.ValueType  # 4
     LISTED_STATE_CANCELLED: _ListedState.ValueType  # 5
+    LISTED_STATE_AWAITING_APPROVAL: _ListedState.ValueType  # 6
+    """open, and waits for an approver"""
 
 class ListedState(_ListedState, metaclass=_ListedStateEnumTypeWrapper): ...
 
@@ -93,6 +95,8 @@ LISTED_STATE_PAUSED: ListedState.ValueType  # 2
 LISTED_STATE_DONE: ListedState.ValueType  # 3
 LISTED_STATE_FAILED: ListedState.ValueType  # 4
 LISTED_STATE_CANCELLED: ListedState.ValueType  # 5
+LISTED_STATE_AWAITING_APPROVAL: ListedState.ValueType  # 6
+"""open, and waits for an approver"""
 Global___ListedState: _TypeAlias = ListedState  # noqa: Y015
 
 @_typing.final
@@ -233,19 +237,22 @@ class StudyRequest(_message.Message):
 
     WITH_POPULATION_FIELD_NUMBER: _builtins.int
     WITH_FACTS_FIELD_NUMBER: _builtins.int
+    WITH_APPROVAL_FIELD_NUMBER: _builtins.int
     with_population: _builtins.bool
     """Of Watch: the caller knows StudyEvent.population (see ListStudiesRequest.with_reasons)."""
     with_facts: _builtins.bool
-    """Of Watch: the caller knows StudyEvent.facts."""
+    """Of Watch: the caller knows StudyEvent.facts, and StudyEvent.approval."""
+    with_approval: _builtins.bool
     def __init__(
         self,
         *,
         with_population: _builtins.bool = ...,
         with_facts: _builtins.bool = ...,
+        with_approval: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["with_facts", b"with_facts", "with_population", b"with_population"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["with_approval", b"with_approval", "with_facts", b"with_facts", "with_population", b"with_population"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -525,6 +532,7 @@ class StudyEvent(_message.Message):
     EPOCHS_FIELD_NUMBER: _builtins.int
     POPULATION_FIELD_NUMBER: _builtins.int
     FACTS_FIELD_NUMBER: _builtins.int
+    APPROVAL_FIELD_NUMBER: _builtins.int
     state: Global___StudyState.ValueType
     round: _builtins.int
     """the open one, or how many there were"""
@@ -548,6 +556,10 @@ class StudyEvent(_message.Message):
     def facts(self) -> Global___StudyFacts:
         """only if they were asked for"""
 
+    @_builtins.property
+    def approval(self) -> Global___StudyApproval:
+        """absent: no approver has decided, or it was not asked for"""
+
     def __init__(
         self,
         *,
@@ -560,14 +572,138 @@ class StudyEvent(_message.Message):
         epochs: Global___EpochStatus | None = ...,
         population: Global___PopulationStatus | None = ...,
         facts: Global___StudyFacts | None = ...,
+        approval: Global___StudyApproval | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["epochs", b"epochs", "facts", b"facts", "population", b"population"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "epochs", b"epochs", "facts", b"facts", "population", b"population"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "asked", b"asked", "epochs", b"epochs", "facts", b"facts", "message", b"message", "population", b"population", "reason", b"reason", "round", b"round", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "approval", b"approval", "asked", b"asked", "epochs", b"epochs", "facts", b"facts", "message", b"message", "population", b"population", "reason", b"reason", "round", b"round", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___StudyEvent: _TypeAlias = StudyEvent  # noqa: Y015
+
+@_typing.final
+class StudyApproval(_message.Message):
+    """Decisions of approvers about a study."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    APPROVER_FIELD_NUMBER: _builtins.int
+    PUBLIC_KEY_FIELD_NUMBER: _builtins.int
+    SIGNATURE_FIELD_NUMBER: _builtins.int
+    APPROVED_UNIX_S_FIELD_NUMBER: _builtins.int
+    REFUSED_BY_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    REFUSED_UNIX_S_FIELD_NUMBER: _builtins.int
+    approver: _builtins.str
+    """empty: it was refused before it was approved"""
+    public_key: _builtins.bytes
+    signature: _builtins.bytes
+    """Ed25519 over "askance approve v1\\0" and the study's digest"""
+    approved_unix_s: _builtins.int
+    refused_by: _builtins.str
+    """or who has withdrawn the approval; empty: none has"""
+    reason: _builtins.str
+    """one line of text"""
+    refused_unix_s: _builtins.int
+    def __init__(
+        self,
+        *,
+        approver: _builtins.str = ...,
+        public_key: _builtins.bytes = ...,
+        signature: _builtins.bytes = ...,
+        approved_unix_s: _builtins.int = ...,
+        refused_by: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        refused_unix_s: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approved_unix_s", b"approved_unix_s", "approver", b"approver", "public_key", b"public_key", "reason", b"reason", "refused_by", b"refused_by", "refused_unix_s", b"refused_unix_s", "signature", b"signature"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StudyApproval: _TypeAlias = StudyApproval  # noqa: Y015
+
+@_typing.final
+class ApproveStudyRequest(_message.Message):
+    """The study is the subject of the signed call, whose key has made the signature."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SIGNATURE_FIELD_NUMBER: _builtins.int
+    signature: _builtins.bytes
+    """as in StudyApproval"""
+    def __init__(
+        self,
+        *,
+        signature: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["signature", b"signature"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ApproveStudyRequest: _TypeAlias = ApproveStudyRequest  # noqa: Y015
+
+@_typing.final
+class ApproveStudyResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATE_FIELD_NUMBER: _builtins.int
+    state: Global___StudyState.ValueType
+    def __init__(
+        self,
+        *,
+        state: Global___StudyState.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ApproveStudyResponse: _TypeAlias = ApproveStudyResponse  # noqa: Y015
+
+@_typing.final
+class RefuseStudyRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REASON_FIELD_NUMBER: _builtins.int
+    reason: _builtins.str
+    """one line of 1 to 200 printable characters"""
+    def __init__(
+        self,
+        *,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RefuseStudyRequest: _TypeAlias = RefuseStudyRequest  # noqa: Y015
+
+@_typing.final
+class RefuseStudyResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATE_FIELD_NUMBER: _builtins.int
+    state: Global___StudyState.ValueType
+    def __init__(
+        self,
+        *,
+        state: Global___StudyState.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RefuseStudyResponse: _TypeAlias = RefuseStudyResponse  # noqa: Y015
 
 @_typing.final
 class PopulationStatus(_message.Message):

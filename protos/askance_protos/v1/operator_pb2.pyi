@@ -48,7 +48,7 @@ class CallerResponse(_message.Message):
     ROLE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     role: _builtins.str
-    """viewer, analyst, operator or admin"""
+    """viewer, analyst, approver, operator or admin"""
     def __init__(
         self,
         *,

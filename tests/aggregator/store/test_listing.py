@@ -25,6 +25,7 @@ from askance_aggregator.store import (
     StudyState,
 )
 from askance_aggregator.store.listing import Listing
+from askance_aggregator.store.management import Approval
 from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidParameter
 from askance_client.messages import SignedStudy
@@ -39,6 +40,8 @@ STATES = [
     *(ListedState.OPEN, ListedState.CANCELLED, ListedState.PAUSED, ListedState.DONE),
     *(ListedState.DONE, ListedState.OPEN, ListedState.DONE),
 ]
+AWAITING = ListedState.AWAITING_APPROVAL
+WAITING = {1, 2, 6, 9}  # open, paused or not, and not approved as number 4 is
 
 
 def digest(number: int) -> bytes:
@@ -50,6 +53,8 @@ def filled(store: Store) -> Store:
         store.add_study(digest(number), SignedStudy(b"%d" % number, KEYS[number % 2], b"s"))
         if state is ListedState.PAUSED:
             store.management.pause(digest(number))
+        if number == 4:
+            store.management.approve(digest(4), Approval("bob", KEYS[0], b"s", 1))
         if state.ended is not None:
             store.management.pause(digest(number))  # a study may be paused when it ends
             store.conclude(digest(number), Conclusion(state.ended, "reason", "", "{}"))
@@ -62,7 +67,7 @@ def expected(query: StudyQuery, owner: bytes | None) -> list[int]:
     return [
         number
         for number in reversed(range(len(STATES)))
-        if query.state in (None, STATES[number])
+        if query.state in (None, STATES[number], AWAITING if number in WAITING else None)
         and KEYS[number % 2].hex().startswith(query.analyst)
         and digest(number).hex().startswith(query.study)
         and owner in (None, KEYS[number % 2])

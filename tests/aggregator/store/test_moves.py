@@ -82,6 +82,10 @@ ROWS: dict[str, list[tuple[Any, ...]]] = {
     "study_users": [(OPEN, 0, b"\x05"), (ENDED, 1, b"")],
     "audit": [],  # by the log itself, below
     "paused_studies": [(1,)],
+    "approvals": [
+        (1, "Zoë", bytes(32), bytes([255]) * 64, MOST, "", "", 0),
+        (2, "", b"", b"", 0, "bob", "too much", 1),
+    ],
     "submissions": [(1, 1_700_000_000), (2, 0)],
     "restores": [(20, 10), (20, 10)],
     "restored_sequences": [(2, 17)],

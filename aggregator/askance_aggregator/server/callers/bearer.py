@@ -19,7 +19,7 @@ from joserfc.errors import ExpiredTokenError, JoseError, SecurityWarning
 from joserfc.jwk import GuestProtocol, Key, KeySet
 
 from askance_aggregator.analyst.calls import CallRefused
-from askance_aggregator.server.callers.callers import Caller, OidcSettings
+from askance_aggregator.server.callers.callers import BY_TOKEN, Caller, OidcSettings
 from askance_aggregator.server.callers.key_sources import MAX_SET_BYTES, KeySource
 from askance_aggregator.server.callers.roles import Role
 
@@ -111,7 +111,13 @@ class BearerCallers:
         if not isinstance(name, str) or not 1 <= len(name) <= _MAX_NAME or not name.isprintable():
             raise _bad_token(f"expected a name in its claim {self._settings.name_claim}")
         role = self._role(claims)
-        return Caller(f"oidc {name}", role, self._settings.signing_keys.get(name, b""))
+        keys = self._settings.signing_keys
+        if role is Role.APPROVER:
+            keys = self._settings.approving_keys
+        return Caller(f"{BY_TOKEN}{name}", role, keys.get(name, b""))
+
+    def names_of(self, key: bytes) -> frozenset[str]:
+        return self._settings.names_of(key)
 
     def _claims(self, token: str) -> Mapping[str, Any]:
         """Return the claims of a token whose signature, issuer, audience and times hold."""

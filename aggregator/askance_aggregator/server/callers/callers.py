@@ -15,6 +15,7 @@ from askance_aggregator.server.callers.roles import Role
 from askance_client.errors import InvalidParameter
 
 _SHOWN_DIGITS = 16  # of a key that has no name
+BY_TOKEN = "oidc "  # before the name of a caller who is known by a token
 _MAX_LEEWAY_S = 300  # as far as the clock of a caller who signs may be off
 
 
@@ -24,12 +25,18 @@ class Caller:
 
     Args:
       name: of the caller, in the audit log; no secret.
-      key: the Ed25519 public key that signs the caller's studies, 32 bytes; empty: it has none.
+      key: the Ed25519 public key that signs the caller's studies or approvals, 32 bytes; empty: it
+        has none.
     """
 
     name: str
     role: Role
     key: bytes = b""
+
+    @property
+    def person(self) -> str:
+        """The name without a word on how it was proven."""
+        return self.name.removeprefix(BY_TOKEN)
 
 
 def _leeway(value: object, _: Path) -> int:
@@ -73,6 +80,19 @@ class OidcSettings:
             name="analysts",
         ),
     ] = field(default_factory=dict)
+    approving_keys: Annotated[
+        Mapping[str, bytes],
+        Key(
+            "by name, the key that signs this approver's approvals",
+            '{ bob = "64 hexadecimal digits" }',
+            name="approvers",
+        ),
+    ] = field(default_factory=dict)
+
+    def names_of(self, key: bytes) -> frozenset[str]:
+        """Return the names of the callers by tokens whose key it is."""
+        named = (*self.signing_keys.items(), *self.approving_keys.items())
+        return frozenset(name for name, own in named if own == key)
 
 
 class TokenCallers(Protocol):
@@ -86,6 +106,10 @@ class TokenCallers(Protocol):
         """
         ...
 
+    def names_of(self, key: bytes) -> frozenset[str]:
+        """Return the names of the callers by tokens whose key it is."""
+        ...
+
 
 class NoTokens:
     """Identities by bearer tokens of an aggregator that accepts none."""
@@ -95,6 +119,10 @@ class NoTokens:
         raise CallRefused(
             "bad-token", "token: expected a signed call, for no issuer is configured, got a token"
         )
+
+    def names_of(self, key: bytes) -> frozenset[str]:
+        """Return no names."""
+        return frozenset()
 
 
 class Callers:
@@ -130,3 +158,9 @@ class Callers:
             name = self._names().get(key) or f"key {key.hex()[:_SHOWN_DIGITS]}"
             return Caller(name, Role.ANALYST, key)
         return None
+
+    def names_of(self, key: bytes) -> frozenset[str]:
+        """Return all names that the operator gave to a key."""
+        named = self._named.get(key)
+        own = {self._names().get(key, ""), "" if named is None else named.person} - {""}
+        return self.tokens.names_of(key) | own

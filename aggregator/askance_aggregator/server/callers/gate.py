@@ -80,7 +80,7 @@ class Admitted:
         if not self.caller.key:
             raise CallRefused(
                 "no-key",
-                f"{self.call}: expected a caller with an analyst's key, got {self.caller.name}"
+                f"{self.call}: expected a caller with a key of their own, got {self.caller.name}"
                 " without one (the operator names it in callers.keys)",
             )
         return self.caller.key
@@ -171,6 +171,10 @@ class Gate:
                     await self._run(self._recorder.record, done)
 
         return guarded
+
+    def names_of(self, key: bytes) -> frozenset[str]:
+        """Return all names that the operator gave to a key."""
+        return self._callers.names_of(key)
 
     def identify(self, call: Call, metadata: Received) -> tuple[Caller, SignedCall]:
         """Return who makes a call, by its metadata, and the call; no message is read yet.

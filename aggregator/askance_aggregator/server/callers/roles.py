@@ -13,6 +13,7 @@ class Role(StrEnum):
     VIEWER = "viewer"
     ANALYST = "analyst"
     OPERATOR = "operator"
+    APPROVER = "approver"
     ADMIN = "admin"
 
 
@@ -41,6 +42,7 @@ class CallRule:
       once: whether a second arrival of the same signed call would do something new. Such a call
         needs a nonce, and is refused when the nonce comes again.
       kind: of its limits.
+      approver: how far an approver reaches; None: as far as a viewer.
     """
 
     viewer: Scope
@@ -50,6 +52,7 @@ class CallRule:
     changes: bool = False
     once: bool = False
     kind: CallKind = CallKind.CALL
+    approver: Scope | None = None
 
     def scope(self, role: Role) -> Scope:
         """Return how far a role reaches with the call."""
@@ -57,6 +60,7 @@ class CallRule:
             Role.VIEWER: self.viewer,
             Role.ANALYST: self.analyst,
             Role.OPERATOR: self.operator,
+            Role.APPROVER: self.viewer if self.approver is None else self.approver,
             Role.ADMIN: self.admin,
         }
         return reaches[role]
@@ -90,6 +94,8 @@ RULES: Mapping[str, CallRule] = {
     # A call to pause that comes again later would undo a resumption, and the other way round.
     "Analysts/Pause": CallRule(_NONE, _OWN, _ALL, _ALL, changes=True, once=True),
     "Analysts/Resume": CallRule(_NONE, _OWN, _ALL, _ALL, changes=True, once=True),
+    "Analysts/Approve": CallRule(_NONE, _NONE, _NONE, _ALL, changes=True, once=True, approver=_ALL),
+    "Analysts/Refuse": CallRule(_NONE, _NONE, _NONE, _ALL, changes=True, once=True, approver=_ALL),
 }
 
 # Words of a call in the audit log: those of the command that does the same.
@@ -105,6 +111,8 @@ _WORDS: Mapping[str, str] = {
     "Analysts/DeleteResults": "study delete --results",
     "Analysts/Pause": "study pause",
     "Analysts/Resume": "study resume",
+    "Analysts/Approve": "study approve",
+    "Analysts/Refuse": "study refuse",
     "Operators/Caller": "caller",
     "Operators/Fleet": "status",
     "Operators/Studies": "study list",

@@ -50,6 +50,7 @@ _LIFE_S = 30 * 86_400  # a device that is away for 10 days of it need not be enr
 _PUBLIC_KEY_BYTES = 32
 _MAX_NAME = 64  # characters; a name stands in each entry of the audit log
 _SIGNING = (Role.ANALYST, Role.ADMIN)  # roles that submit studies
+_APPROVING = (Role.APPROVER, Role.ADMIN)
 _OTLP_PORT = 4317  # OTLP over gRPC
 _COLLECTOR = "expected http://HOST:PORT or https://HOST:PORT"
 _KEY = '"64 hexadecimal digits"'
@@ -206,7 +207,7 @@ class StudyLimits:
 def _caller(
     name: Annotated[str, Key("in the audit log; no secret", '"ops"', read=_printable)],
     key: Annotated[bytes, Key("its public key (askance study key)", _KEY)],
-    role: Annotated[Role, Key("viewer, analyst, operator or admin", '"operator"')],
+    role: Annotated[Role, Key("viewer, analyst, approver, operator or admin", '"operator"')],
 ) -> Caller:
     return Caller(name, role, key)
 
@@ -219,8 +220,9 @@ class CallerSettings:
         tuple[Caller, ...],
         KeyRows(
             "Others who call, each with a name, a public key and a role: viewer (reads all studies"
-            " and results), analyst (its own studies), operator (devices, progress of all studies,"
-            " no results) or admin (all). A key of [analysts] that is not named is an analyst's.",
+            " and results), analyst (its own studies), approver (as viewer, and approves studies),"
+            " operator (devices, progress of all studies, no results) or admin (all). A key of"
+            " [analysts] that is not named is an analyst's.",
             _caller,
             name="keys",
         ),
@@ -251,6 +253,12 @@ class CallerSettings:
         by_token = self.oidc.signing_keys.values() if self.oidc else ()
         named = (caller.key for caller in self.named if caller.role in _SIGNING)
         return frozenset((*named, *by_token))
+
+    @property
+    def has_approvers(self) -> bool:
+        """True if a caller may approve studies."""
+        by_token = self.oidc is not None and bool(self.oidc.approving_keys)
+        return by_token or any(caller.role in _APPROVING for caller in self.named)
 
     def tokens(self, now_s: Callable[[], int]) -> TokenCallers | None:
         """Return the callers by tokens; None if no tokens are accepted.
@@ -380,6 +388,14 @@ def _keep(
     return KeepLimits(default, most, collect_every_s)
 
 
+def _approval(
+    needed: Annotated[
+        bool, Key("a study asks no device before an approver has signed it", "true")
+    ] = False,
+) -> bool:
+    return needed
+
+
 def _own_quota(
     key: Annotated[bytes, Key("the analyst's public key", _KEY)],
     quota: Annotated[Quota, KeyGroup()],
@@ -504,6 +520,17 @@ class Configuration:
             _quotas,
         ),
     ] = DEFAULT_QUOTAS
+    approval: Annotated[
+        bool,
+        KeyTable(
+            "Approval of studies by a second person: a caller of the role approver or admin, whose"
+            " key is not the study's, signs each one (askance study approve). A study that has"
+            " asked devices before goes on without.",
+            _approval,
+            fixed=True,
+            shown=False,
+        ),
+    ] = False
     metrics: Annotated[
         Address | None,
         KeyTable(
@@ -542,6 +569,11 @@ class Configuration:
         names = [one.name for one in self.webhooks]
         if len(names) > len(set(names)):
             raise InvalidParameter(f"webhooks: expected distinct names, got {', '.join(names)}")
+        if self.approval and not self.callers.has_approvers:
+            raise InvalidParameter(
+                "approval: expected a caller of the role approver or admin, got none"
+                " (callers.keys, or callers.oidc.approvers)"
+            )
         if self.tls is not None and self.plaintext:
             raise InvalidParameter("plaintext: expected no such key beside [tls], got true")
         if self.tls is None and not self.plaintext and not self.listen.is_loopback:

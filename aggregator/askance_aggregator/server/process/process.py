@@ -279,6 +279,7 @@ class _Beside:
                 limits.user_nano_nats,
                 keep=self._configuration.keep,
                 quotas=found.quotas,
+                approval=self._configuration.approval,
             ),
         )
         self.figures.user_nano_nats = limits.user_nano_nats
@@ -297,6 +298,7 @@ class _Beside:
                 limits.user_nano_nats,
                 keep=self._configuration.keep,
                 quotas=self._configuration.quotas,
+                approval=self._configuration.approval,
             ),
             now_s=self._now_s,
             observer=self._observer,

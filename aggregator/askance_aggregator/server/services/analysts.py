@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor
 from contextlib import aclosing, suppress
+from dataclasses import asdict
 from functools import partial
 from typing import TypeVar
 
@@ -34,7 +35,12 @@ from askance_aggregator.server.devices.observer import SILENT, Observer
 from askance_aggregator.server.services.servicer import Servicer
 from askance_aggregator.server.services.statuses import status_of
 from askance_aggregator.server.services.watching import StudyWatches
-from askance_aggregator.server.studies import StudyManager, StudyStatus, population_status
+from askance_aggregator.server.studies import (
+    Approver,
+    StudyManager,
+    StudyStatus,
+    population_status,
+)
 from askance_aggregator.store import StudyQuery, StudyState, TaggedPopulation
 from askance_aggregator.studies.population import population_facts
 from askance_client.codec import digest_of
@@ -158,16 +164,7 @@ class AnalystsServicer(Servicer):
         """Answer Cancel."""
         digest, key = admitted.subject, await self._owner(admitted)
         state = await self._run(self._manager.cancel, digest, key)
-        if state is StudyState.OPEN:  # no thread waits: other analysts need them
-            read = partial(self._run, self._manager.status, digest, key)
-            with suppress(TimeoutError):
-                async with (
-                    asyncio.timeout(_CANCEL_S),
-                    aclosing(self._watches.statuses(digest, read)) as statuses,
-                ):
-                    async for status in statuses:
-                        state = status.state
-        return pb.CancelStudyResponse(state=state_number(state))
+        return pb.CancelStudyResponse(state=state_number(await self._ended(digest, state)))
 
     async def pause(self, _: pb.StudyRequest, admitted: Admitted) -> pb.PauseStudyResponse:
         """Answer Pause."""
@@ -180,6 +177,24 @@ class AnalystsServicer(Servicer):
         key = await self._owner(admitted)
         state = await self._run(self._manager.unpause, admitted.subject, key)
         return pb.ResumeStudyResponse(state=state_number(state))
+
+    async def approve(
+        self, request: pb.ApproveStudyRequest, admitted: Admitted
+    ) -> pb.ApproveStudyResponse:
+        """Answer Approve."""
+        approver, names = await self._approver(admitted)
+        digest, signature = admitted.subject, request.signature
+        state = await self._run(self._manager.approve, digest, approver, signature, names)
+        return pb.ApproveStudyResponse(state=state_number(state))
+
+    async def refuse(
+        self, request: pb.RefuseStudyRequest, admitted: Admitted
+    ) -> pb.RefuseStudyResponse:
+        """Answer Refuse."""
+        approver, names = await self._approver(admitted)
+        digest, reason = admitted.subject, request.reason
+        state = await self._run(self._manager.refuse, digest, approver, reason, names)
+        return pb.RefuseStudyResponse(state=state_number(await self._ended(digest, state)))
 
     async def delete_reports(
         self, _: pb.StudyRequest, admitted: Admitted
@@ -196,6 +211,26 @@ class AnalystsServicer(Servicer):
         key = await self._owner(admitted)
         await self._run(self._manager.delete_results, admitted.subject, key)
         return pb.DeleteStudyResponse()
+
+    async def _ended(self, digest: bytes, state: StudyState) -> StudyState:
+        """Return the state of a study that is ending, once it has ended or the time is up."""
+        if state is StudyState.OPEN:  # no thread waits: other analysts need them
+            key = await self._run(self._manager.owner, digest)
+            read = partial(self._run, self._manager.status, digest, key)
+            with suppress(TimeoutError):
+                async with (
+                    asyncio.timeout(_CANCEL_S),
+                    aclosing(self._watches.statuses(digest, read)) as statuses,
+                ):
+                    async for status in statuses:
+                        state = status.state
+        return state
+
+    async def _approver(self, admitted: Admitted) -> tuple[Approver, frozenset[str]]:
+        """Return the approver who calls, and the names of the study's analyst."""
+        approver = Approver(admitted.caller.person, admitted.own_key())
+        owner = await self._run(self._manager.owner, admitted.subject)
+        return approver, self._gate.names_of(owner)
 
     async def _owner(self, admitted: Admitted) -> bytes:
         """Return the key of the analyst whose study a call is about."""
@@ -243,6 +278,9 @@ def _summary(study: StudyStatus, request: pb.ListStudiesRequest) -> pb.StudySumm
 def _event(
     status: StudyStatus, population: pb.PopulationStatus | None, request: pb.StudyRequest
 ) -> pb.StudyEvent:
+    approval = None
+    if request.with_approval and status.approval is not None:
+        approval = pb.StudyApproval(**asdict(status.approval))
     return pb.StudyEvent(
         state=state_number(status.state),
         round=status.round,
@@ -253,6 +291,7 @@ def _event(
         epochs=epochs_message(status.epochs),
         population=population,
         facts=facts_message(status) if request.with_facts else None,
+        approval=approval,
     )
 
 

@@ -11,6 +11,7 @@ from askance_aggregator.analyst.calls import CallRefused
 from askance_aggregator.analyst.messages import REASON_KEY
 from askance_aggregator.server.devices.calls import CallStatus
 from askance_aggregator.server.studies import (
+    ApprovalRefused,
     ResultsDeleted,
     SubmissionRefused,
     UnknownEpoch,
@@ -28,6 +29,7 @@ _REASONS: dict[str, grpc.StatusCode] = {
     "stale-call": _Code.UNAUTHENTICATED,
     "not-permitted": _Code.PERMISSION_DENIED,
     "no-key": _Code.PERMISSION_DENIED,
+    "own-study": _Code.PERMISSION_DENIED,
     "nonce-missing": _Code.UNAUTHENTICATED,
     "replayed": _Code.UNAUTHENTICATED,
     "bad-token": _Code.UNAUTHENTICATED,
@@ -53,7 +55,7 @@ _INTERNAL = "internal error: ask again later"
 def status_of(error: Exception) -> tuple[grpc.StatusCode, str, str]:
     """Return the gRPC status of an error, its details as text and its reason code."""
     match error:
-        case SubmissionRefused() | CallRefused():
+        case SubmissionRefused() | CallRefused() | ApprovalRefused():
             code = _REASONS.get(error.reason, _Code.FAILED_PRECONDITION)
             return code, str(error), error.reason
         case UnknownStudy():

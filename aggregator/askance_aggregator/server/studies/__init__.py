@@ -8,10 +8,12 @@ an epoch that ended is never asked again, and one that no aggregator ran is note
 It ends once, and its end is durable before it is reported. A disk that fails ends no study: it is
 tried again, and the devices wait. An analyst sees its own studies and no others.
 
-`submissions` checks what may be submitted, `manager` manages the studies, `runs` runs one, `epochs`
-has the days of a repeated one, and `collector` deletes what ended ones left when it is due.
+`submissions` checks what may be submitted, `approvals` what an approver decides, `manager` manages
+the studies, `runs` runs one, `epochs` has the days of a repeated one, and `collector` deletes what
+ended ones left when it is due.
 """
 
+from askance_aggregator.server.studies.approvals import ApprovalRefused, Approver
 from askance_aggregator.server.studies.collector import KEEP_ALL, Collected, Collector, KeepLimits
 from askance_aggregator.server.studies.manager import (
     ResultsDeleted,
@@ -25,6 +27,8 @@ from askance_aggregator.studies.submitted import SubmissionRefused
 
 __all__ = [
     "KEEP_ALL",
+    "ApprovalRefused",
+    "Approver",
     "Collected",
     "Collector",
     "KeepLimits",

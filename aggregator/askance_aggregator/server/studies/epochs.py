@@ -15,7 +15,7 @@ from typing import Any
 from askance_aggregator.server.devices.fleet import ServiceFleet
 from askance_aggregator.store import Conclusion, Store, StudyState, TaggedPopulation
 from askance_aggregator.studies import Accounts, Round, Tally, Transcript
-from askance_aggregator.studies.results import CANCELLED, End, date_of, unrun
+from askance_aggregator.studies.results import End, date_of, unrun
 from askance_aggregator.studies.series import series_conclusion
 from askance_aggregator.studies.transcript import Asked
 from askance_client.errors import AskanceError
@@ -132,15 +132,17 @@ def cancel_epochs(
     terms: StudyTerms,
     repeat: Repeat,
     population: TaggedPopulation | None,
+    end: End,
 ) -> Conclusion:
-    """Cancel the epoch that has begun and not ended, durably; return the end of its study."""
+    """End the epoch that has begun and not ended, durably; return the end of its study."""
     ended = {one.epoch for one in store.epochs(study_digest)}
     for epoch in repeat.indices:
         transcript = Transcript(store.log(study_digest, epoch))
         if epoch not in ended and transcript.recorded:
-            cancelled = unrun(study_digest, terms, transcript, CANCELLED, epoch, population)
-            store.conclude(study_digest, cancelled, epoch)
-    return series_conclusion(study_digest, terms, epoch_results(store, study_digest), CANCELLED)
+            store.conclude(
+                study_digest, unrun(study_digest, terms, transcript, end, epoch, population), epoch
+            )
+    return series_conclusion(study_digest, terms, epoch_results(store, study_digest), end)
 
 
 def epoch_results(store: Store, study_digest: bytes) -> list[dict[str, Any]]:

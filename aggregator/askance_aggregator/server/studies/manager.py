@@ -6,14 +6,23 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 
+from askance_aggregator.analyst.approvals import is_approval
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.encoding import read_terms
 from askance_aggregator.planning import StudyPlan
 from askance_aggregator.server.devices.fleet import ServiceFleet
 from askance_aggregator.server.devices.observer import SILENT, Observer
+from askance_aggregator.server.studies.approvals import (
+    ApprovalRefused,
+    Approver,
+    cancelled_end,
+    check_approver,
+    check_reason,
+    is_refused,
+)
 from askance_aggregator.server.studies.epochs import cancel_epochs, epoch_results
 from askance_aggregator.server.studies.replication import Replication
 from askance_aggregator.server.studies.runs import LOOK_S, Run
@@ -39,9 +48,10 @@ from askance_aggregator.store import (
     StudyState,
     TaggedPopulation,
 )
+from askance_aggregator.store.management import Approval
 from askance_aggregator.store.register import Register
 from askance_aggregator.studies import Transcript
-from askance_aggregator.studies.results import CANCELLED, End, date_of, unrun
+from askance_aggregator.studies.results import End, date_of, unrun
 from askance_aggregator.studies.series import series_json
 from askance_aggregator.studies.submitted import SubmissionRefused
 from askance_client.errors import AskanceError, StoreError
@@ -98,7 +108,8 @@ class StudyManager:
         self._observer = observer
         self._look_s = look_s
         self._deleted = deleted
-        self._statuses = StudyStatuses(store, fleet, now_s)
+        self._needs_approval = self._limits.approval
+        self._statuses = StudyStatuses(store, fleet, now_s, needs_approval=self._needs_approval)
         self._lock = threading.Lock()
         self._runs: dict[bytes, Run] = {}
         self._refused: set[bytes] = set()  # open studies that this process cannot go on with
@@ -332,6 +343,70 @@ class StudyManager:
         ended = self._store.conclusion(digest)
         return StudyState.OPEN if ended is None else ended.state
 
+    def approve(
+        self, digest: bytes, approver: Approver, signature: bytes, analysts: Collection[str]
+    ) -> StudyState:
+        """Let a study begin that waits for an approver; the first approval stands.
+
+        Args:
+          digest: of the study.
+          approver: who approves it.
+          signature: the approver's, over the study (see `analyst.approvals`).
+          analysts: names of the key that has signed the study.
+
+        Returns:
+          Its state; one that has ended stays as it is.
+
+        Raises:
+          UnknownStudy: there is no such study.
+          ApprovalRefused: no study needs an approval here, the approver is the study's analyst, the
+            signature is not the approver's, or the study was refused before.
+        """
+        owner = self.owner(digest)
+        if not self._needs_approval:
+            raise ApprovalRefused(
+                "no-approval-needed",
+                "expected none, because studies need none here (approval.needed)",
+            )
+        check_approver(approver, owner, analysts)
+        if not is_approval(digest, approver.public_key, signature):
+            raise ApprovalRefused("bad-signature", "expected the approver's signature, got none")
+        ended = self._store.conclusion(digest)
+        if ended is not None:
+            return ended.state
+        approval = Approval(approver.name, approver.public_key, signature, self._now_s())
+        if is_refused(self._store.management.approve(digest, approval)):
+            raise ApprovalRefused("refused-before", "expected none, because the study was refused")
+        with self._lock:
+            run = self._runs.get(digest)
+            if run is not None:
+                run.look_again()
+        return StudyState.OPEN
+
+    def refuse(
+        self, digest: bytes, approver: Approver, reason: str, analysts: Collection[str]
+    ) -> StudyState:
+        """Begin to end a study that an approver refuses, or whose approval is withdrawn.
+
+        The arguments are those of `approve`; `reason` is a line of text.
+
+        Returns:
+          Its state, as of `cancel`.
+
+        Raises:
+          UnknownStudy: there is no such study.
+          ApprovalRefused: the approver is the study's analyst.
+          InvalidParameter: the reason is no line of 1 to 200 characters.
+        """
+        owner = self.owner(digest)
+        check_approver(approver, owner, analysts)
+        check_reason(reason)
+        ended = self._store.conclusion(digest)
+        if ended is not None:
+            return ended.state
+        self._store.management.refuse(digest, approver.name, reason, self._now_s())
+        return self.cancel(digest, owner)
+
     def stop(self) -> None:
         """Release every study; open ones stay open in the store, to be resumed.
 
@@ -402,6 +477,7 @@ class StudyManager:
             self._over,
             now_s=self._now_s,
             look_s=self._look_s,
+            needs_approval=self._needs_approval,
         )
         self._runs[submission.digest] = run
         if paused:
@@ -424,11 +500,12 @@ class StudyManager:
         if self._store.conclusion(digest) is None:
             terms = read_terms(signed.study)
             population = self._store.register.population(digest)
+            end = cancelled_end(self._store, digest)
             if terms.repeat is None:
                 transcript = Transcript(self._store.log(digest))
-                ended = unrun(digest, terms, transcript, CANCELLED, population=population)
+                ended = unrun(digest, terms, transcript, end, population=population)
             else:
-                ended = cancel_epochs(self._store, digest, terms, terms.repeat, population)
+                ended = cancel_epochs(self._store, digest, terms, terms.repeat, population, end)
             self._store.conclude(digest, ended, ended_unix_s=self._now_s())
             self._fleet.forget(digest)
 

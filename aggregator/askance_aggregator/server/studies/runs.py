@@ -10,11 +10,18 @@ from typing import Any
 from askance_aggregator.server.devices.fleet import ServiceFleet
 from askance_aggregator.server.devices.hub import ServiceStopped, StudyCancelled
 from askance_aggregator.server.devices.observer import Observer
+from askance_aggregator.server.studies.approvals import (
+    EXPIRED,
+    cancelled_end,
+    is_approved,
+    is_refused,
+)
 from askance_aggregator.server.studies.epochs import (
     EpochClock,
     EpochFleet,
     EpochOver,
     EpochPaused,
+    cancel_epochs,
     epoch_results,
     has_begun,
 )
@@ -44,9 +51,8 @@ _TRIES = 12
 LOOK_S = 1.0
 """Seconds between two looks at the clock by a study that waits for its next epoch."""
 
-# What ends a collection, and how; the first that fits.
+# What ends a collection as failed; the first that fits.
 _ENDS: tuple[tuple[type[AskanceError], StudyState, str], ...] = (
-    (StudyCancelled, StudyState.CANCELLED, "cancelled"),
     (EpochOver, StudyState.FAILED, "epoch-over"),
     (EpochPaused, StudyState.FAILED, "paused"),
     (TooFewRespondents, StudyState.FAILED, "too-few-respondents"),
@@ -65,6 +71,7 @@ class Run:
       on_over: is called when the run goes no further.
       now_s: the time, in whole seconds since 1970, UTC; by it epochs begin and end.
       look_s: seconds between two looks at it while no epoch is open.
+      needs_approval: whether it waits for an approver's signature.
     """
 
     def __init__(
@@ -77,6 +84,7 @@ class Run:
         *,
         now_s: Callable[[], int],
         look_s: float = LOOK_S,
+        needs_approval: bool = False,
     ) -> None:
         self.submission = submission
         self.over = threading.Event()  # it has ended, or was let go of
@@ -86,12 +94,15 @@ class Run:
         self._on_over = on_over
         self._now_s = now_s
         self._look_s = look_s
+        self._needs_approval = needs_approval
         self._stopping = threading.Event()
         self._released = threading.Event()
         self._cancelled = threading.Event()
         self._paused = threading.Event()
         self._woken = threading.Event()  # from the wait for an epoch
+        self._decided = threading.Event()  # an approver may have
         self._awaited: EpochClock | None = None
+        self._unapproved = False  # while it waits for an approver
         self._start_s = 0  # of a study that waits for its start
         self._conclusion: Conclusion | None = None
         self._failures = 0  # of the store, since the last epoch that ended
@@ -109,7 +120,10 @@ class Run:
         """True while it waits for a time or to be resumed; may be read from any thread."""
         if self._cancelled.is_set():
             return False
-        if self._start_s > self._now_s():
+        now_s = self._now_s()
+        if self._unapproved and self.submission.terms.expires_unix_s > now_s:
+            return True
+        if self._start_s > now_s:
             return True
         awaited = self._awaited
         if awaited is None:
@@ -123,8 +137,13 @@ class Run:
     def cancel(self) -> None:
         """Stop asking; the study ends as cancelled, unless it has ended already."""
         self._cancelled.set()
-        self._woken.set()
+        self._wake()
         self._service.cancel(self.submission.digest)
+
+    def look_again(self) -> None:
+        """Read at once what an approver has decided."""
+        self._unapproved = False
+        self._decided.set()
 
     @property
     def paused(self) -> bool:
@@ -144,7 +163,7 @@ class Run:
     def stop(self) -> None:
         """Stop running it as soon as it waits for nothing but an epoch."""
         self._stopping.set()
-        self._woken.set()
+        self._wake()
 
     @property
     def released(self) -> bool:
@@ -160,6 +179,10 @@ class Run:
     def join(self, timeout_s: float) -> None:
         """Wait until it is released."""
         self._thread.join(timeout_s)
+
+    def _wake(self) -> None:
+        self._woken.set()
+        self._decided.set()
 
     def _run(self) -> None:
         try:
@@ -201,14 +224,67 @@ class Run:
         kept = self._store.conclusion(self.submission.digest)
         if kept is not None:
             return kept
+        if not self._await_approval():
+            return self._expire()
         self._await_start()
         repeat = self.submission.terms.repeat
         if repeat is not None:
             return self._collect_epochs(repeat)
         transcript = Transcript(self._store.log(self.submission.digest))
         if self._cancelled.is_set() and not has_begun(transcript):
-            return self._conclude_unrun(transcript, CANCELLED)  # before its start: none was asked
+            return self._conclude_unrun(transcript, self._cancellation())  # none was asked
         return self._collect(self._service)
+
+    def _await_approval(self) -> bool:
+        """Wait for an approver's signature, where the study needs it; a refused one is cancelled.
+
+        Returns:
+          False if the study has expired meanwhile.
+
+        Raises:
+          ServiceStopped: the run stops.
+        """
+        digest = self.submission.digest
+        needs = self._needs_approval and not self._has_asked()
+        try:
+            while not self._cancelled.is_set():
+                self._decided.clear()  # before all that it wakes for is looked at
+                approval = self._store.management.approval(digest)
+                if is_refused(approval):
+                    self.cancel()
+                elif not needs or is_approved(approval, digest):
+                    return True
+                elif self._stopping.is_set():
+                    raise ServiceStopped("study: expected a running service, got a stopped one")
+                elif self.submission.terms.expires_unix_s <= self._now_s():
+                    return False
+                else:
+                    self._unapproved = True
+                    self._decided.wait(self._look_s)
+        finally:
+            self._unapproved = False
+        return True
+
+    def _has_asked(self) -> bool:
+        """Return whether devices were asked before, so that it is too late for an approval."""
+        repeat = self.submission.terms.repeat
+        epochs = (0,) if repeat is None else repeat.indices
+        logs = (self._store.log(self.submission.digest, epoch) for epoch in epochs)
+        return any(has_begun(Transcript(log)) for log in logs)
+
+    def _expire(self) -> Conclusion:
+        """Make durable the end of a study that no approver has signed in time."""
+        digest, terms = self.submission.digest, self.submission.terms
+        if terms.repeat is None:
+            return self._conclude_unrun(Transcript(self._store.log(digest)), EXPIRED)
+        population = self.submission.population
+        ended = cancel_epochs(self._store, digest, terms, terms.repeat, population, EXPIRED)
+        self._store.conclude(digest, ended, ended_unix_s=self._now_s())
+        return ended
+
+    def _cancellation(self) -> End:
+        """Return the end of the study when it is cancelled."""
+        return cancelled_end(self._store, self.submission.digest)
 
     def _await_start(self) -> None:
         """Wait until the study begins or is cancelled; raise ServiceStopped if the run stops."""
@@ -232,7 +308,7 @@ class Run:
             if ended[epoch] is StudyState.CANCELLED:
                 break
         whole = len(ended) == repeat.epochs and StudyState.CANCELLED not in ended.values()
-        end = end_of_series(list(ended.values())) if whole else CANCELLED
+        end = end_of_series(list(ended.values())) if whole else self._cancellation()
         concluded = series_conclusion(digest, terms, epoch_results(self._store, digest), end)
         self._store.conclude(digest, concluded, ended_unix_s=self._now_s())
         return concluded
@@ -323,6 +399,9 @@ class Run:
 
     def _end(self, error: Exception) -> End:
         """Return the end that an error gives a study; raise an error that gives none."""
+        if isinstance(error, StudyCancelled):
+            end = self._cancellation()
+            return End(end.state, end.reason, str(error)) if end is CANCELLED else end
         for kind, state, reason in _ENDS:
             if isinstance(error, kind):
                 return End(state, reason, str(error))

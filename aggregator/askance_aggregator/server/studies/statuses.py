@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from askance_aggregator.encoding import read_terms
 from askance_aggregator.server.devices.fleet import ServiceFleet
+from askance_aggregator.server.studies.approvals import AWAITING, AWAITING_TEXT
 from askance_aggregator.server.studies.epochs import EpochClock
-from askance_aggregator.store import Store, StudyEntry, StudyList, StudyQuery, StudyState
+from askance_aggregator.store import (
+    ListedState,
+    Store,
+    StudyEntry,
+    StudyExtent,
+    StudyList,
+    StudyQuery,
+    StudyState,
+)
+from askance_aggregator.store.management import Approval
 from askance_aggregator.store.register import Register
 from askance_aggregator.studies import MemoryLog, Transcript
 from askance_aggregator.studies.results import population_of
@@ -20,6 +30,7 @@ from askance_client.messages import StudyTerms
 
 PAUSED = "paused"
 """The reason in the status of an open study that is paused."""
+Digests = frozenset[bytes]
 _PAUSED = "the study asks nothing new until it is resumed"
 
 
@@ -31,7 +42,8 @@ class StudyStatus:
     `reason` and `message` are of the end, or say that an open study is paused or begins later;
     `epochs` are those of a repeated study, and then `round` is of the present epoch;
     `public_key` is its analyst's; times are in Unix seconds, and those and the `users` 0 if they
-    are not known (see `StudyEntry`).
+    are not known (see `StudyEntry`). `approval` has the decisions of approvers; None: there is
+    none, or the status is of a list.
     """
 
     digest: bytes
@@ -49,21 +61,29 @@ class StudyStatus:
     submitted_unix_s: int = 0
     ended_unix_s: int = 0
     users: int = 0
+    approval: Approval | None = None
 
 
 class StudyStatuses:
-    """Statuses of stored studies."""
+    """Statuses of stored studies.
 
-    def __init__(self, store: Store, fleet: ServiceFleet, now_s: Callable[[], int]) -> None:
+    Args:
+      needs_approval: whether studies wait for an approver.
+    """
+
+    def __init__(
+        self, store: Store, fleet: ServiceFleet, now_s: Callable[[], int], *, needs_approval: bool
+    ) -> None:
         self._store = store
         self._fleet = fleet
         self._now_s = now_s
+        self._needs_approval = needs_approval
 
-    def of(self, summary: StudyEntry, paused: frozenset[bytes] | None = None) -> StudyStatus:
+    def of(self, summary: StudyEntry, held: tuple[Digests, Digests] | None = None) -> StudyStatus:
         """Return the status of a stored study.
 
-        `paused` has the digests of all paused studies, read once for a listing; None: they are
-        read.
+        `held` has the digests of all studies that wait for an approver, and of all paused ones,
+        read once for a listing; None: they are read, and the approval too.
         """
         is_open = summary.state is StudyState.OPEN
         asked, answered = self._fleet.progress(summary.digest) if is_open else (0, 0)
@@ -71,9 +91,10 @@ class StudyStatuses:
         epochs = self._epochs(summary, terms)
         begun = not is_open or epochs is None or epochs.open
         notice = ("", "")
-        if is_open and paused is None:
-            paused = self._store.management.paused()
-        if is_open and paused is not None and summary.digest in paused:
+        awaiting, paused = held or (self._held() if is_open else (Digests(), Digests()))
+        if is_open and summary.digest in awaiting:
+            notice = (AWAITING, AWAITING_TEXT)
+        elif is_open and summary.digest in paused:
             notice = (PAUSED, _PAUSED)
         elif is_open and start_of(terms) > self._now_s():
             notice = ("scheduled", f"the study begins at {time_text(start_of(terms))}")
@@ -93,12 +114,20 @@ class StudyStatuses:
             submitted_unix_s=summary.submitted_unix_s,
             ended_unix_s=summary.ended_unix_s,
             users=summary.users,
+            approval=None if held else self._store.management.approval(summary.digest),
         )
 
     def page(self, query: StudyQuery, owner: bytes | None) -> StudyList[StudyStatus]:
         """Return the statuses of a part of the list of an analyst's studies, or of all (None)."""
-        found, paused = self._store.listing.page(query, owner), self._store.management.paused()
-        return StudyList(tuple(self.of(one, paused) for one in found.studies), found.extent)
+        if query.state is ListedState.AWAITING_APPROVAL and not self._needs_approval:
+            total = self._store.listing.page(replace(query, cursor=b"", limit=1), owner)
+            return StudyList((), StudyExtent(0, total.extent.total, more=False))
+        found, held = self._store.listing.page(query, owner), self._held()
+        return StudyList(tuple(self.of(one, held) for one in found.studies), found.extent)
+
+    def _held(self) -> tuple[Digests, Digests]:
+        management = self._store.management
+        return management.awaiting() if self._needs_approval else Digests(), management.paused()
 
     def _epochs(self, summary: StudyEntry, terms: StudyTerms) -> EpochStatus | None:
         if terms.repeat is None:

@@ -47,6 +47,7 @@ class SubmissionLimits:
       keep: the days for which the aggregator keeps reports and results; a study that signs more is
         refused.
       quotas: what each analyst may submit.
+      approval: whether a study waits for an approver's signature before a device is asked.
     """
 
     open_studies: int = 64
@@ -54,6 +55,7 @@ class SubmissionLimits:
     deadline_s: int = LEAST_DEADLINE_S
     keep: KeepLimits = KEEP_ALL
     quotas: Quotas = NO_QUOTAS
+    approval: bool = False
 
     def __post_init__(self) -> None:
         if self.open_studies < 1:

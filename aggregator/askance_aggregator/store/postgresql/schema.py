@@ -209,6 +209,7 @@ STEPS = (
     _COUNTS + _WORDS.step(steps.ROUND_AGES),
     _WORDS.step(steps.MOVES),
     _WORDS.step(steps.WEBHOOKS) + _RESULTS,
+    _WORDS.step(steps.APPROVALS),
 )
 VERSION = len(STEPS)
 

@@ -27,7 +27,7 @@ from askance_aggregator.server.callers import (
 from askance_aggregator.server.devices import AggregatorServer, ServerParts, ServiceFleet
 from askance_aggregator.server.services.analysts import AnalystsServicer, gate_of
 from askance_aggregator.server.services.operators import OperatorsServicer
-from askance_aggregator.server.studies import StudyManager
+from askance_aggregator.server.studies import StudyManager, SubmissionLimits
 from askance_aggregator.store import SqliteStore
 from askance_aggregator.store.register import DeviceSelection
 from askance_aggregator.studies.study import Study
@@ -103,6 +103,7 @@ FIGURES = pb.FleetResponse(
 SELECTION = DeviceSelection(ids=(b"device 3",))
 _SELECTED = pb.DeviceSelection(ids=SELECTION.ids)
 MESSAGES: dict[str, Message] = {
+    "Analysts/Refuse": analyst_pb2.RefuseStudyRequest(reason="asks too much"),
     "Operators/Audit": pb.AuditRequest(limit=10),
     "Operators/Devices": pb.DevicesRequest(limit=10),
     "Operators/TagDevices": pb.TagDevicesRequest(selection=_SELECTED, add=["eu"]),
@@ -137,6 +138,7 @@ def served(
     store: SqliteStore | None = None,
     tokens: TokenCallers | None = None,
     limits: CallerLimits | None = None,
+    studies: SubmissionLimits | None = None,
 ) -> Iterator[tuple[str, SignedStudy]]:
     """A server with a caller per role; yields its address and an open study of an analyst's."""
     store, study = store or SqliteStore.in_memory(), signed_study(OWNER)
@@ -148,7 +150,9 @@ def served(
 
         def add(server: aio.Server, fleet: ServiceFleet) -> None:
             trusted = frozenset({public(OWNER), *map(public, KEYS.values())})
-            manager = StudyManager(store, fleet, analysts=trusted, now_s=lambda: NOW_S)
+            manager = StudyManager(
+                store, fleet, analysts=trusted, now_s=lambda: NOW_S, limits=studies
+            )
             managers.append(manager)
             named = [Caller(role, role, public(key)) for role, key in KEYS.items()]
             gate = gate_of(

@@ -33,6 +33,7 @@ from tests.aggregator.server.callers.issuer import AUDIENCE, KINDS, NOW_S, Issue
 
 ROLES = {"askance-admins": Role.ADMIN, "auditors": Role.VIEWER, "data": Role.ANALYST}
 SIGNING = bytes([9]) * 32
+ROLE_OF_EACH = {role: Role(role) for role in ("analyst", "admin", "approver")}
 
 
 @pytest.fixture
@@ -62,6 +63,16 @@ class Verifier:
 def test_a_token_of_each_algorithm_is_taken(issuer: Issuer, algorithm: str) -> None:
     caller = Verifier(issuer).callers.by_token(issuer.token(algorithm))
     assert (caller.name, caller.role, caller.key) == ("oidc ann", Role.ADMIN, b"")
+
+
+def test_an_approver_has_the_key_of_approvals(issuer: Issuer) -> None:
+    verifier = Verifier(
+        issuer, signing_keys={"ann": SIGNING}, approving_keys={"ann": bytes(32)}, roles=ROLE_OF_EACH
+    )
+    keys = {
+        role: verifier.callers.by_token(issuer.token(roles=[role])).key for role in ROLE_OF_EACH
+    }
+    assert keys == {"analyst": SIGNING, "admin": SIGNING, "approver": bytes(32)}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from askance_aggregator.server.callers import Caller, OidcSettings, Role
+from askance_aggregator.server.callers import Caller, Callers, OidcSettings, Role
+from askance_aggregator.server.callers.bearer import BearerCallers, IssuerKeys
+from askance_aggregator.server.callers.key_sources import KeyFile
 from askance_aggregator.server.process.configuration import Configuration, read_configuration
 from askance_client.errors import InvalidParameter
 
@@ -113,3 +115,46 @@ def test_tokens_are_not_accepted_in_plain_text(tmp_path: Path) -> None:
     path.write_text(head + OIDC)
     with pytest.raises(InvalidParameter, match=r"callers.oidc: expected \[tls\]"):
         read_configuration(path)
+
+
+APPROVERS = "[approval]\nneeded = true\n"
+TOKENS = (
+    '[callers.oidc]\nissuer = "https://id"\naudience = "askance"\njwks = "keys.json"\n'
+    '[callers.oidc.roles]\nreviewers = "approver"\n'
+)
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        row("bob", FIRST, "approver"),
+        row("root", FIRST, "admin"),
+        f'{TOKENS}[callers.oidc.approvers]\nbob = "{FIRST.hex()}"\n',
+    ],
+)
+def test_an_approval_may_be_needed(tmp_path: Path, others: str) -> None:
+    assert configured(tmp_path, APPROVERS + others).approval is True
+    assert configured(tmp_path, others).approval is False
+
+
+def test_no_approver_signs_a_study(tmp_path: Path) -> None:
+    tokens = f'{TOKENS}[callers.oidc.approvers]\nbob = "{SECOND.hex()}"\n'
+    found = configured(tmp_path, APPROVERS + tokens + row("eve", FIRST, "approver"))
+    assert found.callers.signing == frozenset()
+
+
+@pytest.mark.parametrize("others", ["", TOKENS, row("ops", FIRST, "operator")])
+def test_an_approval_needs_an_approver(tmp_path: Path, others: str) -> None:
+    with pytest.raises(InvalidParameter, match="approval: expected a caller of the role approver"):
+        configured(tmp_path, APPROVERS + others)
+
+
+def test_a_key_has_all_names_that_stand_beside_it(tmp_path: Path) -> None:
+    """In `[analysts]`, in `[[callers.keys]]`, and among those of the issuer's tokens."""
+    oidc = OidcSettings("https://id", "askance", "keys", {}, signing_keys={"lee": FIRST})
+    tokens = BearerCallers(oidc, IssuerKeys(KeyFile(tmp_path), lambda: 0))
+    named = [Caller("root", Role.ADMIN, SECOND)]
+    callers = Callers(frozenset, named, tokens, names=lambda: {FIRST: "ann"})
+    assert callers.names_of(FIRST) == {"ann", "lee"}
+    assert callers.names_of(SECOND) == {"root"}
+    assert callers.names_of(bytes(32)) == frozenset()

@@ -53,33 +53,37 @@ DELETIONS = (
 
 # By hand from docs/deployment.md ("Callers and roles") and docs/console.md ("Pages by role").
 REACH = {
-    #                          viewer  analyst operator admin
-    "Analysts/Submit":          "none   own     none     own",
-    "Analysts/Plan":            "none   own     none     own",
-    "Analysts/List":            "all    own     all      all",
-    "Analysts/Watch":           "all    own     all      all",
-    "Analysts/Result":          "all    own     none     all",
-    "Analysts/Export":          "all    own     none     all",
-    "Analysts/Cancel":          "none   own     all      all",
-    "Analysts/Pause":           "none   own     all      all",
-    "Analysts/Resume":          "none   own     all      all",
-    "Analysts/DeleteReports":   "none   own     all      all",
-    "Analysts/DeleteResults":   "none   own     all      all",
-    "Operators/Caller":         "all    all     all      all",
-    "Operators/Fleet":          "all    none    all      all",
-    "Operators/Studies":        "all    none    all      all",
-    "Operators/Audit":          "none   none    all      all",
-    "Operators/Devices":        "none   none    all      all",
-    "Operators/CountDevices":   "none   none    all      all",
-    "Operators/TagDevices":     "none   none    all      all",
-    "Operators/RevokeDevices":  "none   none    all      all",
-    "Operators/RestoreDevices": "none   none    all      all",
+    #                          viewer analyst operator approver admin
+    "Analysts/Submit":          "none   own     none     none     own",
+    "Analysts/Plan":            "none   own     none     none     own",
+    "Analysts/List":            "all    own     all      all      all",
+    "Analysts/Watch":           "all    own     all      all      all",
+    "Analysts/Result":          "all    own     none     all      all",
+    "Analysts/Export":          "all    own     none     all      all",
+    "Analysts/Cancel":          "none   own     all      none     all",
+    "Analysts/Pause":           "none   own     all      none     all",
+    "Analysts/Resume":          "none   own     all      none     all",
+    "Analysts/Approve":         "none   none    none     all      all",
+    "Analysts/Refuse":          "none   none    none     all      all",
+    "Analysts/DeleteReports":   "none   own     all      none     all",
+    "Analysts/DeleteResults":   "none   own     all      none     all",
+    "Operators/Caller":         "all    all     all      all      all",
+    "Operators/Fleet":          "all    none    all      all      all",
+    "Operators/Studies":        "all    none    all      all      all",
+    "Operators/Audit":          "none   none    all      none     all",
+    "Operators/Devices":        "none   none    all      none     all",
+    "Operators/CountDevices":   "none   none    all      none     all",
+    "Operators/TagDevices":     "none   none    all      none     all",
+    "Operators/RevokeDevices":  "none   none    all      none     all",
+    "Operators/RestoreDevices": "none   none    all      none     all",
 }  # fmt: skip
 # Calls that the audit log has before and after; those of ONCE need a nonce, and come once with it.
 CHANGES = {"Analysts/Submit", "Analysts/Cancel", "Analysts/DeleteReports", "Analysts/DeleteResults"}
 ONCE = {
     "Analysts/Pause",
     "Analysts/Resume",
+    "Analysts/Approve",
+    "Analysts/Refuse",
     "Operators/TagDevices",
     "Operators/RevokeDevices",
     "Operators/RestoreDevices",
@@ -88,7 +92,7 @@ ONCE = {
 
 def reach(method: str, role: Role) -> str:
     """Return how far a role reaches with a call: "none", "own" or "all"."""
-    order = (Role.VIEWER, Role.ANALYST, Role.OPERATOR, Role.ADMIN)
+    order = (Role.VIEWER, Role.ANALYST, Role.OPERATOR, Role.APPROVER, Role.ADMIN)
     return REACH[method].split()[order.index(role)]
 
 
@@ -103,6 +107,8 @@ def expected(role: Role, call: Call) -> str:
         *ABOUT_NO_STUDY,
     ):
         return "unknown-study"
+    if call == Call("Analysts/Approve"):
+        return "no-approval-needed"
     return "open" if call in DELETIONS else ""
 
 

@@ -135,7 +135,8 @@ BAD = {
     "": "listen: expected a value, got none",
     'listen = "127.0.0.1:1"': "store: expected a value, got none",
     "listen = [": "expected TOML, got other text",
-    LEAST + 'colour = "red"': "colour: expected one of analysts, callers, enrolment, keep, limits",
+    LEAST
+    + 'colour = "red"': "colour: expected one of analysts, approval, callers, enrolment, keep",
     LEAST + "[limits]\nrounds = 7": "limits.rounds: expected one of age_s, calls, calls_per_caller",
     LEAST + '[limits]\ntrusted_proxies = ["proxy"]': "limits.trusted_proxies: expected addresses",
     LEAST + "[limits]\nstreams = 0": "limits.streams: expected a whole number of 1 or more",

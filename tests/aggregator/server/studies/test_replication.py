@@ -11,13 +11,15 @@ from typing import Any
 
 import psycopg
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance_aggregator.analyst.approvals import sign_approval
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.server.devices import Hub, Peers, ServiceFleet, Settings
 from askance_aggregator.server.devices.admission import Admission
 from askance_aggregator.server.devices.servicer import DevicesServicer
 from askance_aggregator.server.devices.standings import Standings
-from askance_aggregator.server.studies import StudyManager
+from askance_aggregator.server.studies import Approver, StudyManager, SubmissionLimits
 from askance_aggregator.store import PostgresqlLocation, Store, StudyState, TaggedPopulation
 from askance_aggregator.store.postgresql import replicas
 from askance_aggregator.store.register import DeviceSelection
@@ -37,7 +39,7 @@ def location(postgresql: PostgresqlServer) -> PostgresqlLocation:
 
 @asynccontextmanager
 async def another(
-    deployment: Deployment, location: PostgresqlLocation
+    deployment: Deployment, location: PostgresqlLocation, limits: SubmissionLimits | None = None
 ) -> AsyncIterator[tuple[StudyManager, list[Phone]]]:
     """Provide a second replica, and the devices with odd numbers, which call it."""
     with closing(location.open()) as store:
@@ -49,6 +51,7 @@ async def another(
             ServiceFleet(hub, store, loop),
             analysts=frozenset({PUBLIC}),
             now_s=deployment.clock,
+            limits=limits,
         )
         standings = Standings(store, executor, system_now_s)
         admission = Admission(store, executor, Peers(Settings().unproven), standings)
@@ -213,5 +216,44 @@ def test_a_study_is_paused_and_resumed_at_any_replica(location: PostgresqlLocati
                 assert ended.state is StudyState.DONE
         finally:
             await deployment.stop()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("decision", ["approved", "refused", "withdrawn"])
+def test_an_approver_decides_at_the_replica_that_does_not_drive(
+    location: PostgresqlLocation, decision: str
+) -> None:
+    limits, key = SubmissionLimits(approval=True), Ed25519PrivateKey.from_private_bytes(b"b" * 32)
+    bob, names = Approver("bob", key.public_key().public_bytes_raw()), frozenset({"ann"})
+
+    async def scenario() -> None:
+        deployment = Deployment(PARITY, store=location, limits=limits)
+        store, digest = deployment.disk.store, deployment.digest(0)
+        try:
+            async with another(deployment, location, limits) as (manager, phones):
+                await deployment.submit(0)
+                everyone = [*deployment.phones[::2], *phones]
+                for phone in everyone:
+                    await phone.check_in()
+                assert manager.status(digest, PUBLIC).reason == "awaiting-approval"
+                if decision != "refused":
+                    manager.approve(digest, bob, sign_approval(digest, key), names)
+                    while not list(store.log(digest).lines()):
+                        await asyncio.sleep(0.01)
+                if decision == "withdrawn":
+                    for phone in phones[:2]:
+                        await phone.check_in()
+                if decision != "approved":
+                    manager.refuse(digest, bob, "too much", names)
+                await until_ended(store, digest, everyone if decision == "approved" else ())
+                ended = manager.status(digest, PUBLIC)
+        finally:
+            await deployment.stop()
+        assert (ended.state.name, ended.reason) == {
+            "approved": ("DONE", "done"),
+            "refused": ("CANCELLED", "approval-refused"),
+            "withdrawn": ("CANCELLED", "approval-withdrawn"),
+        }[decision]
 
     asyncio.run(scenario())

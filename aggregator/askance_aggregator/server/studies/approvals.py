@@ -1,0 +1,98 @@
+"""Approvals: a study that needs one asks no device before an approver has signed it.
+
+The approver is another person than the analyst: by key, and by the names that the operator gave to
+the keys of both. The first decision stands, but that an approval may be withdrawn while the study
+is open. A study that is refused, or whose approval is withdrawn, ends as a cancelled one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from askance_aggregator.analyst.approvals import is_approval
+from askance_aggregator.store import Store, StudyState
+from askance_aggregator.store.management import Approval
+from askance_aggregator.studies.results import CANCELLED, End
+from askance_client.errors import AskanceError, InvalidParameter
+from askance_client.printable import value_text
+
+AWAITING = "awaiting-approval"
+"""The reason in the status of an open study that waits for an approver."""
+AWAITING_TEXT = "the study asks no device until an approver has signed it"
+MAX_REASON = 200  # characters of an approver's reason
+EXPIRED = End(
+    StudyState.FAILED,
+    "not-approved",
+    "approval: expected an approver's signature before the study expired, got none; no user was"
+    " asked",
+)
+
+
+class ApprovalRefused(AskanceError):
+    """An approval that is none; `reason` is a word for programs, and nothing was changed."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(f"approval: {message}")
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Approver:
+    """Approver who makes a decision: a name, and the public key that signs approvals."""
+
+    name: str
+    public_key: bytes
+
+
+def check_approver(approver: Approver, analyst_key: bytes, analysts: Collection[str]) -> None:
+    """Check that an approver is another person than a study's analyst.
+
+    Args:
+      approver: who is to approve the study.
+      analyst_key: the public key that has signed it.
+      analysts: all names that the operator gave to that key.
+
+    Raises:
+      ApprovalRefused: the same key, or the same name in any case of its letters.
+    """
+    if approver.public_key == analyst_key:
+        raise ApprovalRefused(
+            "own-study", "expected another key than the one that signed the study"
+        )
+    if approver.name.casefold() in {name.casefold() for name in analysts}:
+        raise ApprovalRefused(
+            "own-study",
+            f"expected another person than the study's analyst, got {value_text(approver.name)}",
+        )
+
+
+def check_reason(text: str) -> str:
+    """Return an approver's reason; raise InvalidParameter if it is not one printable line."""
+    if not 1 <= len(text) <= MAX_REASON or not text.isprintable():
+        raise InvalidParameter(
+            f"reason: expected 1 to {MAX_REASON} printable characters, got {value_text(text)}"
+        )
+    return text
+
+
+def is_refused(approval: Approval | None) -> bool:
+    """Return whether a study was refused, or its approval withdrawn."""
+    return approval is not None and approval.refused_unix_s > 0
+
+
+def is_approved(approval: Approval | None, digest: bytes) -> bool:
+    """Return whether an approver's signature over a study stands; it is checked each time."""
+    if approval is None or is_refused(approval):
+        return False
+    return is_approval(digest, approval.public_key, approval.signature)
+
+
+def cancelled_end(store: Store, digest: bytes) -> End:
+    """Return the end of a study that is cancelled: by an approver, or else by its analyst."""
+    found = store.management.approval(digest)
+    if found is None or not is_refused(found):
+        return CANCELLED
+    word = "withdrawn" if found.approver else "refused"
+    message = f"approval: {word} by {found.refused_by}: {found.reason}"
+    return End(StudyState.CANCELLED, f"approval-{word}", message)

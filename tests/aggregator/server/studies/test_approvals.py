@@ -1,0 +1,284 @@
+"""Approval by a second person: a study that waits asks no device, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from askance_aggregator.analyst.approvals import sign_approval
+from askance_aggregator.analyst.export import SeriesExport, StudyExport
+from askance_aggregator.analyst.verification import verify, verify_series
+from askance_aggregator.server.studies import (
+    ApprovalRefused,
+    Approver,
+    SubmissionLimits,
+    UnknownStudy,
+)
+from askance_aggregator.store import ListedState, StudyQuery, StudyState
+from askance_aggregator.store.management import Approval
+from askance_client.codec import digest_of
+from askance_client.errors import InvalidParameter
+from askance_client.messages import Conduct
+from tests.aggregator.server.studies.conftest import RunIn, study
+from tests.aggregator.server.studies.test_epochs import (
+    FRESH,
+    all_check_in,
+    charges,
+    repeated,
+    result,
+    states,
+    weeks_pass,
+)
+from tests.faults.deployment import Deployment
+from tests.faults.people import KEY, NOW_S, PUBLIC, WEEK_S
+
+RULE = SubmissionLimits(approval=True)
+BOB_KEY = Ed25519PrivateKey.from_private_bytes(bytes([40]) * 32)
+BOB = Approver("bob", BOB_KEY.public_key().public_bytes_raw())
+EVE_KEY = Ed25519PrivateKey.from_private_bytes(b"e" * 32)
+EVE = Approver("eve", EVE_KEY.public_key().public_bytes_raw())
+ANALYST = frozenset({"ann"})
+
+
+def approve(deployment: Deployment, digest: bytes) -> StudyState:
+    return deployment.manager.approve(digest, BOB, sign_approval(digest, BOB_KEY), ANALYST)
+
+
+def stands(deployment: Deployment, digest: bytes) -> tuple[str, str, int]:
+    """Return state and reason of a study, and how many charges its devices have."""
+    status = deployment.manager.status(digest, PUBLIC)
+    return status.state.name, status.reason, sum(map(len, charges(deployment)))
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_study_asks_no_device_before_it_is_approved(run_in: RunIn, restarted: bool) -> None:
+    async def scenario(deployment: Deployment) -> None:
+        digest = deployment.manager.submit(study(conduct=Conduct(round_deadline_s=60)))
+        await deployment.settle()
+        await all_check_in(deployment)
+        deployment.clock.advance(3_600)
+        if restarted:
+            await deployment.restart()
+        await all_check_in(deployment)
+        assert stands(deployment, digest) == ("OPEN", "awaiting-approval", 0)
+        assert list(deployment.disk.store.log(digest).lines()) == []
+        waiting = StudyQuery(ListedState.AWAITING_APPROVAL)
+        assert [one.digest for one in deployment.manager.page(waiting, None).studies] == [digest]
+        assert approve(deployment, digest) is StudyState.OPEN
+        await deployment.settle()
+        if restarted:
+            await deployment.restart()
+        await all_check_in(deployment)
+        assert stands(deployment, digest) == ("DONE", "done", 6)
+        status = deployment.manager.status(digest, PUBLIC)
+        signature = sign_approval(digest, BOB_KEY)
+        at_s = NOW_S + 3_600
+        assert status.approval == Approval("bob", BOB.public_key, signature, at_s)
+        assert deployment.manager.page(waiting, None).studies == ()
+
+    run_in(scenario, limits=RULE)
+
+
+REFUSALS: dict[str, tuple[Approver, Callable[[bytes], bytes], str]] = {
+    "the analyst's key": (
+        Approver("bob", PUBLIC),
+        lambda digest: sign_approval(digest, KEY),
+        "own-study",
+    ),
+    "the analyst's name": (
+        Approver("Ann", BOB.public_key),
+        lambda digest: sign_approval(digest, BOB_KEY),
+        "own-study",
+    ),
+    "another approver's signature": (
+        EVE,
+        lambda digest: sign_approval(digest, BOB_KEY),
+        "bad-signature",
+    ),
+    "a signature over another study": (
+        BOB,
+        lambda digest: sign_approval(bytes(32), BOB_KEY),
+        "bad-signature",
+    ),
+    "a signature without the domain": (BOB, BOB_KEY.sign, "bad-signature"),
+    "no signature": (BOB, lambda digest: b"", "bad-signature"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_an_approval_is_refused(run_in: RunIn, case: str) -> None:
+    approver, sign, reason = REFUSALS[case]
+
+    async def scenario(deployment: Deployment) -> None:
+        digest = deployment.manager.submit(study())
+        with pytest.raises(ApprovalRefused) as refused:
+            deployment.manager.approve(digest, approver, sign(digest), ANALYST)
+        assert refused.value.reason == reason
+        await deployment.settle()
+        await all_check_in(deployment)
+        assert stands(deployment, digest) == ("OPEN", "awaiting-approval", 0)
+
+    run_in(scenario, limits=RULE)
+
+
+def test_decisions_that_cannot_be_made(run_in: RunIn) -> None:
+    async def scenario(deployment: Deployment) -> None:
+        digest, manager = deployment.manager.submit(study()), deployment.manager
+        with pytest.raises(UnknownStudy):
+            manager.approve(bytes(32), BOB, b"", ANALYST)
+        with pytest.raises(ApprovalRefused, match="another person than the study's analyst"):
+            manager.refuse(digest, Approver("ANN", BOB.public_key), "no", ANALYST)
+        for reason in ("", "two\nlines", "x" * 201):
+            with pytest.raises(InvalidParameter, match="reason: expected 1 to 200 printable"):
+                manager.refuse(digest, BOB, reason, ANALYST)
+        assert stands(deployment, digest) == ("OPEN", "awaiting-approval", 0)
+        deployment.disk.store.management.refuse(digest, "eve", "too much", 7)
+        with pytest.raises(ApprovalRefused, match="because the study was refused"):
+            approve(deployment, digest)
+
+    run_in(scenario, limits=RULE)
+
+
+def test_no_study_waits_without_the_rule(run_in: RunIn) -> None:
+    async def scenario(deployment: Deployment) -> None:
+        digest = deployment.manager.submit(study())
+        await deployment.settle()
+        with pytest.raises(ApprovalRefused) as refused:
+            approve(deployment, digest)
+        assert refused.value.reason == "no-approval-needed"
+        waiting = StudyQuery(ListedState.AWAITING_APPROVAL)
+        assert deployment.manager.page(waiting, None).studies == ()
+        await all_check_in(deployment)
+        assert stands(deployment, digest) == ("DONE", "done", 6)
+
+    run_in(scenario)
+
+
+def test_a_study_that_has_asked_before_the_rule_goes_on(run_in: RunIn) -> None:
+    async def scenario(deployment: Deployment) -> None:
+        digest = deployment.manager.submit(study())
+        await deployment.settle()
+        await deployment.phones[0].check_in()
+        deployment.limits = RULE
+        await deployment.restart()
+        assert stands(deployment, digest) == ("OPEN", "", 1)
+        await all_check_in(deployment)
+        assert stands(deployment, digest) == ("DONE", "done", 6)
+
+    run_in(scenario)
+
+
+def test_a_stored_approval_with_another_signature_is_none(run_in: RunIn) -> None:
+    async def scenario(deployment: Deployment) -> None:
+        digest = deployment.manager.submit(study())
+        forged = Approval("bob", BOB.public_key, sign_approval(bytes(32), BOB_KEY), NOW_S)
+        deployment.disk.store.management.approve(digest, forged)
+        await deployment.settle()
+        await deployment.restart()
+        await all_check_in(deployment)
+        assert sum(map(len, charges(deployment))) == 0
+
+    run_in(scenario, limits=RULE)
+
+
+EXPIRED_TEXT = (
+    "approval: expected an approver's signature before the study expired, got none; no user was"
+    " asked"
+)
+ENDS: dict[str, tuple[str, str, str, int]] = {
+    "refused": ("CANCELLED", "approval-refused", "approval: refused by bob: asks too much", 0),
+    "withdrawn": ("CANCELLED", "approval-withdrawn", "approval: withdrawn by bob: too late", 2),
+    "expired": ("FAILED", "not-approved", EXPIRED_TEXT, 0),
+    "cancelled": ("CANCELLED", "cancelled", "study: cancelled by its analyst", 0),
+}
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("epochs", [0, 2])
+@pytest.mark.parametrize("case", ENDS)
+def test_a_study_ends_with_the_reason(
+    run_in: RunIn, case: str, epochs: int, restarted: bool
+) -> None:
+    signed = repeated(epochs) if epochs else study()
+
+    async def scenario(deployment: Deployment) -> None:
+        digest, manager = deployment.manager.submit(signed), deployment.manager
+        await deployment.settle()
+        if case == "withdrawn":
+            approve(deployment, digest)
+            await deployment.settle()
+            for phone in deployment.phones[:2]:
+                await phone.check_in()
+        if restarted:
+            await deployment.restart()
+            manager = deployment.manager
+        match case:
+            case "refused":
+                manager.refuse(digest, BOB, "asks too much", ANALYST)
+            case "withdrawn":
+                manager.refuse(digest, BOB, "too late", ANALYST)
+            case "cancelled":
+                manager.cancel(digest, PUBLIC)
+            case _:
+                deployment.clock.advance(3 * WEEK_S)
+        await deployment.settle()
+        await all_check_in(deployment)
+        found = manager.conclusion(digest, PUBLIC)
+        assert found is not None
+        state, reason, message, charged = ENDS[case]
+        assert (found.state.name, found.reason, found.message) == (state, reason, message)
+        assert sum(map(len, charges(deployment))) == charged
+        asked = result(deployment, digest)["epsilon"]["max_asked_nano_nats"] if not epochs else 0
+        assert epochs or asked == (10**9 if charged else 0)
+        _verify(deployment, digest, epochs)
+
+    run_in(scenario, FRESH, limits=RULE)
+
+
+def _verify(deployment: Deployment, digest: bytes, epochs: int) -> None:
+    """Verify the export of an ended study."""
+
+    def export(epoch: int) -> StudyExport:
+        signed, lines, ended, _ = deployment.manager.export(digest, PUBLIC, epoch)
+        return StudyExport(signed, tuple(lines), json.loads(ended) if ended else None, epoch)
+
+    own = export(0)
+    if not epochs:
+        assert own.result is not None
+        assert verify(own).state == own.result["state"]
+    elif ended := [one.epoch for one in deployment.disk.store.epochs(digest)]:
+        assert own.result is not None
+        series = SeriesExport(own.signed, tuple(map(export, ended)), own.result)
+        assert verify_series(series).state == own.result["state"]
+
+
+def test_epochs_that_pass_before_the_approval_are_not_asked(run_in: RunIn) -> None:
+    async def scenario(deployment: Deployment) -> None:
+        digest = deployment.manager.submit(repeated())
+        await weeks_pass(deployment)
+        await all_check_in(deployment)
+        approve(deployment, digest)
+        await deployment.settle()
+        await all_check_in(deployment)
+        assert states(deployment, digest) == [(0, "FAILED", "missed"), (1, "DONE", "done")]
+        assert charges(deployment) == [[7]] * 6
+
+    run_in(scenario, FRESH, limits=RULE)
+
+
+def test_the_first_approval_stands(run_in: RunIn) -> None:
+    async def scenario(deployment: Deployment) -> None:
+        digest = digest_of(study().study)
+        deployment.manager.submit(study())
+        approve(deployment, digest)
+        deployment.clock.advance(50)
+        deployment.manager.approve(digest, EVE, sign_approval(digest, EVE_KEY), ANALYST)
+        found = deployment.manager.status(digest, PUBLIC).approval
+        assert found is not None
+        assert (found.approver, found.approved_unix_s) == ("bob", NOW_S)
+        await deployment.settle()
+
+    run_in(scenario, limits=RULE)

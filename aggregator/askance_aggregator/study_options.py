@@ -45,6 +45,7 @@ class StudyOption:
 
     Args:
       name: key in a file; an option's name has hyphens.
+      title: label of a form's field: a few words with the unit.
       summary: one line for readers; it has the default, where `default` is no text to show.
       metavar: the value's place in a help text.
       default: what holds where it is left out.
@@ -56,6 +57,7 @@ class StudyOption:
     """
 
     name: str
+    title: str
     summary: str
     metavar: str
     kind: OptionKind = OptionKind.TEXT
@@ -77,9 +79,9 @@ class StudyOption:
         return f"{self.summary} (default {self.default})" if self.default else self.summary
 
     @property
-    def label(self) -> str:
-        """Label of a form's field."""
-        return f"{self.name}: {self.form_summary or self.summary}"
+    def hint(self) -> str:
+        """Line below a form's field."""
+        return self.form_summary or self.summary
 
     @property
     def is_whole(self) -> bool:
@@ -90,6 +92,7 @@ class StudyOption:
 OPTIONS = (
     StudyOption(
         "schema",
+        "Schema of the users' records",
         "the schema of the users' records",
         "FILE.toml",
         OptionKind.FILE,
@@ -97,14 +100,17 @@ OPTIONS = (
     ),
     StudyOption(
         "epsilon",
+        "Privacy budget per user (epsilon), in nats",
         "each user's whole budget, in nats",
         "E",
         OptionKind.NUMBER,
         argument="epsilon",
         needed=True,
+        form_summary="for all questions together; what it means is said with the plan",
     ),
     StudyOption(
         "beta",
+        "Chance of a missed tolerance (beta)",
         "chance that an answer is off by more than its tolerance",
         "B",
         OptionKind.NUMBER,
@@ -113,14 +119,17 @@ OPTIONS = (
     ),
     StudyOption(
         "confidence",
+        "Confidence of the intervals",
         "of the intervals, jointly",
         "C",
         OptionKind.NUMBER,
         default="0.95",
         argument="confidence",
+        form_summary="that all intervals of the result hold, jointly",
     ),
     StudyOption(
         "purpose",
+        "Purpose",
         "what devices' owners read about it",
         "TEXT",
         default="",
@@ -128,46 +137,57 @@ OPTIONS = (
     ),
     StudyOption(
         "days",
+        "Days until devices refuse it",
         "devices refuse the study after these",
         "N",
         OptionKind.POSITIVE,
         default=DEFAULT_DAYS,
+        form_summary="from its submission on",
     ),
     StudyOption(
         "fields",
+        "Fields that may be asked about",
         "that may be asked about (default: those that the learner needs)",
         "A,B",
         OptionKind.NAMES,
         argument="fields",
+        form_summary="names with commas (default: those that the learner needs)",
     ),
     StudyOption(
         "most_answers",
+        "Answers per user, at most",
         "of a user, all rounds and epochs together; devices refuse more",
         "N",
         OptionKind.POSITIVE,
         default=DEFAULT_ANSWERS,
         argument="most_answers",
+        form_summary="in all rounds and collections together; devices refuse more",
     ),
     StudyOption(
         "deadline_s",
+        "Deadline of a round, in seconds",
         "a round closes so many seconds after it opened; 0: when all have answered",
         "S",
         OptionKind.NATURAL,
         default=86_400,  # a study of users' own devices must not wait for one that is lost
         argument="round_deadline_s",
         table="rounds",
+        form_summary="after a round has opened; 0: it ends when all have answered",
     ),
     StudyOption(
         "least_answers",
+        "Answers per group, at least",
         "in every group of a round; fewer end the study",
         "N",
         OptionKind.NATURAL,
         default=1,
         argument="least_answers",
         table="rounds",
+        form_summary="in every group of a round; with fewer the study ends",
     ),
     StudyOption(
         "waves",
+        "Waves per round",
         "parts in which a round is asked",
         "W",
         OptionKind.POSITIVE,
@@ -177,6 +197,7 @@ OPTIONS = (
     ),
     StudyOption(
         "tags",
+        "Tags of the devices",
         "ask only devices that have this tag; may be repeated (default: all devices)",
         "TAG",
         OptionKind.WORDS,
@@ -188,6 +209,7 @@ OPTIONS = (
     ),
     StudyOption(
         "every",
+        "Days between collections",
         'collect again: days of an epoch, as "7d"; with --epochs',
         "DAYS",
         OptionKind.DAYS,
@@ -197,6 +219,7 @@ OPTIONS = (
     ),
     StudyOption(
         "epochs",
+        "Number of collections",
         "number of epochs; with --every",
         "N",
         OptionKind.POSITIVE,
@@ -206,26 +229,32 @@ OPTIONS = (
     ),
     StudyOption(
         "start",
+        "Earliest start, UTC",
         "begin no earlier, in UTC (2026-12-01T08:00Z)",
         "TIME",
         OptionKind.TIME,
         default=0,
         table="schedule",
         needed=True,
+        form_summary="as 2026-12-01T08:00Z (default: at once)",
     ),
     StudyOption(
         "reports_days",
+        "Days to keep single reports",
         "keep single reports so many days after the study's end (default: the operator's)",
         "N",
         OptionKind.NATURAL,
         table="keep",
+        form_summary="after the study's end (default: the operator's)",
     ),
     StudyOption(
         "results_days",
+        "Days to keep results",
         "keep results, counts and transcripts so many days (default: the operator's)",
         "N",
         OptionKind.NATURAL,
         table="keep",
+        form_summary="with counts and transcripts (default: the operator's)",
     ),
 )
 """All options, in the order in which readers see them."""

@@ -43,6 +43,11 @@ class ParameterKind(Enum):
     POINTS = "POINT:WEIGHT,..."
 
     @property
+    def is_whole(self) -> bool:
+        """Return whether a value is a whole number."""
+        return self is ParameterKind.WHOLE
+
+    @property
     def has_commas(self) -> bool:
         """Return whether one value may hold commas."""
         return self.value.endswith(",...")
@@ -64,6 +69,12 @@ class ParameterEntry:
     default: str | None = None
     kind: ParameterKind = ParameterKind.TEXT
     choices: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """Label of a form's field: the name in words."""
+        words = self.name.replace("_", " ")
+        return f"{words[0].upper()}{words[1:]}"
 
     @property
     def placeholder(self) -> str:

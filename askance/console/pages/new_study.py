@@ -42,7 +42,9 @@ from askance_client.printable import value_text
 _CALLS = ("Analysts/Plan", "Analysts/Submit")
 _LEARNER = "frequency"
 _WITH_THE_QUESTION = ("schema", "fields", "purpose")
-"""Options that the form shows with the question; all others stand with the budget."""
+"""Options that the form shows with the question."""
+_OFTEN = ("epsilon", "confidence", "days", "tags")
+"""Options that the form shows with the budget; all others stand below, and are opened."""
 _DIGITS = 9
 _PARAMETER = "set."  # before a learner's parameter in a field's name
 _REFUSED = ("not-permitted", "no-role", "no-key", "untrusted-key", "bad-token", "bad-signature")
@@ -263,6 +265,7 @@ def _whole(name: str, text: str) -> int:
 
 
 async def _page(visit: Visit, draft: DraftStudy, status: int = 200) -> Response:
+    more = [one for one in OPTIONS if one.name not in (*_WITH_THE_QUESTION, *_OFTEN)]
     return await visit.page(
         "new_study.html",
         status,
@@ -271,7 +274,10 @@ async def _page(visit: Visit, draft: DraftStudy, status: int = 200) -> Response:
         prefix=_PARAMETER,
         once=secrets.token_hex(_ONCE_BYTES),
         question=[option for option in OPTIONS if option.name in _WITH_THE_QUESTION[1:]],
-        budget=[option for option in OPTIONS if option.name not in _WITH_THE_QUESTION],
+        budget=[option for option in OPTIONS if option.name in _OFTEN],
+        more=more,
+        more_is_open=any(draft.values.get(one.name) or draft.field == one.name for one in more),
+        schema=next(option for option in OPTIONS if option.kind is OptionKind.FILE),
     )
 
 

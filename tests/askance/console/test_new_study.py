@@ -238,3 +238,21 @@ def test_what_is_typed_is_no_markup(analyst: Visitor) -> None:
     assert "<b>bold" not in answer.text
     assert "&lt;b&gt;bold" in answer.text
     assert analyst.get("/studies/new?learner=%3Cscript%3E").status == 400
+
+
+@pytest.mark.parametrize("learner", ["frequency", "decision-tree", "k-means"])
+def test_labels_are_words_and_stand_beside_what_explains_them(
+    analyst: Visitor, learner: str
+) -> None:
+    text = analyst.get(f"/studies/new?learner={learner}").text
+    labels = dict(re.findall('<label for="([^"]+)">([^<]+)</label>', text))
+    assert labels["deadline_s"] == "Deadline of a round, in seconds"
+    assert labels["epsilon"] == "Privacy budget per user (epsilon), in nats"
+    assert labels["schema"] == "Schema of the users&#39; records"
+    for name, label in labels.items():
+        assert label[0].isupper()
+        assert not re.search("[_:]", label), label
+        assert re.search(f'aria-describedby="{name}-hint error-{name}"', text)
+        assert re.search(f'<small id="{name}-hint">[A-Z].+?</small>', text)
+    assert "--epochs" not in text
+    assert 'placeholder="NUMBER"' not in text

@@ -104,7 +104,7 @@ def take_owner(camera: Camera, served: Served) -> None:
     driver.get(f"{origin}{served.session.path}studies")
     driver.find_element("css selector", ".cards a").click()
     camera.take("owner study")
-    driver.find_element("css selector", "button.deny").click()
+    driver.find_element("css selector", "button.danger").click()
     camera.take("owner study denied")
 
 

@@ -49,10 +49,18 @@ def application(console: Console) -> ASGIApp:
 
 
 def _static_route() -> Route:
-    """Return the route of the files of `static/`, which are all read now: no path is followed."""
+    """Return the route of the files of `static/`, which are all read now: no path is followed.
+
+    Styles and mark of the owner's page are among them, so that both consoles have one look.
+    """
+    folders = (
+        resources.files("askance.console").joinpath("static"),
+        resources.files("askance_client").joinpath("console"),
+    )
     files = {
         file.name: (file.read_bytes(), _TYPES[PurePosixPath(file.name).suffix])
-        for file in resources.files("askance.console").joinpath("static").iterdir()
+        for folder in folders
+        for file in folder.iterdir()
         if PurePosixPath(file.name).suffix in _TYPES
     }
 

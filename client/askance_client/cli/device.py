@@ -277,6 +277,7 @@ def _add_console(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=_whole_number, default=0, metavar="N", help=port)
     member = "of a gateway: that member's own budgets and history, without decisions"
     parser.add_argument("--member", default="", metavar="NAME", help=member)
+    parser.add_argument("--link", action="store_true", help="print a new link to a served page")
 
 
 def _add_repair(parser: argparse.ArgumentParser) -> None:

@@ -13,6 +13,7 @@ from askance_client.messages import Request, StudyTerms
 from askance_client.printable import fixed, printable
 from askance_client.queries import Query, QueryKind
 from askance_client.queries.categories import cell_names, signed_cells
+from askance_client.queries.kinds import Kind, Op
 from askance_client.queries.rendering import render
 from askance_client.service.clock import utc_text
 
@@ -51,24 +52,22 @@ def explain(posting: Posting) -> dict[str, object]:
 
 
 def question(query: Query) -> str:
-    """Return a query in plain words."""
-    expression = printable(render(query.expression))
+    """Return a query as a question in plain words; bounds are those of the value itself."""
+    value = query.expression
+    text = printable(render(value))
+    text = text[1:-1] if text.startswith("(") else text
+    yours = f"your {text}" if value.op == Op.FIELD else text
     match query.kind:
-        case QueryKind.PREDICATE:
-            return f"yes or no: {expression}"
-        case QueryKind.REAL:
-            return f"a number from {_number(query, query.low)} to {_number(query, query.high)}:" + (
-                f" {expression}"
-            )
         case QueryKind.CATEGORY:
-            return f"one of {_listed(cell_names(query))}: {expression}"
+            return f"Which of {_listed(cell_names(query))} is {yours}?"
         case QueryKind.SIGNED:
-            return f"a position of {signed_cells(query)} and a sign: {expression}"
+            return f"Which position of {signed_cells(query)}, with which sign, is {text}?"
         case QueryKind.VECTOR:
-            return (
-                f"the signs of {query.components} numbers from {_number(query, query.low)} to"
-                f" {_number(query, query.high)}: {expression}"
-            )
+            return f"Which signs have {query.components} numbers, {_span(query)}: {text}?"
+        case QueryKind.REAL if value.kind != Kind.BOOLEAN:
+            return f"What is {yours}, {_span(query)}?"
+        case _:
+            return f"Yes or no: {text}?"
 
 
 def answer(request: Request, symbol: bytes) -> str:
@@ -98,8 +97,10 @@ def level_name(query: Query, level: int, levels: int) -> str:
         case QueryKind.CATEGORY:
             return printable(cell_names(query)[level])
         case QueryKind.REAL:
-            span = Fraction(query.high - query.low, levels - 1)
-            return _decimal((query.low + level * span) * Fraction(1, 1 << query.frac))
+            value = query.low + level * Fraction(query.high - query.low, levels - 1)
+            if value == query.default > query.expression.high:
+                return "no value"
+            return _decimal(value * Fraction(1, 1 << query.frac))
         case QueryKind.SIGNED:
             if level == query.high:
                 return "none"
@@ -115,8 +116,11 @@ def _listed(names: tuple[str, ...]) -> str:
     return ", ".join(shown)
 
 
-def _number(query: Query, mantissa: int) -> str:
-    return _decimal(Fraction(mantissa, 1 << query.frac))
+def _span(query: Query) -> str:
+    """Format the bounds; those of a number that may be missing lie beyond its own."""
+    inside = query.expression if query.kind == QueryKind.REAL else query
+    ends = max(query.low, inside.low), min(query.high, inside.high)
+    return "from {} to {}".format(*(_decimal(Fraction(end, 1 << query.frac)) for end in ends))
 
 
 def _decimal(value: Fraction) -> str:

@@ -9,15 +9,17 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.resources import files
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from askance_client.console import pages
-from askance_client.console.parts import STYLE_PATH, OwnersView, plain_page
+from askance_client.console.parts import OwnersView, plain_page
 from askance_client.console.server import OwnerServer, PageAnswer, PageRequest
-from askance_client.console.session import LINK_S, OwnerSession
-from askance_client.errors import AskanceError, InvalidParameter
+from askance_client.console.session import LINK_S, OwnerSession, write_link
+from askance_client.errors import AskanceError, InvalidParameter, StoreError
 from askance_client.owner.consents import MAX_DAYS
 from askance_client.printable import value_text
 
@@ -35,9 +37,9 @@ Ask = Callable[[str, Mapping[str, Any]], list[dict[str, Any]]]
 """Lets the device do an operation of its owner (`askance_client.cli.folder.ask`)."""
 
 _TITLES = {400: "Bad request", 403: "Not logged in", 404: "No such page", 421: "Wrong host"}
-_LOG_IN = """Log in with the link that device console printed when it started. It works once: if it
-was used, end the command and start it again for a new link."""
-_LOGGED_OUT = "Start device console again to get a new link."
+_LOG_IN = """Log in with the link that device console printed. It works once: device console FOLDER
+--link prints a new one."""
+_LOGGED_OUT = "device console FOLDER --link prints a new link."
 
 
 class NotServed(Exception):
@@ -74,7 +76,7 @@ class OwnerSite:
     def _routed(self, request: PageRequest) -> PageAnswer:
         if request.host not in self.hosts:
             raise NotServed(421)
-        if request.path == STYLE_PATH and request.method == "GET":
+        if request.path == "/style.css" and request.method == "GET":
             style = files(__package__).joinpath("style.css").read_bytes()
             return PageAnswer(style, kind="text/css; charset=utf-8")
         if request.path.startswith("/login/") and request.method == "GET":
@@ -196,27 +198,48 @@ def _number(name: str, text: str, most: int) -> int:
     return int(text)
 
 
-_TEXT = f"Open {{}}\nIt works once, within {LINK_S // 60} minutes. Ctrl-C ends the page."
+_SECRET = partial(secrets.token_urlsafe, 32)
+_TEXT = f"Open {{}}\nIt works once, within {LINK_S // 60} minutes."
 
 
 def run_console(
     ask: Ask, csv: Callable[[dict[str, Any]], str], arguments: argparse.Namespace
 ) -> int:
-    """Serve the page on loopback until an interrupt; print the login link once.
+    """Serve the page on loopback until an interrupt, and print a login link; or print another one.
 
     Raises:
-      StoreError: the port cannot be had, or the device's folder cannot be used.
+      StoreError: the port cannot be had, the device's folder cannot be used, or no page is served.
       InvalidParameter: bad configuration, or a name that no member can have.
     """
+    file = arguments.folder / f"console-link{arguments.member.encode().hex()}"
+    if arguments.link:
+        try:
+            origin = file.read_text().split()[1].partition("/login/")[0]
+        except (OSError, IndexError):
+            raise StoreError(
+                f"--link: expected a page that is served, got none of {arguments.folder}"
+            ) from None
+        _print_link(file, origin, arguments)
+        return 0
     ask("policy", {"member": arguments.member})  # a folder that cannot be used fails at once
-    session = OwnerSession(lambda: secrets.token_urlsafe(32), lambda: time.monotonic_ns() // 10**9)
+    session = OwnerSession(_SECRET, _now_s, file)
     with OwnerServer(arguments.port) as server:
         view = OwnersView(session.form_token, arguments.member)
         site = OwnerSite(ask, csv, session, view, server.hosts)
         server.respond, server.refuse = site.respond, refusal
-        link = f"http://127.0.0.1:{server.server_port}{session.link}"
-        as_json = json.dumps({"link": link, "valid_s": LINK_S})
-        print(as_json if arguments.json else _TEXT.format(link), flush=True)
+        _print_link(file, f"http://127.0.0.1:{server.server_port}", arguments)
         with suppress(KeyboardInterrupt):
             server.serve_forever()
+        file.unlink(missing_ok=True)
     return 0
+
+
+def _print_link(file: Path, origin: str, arguments: argparse.Namespace) -> None:
+    link = write_link(file, origin, _SECRET(), _now_s())
+    as_json = json.dumps({"link": link, "valid_s": LINK_S})
+    print(as_json if arguments.json else _TEXT.format(link), flush=True)
+
+
+def _now_s() -> int:
+    """Return seconds of a clock that all processes share and that is never set."""
+    return time.monotonic_ns() // 10**9

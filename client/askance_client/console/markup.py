@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
+from importlib.resources import files
 
 
 class Markup(str):
     """HTML whose values were escaped when it was made."""
 
     __slots__ = ()
+
+
+def template(name: str) -> str:
+    """Return a file of the package: a template, or a part of one."""
+    return files(__package__).joinpath(name).read_text("utf-8")
 
 
 def fill(template: str, /, *values: str, **named: str) -> Markup:

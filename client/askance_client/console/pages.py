@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 from urllib.parse import urlencode
 
-from askance_client.console.markup import Markup, fill, joined
+from askance_client.console.markup import Markup, fill, joined, template
 from askance_client.console.parts import OwnersView, bars, cards, frame, nats, pairs, time_of, turns
 from askance_client.owner.laws import percent
 from askance_client.risk import cost
@@ -16,26 +16,11 @@ Entry = Mapping[str, Any]
 """Object of an operation's answer (`askance_client.cli.folder`)."""
 
 _STATES = {"waiting": "waits for the owner", "pinned": "answered, because its analyst is pinned"}
+_TONES = {"waiting": "warn", "pinned": "good", "approved": "good", "denied": "bad"}
 _NO_QUESTION = "No question was charged."
 _EXPORT = Markup('<p>Each question that was charged; <a href="history.csv">export as CSV</a>.</p>')
-_QUESTION = """<h3>{question}</h3><p>An answer costs {cost}.{rounded}</p>
-<div class="wide" tabindex="0" role="group" aria-label="Chances of the answers"><table>
-<caption>Chance of each answer, for each true value</caption>
-<thead><tr><th scope="col">Possible answer</th>{truths}</tr></thead><tbody>{rows}</tbody>
-</table></div>"""
-_DECISION = """<form class="decide" method="post" action="decide">
-<button type="submit" disabled hidden>Enter decides nothing</button>
-<input type="hidden" name="token" value="{token}"><input type="hidden" name="study" value="{study}">
-<input type="hidden" name="analyst" value="{analyst}">
-<label for="why">Reason</label>
-<input id="why" name="why" maxlength="200" autocomplete="off" aria-describedby="why-hint">
-<small id="why-hint">A note of at most 200 characters; it stays on the device.</small>
-<label for="days">Days</label>
-<input id="days" name="days" maxlength="4" inputmode="numeric" autocomplete="off"
- aria-describedby="days-hint">
-<small id="days-hint">An approval holds for so many, 1 to 3660; empty: as the policy says.</small>
-<button type="submit" name="verdict" value="approve">Approve</button>
-<button type="submit" name="verdict" value="deny" class="deny">Deny</button></form>"""
+_QUESTION = template("question.html")
+_DECISION = template("decision.html")
 
 
 def budgets(
@@ -122,7 +107,7 @@ def policy(view: OwnersView, found: Entry) -> bytes:
 
 def failure(view: OwnersView, title: str, message: str) -> bytes:
     """Make the page of an operation that failed."""
-    return frame(view, title, None, fill('<p role="alert">{}</p>', message))
+    return frame(view, title, None, fill('<p class="notice bad" role="alert">{}</p>', message))
 
 
 def _heading(text: str) -> Markup:
@@ -136,7 +121,8 @@ def _code(text: str) -> Markup:
 def _state(view: OwnersView, found: Entry) -> Markup:
     text: str = _STATES.get(found["state"]) or found["state"]
     until = joined((" until ", time_of(view, found["until"]))) if "until" in found else ""
-    return fill('<span class="state {}">{}</span>{}', found["state"], text, until)
+    tone = _TONES.get(found["state"], "")
+    return fill('<span class="state {}">{}</span>{}', tone, text, until)
 
 
 def _price(found: Entry) -> str:
@@ -154,13 +140,13 @@ def _card(view: OwnersView, found: Entry) -> Markup:
     if "fields" not in found:
         return _link(found, found["study"][:16])
     return fill(
-        "<h3>{}</h3><p>{}</p><p>About {}. Costs at most {}.</p><p><small>Analyst {}</small></p>{}",
+        "<h3>{}</h3><p>{}</p><p>About {}. Costs at most {}.</p>{}<p><small>Analyst {}</small></p>",
         _link(found, found["purpose"] or "no purpose"),
         _state(view, found),
         ", ".join(found["fields"]) or "no field",
         _price(found),
-        found["analyst"][:16],
         bars(found["left"], ["study"]),
+        found["analyst"][:16],
     )
 
 
@@ -186,14 +172,18 @@ def _question(asked: Entry) -> Markup:
         question=asked["question"],
         cost=cost(asked["nano_nats"]),
         rounded=rounded if asked["rounded"] else "",
-        truths=joined(fill('<th scope="col">if {}</th>', truth) for truth in asked["truths"]),
+        truths=joined(
+            fill('<th scope="col" class="number">if {}</th>', truth) for truth in asked["truths"]
+        ),
         rows=joined(_row(row) for row in asked["answers"]),
     )
 
 
 def _row(row: Entry) -> Markup:
     name = f"{row['answer']} ({row['count']:,} of them)" if row["count"] > 1 else row["answer"]
-    chances = joined(fill("<td>{}</td>", percent(Fraction(found))) for found in row["chances"])
+    chances = joined(
+        fill('<td class="number">{}</td>', percent(Fraction(found))) for found in row["chances"]
+    )
     return fill('<tr><th scope="row">{}</th>{}</tr>', name, chances)
 
 

@@ -7,29 +7,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 
 from askance_client.accounting import format_nats
-from askance_client.console.markup import Markup, fill, joined
+from askance_client.console.markup import Markup, fill, joined, template
 
-STYLE_PATH = "/style.css"
 PLACES = {"": "Budgets", "history": "Questions", "studies": "Studies", "policy": "Policy"}
 """Pages of the menu, by path below the login's."""
 
 _BUDGETS = {"life": "Whole life", "day": "Today (UTC)", "study": "Study", "epoch": "Epoch of study"}
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{title} - askance</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark"><link rel="stylesheet" href="{style}"></head>
-<body>{content}</body></html>
-"""
-_FRAME = """<a class="skip" href="#content">Skip to the content</a>
-<header><p class="name">askance: {subject}</p><nav aria-label="Pages">{menu}</nav>
-<form class="end" method="post" action="end"><input type="hidden" name="token" value="{token}">
-<button type="submit">Log out</button></form></header>
-<main id="content"><h1>{title}</h1>{content}</main>"""
-_BAR = """<li><strong>{name}</strong>
-<svg class="bar" role="img" aria-label="{share} spent" width="100%" height="16">
-<rect class="whole" width="100%" height="100%" rx="4"/>
-<rect class="spent" width="{share}" height="100%" rx="4"/></svg>
-<span>{spent} of {of} spent, {rest} left</span></li>"""
+_MARK = Markup(template("mark.svg"))
+_FRAME = template("frame.html")
+_ALONE = '<main><p class="brand">{} askance</p><h1>{}</h1><p>{}</p></main>'
+_EMPTY = '<div class="empty"><p>{}</p></div>'
+_BAR = template("bar.html")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,27 +40,26 @@ def frame(view: OwnersView, title: str, current: str | None, *content: str) -> b
     `current` is the page's path in `PLACES`, or None.
     """
     menu = joined(
-        fill('<a href="{}"{}>{}</a>', path or "./", _CURRENT if path == current else "", name)
+        fill('<li><a href="{}"{}>{}</a></li>', path or "./", _here(path == current), name)
         for path, name in PLACES.items()
     )
-    subject = f"member {view.member}" if view.member else "this device"
-    body, token = joined(content), view.form_token
-    return _document(
-        title, fill(_FRAME, subject=subject, menu=menu, token=token, title=title, content=body)
-    )
+    subject = f"Member {view.member}" if view.member else "This device"
+    named = {"mark": _MARK, "subject": subject, "menu": menu, "token": view.form_token}
+    return _document(title, fill(_FRAME, title=title, content=joined(content), **named), "framed")
 
 
 def plain_page(title: str, text: str) -> bytes:
     """Make a page without menu and forms, for a browser that is not logged in."""
-    return _document(title, fill("<main><h1>{}</h1><p>{}</p></main>", title, text))
+    return _document(title, fill(_ALONE, _MARK, title, text), "alone")
 
 
-def _document(title: str, content: Markup) -> bytes:
-    page = fill(_PAGE, title=title, style=STYLE_PATH, content=content)
+def _document(title: str, content: Markup, kind: str) -> bytes:
+    page = fill(template("page.html"), title=title, content=content, kind=kind)
     return page.encode("utf-8", "backslashreplace")
 
 
-_CURRENT = Markup(' aria-current="page"')
+def _here(current: bool) -> Markup:
+    return Markup(' aria-current="page"' if current else "")
 
 
 def nats(nano_nats: int) -> str:
@@ -110,18 +97,18 @@ def _bar(name: str, *, left_nano_nats: int, of_nano_nats: int) -> Markup:
 
 def pairs(*found: tuple[str, str]) -> Markup:
     """Make a list of names and what they are; a pair without a value is left out."""
-    row = "<div><dt>{}</dt><dd>{}</dd></div>"
-    return fill("<dl>{}</dl>", joined(fill(row, *pair) for pair in found if pair[1]))
+    row = "<dt>{}</dt><dd>{}</dd>"
+    return fill('<dl class="facts">{}</dl>', joined(fill(row, *pair) for pair in found if pair[1]))
 
 
 def cards(items: Sequence[Markup], none: str) -> Markup:
     """Make a list of items, or the text that there is none."""
-    listed = joined(fill("<li>{}</li>", item) for item in items)
-    return fill('<ul class="cards">{}</ul>', listed) if items else fill("<p>{}</p>", none)
+    listed = joined(fill('<li class="panel">{}</li>', item) for item in items)
+    return fill('<ul class="cards">{}</ul>' if items else _EMPTY, listed if items else none)
 
 
 def turns(path: str, page: int, *, older: bool) -> Markup:
     """Make links to the pages before and after one of a list that has the newest first."""
     there = [("Newer", page - 1)] * (page > 1) + [("Older", page + 1)] * older
     links = joined(fill('<a href="{}?page={}">{}</a>', path, str(n), name) for name, n in there)
-    return fill('<p class="turns">{}</p>', links)
+    return fill('<p class="pages turns">{}</p>', links)

@@ -7,8 +7,12 @@ machine. This one is bound to a random path, so that only requests below that pa
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from hmac import compare_digest
+from pathlib import Path
 from threading import Lock
+
+from askance_client.durable_files import write_new
 
 LINK_S = 600
 """Seconds for which the printed link works."""
@@ -19,30 +23,55 @@ LIFE_S = 8 * 3_600
 COOKIE = "askance_owner"
 
 
+def write_link(file: Path, origin: str, secret: str, now_s: int) -> str:
+    """Write the link that logs the next browser in, in place of an earlier one, and return it.
+
+    Args:
+      file: that only the owner's account reads; the page reads it for each login, so that another
+        process may write a link.
+      origin: address of the page, without a path.
+      secret: the link's last part, which no other process can guess.
+      now_s: the time on a clock that all processes of the machine share.
+    """
+    link = f"{origin}/login/{secret}"
+    file.unlink(missing_ok=True)
+    write_new(file, f"{now_s + LINK_S} {link}".encode(), mode=0o600)
+    return link
+
+
 class OwnerSession:
     """Link, login and form token of one run of the page; shared between threads.
 
-    `link` is the path that logs the first browser in, empty once it was used; `path` the start of
-    all paths that need a login; `form_token` what a form must send back.
+    `path` is the start of all paths that need a login; `form_token` what a form must send back. A
+    login ends the one before it.
+
+    Args:
+      file: of the link (`write_link`).
     """
 
-    def __init__(self, secret: Callable[[], str], now_s: Callable[[], int]) -> None:
-        self._now_s = now_s
+    def __init__(self, secret: Callable[[], str], now_s: Callable[[], int], file: Path) -> None:
+        self._now_s, self._secret, self._file = now_s, secret, file
         self._lock = Lock()
-        self.link = f"/login/{secret()}"
-        self._link_until_s = now_s() + LINK_S
-        self._cookie = secret()
-        self._until_s = now_s()  # no browser is logged in
+        self._cookie, self._until_s = secret(), now_s()  # no browser is logged in
         self.path = f"/{secret()}/"
         self.form_token = secret()
+
+    @property
+    def link(self) -> str:
+        """Path that logs the next browser in; empty: it was used, is old, or there is none."""
+        with suppress(OSError, ValueError):
+            until, link = self._file.read_text().split()
+            return f"/login/{link.rpartition('/')[2]}" if self._now_s() < int(until) else ""
+        return ""
 
     def redeem(self, path: str) -> str | None:
         """Return the header that logs a browser in; None if the link is another, old or used."""
         with self._lock:
-            now_s = self._now_s()
-            if not self.link or now_s >= self._link_until_s or not _equal(path, self.link):
+            link = self.link
+            if not link or not _equal(path, link):
                 return None
-            self.link, self._until_s = "", now_s + LIFE_S
+            self._file.write_text(f"0 {self._file.read_text().split()[1]}")
+            self._cookie, self._until_s = self._secret(), self._now_s() + LIFE_S
             return f"{COOKIE}={self._cookie}; Path={self.path}; HttpOnly; SameSite=Strict"
 
     def holds(self, cookies: str) -> bool:

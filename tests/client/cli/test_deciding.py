@@ -139,7 +139,7 @@ def test_a_study_is_printed_in_plain_words(
     text = capsys.readouterr().out
     for part in (
         "to be tested (test)",
-        "yes or no: ",
+        "Yes or no: ",
         "0.5 nats: of two equally likely values a reader is at most 62 % sure of the true one",
         "all studies    at most 8 nats: of two equally likely values a reader is at most 99.97",
         "possible answer    if no   if yes",

@@ -21,7 +21,7 @@ from askance_client.cli.report import csv_history
 from askance_client.console.command import OwnerSite, refusal
 from askance_client.console.parts import OwnersView
 from askance_client.console.server import OwnerServer
-from askance_client.console.session import OwnerSession
+from askance_client.console.session import OwnerSession, write_link
 from tests.client.cli.test_deciding import Folder
 
 SECRET = "secret{}-of-more-than-thirty-two-characters"
@@ -49,8 +49,10 @@ class Served:
 
     def __enter__(self) -> Served:
         numbers = count()
-        self.session = OwnerSession(lambda: SECRET.format(next(numbers)), lambda: self.now_s)
+        file = self.folder.path / "console-link"
+        self.session = OwnerSession(lambda: SECRET.format(next(numbers)), lambda: self.now_s, file)
         self.server = OwnerServer(0, self.request_s)
+        write_link(file, f"http://{self.host}", SECRET.format("link"), self.now_s)
         view = OwnersView(self.session.form_token, self.member)
         operation = partial(ask, self.folder.home, self.folder.home.configuration)
 

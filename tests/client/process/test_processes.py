@@ -109,7 +109,7 @@ def test_each_member_answers_for_itself_in_one_check_in(aggregator: Any, folder:
     entries = folder.run("history")[1]["entries"]
     assert {entry["member"] for entry in entries} == set("abcde")
     assert {(entry["question"], entry["purpose"], entry["learner"]) for entry in entries} == {
-        ("yes or no: (smokes == 1)", "to be tested", "test")
+        ("Yes or no: smokes == 1?", "to be tested", "test")
     }
     assert {entry["answer"] for entry in entries} <= {"yes (randomized)", "no (randomized)"}
 

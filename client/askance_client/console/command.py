@@ -211,7 +211,7 @@ def run_console(
       StoreError: the port cannot be had, the device's folder cannot be used, or no page is served.
       InvalidParameter: bad configuration, or a name that no member can have.
     """
-    file = arguments.folder / f"console-link{arguments.member.encode().hex()}"
+    file = arguments.folder.joinpath(f"console-link{arguments.member.encode().hex()}")
     if arguments.link:
         try:
             origin = file.read_text().split()[1].partition("/login/")[0]

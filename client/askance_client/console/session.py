@@ -12,8 +12,6 @@ from hmac import compare_digest
 from pathlib import Path
 from threading import Lock
 
-from askance_client.durable_files import write_new
-
 LINK_S = 600
 """Seconds for which the printed link works."""
 
@@ -35,7 +33,8 @@ def write_link(file: Path, origin: str, secret: str, now_s: int) -> str:
     """
     link = f"{origin}/login/{secret}"
     file.unlink(missing_ok=True)
-    write_new(file, f"{now_s + LINK_S} {link}".encode(), mode=0o600)
+    file.touch(mode=0o600, exist_ok=False)
+    file.write_text(f"{now_s + LINK_S} {link}")
     return link
 
 

@@ -55,7 +55,7 @@ LEAST_S = 0.3  # before a kill: the interpreter starts
 
 @dataclass
 class Figures:
-    """What was seen."""
+    """Figures of a run."""
 
     devices: int
     studies: int

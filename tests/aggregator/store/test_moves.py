@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from askance_aggregator.store import (
     AuditBroken,
@@ -29,6 +30,7 @@ from askance_aggregator.store import (
     verify_entries,
 )
 from askance_aggregator.store.moves import OWN_COLUMNS, OWN_TABLES
+from askance_aggregator.store.postgresql import PostgresqlStore
 from askance_client.errors import StoreError
 from askance_client.messages import AckStatus, SignedStudy
 from tests.aggregator.store.test_contract import devices
@@ -314,6 +316,26 @@ def test_a_move_waits_for_no_process_that_holds_an_end(
         moved(full, SqliteLocation(tmp_path / "target"))
     with closing(full.open()) as store:
         assert outcomes(store) == ["done", "done"]
+
+
+def test_a_process_that_lost_its_hold_writes_nothing_to_a_moved_store(
+    new_database: NewDatabase, postgresql: PostgresqlServer, tmp_path: Path
+) -> None:
+    database = new_database()
+    database.migrate()
+    name = database.url.partition("@/")[2].partition("?")[0]
+    opened = PostgresqlStore.open_to_read(name, lambda: conninfo_to_dict(database.url))
+    with closing(opened), closing(database.open()) as store:
+        store.enrol(devices(1))
+        postgresql.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            f" WHERE datname = '{name}' AND pid <> pg_backend_pid()"
+        )
+        moved(database, SqliteLocation(tmp_path / "target"))
+        with pytest.raises(StoreError, match="found it migrated since; restart this process"):
+            store.enrol(devices(2))
+        with pytest.raises(StoreError, match="one that was moved to sqlite:///"):
+            opened._database.hold()
 
 
 class Killed(BaseException):

@@ -183,7 +183,7 @@ def run(arguments: argparse.Namespace) -> int:
         result["failure"] = {"reason": refusal.reason, "message": refusal.message}
     if arguments.json:
         print_json(result)
-    else:
+    elif refusal is None or arguments.epsilon is not None:
         every, verbose = arguments.all, arguments.verbose
         report = plan_report(arguments.learner, result, every=every, verbose=verbose)
         print_report(report, verbose=verbose)

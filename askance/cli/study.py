@@ -24,6 +24,7 @@ from askance.cli.progress import progress
 from askance.cli.report import print_report
 from askance.cli.study_connection import add_aggregator, connected
 from askance.cli.submission import (
+    PLANNED_ALONE,
     add_study,
     add_study_parameters,
     definition_of,
@@ -249,9 +250,13 @@ def _add_wait(parser: argparse.ArgumentParser) -> None:
 def _submit(arguments: argparse.Namespace) -> int:
     definition = definition_of(arguments)
     study = definition.study
+    if arguments.plan_only and arguments.key is None and arguments.bearer_token_file is None:
+        plan = study.plan().to_json()
+        return print_plan(study, {**plan, "notes": [*plan["notes"], PLANNED_ALONE]}, arguments)
     with connected(arguments) as aggregator:
         if arguments.plan_only:
-            return print_plan(study, aggregator.plan(definition), arguments)
+            plan = names_of(study.schema).in_json(aggregator.plan(definition))
+            return print_plan(study, plan, arguments)
         handle = aggregator.submit(
             study,
             days=definition.days,

@@ -32,6 +32,9 @@ _FORMS: Mapping[OptionKind, dict[str, Any]] = {
 }
 """Arguments of `add_argument` by the form of an option's value; others are texts."""
 
+PLANNED_ALONE = "for as many devices as it takes; with --key, for those that are enrolled"
+"""Note of a plan that was made without an aggregator."""
+
 
 def add_study(parser: argparse.ArgumentParser) -> None:
     """Add the learner or file, and the options of a study that is not in a file."""
@@ -43,7 +46,10 @@ def add_study(parser: argparse.ArgumentParser) -> None:
         " the file of a study's definition, which has them all",
     )
     parser.add_argument(
-        "--plan-only", action="store_true", help="print users and cost; sign and store nothing"
+        "--plan-only",
+        action="store_true",
+        help="print users and cost; sign and store nothing. Without --key and a token no aggregator"
+        " is asked: for as many users as it takes",
     )
     options = parser.add_argument_group("the study of a learner", "defaults as in a file")
     for one in OPTIONS:
@@ -101,8 +107,7 @@ def definition_of(arguments: argparse.Namespace) -> StudyDefinition:
 
 
 def print_plan(study: Study, plan: dict[str, Any], arguments: argparse.Namespace) -> int:
-    """Print the plan of a study that was not submitted."""
-    plan = names_of(study.schema).in_json(plan)
+    """Print the plan of a study that was not submitted, with columns' own names."""
     if arguments.json:
         print_json(plan)
     else:

@@ -276,7 +276,9 @@ def difference(
         str | None, "another, whose mean is taken less the first's (its second)"
     ] = None,
     tau: Annotated[
-        Rational | None, "tolerance of the difference (default: what the users allow)"
+        Rational | None,
+        "tolerance of the difference, in the column's own unit, of a bit as a share (default: what"
+        " the users allow)",
     ] = None,
     present: Annotated[
         Rational | None,

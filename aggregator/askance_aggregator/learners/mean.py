@@ -139,7 +139,10 @@ def mean(
             "the number (default: the only one)", ParameterKind.FIELD, name="column", read=_number
         ),
     ],
-    tau: Annotated[Rational | None, "tolerance of the mean (default: what the users allow)"] = None,
+    tau: Annotated[
+        Rational | None,
+        "tolerance of the mean, in the column's own unit (default: what the users allow)",
+    ] = None,
     objective: Annotated[
         str | None,
         Parameter(

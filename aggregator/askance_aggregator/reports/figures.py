@@ -151,11 +151,14 @@ def risk_line(spent: float) -> str:
 
 
 def risk_notes(epsilon: float) -> tuple[str, ...]:
-    """Return the warning of a budget that protects little; none of 8 nats or less."""
+    """Return the warning of a budget that protects little; none of 8 nats or less.
+
+    The risk itself is said by `risk_line`, beside it.
+    """
     nano_nats = round(epsilon * NANO_NATS_PER_NAT)
     if nano_nats <= LITTLE_NANO_NATS:
         return ()
-    return (f"epsilon {epsilon:.9g} protects little: {risk(nano_nats)}",)
+    return (f"epsilon {epsilon:.9g} protects little",)
 
 
 def nats_text(spent: float, budget: float) -> str:

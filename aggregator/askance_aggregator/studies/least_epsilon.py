@@ -68,13 +68,14 @@ def plan_least_epsilon(
     for nano_nats in reversed(GRID):
         try:
             study = study_at(Decimal(nano_nats) / NANO_NATS_PER_NAT)
+            if not needs:  # before anything is sized
+                _check_tolerances(study.learner.bound(study.schema))
             plan = study.plan(users)
         except (InvalidParameter, PlanRefused):
             if not needs:
                 raise
             plan = None
         if not needs:
-            _check_tolerances(study.settled(users))
             least = plan
         needs.append((nano_nats, None if plan is None else plan.users_needed))
         holds = holds and plan is not None and plan.feasible
@@ -89,7 +90,8 @@ def plan_least_epsilon(
     greatest = format_nats(GRID[-1])
     reason = (
         f"no epsilon up to {greatest} nats is enough: at {greatest} the plan needs"
-        f" {least.users_needed:,} users, and there are {users:,}"
+        f" {least.users_needed:,} users, and there are {users:,} (allow a wider tolerance, ask a"
+        " simpler question, or find more users)"
     )
     return replace(least, curve=curve, reason=reason)
 

@@ -92,6 +92,7 @@ def test_too_few_users_for_every_epsilon_are_refused_with_the_greatest() -> None
     needed = f"{found.users_needed:,}"
     assert found.reason == (
         f"no epsilon up to 16 nats is enough: at 16 the plan needs {needed} users, and there are 3"
+        " (allow a wider tolerance, ask a simpler question, or find more users)"
     )
 
 
@@ -106,6 +107,19 @@ def test_too_few_users_for_every_epsilon_are_refused_with_the_greatest() -> None
 def test_what_no_epsilon_follows_from_is_refused(settings: dict[str, int], reason: str) -> None:
     with pytest.raises(InvalidParameter, match=reason):
         ask.plan("frequency", **settings)  # type: ignore[arg-type]  # as text would give them
+
+
+def test_a_tolerance_that_is_missing_is_told_before_anything_is_sized(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its threshold alone takes `heavy-hitters` ten seconds, twice."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("askance_aggregator.planning.planner.size_batch", refuse)
+    with pytest.raises(InvalidParameter, match="for each answer of heavy-hitters"):
+        ask.plan("heavy-hitters", users=20_000)
 
 
 @pytest.mark.slow  # a hundred plans

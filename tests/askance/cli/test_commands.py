@@ -1,6 +1,7 @@
 """The command line's contract: one JSON object, its keys, its exit codes, one line for an error."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -112,8 +113,8 @@ def test_an_epsilon_above_8_warns_that_it_protects_little(
     assert main(["plan", *words]) == 0
     assert main(["simulate", *words, "--users", "500", "--fleet", "columns"]) == 0
     text = capsys.readouterr().out
-    belief = "Of two equally likely values a reader is at most 99.9"
-    assert text.count(belief) == 2
+    belief = "f two equally likely values a reader is at most 99.9"
+    assert text.count(belief) == 2  # once each
     assert text.count("epsilons of several studies add up") == 2
 
 
@@ -137,6 +138,51 @@ def test_a_plan_without_an_epsilon_finds_the_least(run: Run, tmp_path: Path) -> 
     assert "<svg" in (tmp_path / "curve.svg").read_text()
     code, plan, err = run(*words, "--users", "10")
     assert (code, plan["epsilon"], plan["failure"]["reason"]) == (3, 16, "plan-refused")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "out", "err"),
+    [
+        (  # the refusal alone: no plan at an epsilon that was not asked for
+            ("frequency", "--cells=4", "--tau=0.01", "--users=50"),
+            3,
+            "",
+            r"askance: no epsilon up to 16 nats is enough: at 16 the plan needs [\d,]+ users, and"
+            r" there are 50 \(allow a wider tolerance, ask a simpler question, or find more"
+            r" users\)",
+        ),
+        (  # with an epsilon the plan is what was asked for
+            ("frequency", "--cells=4", "--tau=0.01", "--users=50", "--epsilon=16"),
+            3,
+            "plan of frequency, epsilon 16",
+            "askance: the plan needs .* the population has 50: .* or tau above 0.01",
+        ),
+    ],
+)
+def test_a_refused_plan_prints_what_was_asked(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], code: int, out: str, err: str
+) -> None:
+    assert main(["plan", *words]) == code
+    printed = capsys.readouterr()
+    assert re.search(f"^{err}$", printed.err, re.MULTILINE)
+    assert printed.out.startswith(out)
+    assert bool(printed.out) == bool(out)
+    assert printed.out.count("of two equally likely") <= 1
+
+
+@pytest.mark.parametrize(
+    ("learner", "unit"),
+    [
+        ("difference", "in the column's own unit, of a bit as a share"),
+        ("mean", "in the column's own unit"),
+    ],
+)
+def test_a_tolerance_says_its_unit(
+    capsys: pytest.CaptureFixture[str], learner: str, unit: str
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["plan", learner, "--help"])
+    assert unit in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(

@@ -151,6 +151,15 @@ def test_a_plan_is_printed_and_nothing_is_stored(run: Run, where: list[str], fil
     assert "5,000" in refused["failure"]["message"]
 
 
+def test_a_plan_needs_no_aggregator(run: Run, file: Path) -> None:
+    code, planned, err = run("submit", str(file), "--plan-only")
+    assert (code, err, planned["feasible"], planned["users"]) == (0, "", True, None)
+    assert planned["notes"][-1] == (
+        "for as many devices as it takes; with --key, for those that are enrolled"
+    )
+    assert run("submit", str(file))[0] == 2  # nothing is submitted without a key
+
+
 def test_a_new_study_is_a_template_with_other_values(run: Run, tmp_path: Path) -> None:
     code, listed, _ = run("templates")
     assert code == 0

@@ -324,7 +324,8 @@ def test_a_process_that_lost_its_hold_writes_nothing_to_a_moved_store(
     database = new_database()
     database.migrate()
     name = database.url.partition("@/")[2].partition("?")[0]
-    opened = PostgresqlStore.open_to_read(name, lambda: conninfo_to_dict(database.url))
+    parameters = {key: str(value) for key, value in conninfo_to_dict(database.url).items()}
+    opened = PostgresqlStore.open_to_read(name, lambda: parameters)
     with closing(opened), closing(database.open()) as store:
         store.enrol(devices(1))
         postgresql.execute(

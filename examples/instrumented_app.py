@@ -2,7 +2,8 @@
 
     python examples/instrumented_app.py people.db 7 127.0.0.1:7443 ANALYST_KEY TOKEN
 
-The schema is in people.toml, beside people.db; the device's folder is made there as well.
+The schema is in people.toml, beside people.db; the device's folder is made there as well. It starts
+without a network too. The token is used until the device is enrolled, and ignored afterwards.
 """
 
 import signal
@@ -30,9 +31,9 @@ def main() -> None:
         records=record,
         schema=Path(database).with_suffix(".toml"),
         policy=Policy(frozenset({bytes.fromhex(analyst)}), life_nano_nats=8 * 10**9),
+        token=token,
     )
     with client:
-        client.enrol(token)
         signal.signal(signal.SIGTERM, lambda *_: client.stop())
         client.run()
         print(client.status())

@@ -26,6 +26,19 @@ def write_new(path: Path, data: bytes, *, mode: int = 0o644) -> None:
         raise
 
 
+def replace_whole(path: Path, data: bytes) -> None:
+    """Put a file of these bytes, of mode 0600, in the place of another, durably.
+
+    Raises:
+      OSError: the disk says no; what was there stands as it was.
+    """
+    beside = path.with_name(f".{path.name}-new")
+    beside.unlink(missing_ok=True)
+    write_new(beside, data, mode=0o600)
+    beside.replace(path)
+    sync(path.parent)
+
+
 def sync(path: Path) -> None:
     """Make a file's bytes, or the names in a folder, durable."""
     descriptor = os.open(path, os.O_RDONLY)

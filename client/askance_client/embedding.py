@@ -14,14 +14,22 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from askance_client.addresses import Address
+from askance_client.cli.configuration import check_secrecy
 from askance_client.cli.counters import a_counter
 from askance_client.cli.event_log import Journal
 from askance_client.cli.explaining import explain
+from askance_client.cli.folder import sums_of
 from askance_client.cli.home import DeviceHome
-from askance_client.cli.members import MemberRoster, gateway_identity, identities_of
+from askance_client.cli.members import (
+    MemberRoster,
+    check_fields,
+    enrolment_of,
+    gateway_identity,
+)
+from askance_client.cli.repairing import repair_clock
 from askance_client.device import Policy
 from askance_client.errors import InvalidParameter, LocalProtocolError
-from askance_client.ledger import LedgerFile, PostingKind
+from askance_client.ledger import LedgerFile
 from askance_client.owner import CONSENT_WAIT_S, ApplicationConsent, Consent
 from askance_client.queries import Schema
 from askance_client.randomizers import SystemCoins
@@ -34,15 +42,12 @@ from askance_client.records import (
     schema_from_toml,
 )
 from askance_client.service import (
-    CertificateFile,
     CheckInOutcome,
+    Connection,
+    Enrolment,
     Gateway,
-    OpenSide,
-    OwnCertificate,
-    enrol,
+    an_enrolment_token,
     local_hour,
-    open_channel,
-    read_authority,
     steady_ms,
     system_now_ms,
     system_now_s,
@@ -111,6 +116,8 @@ class DeviceClient:
         several; or a `RecordSource`.
       schema: the shape of a record, or its TOML file.
       policy: what the owner allows.
+      token: the operator's enrolment token: a folder that was not enrolled is enrolled by `run` or
+        `run_once`. It is not used once that is done. None: `enrol` was called, or will be.
       ca: the certificates (PEM file) that the aggregator's must be signed by; None for plain text.
       plaintext: plain text is accepted to another machine as well.
       columns: column of a field whose name the records do not have, by field.
@@ -141,6 +148,7 @@ class DeviceClient:
         records: Callable[[], object] | RecordSource,
         schema: Schema | Path | str,
         policy: Policy,
+        token: str | None = None,
         ca: Path | str | None = None,
         plaintext: bool = False,
         columns: Mapping[str, str] | None = None,
@@ -156,16 +164,16 @@ class DeviceClient:
         self._home = DeviceHome(Path(folder))
         self._counter = None if counter is None else a_counter(str(counter), Path(folder))
         self._address = Address.of(aggregator)
-        self._ca = None if ca is None else Path(ca)
-        self._authority = None if self._ca is None else partial(read_authority, self._ca)
-        self._open_side = OpenSide(str(self._address), self._authority)
-        path = self._home.certificate_path
-        self._certificate = (
-            None if ca is None else CertificateFile(path, system_now_s, self._open_side)
+        if ca is None and not plaintext:
+            check_secrecy("ca", self._address, "plaintext=True")
+        path, self._longest_wait_ms = self._home.certificate_path, 1000 * longest_wait_s
+        self._connection = Connection(
+            self._address, None if ca is None else Path(ca), path, self._longest_wait_ms
         )
-        _check_secrecy(self._address, self._ca, plaintext)
+        self._token = None if token is None else an_enrolment_token(token)
         self._schema = schema if isinstance(schema, Schema) else schema_from_toml(Path(schema))
-        _check_fields(self._schema, policy, columns or {})
+        check_fields(self._schema, "policy.fields", policy.fields or ())
+        check_fields(self._schema, "columns", columns or ())
         limits = ReadLimits(time_limit_ms(release_ms), steady_ms, system_now_ms)
         self._source = _source_of(records, limits)
         self._columns = columns or {}
@@ -177,7 +185,6 @@ class DeviceClient:
         self._conditions = tuple(conditions)
         self._check_s = check_s
         self._release_ms = release_ms
-        self._longest_wait_ms = 1000 * longest_wait_s
         self._journal = Journal()
         self._process = os.getpid()
         self._opening = Lock()  # held while the folder is opened or closed
@@ -192,24 +199,27 @@ class DeviceClient:
         self.close()
 
     def enrol(self, token: str) -> None:
-        """Make the device known to the aggregator; again is no harm.
+        """Make the device known to the aggregator now; if it was before, return at once.
+
+        After a failure `run` and `run_once` try again with this token.
 
         Args:
           token: the operator's enrolment token.
 
         Raises:
           CallFailed: refused, or not reached.
+          InvalidParameter: no token, or the authority cannot be read.
           StoreError: the folder cannot be used; nothing was sent.
         """
         self._in_a_loop(self.enrol_async(token))
 
     async def enrol_async(self, token: str) -> None:
         """Do as `enrol` does, in the caller's loop."""
-        opened = await self._open()
-        secret, names = self._home.secret(), opened.roster.names
-        identities, gateway = list(identities_of(secret, names)), gateway_identity(secret, names)
-        enrolment = token.encode("ascii")
-        await enrol(self._open_side, enrolment, identities, gateway, self._certificate)
+        self._token = an_enrolment_token(token)
+        enrolment = (await self._open()).enrolment
+        enrolment.token = self._token
+        if not enrolment.remembered:
+            await enrolment.enrol(self._token)
 
     def run_once(self) -> CheckInOutcome | None:
         """Check in once: fetch requests, answer them, and deliver the answers.
@@ -271,22 +281,14 @@ class DeviceClient:
         Raises:
           StoreError: the folder cannot be used. LocalProtocolError: as of `run_once`.
         """
-        spent: dict[str, int] = {}
-        studies: set[bytes] = set()
-        answers = 0
-        for posting in self._ledgers().postings():
-            spent[posting.member] = spent.get(posting.member, 0) + posting.charge.nano_nats
-            if posting.kind is PostingKind.ANSWER:
-                studies.add(posting.charge.study_digest)
-                answers += 1
-        most = max(spent.values(), default=0)
+        sums = sums_of(self._ledgers())
         return DeviceStatus(
             self._home.secret().device().device_id.hex(),
             self._running.locked(),
-            most,
-            max(0, self._policy.life_nano_nats - most),
-            answers,
-            len(studies),
+            sums["spent_nano_nats"],
+            max(0, self._policy.life_nano_nats - sums["spent_nano_nats"]),
+            sums["answers"],
+            sums["studies"],
         )
 
     def history(self) -> list[dict[str, object]]:
@@ -296,6 +298,19 @@ class DeviceClient:
           StoreError: the folder cannot be used. LocalProtocolError: as of `run_once`.
         """
         return [explain(posting) for posting in self._ledgers().postings()]
+
+    def repair_clock(self) -> int:
+        """Believe the clock again after it was once far ahead, which is the owner's decision.
+
+        A day's budget that was spent on a future day is there again on the present one; the life
+        budget is not changed. Return the number of members concerned.
+
+        Raises:
+          LocalProtocolError: a run is in progress; nothing was changed.
+          StoreError: the folder cannot be used.
+        """
+        self.close()
+        return repair_clock(self._home.ledger_path, system_now_s(), self._counter)
 
     def close(self) -> None:
         """Let the folder go; again is no harm. In a forked child nothing is done.
@@ -356,32 +371,28 @@ class DeviceClient:
             DeviceHome.create(self._home.folder, _CONFIGURATION, bound)
         file, coins = self._home.bound(bound, self._counter), SystemCoins()
         try:
+            secret, connection = self._home.secret(), self._connection
+            enrolment = enrolment_of(self._home, roster.names, connection, self._token)
             gateway = Gateway(
-                roster.at_work(self._home.secret(), file, coins, self._journal.source_failed),
+                roster.at_work(secret, file, coins, self._journal.source_failed),
                 schema=self._schema,
                 policy=self._policy,
                 coins_for=lambda _: coins,
                 now_s=system_now_s,
-                channel=self._channel,
+                channel=connection.channel,
                 connections=1,
                 watcher=self._journal,
-                identity=gateway_identity(self._home.secret(), roster.names),
+                identity=gateway_identity(secret, roster.names),
                 longest_wait_ms=self._longest_wait_ms,
                 release_ms=self._release_ms,
-                certificate=self._certificate,
+                certificate=connection.certificate,
+                enrolment=enrolment,
                 consent_wait_ms=self._consent_wait_ms,
             )
         except BaseException:
             file.close()
             raise
-        return _Opened(file, roster, gateway)
-
-    def _channel(self) -> Any:
-        own: OwnCertificate = (
-            (lambda: None) if self._certificate is None else self._certificate.read
-        )
-        wait_ms = self._longest_wait_ms
-        return open_channel(str(self._address), self._authority, longest_wait_ms=wait_ms, own=own)
+        return _Opened(file, enrolment, gateway)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -421,7 +432,7 @@ class _Opened:
     """An open folder."""
 
     file: LedgerFile
-    roster: MemberRoster
+    enrolment: Enrolment
     gateway: Gateway
 
 
@@ -458,21 +469,3 @@ def _source_of(records: Any, limits: ReadLimits) -> RecordSource:
             f"records: expected a function or a record source, got a {type(records).__name__}"
         )
     return CallableSource(records)
-
-
-def _check_fields(schema: Schema, policy: Policy, columns: Mapping[str, str]) -> None:
-    for place, names in (
-        ("policy.fields", policy.fields or frozenset()),
-        ("columns", columns.keys()),
-    ):
-        unknown = sorted(names - schema.fields.keys())
-        if unknown:
-            raise InvalidParameter(f"{place}: expected fields of the schema, got {unknown[0]!r}")
-
-
-def _check_secrecy(address: Address, ca: Path | None, plaintext: bool) -> None:
-    if ca is None and not plaintext and not address.is_loopback:
-        raise InvalidParameter(
-            "ca: expected the authority's certificate, got none (plain text is spoken on loopback"
-            f" only, or with plaintext=True; the aggregator is {address})"
-        )

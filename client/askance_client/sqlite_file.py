@@ -143,10 +143,7 @@ class SqliteFile:
 
     @classmethod
     def open(
-        cls,
-        path: Path,
-        kind: FileKind,
-        connect: Callable[[Path], sqlite3.Connection] | None = None,
+        cls, path: Path, kind: FileKind, connect: Callable[[Path], sqlite3.Connection] | None = None
     ) -> SqliteFile:
         """Open a file and bring an older version up to date, or refuse.
 

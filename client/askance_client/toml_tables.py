@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
@@ -124,6 +124,13 @@ def a_text(value: object) -> str:
     return value
 
 
+def a_word(value: object, words: Iterable[str]) -> str:
+    """Check that a value is one of some words, and return it."""
+    if value not in (known := list(words)):
+        raise InvalidParameter(unknown_text(value, known))
+    return str(value)
+
+
 def true_or_false(value: object) -> bool:
     """Check that a value is true or false, and return it."""
     if not isinstance(value, bool):
@@ -136,6 +143,19 @@ def texts(value: object) -> list[str]:
     if not isinstance(value, list):
         raise InvalidParameter(f"expected an array of texts, got {value_text(value)}")
     return [a_text(item) for item in value]
+
+
+def within(least: int, most: int) -> Callable[[object], int]:
+    """Return a reader of whole numbers of `least` to `most`."""
+
+    def read(value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise InvalidParameter(
+                f"expected a whole number of {least} to {most}, got {value_text(value)}"
+            )
+        return value
+
+    return read
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

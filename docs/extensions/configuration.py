@@ -25,7 +25,7 @@ def _device() -> str:
     from askance_client.addresses import Address
     from askance_client.cli.template import Given, device_toml
 
-    return device_toml(Given(Address.of("127.0.0.1:7443"), Path("ca.pem"), (_KEY,)))
+    return device_toml(Given(Address.of("127.0.0.1:7443"), Path("ca.pem"), analyst=(_KEY,)))
 
 
 FILES: dict[str, Callable[[], str]] = {"aggregator": _aggregator, "device": _device}

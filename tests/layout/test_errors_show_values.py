@@ -180,8 +180,8 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
         "askance/cli/study.py": {
             "aggregator: expected the parts of a result that this version prints, found anoth",
         },
-        "client/askance_client/cli/running.py": {
-            "expected a certificate that the ca signed, got another",
+        "client/askance_client/service/open_side.py": {
+            "expected a certificate that the ca signed, got another: {}",
         },
         "client/askance_client/codec/exchange.py": {
             "report: expected a symbol or a refusal, found neither",

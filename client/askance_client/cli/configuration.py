@@ -7,7 +7,6 @@ writes (`template`).
 from __future__ import annotations
 
 import string
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,8 +19,16 @@ from askance_client.errors import InvalidParameter
 from askance_client.ledger import MAX_ANSWERS, SECONDS_PER_DAY
 from askance_client.messages import DEFAULT_ANSWERS, MAX_EVERY_DAYS
 from askance_client.owner.consents import CONSENT_WAIT_S, MAX_DAYS, ConsentRule
-from askance_client.printable import unknown_text, value_text
-from askance_client.toml_tables import TomlTable, a_number_of_days, a_text, texts, true_or_false
+from askance_client.printable import value_text
+from askance_client.toml_tables import (
+    TomlTable,
+    a_number_of_days,
+    a_text,
+    a_word,
+    texts,
+    true_or_false,
+    within,
+)
 
 _KEY_BYTES = 32
 _MAX_CONNECTIONS = 256
@@ -47,6 +54,7 @@ class DeviceConfiguration:
       consent_days: an approval holds for so many days; None: until the study expires.
       counter: outside the folder, raised after every commit; None: the mark alone is compared.
       consent_wait_ms: mean time until what the owner decided is acted on; 0: no owner is asked.
+      token_file: the operator's enrolment token, by which `run` enrols a folder that was not.
     """
 
     path: Path
@@ -61,6 +69,7 @@ class DeviceConfiguration:
     consent_days: int | None = None
     counter: OwnCounter | None = None
     consent_wait_ms: int = 0
+    token_file: Path | None = None
 
 
 def read_configuration(path: Path) -> DeviceConfiguration:
@@ -74,21 +83,26 @@ def configuration_in(given: TomlTable, path: Path) -> DeviceConfiguration:
     """The configuration in a table that stands, or is to stand, in a file."""
     folder = path.parent
     address = given.need("aggregator", an_address)
-    ca = given.get("ca", a_text)
+    ca, token = given.get("ca", a_text), given.get("token_file", a_text)
     counter = given.get("counter", lambda value: a_counter(a_text(value), folder))
     plaintext = given.get("plaintext", true_or_false) or False
     policy = given.need_table("policy")
     allowed = _policy(policy)
     rule = policy.get("consent", _rule) or ConsentRule.PINNED
-    consent_days = policy.get("consent_days", _within(1, MAX_DAYS))
-    consent_wait_s = policy.get("consent_wait_s", _within(1, _MAX_WAIT_S)) or CONSENT_WAIT_S
+    consent_days = policy.get("consent_days", within(1, MAX_DAYS))
+    consent_wait_s = policy.get("consent_wait_s", within(1, _MAX_WAIT_S)) or CONSENT_WAIT_S
     source = record_settings(given.need_table("records"), folder)
     run = given.table("run") or TomlTable({}, "")
-    release_ms = run.get("release_ms", _within(_LEAST_RELEASE_MS, _MAX_RELEASE_MS))
-    connections = run.get("connections", _within(1, _MAX_CONNECTIONS)) or _CONNECTIONS
-    longest = run.get("longest_wait_s", _within(1, _MAX_WAIT_S)) or _LONGEST_WAIT_S
+    release_ms = run.get("release_ms", within(_LEAST_RELEASE_MS, _MAX_RELEASE_MS))
+    connections = run.get("connections", within(1, _MAX_CONNECTIONS)) or _CONNECTIONS
+    longest = run.get("longest_wait_s", within(1, _MAX_WAIT_S)) or _LONGEST_WAIT_S
     given.finish()
-    _check_secrecy(given, address, ca, plaintext)
+    if ca is not None and plaintext:
+        raise InvalidParameter(
+            f"{given.place('plaintext')}: expected no such key beside ca, got true"
+        )
+    if ca is None and not plaintext:
+        check_secrecy(given.place("ca"), address, "plaintext = true")
     return DeviceConfiguration(
         path,
         address,
@@ -102,6 +116,7 @@ def configuration_in(given: TomlTable, path: Path) -> DeviceConfiguration:
         consent_days,
         counter,
         1000 * consent_wait_s if rule is ConsentRule.ASK else 0,
+        None if token is None else folder.joinpath(token),
     )
 
 
@@ -153,17 +168,14 @@ def _policy(table: TomlTable) -> Policy:
         None if fields is None else frozenset(fields),
         table.get("refresh", a_refresh),
         table.get("window_epsilon", a_budget),
-        table.get("window_days", _within(1, MAX_EVERY_DAYS)) or _WINDOW_DAYS,
-        table.get("study_answers", _within(1, MAX_ANSWERS)) or DEFAULT_ANSWERS,
-        (table.get("study_seconds", _within(1, SECONDS_PER_DAY)) or STUDY_SECONDS) * WEIGHT_PER_S,
+        table.get("window_days", within(1, MAX_EVERY_DAYS)) or _WINDOW_DAYS,
+        table.get("study_answers", within(1, MAX_ANSWERS)) or DEFAULT_ANSWERS,
+        (table.get("study_seconds", within(1, SECONDS_PER_DAY)) or STUDY_SECONDS) * WEIGHT_PER_S,
     )
 
 
 def _rule(value: object) -> ConsentRule:
-    try:
-        return ConsentRule(value)
-    except ValueError:
-        raise InvalidParameter(unknown_text(value, [rule.value for rule in ConsentRule])) from None
+    return ConsentRule(a_word(value, (rule.value for rule in ConsentRule)))
 
 
 def _analysts(value: object) -> list[bytes]:
@@ -173,24 +185,10 @@ def _analysts(value: object) -> list[bytes]:
     return keys
 
 
-def _check_secrecy(given: TomlTable, address: Address, ca: str | None, plaintext: bool) -> None:
-    if ca is not None and plaintext:
+def check_secrecy(place: str, address: Address, permission: str) -> None:
+    """Refuse plain text to another machine, for which no permission was given."""
+    if not address.is_loopback:
         raise InvalidParameter(
-            f"{given.place('plaintext')}: expected no such key beside ca, got true"
+            f"{place}: expected the authority's certificate, got none (plain text is spoken on"
+            f" loopback only, or with {permission}; the aggregator is {address})"
         )
-    if ca is None and not plaintext and not address.is_loopback:
-        raise InvalidParameter(
-            f"{given.place('ca')}: expected the authority's certificate, got none (plain text is"
-            " spoken on loopback only, or with plaintext = true)"
-        )
-
-
-def _within(least: int, most: int) -> Callable[[object], int]:
-    def read(value: object) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise InvalidParameter(
-                f"expected a whole number of {least} to {most}, got {value_text(value)}"
-            )
-        return value
-
-    return read

@@ -6,13 +6,12 @@ that the ledger is older than it was.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from askance_client.cli.record_settings import command_words
-from askance_client.durable_files import sync, write_new
+from askance_client.durable_files import replace_whole
 from askance_client.errors import InvalidParameter, StoreError, StoreFailed
 from askance_client.ledger.mark import High, LedgerCounter, Mark, new_mark
 from askance_client.printable import value_text
@@ -122,11 +121,7 @@ def a_counter(text: str, folder: Path) -> OwnCounter:
 
 def replace_mark(path: Path, high: High) -> None:
     """Put a new mark at `path`, whole or not at all."""
-    beside = path.with_name(f".{path.name}-new")
     try:
-        beside.unlink(missing_ok=True)
-        write_new(beside, new_mark(high), mode=0o600)
-        os.replace(beside, path)
-        sync(path.parent)
+        replace_whole(path, new_mark(high))
     except OSError as error:
         raise StoreFailed(f"mark {path}: cannot be written: {error.strerror}") from None

@@ -53,6 +53,10 @@ def _given(arguments: argparse.Namespace) -> dict[str, Any]:
     return given if days is None else given | {"days": days}
 
 
+Tell = Callable[[dict[str, Any]], str]
+"""Formats a result for people."""
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
     """A command: its name, a line about it, its arguments; `run` gives the exit code."""
@@ -83,8 +87,7 @@ def _run(arguments: argparse.Namespace) -> int:
         run_on(home, configuration, as_json=arguments.json, log_file=arguments.log_file)
         return 0
     result = run_once(home, configuration, arguments.log_file)
-    _show(arguments, result, tell_once)
-    return 1 if result["failed"] else 0
+    return _show(arguments, result, tell_once, failed=bool(result["failed"]))
 
 
 def _status(arguments: argparse.Namespace) -> int:
@@ -121,16 +124,14 @@ def _verify(arguments: argparse.Namespace) -> int:
     from askance_client.cli.report import tell_verify, verify
 
     result = verify(*_home_and_configuration(arguments))
-    _show(arguments, result, tell_verify)
-    return 1 if result["violations"] else 0
+    return _show(arguments, result, tell_verify, failed=bool(result["violations"]))
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
     from askance_client.cli.doctor import examine, tell_examination
 
     result = examine(*_home_and_configuration(arguments))
-    _show(arguments, result, tell_examination)
-    return 0 if result["ok"] else 1
+    return _show(arguments, result, tell_examination, failed=not result["ok"])
 
 
 def _accept_loss(arguments: argparse.Namespace) -> int:
@@ -206,11 +207,10 @@ def _add_place(parser: argparse.ArgumentParser) -> None:
 
 def _add_enroll(parser: argparse.ArgumentParser) -> None:
     _add_place(parser)
-    token = parser.add_mutually_exclusive_group(required=True)
+    token = parser.add_mutually_exclusive_group()
     token.add_argument("--token", metavar="TEXT", help="the operator's enrolment token")
-    token.add_argument(
-        "--token-file", type=Path, metavar="FILE", help="file of the token; - for standard input"
-    )
+    file = "file of the token; - for standard input; default: token_file of device.toml"
+    token.add_argument("--token-file", type=Path, metavar="FILE", help=file)
     wait = "wait for an aggregator that is starting, at most S seconds (default: 0)"
     parser.add_argument("--wait", type=_whole_number, default=0, metavar="S", help=wait)
 
@@ -421,11 +421,9 @@ def _home_and_configuration(arguments: argparse.Namespace) -> tuple[DeviceHome, 
     raise InvalidParameter(f"expected a device's folder or --config FILE, found {found}")
 
 
-def _show(
-    arguments: argparse.Namespace, result: dict[str, Any], tell: Callable[[dict[str, Any]], str]
-) -> int:
+def _show(arguments: argparse.Namespace, result: Any, tell: Tell, failed: bool = False) -> int:
     print(json.dumps(result) if arguments.json else tell(result))
-    return 0
+    return int(failed)
 
 
 def _reads(name: str, module: str = "configuration") -> Callable[[str], object]:

@@ -12,6 +12,7 @@ import ssl
 import stat
 from calendar import timegm
 from collections.abc import Callable, Container, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from cryptography import x509
 from askance_client.cli.configuration import DeviceConfiguration, read_configuration
 from askance_client.cli.home import DeviceHome
 from askance_client.cli.members import MemberRoster, read_people
-from askance_client.durable_files import flush
+from askance_client.durable_files import sync
 from askance_client.errors import AskanceError
 from askance_client.owner import is_running
 from askance_client.printable import printable
@@ -157,11 +158,7 @@ def _disk(home: DeviceHome) -> str:
         raise _Wrong(
             f"expected {_LEAST_FREE_BYTES >> 20} MiB free, got {free >> 20} MiB", _ADVICE["disk"]
         )
-    descriptor = os.open(home.folder, os.O_RDONLY)
-    try:
-        flush(descriptor)
-    finally:
-        os.close(descriptor)
+    sync(home.folder)
     if not os.access(home.folder, os.W_OK):
         raise _Wrong("expected a folder that can be written, got one that cannot", _ADVICE["disk"])
     return f"{free >> 20:,} MiB free"
@@ -231,13 +228,11 @@ def _clock(home: DeviceHome, now_s: int) -> str:
             ledgers = home.ledgers()
         except AskanceError:  # which the check of the ledger reports
             return f"{utc_text(now_s)}; not compared with the ledger, which cannot be opened"
-        try:
+        with closing(ledgers):
             last_s = max(
                 (ledgers.ledger(name).totals(bytes(32), 0).last_s for name in ledgers.members()),
                 default=0,
             )
-        finally:
-            ledgers.close()
         if last_s > now_s:
             raise _Wrong(
                 f"the clock says {utc_text(now_s)}, before the last charge at {utc_text(last_s)}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,26 +52,12 @@ class OpenFolder:
         }
 
     def status(self, _: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """Make one object of sums.
-
-        `members` counts members with a row, `spent_nano_nats` is the most of one.
-        """
-        spent: dict[str, int] = {}
-        studies: set[bytes] = set()
-        answers = 0
-        for posting in self.ledgers.postings():
-            spent[posting.member] = spent.get(posting.member, 0) + posting.charge.nano_nats
-            if posting.kind is PostingKind.ANSWER:
-                studies.add(posting.charge.study_digest)
-                answers += 1
+        """Make one object of sums (see `sums_of`), with the studies that wait."""
         now_s = self.now_s()
         waiting = () if self.consents is None else self.consents.waiting(now_s)
         yield {
             "device_id": self.home.secret().device().device_id.hex(),
-            "members": len(spent),
-            "spent_nano_nats": max(spent.values(), default=0),
-            "answers": answers,
-            "studies": len(studies),
+            **sums_of(self.ledgers),
             "running": self.running,
             "waiting": [self._explained(known, now_s) for known in waiting],
         }
@@ -182,6 +168,27 @@ class OpenFolder:
         )
 
 
+def sums_of(ledgers: LedgerFile) -> dict[str, int]:
+    """Return the sums of a folder.
+
+    `members` counts members with a row, `spent_nano_nats` is the most of one.
+    """
+    spent: dict[str, int] = {}
+    studies: set[bytes] = set()
+    answers = 0
+    for posting in ledgers.postings():
+        spent[posting.member] = spent.get(posting.member, 0) + posting.charge.nano_nats
+        if posting.kind is PostingKind.ANSWER:
+            studies.add(posting.charge.study_digest)
+            answers += 1
+    return {
+        "members": len(spent),
+        "spent_nano_nats": max(spent.values(), default=0),
+        "answers": answers,
+        "studies": len(studies),
+    }
+
+
 def _questions(known: KnownStudy) -> Iterator[dict[str, Any]]:
     for payload in known.questions:
         request = kept_request(payload, known.study)
@@ -227,16 +234,10 @@ def ask(
 @contextmanager
 def opened(home: DeviceHome, path: Path) -> Iterator[OpenFolder]:
     """Open a folder in which no device runs, for the length of a block."""
-    ledgers = home.ledgers()
-    try:
+    with closing(home.ledgers()) as ledgers:
         if not os.path.lexists(home.consents_path):
             yield OpenFolder(home, ledgers, None, lambda: read_configuration(path))
             return
         rule = read_configuration(path).rule if path.is_file() else ConsentRule.ASK
-        consents = Consents.open(home.consents_path, rule)
-        try:
+        with closing(Consents.open(home.consents_path, rule)) as consents:
             yield OpenFolder(home, ledgers, consents, lambda: read_configuration(path))
-        finally:
-            consents.close()
-    finally:
-        ledgers.close()

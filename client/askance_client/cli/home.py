@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,34 +41,42 @@ class DeviceHome:
 
     @classmethod
     def create(
-        cls, folder: Path, configuration: str, binding: Mapping[str, str] | None = None
+        cls, folder: Path, configuration: str | None, binding: Mapping[str, str] | None = None
     ) -> DeviceHome:
         """Make a new secret, a ledger without a charge, and a configuration of this text.
 
-        The folder is made if it is not there. The ledger is bound to the texts of `binding`;
-        without any, its first use binds it.
+        The folder is made if it is not there. Without a text the configuration that is there stays.
+        The ledger is bound to the texts of `binding`; without any, its first use binds it.
 
         Raises:
           StoreError: one of the files is there already (none is ever overwritten), or the disk
             says no.
         """
         home = cls(folder)
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise StoreError(f"device {folder}: cannot be made: {error.strerror}") from None
-        for file in (home._identity, home.configuration):
+        home.make_folder()
+        for file in (home._identity, *([] if configuration is None else [home.configuration])):
             if file.exists():
                 raise StoreError(f"device {folder}: expected no {file.name} there yet, found one")
-        ledgers = LedgerFile.create(home.ledger_path)
-        try:
+        with closing(LedgerFile.create(home.ledger_path)) as ledgers:
             if binding:
                 ledgers.bind(binding)
-        finally:
-            ledgers.close()
         home._write(home._identity, json.dumps({"secret": os.urandom(SECRET_BYTES).hex()}))
-        home._write(home.configuration, configuration)
+        if configuration is not None:
+            home._write(home.configuration, configuration)
         return home
+
+    def make_folder(self) -> None:
+        """Make the folder, for its owner only, if it is not there."""
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"device {self.folder}: cannot be made: {error.strerror}") from None
+
+    @property
+    def is_provisioned(self) -> bool:
+        """True if the folder holds a configuration and no device was made in it."""
+        made = self._identity.exists() or self.ledger_path.exists()
+        return self.configuration.exists() and not made
 
     def _write(self, path: Path, text: str) -> None:
         try:
@@ -133,6 +142,11 @@ class DeviceHome:
     def certificate_path(self) -> Path:
         """The path of the certificate and its key, which `enroll` asks the aggregator for."""
         return self.folder / "certificate.json"
+
+    @property
+    def enrolment_path(self) -> Path:
+        """The path of the digest of the devices that were enrolled."""
+        return self.folder / "enrolled"
 
     @property
     def control_path(self) -> Path:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from askance_client.cli.configuration import configuration_in
+from askance_client.cli.configuration import configuration_in, read_configuration
 from askance_client.cli.event_log import warn
 from askance_client.cli.home import DeviceHome
 from askance_client.cli.members import read_people
@@ -17,47 +19,35 @@ from askance_client.errors import InvalidParameter
 from askance_client.records import KINDS, Origin, kind_of_path
 from askance_client.toml_tables import TomlTable
 
+_NAMING = ("--row", "--key", "--rows-by-number", "--one-person")
+
 
 def init(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Make the folder that was asked for; values that were not given are left to fill in."""
-    folder: Path = arguments.folder
-    named = {
-        "--row": arguments.row is not None,
-        "--key": arguments.key is not None,
-        "--rows-by-number": arguments.rows_by_number,
-        "--one-person": arguments.one_person,
-    }
-    if sum(named.values()) > 1:
-        got = " and ".join(option for option, present in named.items() if present)
-        raise InvalidParameter(f"expected one of {', '.join(named)}, got {got}")
-    given = Given(
-        aggregator=arguments.aggregator,
-        ca=_beside(folder, arguments.ca),
-        analysts=arguments.analyst,
-        life=arguments.life_epsilon,
-        day=arguments.day_epsilon,
-        study=arguments.study_epsilon,
-        schema=_beside(folder, arguments.schema),
-        origin=_origin(folder, arguments),
-        row=arguments.row,
-        key=arguments.key,
-        by_number=arguments.rows_by_number,
-        one_person=arguments.one_person,
-        several=arguments.several,
-    )
-    text = device_toml(given)
+    """Make the folder that was asked for; values that were not given are left to fill in.
+
+    A folder that holds a configuration and no device yet keeps that configuration.
+    """
+    home = DeviceHome(arguments.folder)
+    given, path = given_by(arguments, home.folder), home.configuration
+    text, complete = device_toml(given), given.complete
+    provisioned = home.is_provisioned
+    if provisioned and given != Given():
+        raise InvalidParameter(f"expected no option beside {path}, which has all settings, got one")
     binding: Mapping[str, str] = {}
-    if given.complete:  # conflicting options are reported before anything is made
-        path = DeviceHome(folder).configuration
-        people = read_people(configuration_in(TomlTable(tomllib.loads(text), str(path)), path))
-        warn(people.warnings)
-        binding = people.binding
-    home = DeviceHome.create(folder, text, binding)
+    with _made(home.folder):  # commands run in it
+        if complete or provisioned:  # conflicting options are reported before a file is made
+            planned = TomlTable(tomllib.loads(text), str(path))
+            people = read_people(
+                read_configuration(path) if provisioned else configuration_in(planned, path)
+            )
+            warn(people.warnings)
+            binding = people.binding
+        home = DeviceHome.create(home.folder, None if provisioned else text, binding)
     return {
-        "folder": str(folder),
+        "folder": str(home.folder),
         "device_id": home.secret().device().device_id.hex(),
-        "configuration": str(home.configuration),
-        "complete": given.complete,
+        "configuration": str(path),
+        "complete": complete or provisioned,
     }
 
 
@@ -67,6 +57,39 @@ def tell_init(result: dict[str, Any]) -> str:
     if result["complete"]:
         return f"{made}\nnext: enroll, then run"
     return f"{made}\nnext: fill in {result['configuration']}, enroll, then run"
+
+
+def given_by(arguments: argparse.Namespace, folder: Path) -> Given:
+    """Return the values that options give, for a configuration in a folder.
+
+    Raises:
+      InvalidParameter: options that contradict each other.
+    """
+    got = [
+        one for one in _NAMING if getattr(arguments, one[2:].replace("-", "_")) not in (None, False)
+    ]
+    if len(got) > 1:
+        raise InvalidParameter(f"expected one of {', '.join(_NAMING)}, got {' and '.join(got)}")
+    names = {field.name for field in fields(Given)}
+    found = {name: value for name, value in vars(arguments).items() if name in names}
+    found |= {name: _beside(folder, found[name]) for name in ("ca", "schema")}
+    return Given(
+        **found | {"origin": _origin(folder, arguments), "analyst": tuple(arguments.analyst)}
+    )
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """Make a folder for the length of a block, and take it away again if the block fails."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        DeviceHome(folder).make_folder()
+        yield
+    except BaseException:
+        with suppress(OSError):
+            for path in missing:
+                path.rmdir()
+        raise
 
 
 def _origin(folder: Path, arguments: argparse.Namespace) -> Origin | None:

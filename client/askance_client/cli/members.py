@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from askance_client.cli.configuration import DeviceConfiguration
+from askance_client.cli.home import DeviceHome
 from askance_client.errors import InvalidParameter
 from askance_client.ledger import LedgerFile
 from askance_client.queries import Schema
@@ -20,7 +21,16 @@ from askance_client.records import (
     binding,
     schema_from_toml,
 )
-from askance_client.service import Identity, Member, Secret, steady_ms, system_now_ms, time_limit_ms
+from askance_client.service import (
+    Connection,
+    Enrolment,
+    Identity,
+    Member,
+    Secret,
+    steady_ms,
+    system_now_ms,
+    time_limit_ms,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,6 +112,21 @@ def gateway_identity(secret: Secret, names: Sequence[str]) -> Identity | None:
     return None if tuple(names) == (ALONE,) else secret.gateway()
 
 
+def enrolment_of(
+    home: DeviceHome, names: Sequence[str], connection: Connection, token: bytes | None
+) -> Enrolment:
+    """Return the enrolment of a folder's members (see `Enrolment`)."""
+    secret = home.secret()
+    return Enrolment(
+        home.enrolment_path,
+        connection.open_side,
+        list(identities_of(secret, names)),
+        gateway_identity(secret, names),
+        connection.certificate,
+        token,
+    )
+
+
 def read_people(configuration: DeviceConfiguration) -> MemberRoster:
     """Name the members of the source that a configuration names."""
     settings = configuration.records
@@ -121,14 +146,14 @@ def open_records(configuration: DeviceConfiguration) -> RecordSource:
 
 def read_schema(configuration: DeviceConfiguration) -> Schema:
     """Read the schema that a configuration names."""
-    schema = schema_from_toml(configuration.records.schema)
-    for key, names in (
-        ("policy.fields", configuration.policy.fields or frozenset()),
-        ("records.fields", configuration.records.columns.keys()),
-    ):
-        unknown = sorted(names - schema.fields.keys())
-        if unknown:
-            raise InvalidParameter(
-                f"{configuration.path}: {key}: expected fields of the schema, found {unknown[0]!r}"
-            )
+    schema, place = schema_from_toml(configuration.records.schema), f"{configuration.path}: "
+    check_fields(schema, f"{place}policy.fields", configuration.policy.fields or ())
+    check_fields(schema, f"{place}records.fields", configuration.records.columns)
     return schema
+
+
+def check_fields(schema: Schema, place: str, names: Iterable[str]) -> None:
+    """Refuse names that are no fields of a schema."""
+    unknown = sorted(set(names) - schema.fields.keys())
+    if unknown:
+        raise InvalidParameter(f"{place}: expected fields of the schema, got {unknown[0]!r}")

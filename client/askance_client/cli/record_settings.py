@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from askance_client.errors import InvalidParameter
-from askance_client.printable import nearest_text, unknown_text, value_text
+from askance_client.printable import nearest_text, value_text
 from askance_client.records import (
     KINDS,
     AllRows,
@@ -26,7 +26,7 @@ from askance_client.records import (
     kind_of_path,
     open_source,
 )
-from askance_client.toml_tables import TomlTable, a_text, texts, true_or_false
+from askance_client.toml_tables import TomlTable, a_text, a_word, texts, true_or_false, within
 
 T = TypeVar("T")
 _MAX_ROW = (1 << 31) - 1
@@ -64,7 +64,8 @@ def record_settings(table: TomlTable, folder: Path) -> RecordSettings:
     origin = _origin(table)
     naming = _naming(table, origin)
     several = table.get("several", a_rule) or Several.REFUSE
-    return RecordSettings(folder, schema, origin, naming, several, _columns(table))
+    columns = table.get("fields", _a_field_map) or {}
+    return RecordSettings(folder, schema, origin, naming, several, columns)
 
 
 def an_origin(text: str) -> Origin:
@@ -75,30 +76,14 @@ def an_origin(text: str) -> Origin:
             f"expected KIND:WHERE with one of {', '.join(KINDS)}, got {value_text(text)}"
             f"{nearest_text(word, KINDS)}"
         )
-    match KINDS[word].key:
-        case "url":
-            return Origin(word, (an_endpoint(text),))
-        case "command":
-            return Origin(word, command_words(where))
-        case _:
-            return Origin(word, (where,))
+    if KINDS[word].key == "command":
+        return Origin(word, command_words(where))
+    return Origin(word, (an_endpoint(text) if KINDS[word].key == "url" else where,))
 
 
 def a_rule(value: object) -> Several:
     """Read the rule for several records of one member."""
-    words = [rule.value for rule in Several]
-    if value not in words:
-        raise InvalidParameter(unknown_text(value, words))
-    return Several(value)
-
-
-def a_row(value: object) -> int:
-    """A row's number, from 0."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MAX_ROW:
-        raise InvalidParameter(
-            f"expected a whole number of 0 to {_MAX_ROW}, got {value_text(value)}"
-        )
-    return value
+    return Several(a_word(value, (rule.value for rule in Several)))
 
 
 def command_words(text: str) -> tuple[str, ...]:
@@ -134,7 +119,7 @@ def _origin(table: TomlTable) -> Origin:
             f" got {' and '.join(places)}"
         )
     ((key, where),) = places.items()
-    named = table.get("kind", _a_kind)
+    named = table.get("kind", lambda value: a_word(value, KINDS))
     if key != "data":
         kind = next(word for word, kind in KINDS.items() if kind.key == key)
         if named not in (None, kind):
@@ -163,7 +148,7 @@ def _query(table: TomlTable, kind: str) -> str | None:
 
 
 def _naming(table: TomlTable, origin: Origin) -> Naming | None:
-    row, key = table.get("row", a_row), table.get("key", a_text)
+    row, key = table.get("row", within(0, _MAX_ROW)), table.get("key", a_text)
     given: list[Naming] = []
     if row is not None:
         given.append(OneRow(row))
@@ -195,11 +180,6 @@ def _naming(table: TomlTable, origin: Origin) -> Naming | None:
     return given[0]
 
 
-def _columns(table: TomlTable) -> Mapping[str, str]:
-    columns = table.get("fields", _a_field_map)
-    return {} if columns is None else columns
-
-
 def _a_field_map(value: object) -> Mapping[str, str]:
     if not isinstance(value, dict):
         raise InvalidParameter(
@@ -222,9 +202,3 @@ def _a_command(value: object) -> tuple[str, ...]:
     if not words:
         raise InvalidParameter("expected the words of a command, got []")
     return tuple(words)
-
-
-def _a_kind(value: object) -> str:
-    if value not in KINDS:
-        raise InvalidParameter(unknown_text(value, KINDS))
-    return str(value)

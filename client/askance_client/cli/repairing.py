@@ -6,6 +6,7 @@ import argparse
 import sqlite3
 import sys
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -78,11 +79,8 @@ def accept_loss(
                 " its mark, got one member"
             ) from None
         return _accept_behind(path, members, life_nano_nats, now_s, counter)
-    try:
-        with marked.transaction() as connection:
-            return _charge_whole(connection, members, life_nano_nats, now_s, everyone=everyone)
-    finally:
-        marked.close()
+    with closing(marked), marked.transaction() as connection:
+        return _charge_whole(connection, members, life_nano_nats, now_s, everyone=everyone)
 
 
 def repair_clock(path: Path, now_s: int, counter: OwnCounter | None = None) -> int:
@@ -90,22 +88,18 @@ def repair_clock(path: Path, now_s: int, counter: OwnCounter | None = None) -> i
 
     Return the number of members concerned.
     """
-    marked = MarkedFile.open(path, counter)
-    try:
-        with marked.transaction() as connection:
-            late = connection.execute(
-                "SELECT member FROM postings AS charged WHERE at_s > ? AND place >= coalesce("
-                " (SELECT max(place) FROM postings WHERE member = charged.member"
-                "  AND kind = 'clock'), 0) GROUP BY member ORDER BY member",
-                (now_s,),
-            ).fetchall()
-            for (name,) in late:
-                member = (name, _enrolment(connection, name))
-                repaired = Charge(b"", b"", b"", now_s, 0, b"")
-                _append(connection, member, PostingKind.CLOCK, repaired)
-            return len(late)
-    finally:
-        marked.close()
+    with closing(MarkedFile.open(path, counter)) as marked, marked.transaction() as connection:
+        late = connection.execute(
+            "SELECT member FROM postings AS charged WHERE at_s > ? AND place >= coalesce("
+            " (SELECT max(place) FROM postings WHERE member = charged.member"
+            "  AND kind = 'clock'), 0) GROUP BY member ORDER BY member",
+            (now_s,),
+        ).fetchall()
+        for (name,) in late:
+            member = (name, _enrolment(connection, name))
+            repaired = Charge(b"", b"", b"", now_s, 0, b"")
+            _append(connection, member, PostingKind.CLOCK, repaired)
+        return len(late)
 
 
 def _accept_behind(
@@ -121,8 +115,7 @@ def _accept_behind(
     as before: accepting the loss once more charges nothing more.
     """
     counted = 0 if counter is None else counter.read()
-    file = SqliteFile.open(path, KIND)
-    try:
+    with closing(SqliteFile.open(path, KIND)) as file:
         fresh = fresh_id()
         with file.transaction() as connection:
             if read_fact(connection, ID) is None:  # a copy from before the marks
@@ -138,8 +131,6 @@ def _accept_behind(
         replace_mark(mark_path(path), High(fresh, place, chained))
         if counter is not None:
             counter.replace(High(fresh, place, chained))
-    finally:
-        file.close()
     return charged
 
 

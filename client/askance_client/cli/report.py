@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
@@ -161,13 +162,10 @@ class LedgerAudit:
     def _study(self, digest: bytes, data: bytes) -> ExaminedStudy | None:
         """Return the study in `data`, or None if it is not the one with this digest."""
         if digest not in self._studies:
-            study = None
+            self._studies[digest] = None
             if digest_of(data) == digest:
-                try:
-                    study = ExaminedStudy(digest, decode_study(data), b"", data)
-                except AskanceError:
-                    study = None
-            self._studies[digest] = study
+                with suppress(AskanceError):
+                    self._studies[digest] = ExaminedStudy(digest, decode_study(data), b"", data)
         return self._studies[digest]
 
 
@@ -278,8 +276,7 @@ def verify(home: DeviceHome, configuration: Path) -> dict[str, Any]:
     configured = read_configuration(configuration)
     expected = binding(open_records(configured).naming, read_schema(configured))
     checked, violations = 0, []
-    file = home.ledgers(configured.counter)
-    try:
+    with closing(home.ledgers(configured.counter)) as file:
         audit = LedgerAudit(configured.policy, file.accepted)
         bound = file.binding()
         violations += mismatches(bound, expected)
@@ -290,8 +287,6 @@ def verify(home: DeviceHome, configuration: Path) -> dict[str, Any]:
             violations += [f"{row}: {what}" for what in audit.take(posting)]
         if checked and not bound:
             violations.append("ledger: expected one that is bound to its members' names, got none")
-    finally:
-        file.close()
     return {
         "checked": checked,
         "violations": violations,

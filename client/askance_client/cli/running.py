@@ -7,10 +7,9 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,26 +17,24 @@ from askance_client.cli.configuration import DeviceConfiguration, read_configura
 from askance_client.cli.event_log import Journal, start_log, warn
 from askance_client.cli.folder import OpenFolder
 from askance_client.cli.home import DeviceHome
-from askance_client.cli.members import gateway_identity, identities_of, read_people
+from askance_client.cli.members import enrolment_of, gateway_identity, read_people
 from askance_client.errors import AskanceError, InvalidParameter, RemoteProtocolError
 from askance_client.garbage_collection import rare_collections
 from askance_client.owner import Consents, ControlServer
 from askance_client.randomizers import SystemCoins
 from askance_client.service import (
-    Authority,
     CallFailed,
-    CertificateFile,
     CheckInOutcome,
+    Connection,
+    Enrolment,
     Gateway,
-    Identity,
-    OpenSide,
-    enrol,
-    open_channel,
+    an_enrolment_token,
     read_authority,
     system_now_s,
 )
+from askance_client.service.exchange import MAX_ENROLMENT_TOKEN_BYTES
+from askance_client.service.open_side import NOT_REACHED
 
-_MAX_TOKEN_CHARACTERS = 1024
 _RETRY_S = 1  # between two tries of `enroll --wait`
 
 
@@ -47,22 +44,20 @@ class AggregatorFailed(AskanceError):
 
 def enroll(home: DeviceHome, path: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     """Make all members known to the aggregator; again is no harm."""
-    configuration, token = read_configuration(path), _token(arguments)
+    configuration = read_configuration(path)
+    token = _token(arguments, configuration)
     people = read_people(configuration)
     warn(people.warnings)
     home.bound(people.binding, configuration.counter).close()  # refuses, before anything leaves
-    identities = list(identities_of(home.secret(), people.names))
+    connection = _connection(home, configuration)
+    enrolment = enrolment_of(home, people.names, connection, token)
     try:
-        gateway = gateway_identity(home.secret(), people.names)
-        open_side, certificate = _open_side(configuration), _certificate(home, configuration)
-        new, known = asyncio.run(
-            _enrol(arguments.wait, open_side, token, identities, gateway, certificate)
-        )
-        held = None if certificate is None else certificate.read()
+        new, known = asyncio.run(_enrol(arguments.wait, enrolment, token))
     except (CallFailed, RemoteProtocolError) as error:
-        raise AggregatorFailed(_explained(configuration, str(error))) from None
+        raise AggregatorFailed(f"aggregator {configuration.aggregator}: {error}") from None
+    held = None if connection.certificate is None else connection.certificate.read()
     return {
-        "members": len(identities),
+        "members": len(people.names),
         "enrolled": new,
         "known": known,
         "unfit": dict(people.unfit()),
@@ -89,7 +84,7 @@ def run_once(home: DeviceHome, path: Path, log_file: Path | None = None) -> dict
         outcome = asyncio.run(gateway.check_in_once())
     warn(outcome.notes)
     for failure, count in outcome.failures.most_common():
-        explained = _explained(configuration, failure)
+        explained = f"aggregator {configuration.aggregator}: {failure}"
         print(f"askance: {count} of {outcome.members} members: {explained}", file=sys.stderr)
     return _outcome_json(outcome)
 
@@ -122,20 +117,11 @@ async def _until_signalled(gateway: Gateway, folder: OpenFolder) -> None:
     """Run a gateway and its socket until SIGTERM or SIGINT, then hang up in order."""
     control = ControlServer(folder.home.control_path, folder.operations())
     async with control.serving():
-        await _run_until_signalled(gateway)
-
-
-async def _run_until_signalled(gateway: Gateway) -> None:
-    loop, told = asyncio.get_running_loop(), asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told.set)
-    running = asyncio.ensure_future(gateway.run())
-    waiting = asyncio.ensure_future(told.wait())
-    await asyncio.wait((running, waiting), return_when=asyncio.FIRST_COMPLETED)
-    waiting.cancel()
-    running.cancel()
-    with suppress(asyncio.CancelledError):
-        await running
+        running = asyncio.ensure_future(gateway.run())
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, running.cancel)
+        with suppress(asyncio.CancelledError):
+            await running
 
 
 @contextmanager
@@ -146,116 +132,75 @@ def _gateway(
     people, secret = read_people(configuration), home.secret()
     if people.warnings:  # numbers and places of rows would follow from the records
         warn(["some records are malformed or left out (device doctor names them)"])
-    certificate = _certificate(home, configuration)
-    channel = partial(
-        open_channel,
-        str(configuration.aggregator),
-        _authority(configuration),
-        longest_wait_ms=1000 * configuration.longest_wait_s,
-        own=(lambda: None) if certificate is None else certificate.read,
-    )
-    coins = SystemCoins()
-    with _files(home, people.binding, configuration) as folder:
+    connection, coins = _connection(home, configuration), SystemCoins()
+    held = configuration.token_file  # of a folder that was enrolled, it may be gone
+    token = _token_in(held) if held is not None and held.exists() else None
+    with (  # the ledgers and the owner's decisions, held for the length of the block
+        closing(home.bound(people.binding, configuration.counter)) as ledgers,
+        closing(Consents.open(home.consents_path, configuration.rule)) as consents,
+    ):
+        folder = OpenFolder(home, ledgers, consents, lambda: configuration, running=True)
         gateway = Gateway(
-            people.at_work(secret, folder.ledgers, coins, journal.source_failed),
+            people.at_work(secret, ledgers, coins, journal.source_failed),
             schema=people.schema,
-            policy=replace(configuration.policy, consent=folder.consents),
+            policy=replace(configuration.policy, consent=consents),
             coins_for=lambda _: coins,
             now_s=system_now_s,
-            channel=channel,
+            channel=connection.channel,
             connections=configuration.connections,
             watcher=journal,
             identity=gateway_identity(secret, people.names),
             longest_wait_ms=1000 * configuration.longest_wait_s,
             release_ms=configuration.release_ms,
-            certificate=certificate,
+            certificate=connection.certificate,
+            enrolment=enrolment_of(home, people.names, connection, token),
             consent_wait_ms=configuration.consent_wait_ms,
         )
         yield gateway, folder
 
 
-@contextmanager
-def _files(
-    home: DeviceHome, binding: Mapping[str, str], configuration: DeviceConfiguration
-) -> Iterator[OpenFolder]:
-    """The ledgers and the owner's decisions, held for the length of a block."""
-    ledgers = home.bound(binding, configuration.counter)
-    try:
-        consents = Consents.open(home.consents_path, configuration.rule)
-        try:
-            yield OpenFolder(home, ledgers, consents, lambda: configuration, running=True)
-        finally:
-            consents.close()
-    finally:
-        ledgers.close()
-
-
-async def _enrol(
-    wait_s: int,
-    open_side: OpenSide,
-    token: bytes,
-    identities: Sequence[Identity],
-    gateway: Identity | None,
-    certificate: CertificateFile | None,
-) -> tuple[int, int]:
+async def _enrol(wait_s: int, enrolment: Enrolment, token: bytes) -> tuple[int, int]:
     """Enrol, and try again for `wait_s` seconds while the aggregator is not reached."""
     loop = asyncio.get_running_loop()
     until_s = loop.time() + wait_s
     while True:
         try:
-            return await enrol(open_side, token, identities, gateway, certificate)
+            return await enrolment.enrol(token)
         except CallFailed as failure:
-            if failure.status != "UNAVAILABLE" or loop.time() + _RETRY_S > until_s:
+            if failure.status != NOT_REACHED or loop.time() + _RETRY_S > until_s:
                 raise
         await asyncio.sleep(_RETRY_S)
 
 
-def _open_side(configuration: DeviceConfiguration) -> OpenSide:
-    return OpenSide(str(configuration.aggregator), _authority(configuration))
-
-
-def _certificate(home: DeviceHome, configuration: DeviceConfiguration) -> CertificateFile | None:
-    """Return the file of the device's certificate; None: plain text, which shows none."""
-    if configuration.ca is None:
-        return None
-    return CertificateFile(home.certificate_path, system_now_s, _open_side(configuration))
-
-
-def _authority(configuration: DeviceConfiguration) -> Authority | None:
-    """The reader of the certificate file, which must hold a certificate."""
-    path = configuration.ca
-    if path is None:
-        return None
+def _connection(home: DeviceHome, configuration: DeviceConfiguration) -> Connection:
+    """The connection to the aggregator; the file `ca` must hold a certificate."""
+    ca, wait_ms = configuration.ca, 1000 * configuration.longest_wait_s
     try:
-        read_authority(path)
+        if ca is not None:
+            read_authority(ca)
     except InvalidParameter as error:
         raise InvalidParameter(f"{configuration.path}: {error}") from None
-    return partial(read_authority, path)
+    return Connection(configuration.aggregator, ca, home.certificate_path, wait_ms)
 
 
-def _token(arguments: argparse.Namespace) -> bytes:
+def _token(arguments: argparse.Namespace, configuration: DeviceConfiguration) -> bytes:
     if arguments.token is not None:
-        text: str = arguments.token
-    elif str(arguments.token_file) == "-":
-        text = sys.stdin.read(_MAX_TOKEN_CHARACTERS + 2)
-    else:
-        try:
-            text = arguments.token_file.read_text(encoding="utf-8")
-        except OSError as error:
-            raise InvalidParameter(
-                f"--token-file: {arguments.token_file} cannot be read: {error.strerror}"
-            ) from None
-        except UnicodeDecodeError:
-            raise InvalidParameter(
-                f"--token-file: expected a token in {arguments.token_file}, got other bytes"
-            ) from None
-    text = text.strip()
-    if not text.isascii() or not 1 <= len(text) <= _MAX_TOKEN_CHARACTERS:
-        raise InvalidParameter(
-            f"enrolment token: expected one line of 1 to {_MAX_TOKEN_CHARACTERS} ASCII characters,"
-            f" got {len(text)} characters"
-        )
-    return text.encode("ascii")
+        return an_enrolment_token(arguments.token)
+    if str(arguments.token_file) == "-":
+        return an_enrolment_token(sys.stdin.read(MAX_ENROLMENT_TOKEN_BYTES + 2))
+    path = arguments.token_file or configuration.token_file
+    if path is None:
+        raise InvalidParameter("expected --token or --token-file (or token_file in device.toml)")
+    return _token_in(path)
+
+
+def _token_in(path: Path) -> bytes:
+    try:
+        return an_enrolment_token(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidParameter(f"token file {path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidParameter(f"token file {path}: expected a token, got other bytes") from None
 
 
 def _outcome_json(outcome: CheckInOutcome) -> dict[str, Any]:
@@ -267,18 +212,3 @@ def _outcome_json(outcome: CheckInOutcome) -> dict[str, Any]:
         "failed": outcome.failures.total(),
         "refusals": dict(outcome.refusals),
     }
-
-
-def _explained(configuration: DeviceConfiguration, failure: str) -> str:
-    """A failure with what its owner may have set wrong."""
-    place = f"aggregator {configuration.aggregator}"
-    for sign, meaning in _MEANINGS:
-        if sign in failure:
-            return f"{place}: {meaning}: {failure}"
-    return f"{place}: {failure}"
-
-
-_MEANINGS = (
-    ("CERTIFICATE_VERIFY_FAILED", "expected a certificate that the ca signed, got another"),
-    ("WRONG_VERSION_NUMBER", "expected TLS, got plain text"),
-)

@@ -21,28 +21,31 @@ class Given:
 
     aggregator: Address | None = None
     ca: Path | None = None
-    analysts: Sequence[bytes] = ()
-    life: int | None = None
-    day: int | None = None
-    study: int | None = None
+    token_file: Path | None = None
+    analyst: Sequence[bytes] = ()
+    life_epsilon: int | None = None
+    day_epsilon: int | None = None
+    study_epsilon: int | None = None
     schema: Path | None = None
     origin: Origin | None = None
     row: int | None = None
     key: str | None = None
-    by_number: bool = False
+    rows_by_number: bool = False
     one_person: bool = False
     several: Several | None = None
 
     @property
     def complete(self) -> bool:
         """True if every required value is known."""
-        needed = (self.aggregator, self.life, self.schema, self.origin)
-        return None not in needed and bool(self.analysts) and self.named and not self.lacks_query
+        needed = (self.aggregator, self.life_epsilon, self.schema, self.origin)
+        return None not in needed and bool(self.analyst) and self.named and not self.lacks_query
 
     @property
     def named(self) -> bool:
         """True if the way to name members is known."""
-        named = self.row is not None or self.key is not None or self.by_number or self.one_person
+        named = (
+            self.row is not None or self.key is not None or self.rows_by_number or self.one_person
+        )
         return named or (self.origin is not None and KINDS[self.origin.kind].names)
 
     @property
@@ -80,6 +83,9 @@ def _head(given: Given) -> list[str]:
         "# The authority that signed the aggregator's certificate. Without it: plain text, on",
         "# loopback only, or with plaintext = true.",
         _optional("ca", _text(given.ca), '"ca.pem"'),
+        "# The operator's enrolment token: `run` enrolls with it at its first start, and `enroll`",
+        "# without another. It is not needed once that is done.",
+        _optional("token_file", _text(given.token_file), '"token"'),
         "# A counter that is not put back with this folder: a file on another volume, or",
         '# "command:WORDS". With it a folder that was put back whole is refused.',
         '# counter = "/mnt/other/device.counter"',
@@ -87,17 +93,17 @@ def _head(given: Given) -> list[str]:
 
 
 def _policy(given: Given) -> list[str]:
-    keys = ", ".join(_quoted(key.hex()) for key in given.analysts)
+    keys = ", ".join(_quoted(key.hex()) for key in given.analyst)
     return [
         "",
         "[policy]",
         "# The analysts whose studies are answered: public keys of 64 hexadecimal digits each.",
         _line("analysts", f"[{keys}]" if keys else None, '["PUBLIC KEY"]'),
         "# The most that all studies together may ever cost, in nats; a text or a whole number.",
-        _line("life_epsilon", _nats(given.life), '"8"'),
+        _line("life_epsilon", _nats(given.life_epsilon), '"8"'),
         "# The most that one UTC day, or one study, may cost.",
-        _optional("day_epsilon", _nats(given.day), '"2"'),
-        _optional("study_epsilon", _nats(given.study), '"1"'),
+        _optional("day_epsilon", _nats(given.day_epsilon), '"2"'),
+        _optional("study_epsilon", _nats(given.study_epsilon), '"1"'),
         "# The most answers to one study, ever; and the most seconds of processor time that one",
         "# study may take per day, counted for a slow machine (a server takes a tenth of them).",
         "# study_answers = 4096",
@@ -137,7 +143,7 @@ def _records(given: Given) -> list[str]:
         _optional("one_person", "true" if given.one_person else None, "true"),
         "# A gateway whose people are named by the row's number. Risk: if a row is ever inserted,",
         "# removed or moved, people answer from the budget of others, and are charged twice.",
-        _optional("rows_may_only_be_appended", "true" if given.by_number else None, "true"),
+        _optional("rows_may_only_be_appended", "true" if given.rows_by_number else None, "true"),
         "# A person's several records: a question is answered from one drawn at random (draw) or",
         "# from the first; otherwise they are refused.",
         _optional("several", _text(given.several and given.several.value), '"draw"'),
@@ -147,11 +153,7 @@ def _records(given: Given) -> list[str]:
 
 
 _PLACES = (
-    (
-        "data",
-        '"people.csv"',
-        "A file (CSV, JSON, Parquet, SQLite ...) or a folder.",
-    ),
+    ("data", '"people.csv"', "A file (CSV, JSON, Parquet, SQLite ...) or a folder."),
     ("command", '["/usr/bin/records"]', "A command that prints JSON; no shell."),
     ("url", '"http://127.0.0.1:8080/records"', "An endpoint of this machine that serves JSON."),
     ("environment", '"RECORD_"', "Variables of the environment, by their prefix."),

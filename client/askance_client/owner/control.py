@@ -51,11 +51,7 @@ class ControlServer:
         object is made.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        operations: Mapping[str, Operation],
-    ) -> None:
+    def __init__(self, path: Path, operations: Mapping[str, Operation]) -> None:
         self._path = path
         self._operations = operations
         self._open = 0

@@ -8,18 +8,16 @@ the application's calls and on the day, never on a value; nothing of it is sent.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from askance_client.durable_files import sync, write_new
+from askance_client.durable_files import replace_whole
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_client.printable import value_text
 
 _FORMAT = 1
-_MODE = 0o600  # as a ledger's
 _DAY_MS = 86_400_000
 MAX_EPOCHS = 256
 
@@ -138,11 +136,7 @@ class KeptHistory:
             "fields": list(self._fields),
             "epochs": {str(at): values for at, values in sorted(kept.items())},
         }
-        new = self._path.with_name(f"{self._path.name}.new")
-        new.unlink(missing_ok=True)
-        write_new(new, json.dumps(data, allow_nan=False).encode(), mode=_MODE)
-        os.replace(new, self._path)
-        sync(self._path.parent)
+        replace_whole(self._path, json.dumps(data, allow_nan=False).encode())
 
     def _read(self) -> dict[int, dict[str, Any]]:
         try:

@@ -60,7 +60,8 @@ class CommandReader:
                 start_new_session=True,
             )
         except OSError as error:
-            raise SourceFailed(f"{self.place}: cannot be run: {error.strerror}") from None
+            missing = f" ({value_text(error.filename)})"  # the program, or the folder to run it in
+            raise SourceFailed(f"{self.place}: cannot be run: {error.strerror}{missing}") from None
         try:
             output, code = self._finished(process, limits, deadline)
         except BaseException:

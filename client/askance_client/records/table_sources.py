@@ -89,9 +89,7 @@ class TableSource:
             f"{problem}; left out, for want of a certain name" for problem in reading.left_out
         ]
         return Members(
-            tuple(reading.rows),
-            tuple(f"{table.path}: {warning}" for warning in warnings),
-            theirs,
+            tuple(reading.rows), tuple(f"{table.path}: {warning}" for warning in warnings), theirs
         )
 
     def load(self, member: str) -> Table:

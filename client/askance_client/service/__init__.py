@@ -11,13 +11,12 @@ timing, batches and retries, in one table; `runtime` puts them around a `Device`
 (`check_in_once`) or held open (`participate`), and keeps what is not acknowledged; `streams` opens
 a stream again after a failure; `answering` lets devices answer, in threads so that they wait for
 the disk together; `gateway_exchange` and `multiplexer` are the exchange of many members over one
-stream, and `gateway` runs them; `enrolment` makes devices known, by calls of `open_side`, and
+stream, and `gateway` runs them, over a `connection`; `enrolment` makes devices known, by calls of
+`open_side`, and
 `credentials` proves a caller in the metadata of its calls; `certificates` keeps the certificate
 that proves it to TLS as well.
 """
 
-from askance_client.service.authority import Authority as Authority
-from askance_client.service.authority import OwnCertificate as OwnCertificate
 from askance_client.service.authority import read_authority as read_authority
 from askance_client.service.certificates import CertificateFile as CertificateFile
 from askance_client.service.channels import channel_options as channel_options
@@ -26,10 +25,12 @@ from askance_client.service.clock import local_hour as local_hour
 from askance_client.service.clock import steady_ms as steady_ms
 from askance_client.service.clock import system_now_ms as system_now_ms
 from askance_client.service.clock import system_now_s as system_now_s
+from askance_client.service.connection import Connection as Connection
 from askance_client.service.credentials import Metadata as Metadata
 from askance_client.service.credentials import device_metadata as device_metadata
 from askance_client.service.credentials import gateway_metadata as gateway_metadata
-from askance_client.service.enrolment import enrol as enrol
+from askance_client.service.enrolment import Enrolment as Enrolment
+from askance_client.service.enrolment import an_enrolment_token as an_enrolment_token
 from askance_client.service.exchange import MAX_REQUESTS as MAX_REQUESTS
 from askance_client.service.exchange import MAX_RESPONSE_BYTES as MAX_RESPONSE_BYTES
 from askance_client.service.exchange import SERVICE as SERVICE

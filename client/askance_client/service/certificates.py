@@ -13,17 +13,16 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from askance_client.codec import parse
-from askance_client.durable_files import sync, write_new
+from askance_client.durable_files import replace_whole
 from askance_client.errors import AskanceError, RemoteProtocolError, StoreError
 from askance_client.service.authority import DeviceCertificate
 from askance_client.service.credentials import Metadata
-from askance_client.service.observable import Backoff, Sleep
-from askance_client.service.open_side import OpenSide
+from askance_client.service.observable import Sleep
+from askance_client.service.open_side import NOT_REACHED, OpenSide
 from askance_protos.v1 import exchange_pb2 as pb
 
 _LOOK_S = 3600  # at most between two looks at the clock, which may be set
 _TRIES = 30  # to renew, in the last third of a certificate's life
-_NOT_REACHED = "UNAVAILABLE"  # a call's status, and how a refused certificate looks
 
 
 class CertificateFile:
@@ -97,7 +96,7 @@ class CertificateFile:
     async def replace_refused(self, metadata: Metadata, failed: Callable[[str], None]) -> bool:
         """Get another certificate if the aggregator's port for devices refuses the present one."""
         held = self.read()
-        if held is None or not await self._open_side.refuses(held):
+        if held is None or not held.port or not await self._open_side.refuses(held):
             return False
         failed(
             "certificate: expected one that the aggregator's port for devices accepts, got one that"
@@ -105,17 +104,18 @@ class CertificateFile:
         )
         return await self.renew(metadata, failed, anew=True)
 
-    async def wait_for_first(
-        self, metadata: Metadata, failed: Callable[[str], None], backoff: Backoff, sleep: Sleep
-    ) -> None:
-        """Return when there is a certificate that has not ended; until then ask for one."""
-        while (held := self.read()) is None or not held.port:
-            if not await self.renew(metadata, failed):
-                await sleep(backoff.next_ms())
+    async def is_there(self, metadata: Metadata, failed: Callable[[str], None]) -> bool:
+        """Return whether there is a certificate that has not ended; one that is due is renewed."""
+        fresh, held = await self.renew(metadata, failed), self.read()
+        if held is None or not held.port:
+            if fresh:
+                failed("certificate: expected a valid one, got one that has ended by this clock")
+            return False
+        return True
 
     def doubt(self, failure: str) -> None:
-        """Let `keep` find out whether a failure of a call was a refusal of the certificate."""
-        if failure.startswith(_NOT_REACHED):
+        """Let `keep` examine a failure of a call: a refused certificate looks like one."""
+        if failure.startswith(NOT_REACHED):
             self._doubted.set()
 
     async def keep(
@@ -152,11 +152,7 @@ class CertificateFile:
         return self._doubted.is_set()
 
     def _write(self, held: DeviceCertificate) -> None:
-        beside = self._path.with_suffix(".new")
         try:
-            beside.unlink(missing_ok=True)
-            write_new(beside, json.dumps(asdict(held)).encode(), mode=0o600)
-            beside.replace(self._path)
-            sync(self._path.parent)
+            replace_whole(self._path, json.dumps(asdict(held)).encode())
         except OSError as error:
             raise StoreError(f"{self._path}: cannot be written: {error.strerror}") from None

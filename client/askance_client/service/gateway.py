@@ -23,6 +23,7 @@ from askance_client.randomizers import Coins
 from askance_client.service.answering import DeviceAnswers
 from askance_client.service.certificates import CertificateFile
 from askance_client.service.credentials import Metadata, device_metadata, gateway_metadata
+from askance_client.service.enrolment import Enrolment
 from askance_client.service.evaluation import Evaluation, TimedEvaluation, evaluate_at_once
 from askance_client.service.identity import Identity
 from askance_client.service.multiplexer import Multiplexer
@@ -114,6 +115,7 @@ class Gateway:
         its own.
       release_ms: see `DeviceRunner`.
       certificate: file of the certificate that `channel` shows; None: it shows none.
+      enrolment: of the members, where need be with the operator's token; None: they are enrolled.
       consent_wait_ms: mean time after which the stream is opened anew, so that requests that were
         held for the owner come again, in milliseconds; 0: never.
     """
@@ -135,6 +137,7 @@ class Gateway:
         longest_wait_ms: int = LONGEST_WAIT_MS,
         release_ms: int = 0,
         certificate: CertificateFile | None = None,
+        enrolment: Enrolment | None = None,
         consent_wait_ms: int = 0,
     ) -> None:
         examiner, studies = Examiner(_EXAMINED), dict[bytes, ExaminedStudy]()
@@ -163,6 +166,7 @@ class Gateway:
         self._release_ms = release_ms
         self._metadata = self._credentials(identity)
         self._certificate = certificate
+        self._enrolment = enrolment
         self._consent_wait_ms = consent_wait_ms
 
     @property
@@ -176,9 +180,9 @@ class Gateway:
         At cancellation calls end in order, and pending writes to the disk are completed.
         """
         certificate, failed = self._certificate, self._watcher.failed
-        if certificate is not None:
-            backoff = Backoff(jitter=self._jitter, cap_ms=self._longest_wait_ms)
-            await certificate.wait_for_first(self._metadata, failed, backoff, self._sleep)
+        backoff = Backoff(jitter=self._jitter, cap_ms=self._longest_wait_ms)
+        while not await self._is_known(self._failed):
+            await self._sleep(backoff.next_ms())
         async with self._working(1) as work, asyncio.TaskGroup() as tasks:
             (channel,) = work.channels
             multiplexer = Multiplexer(
@@ -212,6 +216,13 @@ class Gateway:
             if self._consent_wait_ms:
                 tasks.create_task(self._let_held_come_again(multiplexer))
 
+    async def _is_known(self, failed: Callable[[str], None]) -> bool:
+        """Enrol and ask for a certificate, once, where need be; True: calls may be made."""
+        enrolment, certificate = self._enrolment, self._certificate
+        if enrolment is not None and not await enrolment.renew(failed):
+            return False
+        return certificate is None or await certificate.is_there(self._metadata, failed)
+
     async def _let_held_come_again(self, multiplexer: Multiplexer) -> None:
         """Open the stream anew from time to time, whether or not a request is held."""
         while True:
@@ -229,21 +240,17 @@ class Gateway:
             else:
                 outcome.refusals[refusal.name] += 1
 
-        certificate = self._certificate
-        if certificate is None:
+        said, certificate = outcome.notes, self._certificate
+        if not await self._is_known(said.append):
+            outcome.failures[said.pop()] += outcome.members
+        else:
             await self._check_in_all(outcome, report)
-            return outcome
-        said = list[str]()
-        await certificate.renew(self._metadata, said.append)
-        held = certificate.read()
-        if held is None or not held.port:
-            outcome.failures[said[-1]] += outcome.members
-            return outcome
-        await self._check_in_all(outcome, report)
-        if outcome.failures and await certificate.replace_refused(self._metadata, said.append):
+        for failure in outcome.failures:
+            self._doubt(failure)
+        doubted = certificate if outcome.failures else None
+        if doubted and await doubted.replace_refused(self._metadata, said.append):
             outcome.failures.clear()
             await self._check_in_all(outcome, report)
-        outcome.notes += said
         return outcome
 
     async def _check_in_all(self, outcome: CheckInOutcome, report: Callable[[bytes], None]) -> None:
@@ -315,8 +322,12 @@ class Gateway:
 
     def _failed(self, failure: str) -> None:
         self._watcher.failed(failure)
-        if self._certificate is not None:
-            self._certificate.doubt(failure)
+        self._doubt(failure)
+
+    def _doubt(self, failure: str) -> None:
+        for known in (self._certificate, self._enrolment):
+            if known is not None:
+                known.doubt(failure)
 
     def _report(self, data: bytes) -> None:
         self._watcher.answered(_refusal(data))

@@ -30,8 +30,16 @@ if TYPE_CHECKING:
 _MAX_ANSWER_BYTES = 64 * 1024
 _MAX_REASON_BYTES = 1024
 _HANDSHAKE_S = 10
+NOT_REACHED = "UNAVAILABLE"
 _HUNG_UP = (ssl.SSLEOFError, ConnectionResetError, BrokenPipeError)
 _WRONG_PORT = " (is that the devices' port? the open address usually has port 7443)"
+_MEANINGS = (  # of texts of OpenSSL
+    ("_ALERT_", "{}" + _WRONG_PORT),
+    ("has expired", "expected a certificate that is valid by this clock, got one that ended: {}"),
+    ("not yet valid", "expected a certificate that is valid by this clock, got a later one: {}"),
+    ("CERTIFICATE_VERIFY_FAILED", "expected a certificate that the ca signed, got another: {}"),
+    ("WRONG_VERSION_NUMBER", "expected TLS, got plain text: {}"),
+)
 _PROXIES = ("grpc", "https", "http")  # variables NAME_proxy, in gRPC's order
 
 
@@ -39,7 +47,7 @@ class CallFailed(AskanceError):
     """A call that was refused, or did not reach the aggregator.
 
     Args:
-      status: gRPC's name of the status; UNAVAILABLE: not reached.
+      status: gRPC's name of the status; `NOT_REACHED`: the same call may succeed later.
     """
 
     def __init__(self, status: str, details: str) -> None:
@@ -98,8 +106,7 @@ class OpenSide:
                     return answer.read(_MAX_ANSWER_BYTES + 1)
                 text = answer.read(_MAX_REASON_BYTES).decode("utf-8", "replace")
         except (OSError, HTTPException) as error:
-            hint = _WRONG_PORT if isinstance(error, _HUNG_UP) or "_ALERT_" in str(error) else ""
-            raise CallFailed("UNAVAILABLE", (str(error) or type(error).__name__) + hint) from None
+            raise CallFailed(NOT_REACHED, _explained(error)) from None
         status, colon, details = text.partition(": ")
         if not colon or not status.replace("_", "").isalpha():
             raise CallFailed("UNKNOWN", f"expected an aggregator, got HTTP status {answer.status}")
@@ -158,6 +165,15 @@ def _connection(
     )
     made.set_tunnel(there.host, there.port)
     return made
+
+
+def _explained(error: Exception) -> str:
+    """Describe a connection that failed, with what may be set wrong."""
+    text = str(error) or type(error).__name__
+    if isinstance(error, _HUNG_UP):
+        return text + _WRONG_PORT
+    meanings = (meaning for sign, meaning in _MEANINGS if sign in text)
+    return next(meanings, "{}").format(text)
 
 
 def _header(value: str | bytes) -> str:

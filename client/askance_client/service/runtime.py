@@ -117,10 +117,7 @@ class DeviceRunner:
         self._release_ms = release_ms
         self._now_ms = now_ms
         self._answering = DeviceAnswers(
-            offload=offload,
-            evaluate=evaluate,
-            on_report=on_report,
-            on_refusal=on_refusal,
+            offload=offload, evaluate=evaluate, on_report=on_report, on_refusal=on_refusal
         )
         self._outbox = Outbox()
 

@@ -86,7 +86,7 @@ def test_a_counter_is_a_file_outside_or_a_command(tmp_path: Path) -> None:
 NAMINGS: list[tuple[str, dict[str, Any], Naming]] = [
     ("row = 3", {"row": 3}, OneRow(3)),
     ('key = "a \\"b\\""', {"key": 'a "b"'}, ByColumn('a "b"')),
-    ("rows_may_only_be_appended = true", {"by_number": True}, ByNumber()),
+    ("rows_may_only_be_appended = true", {"rows_by_number": True}, ByNumber()),
     ("one_person = true", {"one_person": True}, AllRows()),
 ]
 
@@ -263,10 +263,10 @@ def test_what_init_writes_is_what_is_read(tmp_path: Path) -> None:
     given = Given(
         aggregator=Address("::1", 7443),
         ca=tmp_path / 'a "quoted" é\\path.pem',
-        analysts=[bytes.fromhex(KEY)],
-        life=8 * 10**9,
-        day=1,
-        study=5 * 10**8,
+        analyst=[bytes.fromhex(KEY)],
+        life_epsilon=8 * 10**9,
+        day_epsilon=1,
+        study_epsilon=5 * 10**8,
         schema=Path("people.toml"),
         origin=Origin("csv", ("people.csv",)),
         row=3,
@@ -275,7 +275,7 @@ def test_what_init_writes_is_what_is_read(tmp_path: Path) -> None:
     found = read_configuration(written(tmp_path, device_toml(given)))
     assert found.aggregator == given.aggregator
     assert found.ca == given.ca
-    assert found.policy == Policy(frozenset(given.analysts), 8 * 10**9, 1, 5 * 10**8)
+    assert found.policy == Policy(frozenset(given.analyst), 8 * 10**9, 1, 5 * 10**8)
     assert found.records.naming == OneRow(3)
 
 

@@ -90,19 +90,29 @@ class Aggregator:
             threading.Event().wait(0.001)
         raise AssertionError("expected the round to open")
 
+    def listen(self, port: int, store: SqliteStore) -> None:
+        """Serve another store, at another port, from now on."""
+        self.server.stop()
+        self.server, self.store = serving(store, port), store
+
     def stop(self) -> None:
         """End the service, and with it a round that is open."""
         self.server.stop()
         self._pool.shutdown()
 
 
+def serving(store: SqliteStore, port: int = 0) -> AggregatorServer:
+    """Start a service whose enrolment tokens are those of every `Aggregator`."""
+    tokens = EnrolmentTokens(bytes(32), system_now_s)
+    settings = Settings(check_in_every_ms=20, stop_grace_s=0.2)
+    parts = ServerParts(enrolment=tokens)
+    return AggregatorServer.start(store, port=port, settings=settings, parts=parts)
+
+
 @pytest.fixture
 def aggregator() -> Iterator[Aggregator]:
     store = SqliteStore.in_memory()
-    tokens = EnrolmentTokens(bytes(32), system_now_s)
-    settings = Settings(check_in_every_ms=20, stop_grace_s=0.2)
-    server = AggregatorServer.start(store, settings=settings, parts=ServerParts(enrolment=tokens))
-    running = Aggregator(server, store)
+    running = Aggregator(serving(store), store)
     yield running
     running.stop()
 

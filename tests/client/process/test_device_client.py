@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import stat
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,11 +18,14 @@ from typing import Any
 
 import pytest
 
+from askance_aggregator.store import SqliteStore
 from askance_client import DeviceClient, Policy, outside_hours
-from askance_client.errors import InvalidParameter, LocalProtocolError, StoreError
+from askance_client.errors import AskanceError, InvalidParameter, LocalProtocolError, StoreError
 from askance_client.messages import Reason, Refusal
 from askance_client.queries import Bit, Schema
+from askance_client.service import CallFailed, system_now_s
 from tests.client.process.conftest import ENVIRONMENT, KEY
+from tests.ports import free_port
 
 SCHEMA = Schema("people", 1, smokes=Bit())
 POLICY = Policy(frozenset({KEY.public_key().public_bytes_raw()}), 8 * 10**9)
@@ -43,6 +48,21 @@ def client(tmp_path: Path) -> Iterator[DeviceClient]:
     made = client_of(tmp_path)
     yield made
     made.close()
+
+
+@contextmanager
+def in_a_thread(client: DeviceClient) -> Iterator[None]:
+    """Run a client for the length of a block, then stop and close it."""
+    thread = threading.Thread(target=client.run)
+    thread.start()
+    try:
+        wait_until(lambda: client._stop)
+        yield
+    finally:
+        while thread.is_alive():
+            client.stop()
+            thread.join(0.01)
+        client.close()
 
 
 def wait_until(condition: Callable[[], object]) -> None:
@@ -219,6 +239,109 @@ class TestConditions:
     def test_there_are_24_hours(self) -> None:
         with pytest.raises(InvalidParameter, match="got 24"):
             outside_hours(24, 7)
+
+
+class TestEnrolment:
+    def test_it_is_remembered_without_the_aggregator_and_whatever_the_token(
+        self, tmp_path: Path, aggregator: Any
+    ) -> None:
+        with client_of(tmp_path, aggregator=aggregator.server.address) as client:
+            client.enrol(aggregator.token(1))
+        aggregator.server.stop()
+        with client_of(tmp_path, aggregator=aggregator.server.address) as again:
+            again.enrol("revoked")
+        assert aggregator.store.population() == 1
+        assert stat.S_IMODE((tmp_path / "device" / "enrolled").stat().st_mode) == 0o600
+
+    @pytest.mark.parametrize(
+        "words", [("", "0 char"), ("\u00e9", "1 char"), ("x" * 1025, "1025 c")]
+    )
+    def test_what_is_no_token_is_refused_before_anything_is_made(
+        self, tmp_path: Path, words: tuple[str, str]
+    ) -> None:
+        token, found = words
+        message = f"enrolment token: expected one line of 1 to 1024 ASCII characters, got {found}"
+        with client_of(tmp_path) as client, pytest.raises(InvalidParameter, match=message):
+            client.enrol(token)
+        with pytest.raises(InvalidParameter, match=message):
+            client_of(tmp_path, token=token)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_failure_is_the_clients_own_error(self, tmp_path: Path, aggregator: Any) -> None:
+        with (
+            client_of(tmp_path) as client,
+            pytest.raises(CallFailed, match="UNAVAILABLE: ") as away,
+        ):
+            client.enrol("token")
+        assert isinstance(away.value, AskanceError)
+        refused = "PERMISSION_DENIED: expected an enrolment token of this aggregator, got another"
+        address = aggregator.server.address
+        with (
+            client_of(tmp_path, aggregator=address) as client,
+            pytest.raises(CallFailed, match=refused),
+        ):
+            client.enrol("token")
+
+    def test_a_run_tries_until_the_aggregator_is_there(
+        self, tmp_path: Path, aggregator: Any
+    ) -> None:
+        """A device that is known answers also if its enrolment and its token are lost."""
+        port, yes = free_port(), {"records": lambda: {"smokes": 1}, "release_ms": 200}
+        settings = {"aggregator": f"127.0.0.1:{port}", "longest_wait_s": 1, **yes}
+        client = client_of(tmp_path, token=aggregator.token(1), **settings)
+        with in_a_thread(client):
+            wait_until(lambda: client._journal._failed.total())
+            tried = set(client._journal._failed)
+            aggregator.listen(port, SqliteStore.in_memory())
+            wait_until(lambda: aggregator.store.population())
+            (tally,) = aggregator.ask(aggregator.round()).result(WAIT_S)
+        (tmp_path / "device" / "enrolled").unlink()
+        again = client_of(tmp_path, token="revoked", **settings)
+        with in_a_thread(again):
+            (later,) = aggregator.ask(aggregator.round(1)).result(WAIT_S)
+            refused = set(again._journal._failed)
+        assert (tally.answered, later.answered) == (1, 1)
+        assert all(one.startswith("enrolment: UNAVAILABLE: ") for one in tried)
+        text = "expected an enrolment token of this aggregator, got another"
+        assert refused in (set(), {f"enrolment: PERMISSION_DENIED: {text}"})
+
+    def test_a_check_in_enrols_and_an_aggregator_that_forgot_the_device_is_told_again(
+        self, tmp_path: Path, aggregator: Any
+    ) -> None:
+        port, known, failed = free_port(), list[int](), list[int]()
+        token, settings = aggregator.token(2), {"aggregator": f"127.0.0.1:{port}"}
+        for store in (SqliteStore.in_memory(), SqliteStore.in_memory()):
+            aggregator.listen(port, store)
+            for _ in range(2):
+                with client_of(tmp_path, token=token, **settings) as client:
+                    outcome = client.run_once()
+                assert outcome is not None
+                known.append(store.population())
+                failed.append(outcome.failures.total())
+        assert (known, failed) == ([1, 1, 0, 1], [0, 0, 1, 0])
+
+
+def test_a_clock_that_was_ahead_is_repaired_by_the_application(
+    tmp_path: Path, aggregator: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers are charged on a future day; then all is refused until the owner repairs it."""
+    address, now_s = aggregator.server.address, system_now_s()
+
+    def asked(number: int, at_s: int) -> tuple[int, int]:
+        monkeypatch.setattr("askance_client.embedding.system_now_s", lambda: at_s)
+        yes = {"records": lambda: {"smokes": 1}, "release_ms": 200}
+        settings = {"aggregator": address, **yes}
+        with client_of(tmp_path, token=token, **settings) as client, in_a_thread(client):
+            wait_until(aggregator.store.population)
+            (tally,) = aggregator.ask(aggregator.round(number)).result(WAIT_S)
+        return tally.answered, sum(count for _, count in tally.refusals)
+
+    token, late_s = aggregator.token(1), now_s - 86_400
+    assert asked(0, now_s + 3_600) == (1, 0)
+    assert asked(1, late_s) == (0, 1)
+    client = client_of(tmp_path)
+    assert (client.repair_clock(), client.repair_clock()) == (1, 0)
+    assert asked(2, late_s) == (1, 0)
 
 
 class TestConsent:

@@ -23,6 +23,7 @@ from askance_client.exact_laws import probability
 from askance_client.messages import Refusal, Request, StudyTerms
 from askance_client.service import system_now_s
 from tests.client.process.conftest import ENVIRONMENT, KEY, PUBLIC, SCHEMA
+from tests.ports import free_port
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "instrumented_app.py"
 WAIT_S = 240
@@ -72,7 +73,7 @@ def question(aggregator: Any, number: int, epsilon: str) -> Round:
         1,
         (),
         SCHEMA,
-        parse_epsilon("8"),
+        parse_epsilon("24"),
         system_now_s() + 86_400,
         "to be tested",
         fields=("smokes",),
@@ -142,6 +143,40 @@ def test_applications_answer_from_their_rows_as_they_are(
     for name, (out, err) in zip(names, told, strict=True):
         assert f"spent_nano_nats={charged}" in out, (name, err)
         assert "smokes = 1" not in err
+
+
+@pytest.mark.timeout(600)
+def test_an_application_starts_and_restarts_without_a_network(
+    tmp_path: Path, aggregator: Any
+) -> None:
+    """Its first start waits for the aggregator; later ones need no token that is valid still.
+
+    `enrol` ended the application in both cases.
+    """
+    write_rows(tmp_path, 1, 1)
+    (tmp_path / "people.toml").write_text('name = "people"\n[fields]\nsmokes = { type = "bit" }\n')
+    store, port = aggregator.store, free_port()
+    token, answered = aggregator.token(1), []
+    aggregator.server.stop()
+    for number, epsilon in enumerate((FIRST, SECOND)):
+        running = start(tmp_path, f"127.0.0.1:{port}", token, "0")
+        try:
+            while not (tmp_path / "device-0" / "ledger.sqlite-wal").exists():
+                assert running.poll() is None
+                threading.Event().wait(0.02)
+            aggregator.listen(port, store)
+            while not store.population():
+                assert running.poll() is None
+                threading.Event().wait(0.02)
+            answered.append(len(answers(aggregator, number, epsilon)[1]))
+            aggregator.server.stop()
+            running.send_signal(signal.SIGTERM)
+            out, err = running.communicate(timeout=WAIT_S)
+            assert (running.returncode, f"answers={number + 1}" in out) == (0, True), err
+        finally:
+            running.kill()
+        token = "ended"
+    assert answered == [1, 1]
 
 
 def test_the_example_keeps_its_promise_of_few_lines() -> None:

@@ -22,16 +22,17 @@ from tests.aggregator.server.certified_service import CertifiedService
 WAIT_S = 30
 PROXIES = ("grpc_proxy", "https_proxy", "http_proxy", "no_grpc_proxy", "no_proxy")
 PROGRAM = """
-import asyncio, sys
+import asyncio, sys, tempfile
 from functools import partial
 from pathlib import Path
-from askance_client.service import OpenSide, Secret, enrol, read_authority
+from askance_client.service import Enrolment, OpenSide, Secret, read_authority
 
 address, token, ca = sys.argv[1:]
 authority = partial(read_authority, Path(ca)) if ca else None
 
 async def work():
-    print(*await enrol(OpenSide(address, authority), token.encode(), [Secret(bytes(32)).device()]))
+    path, side = Path(tempfile.mkdtemp()) / "enrolled", OpenSide(address, authority)
+    print(*await Enrolment(path, side, [Secret(bytes(32)).device()]).enrol(token.encode()))
 
 asyncio.run(work())
 """

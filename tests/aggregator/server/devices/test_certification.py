@@ -31,11 +31,11 @@ from askance_client.service import (
     CallFailed,
     CertificateFile,
     CheckIn,
+    Enrolment,
     Identity,
     OpenSide,
     device_metadata,
     encode_check_in,
-    enrol,
     gateway_metadata,
     open_channel,
     system_now_s,
@@ -84,7 +84,8 @@ class World:
     ) -> DeviceCertificate:
         """Enrol devices and return the certificate of the first, or of their gateway."""
         token = self.tokens.issue(9, 1).text.encode()
-        await enrol(self.open_side, token, identities, gateway, self.file(name))
+        path, file = self.folder / f"{name}-enrolled", self.file(name)
+        await Enrolment(path, self.open_side, identities, gateway, file).enrol(token)
         return held(self.file(name))
 
     async def check_in(self, own: DeviceCertificate | None, identity: Identity) -> str:
@@ -199,7 +200,8 @@ def test_a_devices_token_is_enough_for_a_certificate_and_no_other_is(world: Worl
     """An enrolled device needs no operator; one that is unknown, or revoked, gets none."""
 
     async def scenario() -> None:
-        await enrol(world.open_side, world.tokens.issue(9, 1).text.encode(), (FIRST,))
+        token = world.tokens.issue(9, 1).text.encode()
+        await Enrolment(world.folder / "enrolled", world.open_side, (FIRST,)).enrol(token)
         await world.file("first").obtain(device_metadata(FIRST))
         assert await world.check_in(held(world.file("first")), FIRST) == "OK"
         thief = Identity(FIRST.device_id, bytes([9]) * 32)
@@ -302,8 +304,9 @@ def test_the_devices_port_in_place_of_the_open_address_is_suspected(world: World
 
     async def failure(address: str) -> str:
         side = replace(world.open_side, address=address)
+        token = world.tokens.issue(9, 1).text.encode()
         with pytest.raises(CallFailed) as failed:
-            await enrol(side, world.tokens.issue(9, 1).text.encode(), (FIRST,))
+            await Enrolment(world.folder / "enrolled", side, (FIRST,)).enrol(token)
         assert failed.value.status == "UNAVAILABLE"
         return str(failed.value)
 
@@ -318,13 +321,15 @@ PRINTED = "as `aggregator token` prints it"
 
 def test_a_token_that_is_used_up_is_told_from_a_wrong_one(world: World) -> None:
     async def failure(token: str) -> str:
+        enrolment = Enrolment(world.folder / "enrolled", world.open_side, (SECOND,))
         with pytest.raises(CallFailed) as failed:
-            await enrol(world.open_side, token.encode(), (SECOND,))
+            await enrolment.enrol(token.encode())
         assert failed.value.status == "PERMISSION_DENIED"
         return str(failed.value)
 
     token = world.tokens.issue(1, 1).text
-    asyncio.run(enrol(world.open_side, token.encode(), (FIRST,)))
+    enrolment = Enrolment(world.folder / "enrolled", world.open_side, (FIRST,))
+    asyncio.run(enrolment.enrol(token.encode()))
     assert asyncio.run(failure(token)) == (
         "PERMISSION_DENIED: enrolment: expected at most 1 devices by this enrolment token, got 2"
         " (a token is used up by its last device; the operator makes another)"

@@ -11,6 +11,8 @@ import asyncio
 import random
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import grpc
@@ -29,13 +31,13 @@ from askance_aggregator.server.devices.credentials import (
 )
 from askance_client.device import Policy
 from askance_client.service import (
+    Enrolment,
     Gateway,
     Member,
     Metadata,
     OpenSide,
     Response,
     Secret,
-    enrol,
 )
 from askance_simulation.fleets.memory_ledger import MemoryLedger
 
@@ -173,8 +175,10 @@ async def checked_in(world: Any, names: Sequence[str]) -> Recorder:
 
 
 async def enrolled(_: Any, names: Sequence[str]) -> Recorder:
-    recorder = Recorder()
-    await enrol(cast("OpenSide", recorder), b"token", [SECRET.member(name) for name in names])
+    recorder, members = Recorder(), [SECRET.member(name) for name in names]
+    with TemporaryDirectory() as folder:
+        enrolment = Enrolment(Path(folder) / "enrolled", cast("OpenSide", recorder), members)
+        await enrolment.enrol(b"token")
     recorder.calls = [(0, device_id) for batch in recorder.enrolments for device_id in batch]
     return recorder
 

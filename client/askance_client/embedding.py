@@ -42,8 +42,8 @@ from askance_client.records import (
     schema_from_toml,
 )
 from askance_client.service import (
+    AggregatorAccess,
     CheckInOutcome,
-    Connection,
     Enrolment,
     Gateway,
     an_enrolment_token,
@@ -167,7 +167,7 @@ class DeviceClient:
         if ca is None and not plaintext:
             check_secrecy("ca", self._address, "plaintext=True")
         path, self._longest_wait_ms = self._home.certificate_path, 1000 * longest_wait_s
-        self._connection = Connection(
+        self._connection = AggregatorAccess(
             self._address, None if ca is None else Path(ca), path, self._longest_wait_ms
         )
         self._token = None if token is None else an_enrolment_token(token)

@@ -22,7 +22,7 @@ from askance_client.records import (
     schema_from_toml,
 )
 from askance_client.service import (
-    Connection,
+    AggregatorAccess,
     Enrolment,
     Identity,
     Member,
@@ -113,7 +113,7 @@ def gateway_identity(secret: Secret, names: Sequence[str]) -> Identity | None:
 
 
 def enrolment_of(
-    home: DeviceHome, names: Sequence[str], connection: Connection, token: bytes | None
+    home: DeviceHome, names: Sequence[str], connection: AggregatorAccess, token: bytes | None
 ) -> Enrolment:
     """Return the enrolment of a folder's members (see `Enrolment`)."""
     secret = home.secret()

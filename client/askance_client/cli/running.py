@@ -23,9 +23,9 @@ from askance_client.garbage_collection import rare_collections
 from askance_client.owner import Consents, ControlServer
 from askance_client.randomizers import SystemCoins
 from askance_client.service import (
+    AggregatorAccess,
     CallFailed,
     CheckInOutcome,
-    Connection,
     Enrolment,
     Gateway,
     an_enrolment_token,
@@ -49,7 +49,7 @@ def enroll(home: DeviceHome, path: Path, arguments: argparse.Namespace) -> dict[
     people = read_people(configuration)
     warn(people.warnings)
     home.bound(people.binding, configuration.counter).close()  # refuses, before anything leaves
-    connection = _connection(home, configuration)
+    connection = _access(home, configuration)
     enrolment = enrolment_of(home, people.names, connection, token)
     try:
         new, known = asyncio.run(_enrol(arguments.wait, enrolment, token))
@@ -132,7 +132,7 @@ def _gateway(
     people, secret = read_people(configuration), home.secret()
     if people.warnings:  # numbers and places of rows would follow from the records
         warn(["some records are malformed or left out (device doctor names them)"])
-    connection, coins = _connection(home, configuration), SystemCoins()
+    connection, coins = _access(home, configuration), SystemCoins()
     held = configuration.token_file  # of a folder that was enrolled, it may be gone
     token = _token_in(held) if held is not None and held.exists() else None
     with (  # the ledgers and the owner's decisions, held for the length of the block
@@ -172,7 +172,7 @@ async def _enrol(wait_s: int, enrolment: Enrolment, token: bytes) -> tuple[int, 
         await asyncio.sleep(_RETRY_S)
 
 
-def _connection(home: DeviceHome, configuration: DeviceConfiguration) -> Connection:
+def _access(home: DeviceHome, configuration: DeviceConfiguration) -> AggregatorAccess:
     """The connection to the aggregator; the file `ca` must hold a certificate."""
     ca, wait_ms = configuration.ca, 1000 * configuration.longest_wait_s
     try:
@@ -180,7 +180,7 @@ def _connection(home: DeviceHome, configuration: DeviceConfiguration) -> Connect
             read_authority(ca)
     except InvalidParameter as error:
         raise InvalidParameter(f"{configuration.path}: {error}") from None
-    return Connection(configuration.aggregator, ca, home.certificate_path, wait_ms)
+    return AggregatorAccess(configuration.aggregator, ca, home.certificate_path, wait_ms)
 
 
 def _token(arguments: argparse.Namespace, configuration: DeviceConfiguration) -> bytes:

@@ -11,12 +11,13 @@ timing, batches and retries, in one table; `runtime` puts them around a `Device`
 (`check_in_once`) or held open (`participate`), and keeps what is not acknowledged; `streams` opens
 a stream again after a failure; `answering` lets devices answer, in threads so that they wait for
 the disk together; `gateway_exchange` and `multiplexer` are the exchange of many members over one
-stream, and `gateway` runs them, over a `connection`; `enrolment` makes devices known, by calls of
+stream, and `gateway` runs them, by an `access`; `enrolment` makes devices known, by calls of
 `open_side`, and
 `credentials` proves a caller in the metadata of its calls; `certificates` keeps the certificate
 that proves it to TLS as well.
 """
 
+from askance_client.service.access import AggregatorAccess as AggregatorAccess
 from askance_client.service.authority import read_authority as read_authority
 from askance_client.service.certificates import CertificateFile as CertificateFile
 from askance_client.service.channels import channel_options as channel_options
@@ -25,7 +26,6 @@ from askance_client.service.clock import local_hour as local_hour
 from askance_client.service.clock import steady_ms as steady_ms
 from askance_client.service.clock import system_now_ms as system_now_ms
 from askance_client.service.clock import system_now_s as system_now_s
-from askance_client.service.connection import Connection as Connection
 from askance_client.service.credentials import Metadata as Metadata
 from askance_client.service.credentials import device_metadata as device_metadata
 from askance_client.service.credentials import gateway_metadata as gateway_metadata

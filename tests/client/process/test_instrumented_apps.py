@@ -149,7 +149,7 @@ def test_applications_answer_from_their_rows_as_they_are(
 def test_an_application_starts_and_restarts_without_a_network(
     tmp_path: Path, aggregator: Any
 ) -> None:
-    """Its first start waits for the aggregator; later ones need no token that is valid still.
+    """The first start waits for the aggregator; later ones need no token that is valid still.
 
     `enrol` ended the application in both cases.
     """

@@ -256,7 +256,7 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
     monkeypatch.setattr(_Worker, "run", turns.working(_Worker.run))
     for module in (running, embedding):
         monkeypatch.setattr(module, "Gateway", partial(Gateway, sleep=turns.sleep))
-    monkeypatch.setattr("askance_client.service.connection.open_channel", lambda *_, **__: wire)
+    monkeypatch.setattr("askance_client.service.access.open_channel", lambda *_, **__: wire)
     monkeypatch.setattr(running, "system_now_s", lambda: NOW_S)
     monkeypatch.setattr(running, "SystemCoins", ZeroCoins)
     monkeypatch.setattr("askance_client.embedding.system_now_s", lambda: NOW_S)

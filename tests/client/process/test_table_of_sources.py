@@ -122,7 +122,7 @@ def test_they_are_the_rows_of_the_table() -> None:
 
 
 def test_a_folder_that_init_made_in_vain_is_gone(tmp_path: Path) -> None:
-    """Its name is not taken, and the error names the program that is missing."""
+    """The name is not taken, and the error names the program that is missing."""
     (tmp_path / "people.toml").write_text('name = "people"\n[fields]\nsmokes = { type = "bit" }\n')
     words = ("--aggregator", "127.0.0.1:1", "--schema", tmp_path / "people.toml", *ONE)
     policy = ("--analyst", PUBLIC, "--life-epsilon", "1", "--records", "command:no-such-program")

@@ -1,4 +1,4 @@
-"""Connection of a folder's device to its aggregator."""
+"""Access of a device to its aggregator: the address, and what proves either side."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from askance_client.service.clock import system_now_s
 from askance_client.service.open_side import OpenSide
 
 
-class Connection:
+class AggregatorAccess:
     """Address of an aggregator, and what it and the device show each other.
 
     Args:

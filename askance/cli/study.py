@@ -42,7 +42,7 @@ from askance_client.printable import printable
 if TYPE_CHECKING:
     from askance_aggregator.analyst import StudyDefinition, StudyEvent, StudyHandle, StudyResult
     from askance_aggregator.store import StudyState
-    from askance_aggregator.studies.series import EpochStatus
+    from askance_aggregator.studies.series import EpochStatus, StudySeries
     from askance_protos.v1.analyst_pb2 import StudyApproval
     from askance_simulation.plots import Picture
 
@@ -131,7 +131,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     watch = add("watch", "follow a study to its end, and print its result", _watch)
     result = add("result", "print a study's result and its cost", _result)
     _add_wait(result)
-    add_out(result, "FILE", "write the study's export, for study verify, and print no text")
+    add_out(
+        result,
+        "FILE",
+        "write a table of the result, as .csv or .parquet; as any other name the study's export,"
+        " for study verify; and print no text",
+    )
     result.add_argument(
         "--plot", type=Path, metavar="FILE", help="a picture of the result: .png or .svg"
     )
@@ -411,6 +416,9 @@ def _result(arguments: argparse.Namespace) -> int:
 
     check_new(arguments)
     check_output(arguments.plot, (".png", ".svg"))
+    as_table = arguments.out is not None and arguments.out.suffix in _TABLES
+    if as_table:
+        check_output(arguments.out, _TABLES)
     check_series_options(arguments)
     with connected(arguments) as aggregator:
         handle = aggregator.study(arguments.id)
@@ -422,7 +430,10 @@ def _result(arguments: argparse.Namespace) -> int:
             series = handle.series()
         else:
             result = _followed(handle, epoch)
-        unwritten = written(arguments.out, lambda path: handle.export(path, epoch=epoch))
+        if as_table:
+            unwritten = _table_written(series if arguments.epochs else result, arguments.out)
+        else:
+            unwritten = written(arguments.out, lambda path: handle.export(path, epoch=epoch))
     # The file has the result: it is printed only where it was not written, or a program reads it.
     quiet = arguments.out is not None and unwritten is None
     if arguments.epochs:
@@ -430,6 +441,20 @@ def _result(arguments: argparse.Namespace) -> int:
     else:
         code = _ended(result, arguments, arguments.plot, quiet=quiet)
     return code if unwritten is None else fail(unwritten, as_json=False)
+
+
+def _table_written(of: StudyResult | StudySeries, path: Path) -> Failure | None:
+    """Write a result or a series as a table; return why the file cannot be written.
+
+    Of a study that has failed no file is written: its end is printed.
+    """
+    from askance_aggregator.analyst import StudyResult
+    from askance_simulation.frames import write_table
+
+    if isinstance(of, StudyResult) and of.state.name != "DONE":
+        return None
+    rows = of.to_rows()
+    return written(path, lambda to: write_table(rows, to))
 
 
 def _check_epoch(handle: StudyHandle, number: int | None) -> None:
@@ -662,6 +687,7 @@ def _of_another_program() -> Iterator[None]:
         ) from error
 
 
+_TABLES = (".csv", ".parquet")
 _ENDED = {"FAILED": "has failed", "CANCELLED": "was cancelled", "OPEN": "is open"}
 
 

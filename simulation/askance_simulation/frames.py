@@ -1,10 +1,12 @@
-"""Rows as tables: Arrow's, pandas' where it is installed, and files of JSON lines or Parquet."""
+"""Rows as tables: Arrow's, pandas' where it is installed, and files: JSON lines, CSV, Parquet."""
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +62,36 @@ def write_rows(rows: Sequence[dict[str, Any]], path: Path) -> None:
 
     with replaced(path) as partial:
         parquet.write_table(pyarrow.Table.from_pylist(list(rows)), partial)
+
+
+def write_table(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Write rows as a table, a .csv or .parquet file with one column per name, whole or not at all.
+
+    Text is UTF-8, lines end as RFC 4180 has it, and a value that is absent is an empty cell.
+
+    Raises:
+      InvalidParameter: another suffix.
+      OSError: it cannot be written, as on a full disk.
+    """
+    if path.suffix == ".csv":
+        text, whole = StringIO(), flat(rows)
+        writer = csv.DictWriter(text, list(whole[0]) if whole else [])
+        writer.writeheader()
+        writer.writerows({name: _cell(row[name]) for name in row} for row in whole)
+        write_whole(path, text.getvalue().encode())
+    elif path.suffix == ".parquet":
+        table = to_arrow(rows)
+        from pyarrow import parquet
+
+        with replaced(path) as partial:
+            parquet.write_table(table, partial)
+    else:
+        raise InvalidParameter(f"expected a file named *.csv or *.parquet, found {path}")
+
+
+def _cell(value: Any) -> Any:
+    """Return a value of a CSV's cell: a list as JSON."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | tuple) else value
 
 
 def _installed(package: str, for_what: str) -> None:

@@ -11,6 +11,7 @@ from askance_aggregator.analyst.export import StudyExport
 from askance_aggregator.analyst.verification import Verification, verify
 from askance_aggregator.encoding import read_terms
 from askance_aggregator.learners import hypothesis_from_json
+from askance_aggregator.learners.presentation import table_of
 from askance_aggregator.names import with_own_names
 from askance_aggregator.reports.outcomes import report_of_content
 from askance_aggregator.reports.plain_text import text_of
@@ -142,6 +143,22 @@ class StudyResult:
     def to_json(self) -> dict[str, Any]:
         """Return one JSON object, with columns' own names."""
         return with_own_names(self.content)
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return the hypothesis as rows by column: one per estimate, or per part of a model.
+
+        Raises:
+          InvalidParameter: the study came to no hypothesis, or to one that is no table.
+        """
+        found = self.to_json()
+        if found.get("hypothesis") is None:
+            state = self.state.name.lower()
+            raise InvalidParameter(
+                f"rows: expected the result of a study that is done, got {state}"
+            )
+        learner = str(found["learner"])
+        rows = table_of(hypothesis_from_json(learner, found["hypothesis"]), (), learner)
+        return [{name: row[name] for name in row if name != "truth"} for row in rows]
 
     def verify(self) -> Verification:
         """Fetch the export and replay it on this machine, offline but for the fetch.

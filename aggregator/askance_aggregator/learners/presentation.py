@@ -172,8 +172,8 @@ def table_of(hypothesis: Any, truth: Sequence[float], learner: str) -> list[dict
         return list(hypothesis.to_rows())
     if not rows:
         raise InvalidParameter(
-            f"to_pandas: expected a hypothesis with estimates or a table, got that of {learner};"
-            " trials_to_pandas() has it as JSON"
+            f"rows: expected a hypothesis with estimates or a table, got that of {learner}; its"
+            " JSON has all of it"
         )
     known = truth if len(truth) == len(rows) else [None] * len(rows)
     return [

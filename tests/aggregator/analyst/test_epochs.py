@@ -280,6 +280,12 @@ class TestCommands:
         assert main([*words, "--csv"]) == 0
         rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
         assert [row["number"] for row in rows] == ["1", "2"]
+        table = tmp_path / "series.csv"
+        assert main([*words, "--out", str(table)]) == 0
+        with table.open(newline="") as lines:
+            written = list(csv.DictReader(lines))
+        assert [(row["number"], row["state"]) for row in written] == [("1", "done"), ("2", "done")]
+        capsys.readouterr()
         file = tmp_path / "series.json"
         assert main([*words, "--out", str(file)]) == 0
         capsys.readouterr()

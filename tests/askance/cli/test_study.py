@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import time
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from grpc import aio
+from pyarrow import parquet
 
 import askance as ask
 from askance.cli import main
@@ -93,6 +95,17 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
+def read_table(path: Path) -> list[dict[str, Any]]:
+    if path.suffix == ".csv":
+        with path.open(newline="") as lines:
+            return list(csv.DictReader(lines))
+    rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
+    return rows
+
+
+SHARE_COLUMNS = ["group", "name", "estimate", "low", "high", "shown"]
+
+
 def test_a_study_by_its_commands(run: Run, where: list[str], file: Path, key: Any) -> None:
     code, submitted, err = run("submit", str(file), *where)
     assert (code, err, submitted["state"]) == (0, "", "open")
@@ -107,6 +120,15 @@ def test_a_study_by_its_commands(run: Run, where: list[str], file: Path, key: An
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert set(result["hypothesis"]) == {"yes", "no"}
     assert run("watch", name, *where)[1] == result
+    for suffix in ("csv", "parquet"):
+        table = file.with_name(f"shares.{suffix}")
+        code, _, err = run("result", name, "--out", str(table), *where)
+        assert (code, err) == (0, f"wrote {table}: {table.stat().st_size:,} bytes\n")
+        rows = read_table(table)
+        assert [list(row) for row in rows] == [SHARE_COLUMNS] * 2
+        assert {row["name"]: float(row["low"]) for row in rows} == {
+            label: share["low"] for label, share in result["hypothesis"].items()
+        }
     (listed,) = run("list", *where)[1]["studies"]
     shown = run("show", name, *where)[1]
     for key_, value in {

@@ -69,7 +69,7 @@ STOP_S = 75.0  # of a process, past the end of its claims (a try's limit and 60 
 AWAY_S = 1.0
 PATIENCE_S = 600.0
 NEAR_S = 60  # between a message's time and its arrival
-ANSWERS = {200: 70, 500: 12, 307: 5, "close": 8, "hang": 5}
+ANSWERS: dict[int | str, int] = {200: 70, 500: 12, 307: 5, "close": 8, "hang": 5}
 """Chances in percent of the receiver's answers."""
 
 
@@ -381,8 +381,10 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="60 deliveries, 2 kills, no stop")
     given = parser.parse_args(words)
-    size = (60, 2, 0) if given.quick else (given.deliveries, given.kills, given.stops)
-    found = drill(given.store, *size, given.seed)
+    deliveries, kills, stops = given.deliveries, given.kills, given.stops
+    if given.quick:
+        deliveries, kills, stops = 60, 2, 0
+    found = drill(given.store, deliveries, kills, stops, given.seed)
     print(json.dumps(found, indent=1))
     return 1 if found["faults"] or found["not_delivered"] else 0
 

@@ -1,10 +1,11 @@
-"""Build the files of a release twice, compare them, and check what an index would refuse.
+"""Build the files of a release twice, compare them, and write what they consist of.
 
     python tools/release.py dist
 
 Both distributions, each as sdist and wheel. `SOURCE_DATE_EPOCH` is the time of the last commit, so
 the same commit gives the same bytes on every machine with the same versions of the build tools.
-Needs `build` and `twine` (the extra `dev`).
+What an index would refuse is an error. Beside each wheel lies its bill of materials
+(`tools/bills.py`). Needs the extra `dev`.
 """
 
 from __future__ import annotations
@@ -80,6 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if differing:
         raise SystemExit(f"two builds of one commit differ: {', '.join(differing)}")
     _run((sys.executable, "-m", "twine", "check", "--strict", *(folder / name for name in digests)))
+    _run((sys.executable, ROOT / "tools" / "bills.py", folder))
     for name, digest in digests.items():
         print(f"{digest}  {name}")
 

@@ -1,4 +1,4 @@
-"""The files of a release: equal bytes from one commit, and a demo from the wheels alone."""
+"""The files of a release: equal bytes from one commit, their bills, and a demo from the wheels."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(600),
     pytest.mark.skipif(
-        any(find_spec(name) is None for name in ("build", "hatchling", "twine")),
-        reason="build, hatchling and twine make and check a release",
+        any(
+            find_spec(name) is None
+            for name in ("build", "cyclonedx_py", "hatchling", "twine", "uv")
+        ),
+        reason="tools of the extra dev make and check a release",
     ),
 ]
 
@@ -39,6 +42,27 @@ def test_a_release_is_built_twice_with_the_same_bytes_and_its_digests_are_printe
         path.name for path in folder.iterdir() if path.suffix in (".whl", ".gz")
     )
     assert len(printed.splitlines()) == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "some", "no"),
+    [
+        ("askance-client", {"askance-client", "grpcio", "protobuf", "cryptography"}, "numpy"),
+        ("askance", {"askance", "askance-client", "numpy", "scipy"}, "psycopg"),
+        ("image-aggregator", {"askance", "psycopg", "joserfc", "opentelemetry-sdk"}, "pip"),
+    ],
+)
+def test_a_bill_names_each_part_with_its_licence(
+    released: tuple[Path, str], name: str, some: set[str], no: str
+) -> None:
+    folder, _ = released
+    bill = json.loads((folder / f"{name}.cdx.json").read_text())
+    assert bill["bomFormat"] == "CycloneDX"
+    licences = {part["name"]: part["licenses"] for part in bill["components"]}
+    assert some <= licences.keys()
+    assert no not in licences
+    assert all(licences.values())
+    assert str(folder) not in json.dumps(bill)
 
 
 def test_the_wheels_alone_run_the_demo_in_an_empty_environment(

@@ -161,62 +161,66 @@ def submitting(data: bytes, study: bytes = bytes(32)) -> tuple[Metadata, bytes]:
 
 FORGED = SignedStudy(b"", UNKNOWN_KEY.public_key().public_bytes_raw(), bytes(64))
 Bad = tuple[str, tuple[Metadata, bytes], grpc.StatusCode, str]
-BAD: dict[str, Bad] = {
-    "no submission": ("Submit", submitting(b"\xff"), Code.INVALID_ARGUMENT, "malformed"),
-    "an empty submission": ("Submit", submitting(b""), Code.INVALID_ARGUMENT, "malformed"),
-    "too long a submission": (
-        "Submit",
-        submitting(bytes(300_000)),
-        Code.INVALID_ARGUMENT,
-        "malformed",
-    ),
-    "another study than was signed for": (
-        "Submit",
-        submitting(submission(FORGED).SerializeToString()),
-        Code.UNAUTHENTICATED,
-        "bad-signature",
-    ),
-    "a forged study": (
-        "Submit",
-        submitting(submission(FORGED).SerializeToString(), digest_of(b"")),
-        Code.PERMISSION_DENIED,
-        "untrusted-key",
-    ),
-    "a unknown's submission": (
-        "Submit",
-        (
-            calling(Call("Analysts/Submit"), digest_of(b""), UNKNOWN_KEY),
-            submission(FORGED).SerializeToString(),
+
+
+def bad() -> dict[str, Bad]:
+    """What is refused, signed now: a signature of some minutes ago is stale."""
+    return {
+        "no submission": ("Submit", submitting(b"\xff"), Code.INVALID_ARGUMENT, "malformed"),
+        "an empty submission": ("Submit", submitting(b""), Code.INVALID_ARGUMENT, "malformed"),
+        "too long a submission": (
+            "Submit",
+            submitting(bytes(300_000)),
+            Code.INVALID_ARGUMENT,
+            "malformed",
         ),
-        Code.PERMISSION_DENIED,
-        "untrusted-key",
-    ),
-    **{
-        f"no call to {method}": (method, ((), b""), Code.INVALID_ARGUMENT, "malformed")
-        for method in pb.DESCRIPTOR.services_by_name["Analysts"].methods_by_name
-    },
-    "a list of another's studies": (
-        "List",
-        (calling(Call("Analysts/List"), UNKNOWN_KEY.public_key().public_bytes_raw(), KEY), b""),
-        Code.UNAUTHENTICATED,
-        "bad-signature",
-    ),
-    "a stale call": (
-        "Watch",
-        (calling(Call("Analysts/Watch"), bytes(32), KEY, 1_000), b""),
-        Code.UNAUTHENTICATED,
-        "stale-call",
-    ),
-}
+        "another study than was signed for": (
+            "Submit",
+            submitting(submission(FORGED).SerializeToString()),
+            Code.UNAUTHENTICATED,
+            "bad-signature",
+        ),
+        "a forged study": (
+            "Submit",
+            submitting(submission(FORGED).SerializeToString(), digest_of(b"")),
+            Code.PERMISSION_DENIED,
+            "untrusted-key",
+        ),
+        "a unknown's submission": (
+            "Submit",
+            (
+                calling(Call("Analysts/Submit"), digest_of(b""), UNKNOWN_KEY),
+                submission(FORGED).SerializeToString(),
+            ),
+            Code.PERMISSION_DENIED,
+            "untrusted-key",
+        ),
+        **{
+            f"no call to {method}": (method, ((), b""), Code.INVALID_ARGUMENT, "malformed")
+            for method in pb.DESCRIPTOR.services_by_name["Analysts"].methods_by_name
+        },
+        "a list of another's studies": (
+            "List",
+            (calling(Call("Analysts/List"), UNKNOWN_KEY.public_key().public_bytes_raw(), KEY), b""),
+            Code.UNAUTHENTICATED,
+            "bad-signature",
+        ),
+        "a stale call": (
+            "Watch",
+            (calling(Call("Analysts/Watch"), bytes(32), KEY, 1_000), b""),
+            Code.UNAUTHENTICATED,
+            "stale-call",
+        ),
+    }
 
 
 def parts_of(stream: Any) -> Callable[..., list[bytes]]:
     return lambda data, **how: list(stream(data, **how))
 
 
-@pytest.mark.parametrize("what", BAD)
+@pytest.mark.parametrize("what", bad())
 def test_bad_bytes_have_a_clean_status(served: ServedManager, what: str) -> None:
-    method, (metadata, data), code, reason = BAD[what]
+    method, (metadata, data), code, reason = bad()[what]
     with grpc.insecure_channel(served.address) as channel:
         path = f"/{SERVICE}/{method}"
         call: Any = channel.unary_unary(path)

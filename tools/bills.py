@@ -72,7 +72,7 @@ def write_bill(name: str, folder: Path) -> Path:
         )  # fmt: skip
         packages = next(Path(place).glob("lib/python*/site-packages"))
         stated = {
-            found.metadata["Name"]: found.metadata.get("License", "")
+            found.metadata["Name"]: found.metadata["License"] if "License" in found.metadata else ""
             for found in distributions(path=[str(packages)])
         }
     bill = json.loads(into.read_text())

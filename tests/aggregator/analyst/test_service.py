@@ -164,7 +164,7 @@ Bad = tuple[str, tuple[Metadata, bytes], grpc.StatusCode, str]
 
 
 def bad() -> dict[str, Bad]:
-    """What is refused, signed now: a signature of some minutes ago is stale."""
+    """Calls that are refused, signed now: a signature of some minutes ago is stale."""
     return {
         "no submission": ("Submit", submitting(b"\xff"), Code.INVALID_ARGUMENT, "malformed"),
         "an empty submission": ("Submit", submitting(b""), Code.INVALID_ARGUMENT, "malformed"),

@@ -186,7 +186,7 @@ def analyst() -> Iterator[Visitor]:
 def test_a_refused_form_comes_back_with_all_that_was_typed(
     analyst: Visitor, name: str, value: str, field: str, message: str
 ) -> None:
-    """Of a plan and of a submission: the message at its field, and no button to submit."""
+    """A plan and a submission: the message at its field, and no button to submit."""
     fields = list((dict(PLAIN) | {"purpose": TYPED, name: value}).items())
     for action, status in (("plan", 200), ("submit", 400)):
         once = re.search('name="once" value="([0-9a-f]+)"', analyst.get("/studies/new").text)

@@ -76,7 +76,7 @@ def test_a_stream_passes_and_so_does_its_cancellation(outer: Outer) -> None:
 
 
 def test_the_longest_export_passes_again_and_again(outer: Outer) -> None:
-    """What one has taken is free for the next."""
+    """Memory that one has taken is free for the next."""
     before = outer.process.pid
     with outer.channel() as channel:
         call: Any = channel.unary_unary(LARGE)

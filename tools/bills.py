@@ -71,10 +71,8 @@ def write_bill(name: str, folder: Path) -> Path:
             "--output-file", into,
         )  # fmt: skip
         packages = next(Path(place).glob("lib/python*/site-packages"))
-        stated = {
-            found.metadata["Name"]: found.metadata["License"] if "License" in found.metadata else ""
-            for found in distributions(path=[str(packages)])
-        }
+        found = [one.metadata for one in distributions(path=[str(packages)])]
+        stated = {one["Name"]: one["License"] or "" for one in found}
     bill = json.loads(into.read_text())
     for part in bill["components"]:
         _complete(part, stated)

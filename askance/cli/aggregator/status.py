@@ -17,7 +17,7 @@ from askance.cli.output import print_json
 
 if TYPE_CHECKING:
     from askance_aggregator.server.process.status import Status
-    from askance_aggregator.store import ReplicaEntry
+    from askance_aggregator.store import ReplicaEntry, WebhookFigures
 
 
 _ASKS = (
@@ -51,13 +51,15 @@ def _status(arguments: argparse.Namespace) -> int:
         return 0
     print(f"{found.address}: {'serving' if found.serving else 'not serving'}{_why(found)}")
     for name, value in found.to_json().items():
-        if name not in ("serving", "address", "replicas") and value is not None:
+        if name not in ("serving", "address", "replicas", "webhooks") and value is not None:
             whose = "this process's " if found.replicas and name in _OF_PROCESS else ""
             print(f"  {whose}{status_line(name, value)}{_scope(found, name)}")
         elif name == "oldest_round_s" and found.open_rounds == 0:
             print("  oldest round: none")
     for replica in found.replicas:
         print(f"  {replica_line(replica)}")
+    for webhook in found.webhooks:
+        print(f"  {webhook_line(webhook)}")
     return 0
 
 
@@ -102,6 +104,14 @@ def _scope(found: Status, name: str) -> str:
         return ""
     counted = sum(replica.is_counted for replica in found.replicas)
     return f", at {counted:,} of {len(found.replicas):,} replicas"
+
+
+def webhook_line(webhook: WebhookFigures) -> str:
+    """Format the queue of a webhook: ends by state, the oldest that waits, and the last error."""
+    waits = f", the oldest for {webhook.oldest_pending_s:,} s" if webhook.pending else ""
+    error = f"; last error: {webhook.last_error}" if webhook.last_error else ""
+    counts = f"{webhook.pending:,} pending{waits}, {webhook.failed:,} failed"
+    return f"webhook {webhook.receiver}: {counts}, {webhook.delivered:,} delivered{error}"
 
 
 def _why(found: Status) -> str:

@@ -20,7 +20,6 @@ from askance.cli.output import Failure, print_json
 from askance_aggregator.reports.texts import counted
 
 if TYPE_CHECKING:
-    from askance_aggregator.server.process.configuration import Configuration
     from askance_aggregator.store import Store
 
 _SUMMARY = "list webhooks, and try, send again or forget what they have not taken"
@@ -72,7 +71,8 @@ def _added(
 
 def _list(arguments: argparse.Namespace) -> int:
     configuration = configuration_of(arguments)
-    with _store(configuration) as store:
+    with closing(configuration.store.open_to_look()) as store:
+        store.webhooks.announce_to([one.receiving for one in configuration.webhooks])
         found = store.webhooks.figures()
     configured = {one.name for one in configuration.webhooks}
     if arguments.json:
@@ -126,7 +126,9 @@ def _forget(arguments: argparse.Namespace) -> int:
 
 
 def _change(arguments: argparse.Namespace, word: str, change: Callable[[Store], int]) -> int:
-    with _store(configuration_of(arguments)) as store:
+    configuration = configuration_of(arguments)
+    with closing(configuration.store.open_beside()) as store:
+        store.webhooks.announce_to([one.receiving for one in configuration.webhooks])
         known = [one.receiver for one in store.webhooks.figures()]
         if arguments.name not in known:
             names = ", ".join(known) or "none"
@@ -139,10 +141,3 @@ def _change(arguments: argparse.Namespace, word: str, change: Callable[[Store], 
         done = "due now" if word == "retry" else "removed"
         print(f"{arguments.name}: {counted(ends, 'end')} of studies {done}")
     return 0
-
-
-def _store(configuration: Configuration) -> closing[Store]:
-    """Open the store beside the aggregator, with the configured webhooks."""
-    store = configuration.store.open_beside()
-    store.webhooks.announce_to([one.receiving for one in configuration.webhooks])
-    return closing(store)

@@ -59,6 +59,7 @@ async def _regions(visit: Visit) -> Mapping[str, str]:
             bars=cost_bars(fleet.costs),
             chart=_costs(tuple(cost_bars(fleet.costs))),
         ),
+        "webhooks": visit.fragment("overview_webhooks.html", fleet=fleet),
         "failures": visit.fragment("overview_failures.html", fleet=fleet),
     }
 

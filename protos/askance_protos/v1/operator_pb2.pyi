@@ -104,6 +104,7 @@ class FleetResponse(_message.Message):
     USER_NANO_NATS_FIELD_NUMBER: _builtins.int
     SPENT_NANO_NATS_FIELD_NUMBER: _builtins.int
     REPLICAS_FIELD_NUMBER: _builtins.int
+    WEBHOOKS_FIELD_NUMBER: _builtins.int
     enrolled: _builtins.int
     """revoked devices included, forgotten ones not"""
     connected: _builtins.int
@@ -146,6 +147,10 @@ class FleetResponse(_message.Message):
         aggregator, whose figures are its own alone.
         """
 
+    @_builtins.property
+    def webhooks(self) -> _containers.RepeatedCompositeFieldContainer[Global___WebhookFigures]:
+        """by name; of the store"""
+
     def __init__(
         self,
         *,
@@ -167,14 +172,54 @@ class FleetResponse(_message.Message):
         user_nano_nats: _builtins.int = ...,
         spent_nano_nats: _builtins.int = ...,
         replicas: _abc.Iterable[Global___ReplicaFigures] | None = ...,
+        webhooks: _abc.Iterable[Global___WebhookFigures] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_nano_nats", b"asked_nano_nats", "certificate_ends_unix_s", b"certificate_ends_unix_s", "check_ins", b"check_ins", "connected", b"connected", "costs", b"costs", "enrolled", b"enrolled", "failures", b"failures", "now_unix_s", b"now_unix_s", "open_rounds", b"open_rounds", "refusals", b"refusals", "replicas", b"replicas", "reports", b"reports", "rounds", b"rounds", "spent_nano_nats", b"spent_nano_nats", "started_unix_s", b"started_unix_s", "store_bytes", b"store_bytes", "streams", b"streams", "user_nano_nats", b"user_nano_nats"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_nano_nats", b"asked_nano_nats", "certificate_ends_unix_s", b"certificate_ends_unix_s", "check_ins", b"check_ins", "connected", b"connected", "costs", b"costs", "enrolled", b"enrolled", "failures", b"failures", "now_unix_s", b"now_unix_s", "open_rounds", b"open_rounds", "refusals", b"refusals", "replicas", b"replicas", "reports", b"reports", "rounds", b"rounds", "spent_nano_nats", b"spent_nano_nats", "started_unix_s", b"started_unix_s", "store_bytes", b"store_bytes", "streams", b"streams", "user_nano_nats", b"user_nano_nats", "webhooks", b"webhooks"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___FleetResponse: _TypeAlias = FleetResponse  # noqa: Y015
+
+@_typing.final
+class WebhookFigures(_message.Message):
+    """Ends of studies in the queue of a receiver to which results are sent on."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECEIVER_FIELD_NUMBER: _builtins.int
+    PENDING_FIELD_NUMBER: _builtins.int
+    FAILED_FIELD_NUMBER: _builtins.int
+    DELIVERED_FIELD_NUMBER: _builtins.int
+    OLDEST_PENDING_S_FIELD_NUMBER: _builtins.int
+    LAST_ERROR_FIELD_NUMBER: _builtins.int
+    receiver: _builtins.str
+    pending: _builtins.int
+    failed: _builtins.int
+    """given up"""
+    delivered: _builtins.int
+    oldest_pending_s: _builtins.int
+    """since the end that has waited longest; 0: none waits"""
+    last_error: _builtins.str
+    """of the last try that failed, of an end that is not delivered"""
+    def __init__(
+        self,
+        *,
+        receiver: _builtins.str = ...,
+        pending: _builtins.int = ...,
+        failed: _builtins.int = ...,
+        delivered: _builtins.int = ...,
+        oldest_pending_s: _builtins.int = ...,
+        last_error: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["delivered", b"delivered", "failed", b"failed", "last_error", b"last_error", "oldest_pending_s", b"oldest_pending_s", "pending", b"pending", "receiver", b"receiver"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WebhookFigures: _TypeAlias = WebhookFigures  # noqa: Y015
 
 @_typing.final
 class ReplicaFigures(_message.Message):

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from askance.cli.aggregator.status import status_line
+from askance.cli.aggregator.status import status_line, webhook_line
+from askance_aggregator.store import WebhookFigures
 
 
 @pytest.mark.parametrize(
@@ -22,3 +23,21 @@ from askance.cli.aggregator.status import status_line
 )
 def test_an_entry_is_a_line(name: str, value: int | str | Mapping[str, int], line: str) -> None:
     assert status_line(name, value) == line
+
+
+@pytest.mark.parametrize(
+    ("figures", "line"),
+    [
+        (
+            WebhookFigures("warehouse", 0, 0, 1_234, 0, ""),
+            "webhook warehouse: 0 pending, 0 failed, 1,234 delivered",
+        ),
+        (
+            WebhookFigures("warehouse", 2, 1, 3, 1_800, "expected status 2xx, got 500"),
+            "webhook warehouse: 2 pending, the oldest for 1,800 s, 1 failed, 3 delivered;"
+            " last error: expected status 2xx, got 500",
+        ),
+    ],
+)
+def test_a_webhook_is_a_line(figures: WebhookFigures, line: str) -> None:
+    assert webhook_line(figures) == line

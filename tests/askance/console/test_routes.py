@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -93,3 +94,13 @@ def test_the_navigation_has_the_pages_of_a_role_and_leads_to_the_first(
             assert seen == permitted(role, route.calls), (role, route.path)
         first = next((r.path for r in listed if permitted(role, r.calls)), "/")
         assert visitor.get("/start").headers["location"] == first
+
+
+def test_the_overview_has_a_row_per_webhook(visitors: dict[Role, Visitor]) -> None:
+    text = visitors[Role.OPERATOR].get("/").text
+    table = text.partition('<div class="scroll" role="region" aria-label="Table of webhooks"')[2]
+    rows = [re.findall(">([^<>]+)<", row) for row in table.partition("</table>")[0].split("<tr>")]
+    assert [[cell for cell in row if cell.strip()] for row in rows[2:]] == [
+        ["archive", "0", "–", "0", "1,500", "–"],
+        ["warehouse", "2", "30 min 0 s", "1", "1,204", "expected status 2xx, got 500"],
+    ]

@@ -104,6 +104,7 @@ class FleetReader:
             costs=of_store.costs,
             asked_nano_nats=of_store.asked_nano_nats,
             user_nano_nats=self.user_nano_nats or 0,
+            webhooks=[pb.WebhookFigures(**asdict(one)) for one in self._store.webhooks.figures()],
         )
 
     def _replicas(self, counts: ReplicaCounts, now_s: int) -> list[ReplicaEntry]:

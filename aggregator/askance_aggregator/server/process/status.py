@@ -17,7 +17,7 @@ from askance_aggregator.server.process.certificates import expiry, first_name
 from askance_aggregator.server.process.configuration import Configuration, TlsFiles
 from askance_aggregator.server.process.files import NotOperable, read_needed
 from askance_aggregator.server.process.metrics import word
-from askance_aggregator.store import ReplicaEntry, sum_counts
+from askance_aggregator.store import ReplicaEntry, WebhookFigures, sum_counts
 from askance_client.addresses import Address
 from askance_client.errors import InvalidParameter, StoreError
 from askance_client.service.channels import NO_PROXY
@@ -51,6 +51,7 @@ class Status:
         counts; empty for a store that serves one process.
       audit_digest: of the last entry of the audit log, in hexadecimal, to be kept elsewhere for
         `audit verify --expect`; None: the log is empty, or this user cannot read the store.
+      webhooks: the queues of results that are sent on, with the last error of each.
     """
 
     serving: bool
@@ -67,6 +68,7 @@ class Status:
     certificate_ends_unix_s: int | None = None
     replicas: Sequence[ReplicaEntry] = ()
     audit_digest: str | None = None
+    webhooks: Sequence[WebhookFigures] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return one JSON object."""
@@ -120,6 +122,7 @@ def _of_page(found: Sequence[Metric], shown: Status) -> Status:
 def _of_store(configuration: Configuration, shown: Status) -> Status:
     """Add the facts of the store, and the sums over its replicas."""
     with closing(configuration.store.open_to_look()) as store:
+        store.webhooks.announce_to([one.receiving for one in configuration.webhooks])
         replicas, rounds = store.replicas.listing(), store.open_rounds()
         counts, head = sum_counts(replicas), store.audit.head()
         return replace(
@@ -132,6 +135,7 @@ def _of_store(configuration: Configuration, shown: Status) -> Status:
             oldest_round_s=rounds.oldest_s,
             replicas=replicas,
             audit_digest=None if head is None else head.digest.hex(),
+            webhooks=store.webhooks.figures(),
         )
 
 

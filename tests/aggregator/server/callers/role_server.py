@@ -71,6 +71,17 @@ FIGURES = pb.FleetResponse(
     asked_nano_nats=8 * 10**9,
     user_nano_nats=16 * 10**9,
     spent_nano_nats=40 * 10**9,
+    webhooks=[
+        pb.WebhookFigures(receiver="archive", delivered=1_500),
+        pb.WebhookFigures(
+            receiver="warehouse",
+            pending=2,
+            failed=1,
+            delivered=1_204,
+            oldest_pending_s=1_800,
+            last_error="expected status 2xx, got 500",
+        ),
+    ],
     replicas=[
         pb.ReplicaFigures(
             name="aggregator-1",

@@ -19,9 +19,16 @@ from askance_aggregator.server.process.configuration import read_configuration
 from askance_aggregator.server.process.figures import COST_BOUNDS, FleetReader, cost_bins
 from askance_aggregator.server.process.health import Health
 from askance_aggregator.server.process.metrics import PrometheusObserver
-from askance_aggregator.store import PostgresqlLocation, ReplicaCounts, SqliteStore
+from askance_aggregator.store import (
+    Conclusion,
+    PostgresqlLocation,
+    Receiving,
+    ReplicaCounts,
+    SqliteStore,
+    StudyState,
+)
 from askance_aggregator.store.register import DeviceSelection
-from askance_client.messages import AckStatus, Reason
+from askance_client.messages import AckStatus, Reason, SignedStudy
 from askance_protos.v1 import operator_pb2 as pb
 from tests.postgresql import PostgresqlServer
 
@@ -58,6 +65,21 @@ def test_figures_are_those_of_the_metrics() -> None:
     ]
     store.enrol([(b"another", bytes(32))])
     assert reader.read().enrolled == 2
+
+
+def test_webhooks_are_those_of_the_store() -> None:
+    store = SqliteStore.in_memory()
+    reader = FleetReader(CollectorRegistry(), store, None, lambda: 50)
+    assert not reader.read().webhooks
+    store.webhooks.announce_to([Receiving("warehouse")])
+    store.add_study(bytes(32), SignedStudy(b"a study", b"a key", b"a signature"))
+    store.conclude(bytes(32), Conclusion(StudyState.DONE, "done", "", "{}"))
+    claim = store.webhooks.claim("warehouse", 60)
+    assert claim is not None
+    assert store.webhooks.failed(claim, "expected status 2xx, got 500", 0, -1)
+    assert list(reader.read().webhooks) == [
+        pb.WebhookFigures(receiver="warehouse", failed=1, last_error="expected status 2xx, got 500")
+    ]
 
 
 def test_figures_are_the_sums_over_replicas(postgresql: PostgresqlServer) -> None:

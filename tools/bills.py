@@ -71,8 +71,8 @@ def write_bill(name: str, folder: Path) -> Path:
             "--output-file", into,
         )  # fmt: skip
         packages = next(Path(place).glob("lib/python*/site-packages"))
-        found = [one.metadata for one in distributions(path=[str(packages)])]
-        stated = {one["Name"]: one["License"] or "" for one in found}
+        found = [one.metadata.json for one in distributions(path=[str(packages)])]
+        stated = {str(one["name"]): str(one.get("license", "")) for one in found}
     bill = json.loads(into.read_text())
     for part in bill["components"]:
         _complete(part, stated)

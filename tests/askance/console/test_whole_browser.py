@@ -130,7 +130,7 @@ def test_a_study_of_two_rounds_is_watched_from_its_form_to_its_result(
     service.stay_away(range(USERS // 2, USERS))  # so that a round is seen half way
     fill_in(page)
     page.fill("epsilon", "0.5")  # too little
-    page.waits_for("users", "[data-region=plan] .bad")
+    page.waits_for("users", "[data-region=submit] .bad")
     page.fill("epsilon", "4")
     page.waits_for("Users needed", "[data-region=plan]")
     planned, definition = page.text("[data-region=plan] dl"), tmp_path / "study.toml"

@@ -74,10 +74,12 @@ function showRefusal(form, page) {
     const found = page.querySelector(`form [data-region="${CSS.escape(name)}"]`);
     if (found !== null && found.innerHTML !== region.innerHTML) replaceRegion(name, found.innerHTML);
   }
-  for (const field of form.querySelectorAll("[aria-describedby^=error-]")) {
-    const message = document.getElementById(field.getAttribute("aria-describedby"));
-    if (message?.textContent) field.setAttribute("aria-invalid", "true");
-    else field.removeAttribute("aria-invalid");
+  for (const field of form.querySelectorAll("[name]")) {
+    const found = page.querySelector(`form[data-plan] [name="${CSS.escape(field.name)}"]`);
+    if (found?.getAttribute("aria-invalid") === "true") {
+      field.setAttribute("aria-invalid", "true");
+      field.closest("details")?.setAttribute("open", "");
+    } else field.removeAttribute("aria-invalid");
   }
 }
 

@@ -137,6 +137,37 @@ def test_a_study_is_submitted_and_its_result_seen_by_two_clicks(visit: Visit) ->
     assert visit.clicks == 2
 
 
+@pytest.mark.parametrize(
+    ("name", "wrong", "right", "message"),
+    [
+        ("set.tau", "5", "0.5", "tau: expected at most 1"),
+        ("waves", "99", "2", "waves: expected 1 to 16"),  # behind "More"
+    ],
+)
+def test_the_button_is_off_while_what_is_typed_is_refused(
+    visit: Visit, name: str, wrong: str, right: str, message: str
+) -> None:
+    def field() -> Any:
+        return visit.driver.find_element("name", name)
+
+    def is_on() -> bool:
+        return bool(visit.driver.find_element("id", "submit").is_enabled())
+
+    visit.follow("New study")
+    assert is_on()
+    visit.driver.execute_script("document.querySelector('#more')?.setAttribute('open', '')")
+    visit.type(name, wrong)
+    visit.driver.execute_script("document.querySelector('#more')?.removeAttribute('open')")
+    visit.waits_for(message)
+    error = visit.driver.find_element("id", f"error-{name}")
+    assert (is_on(), field().get_attribute("aria-invalid")) == (False, "true")
+    assert (error.is_displayed(), field().get_attribute("value")) == (True, wrong)
+    field().clear()
+    field().send_keys(right)
+    visit.waits_for("Users needed")
+    assert (is_on(), field().get_attribute("aria-invalid")) == (True, None)
+
+
 def test_last_weeks_failed_study_and_why_is_found_by_four_clicks(visit: Visit) -> None:
     visit.follow("Studies")
     visit.choose("state", "failed")

@@ -144,7 +144,7 @@ def test_a_study_of_two_rounds_is_watched_from_its_form_to_its_result(
     assert "No result yet" in page.text()
     service.stay_away(())
     page.waits_for("done", "[data-region=progress]")
-    page.waits_for("r = ", "[data-region=result]")
+    page.waits_for("r[0]", "[data-region=result]")
     assert page.text(".live") == "Ended"
     assert page.driver.execute_script("return document.body.dataset.loaded") == "once"
     assert len(page.driver.find_elements("css selector", "#rounds-table tbody tr")) == 2
@@ -167,8 +167,11 @@ def test_a_study_of_two_rounds_is_watched_from_its_form_to_its_result(
     assert f"Users needed\n{plan['users_needed']}" in planned
     result = study("result", digest)
     shown = page.text("[data-region=result]").split("\n")
-    assert f"r = {result['hypothesis']['r']}" in shown
-    assert f"a = {result['hypothesis']['a']}" in shown
+    bits = [f"r[{place}]\t{bit}" for place, bit in enumerate(result["hypothesis"]["r"])]
+    assert [line for line in shown if line[:2] in ("r[", "a\t")] == [
+        *bits,
+        f"a\t{result['hypothesis']['a']}",
+    ]
     assert result["transcript"] in page.text("[data-region=record]")
     assert page.text("[data-region=changes]") == ""  # there is nothing left to cancel
     other = study("submit", str(definition), "--wait")  # under a nonce of its own

@@ -17,6 +17,7 @@ from askance_aggregator.store import (
     StudyState,
     WebhookClaim,
 )
+from askance_client.errors import StoreError
 from askance_client.messages import SignedStudy
 from tests.aggregator.store.test_contract import FIRST, SECOND, STUDY, store
 from tests.postgresql import PostgresqlServer
@@ -65,6 +66,23 @@ def test_an_end_that_was_not_stored_is_not_queued(store: Store) -> None:
     with pytest.raises(Exception, match="expected no other conclusion"):
         store.conclude(FIRST, FAILED)
     assert store.webhooks.claim("a", LONG_S) is None
+
+
+def test_an_end_and_its_row_are_stored_together(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue_of(store)
+
+    def fail(*_: object) -> None:
+        raise StoreError("the disk is full")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(store.webhooks, "note_end", fail)
+        with pytest.raises(StoreError):
+            store.conclude(FIRST, DONE)
+    assert store.conclusion(FIRST) is None
+    store.conclude(FIRST, DONE)
+    assert claimed(store).digest == FIRST
 
 
 def test_ends_of_a_study_come_one_at_a_time_and_in_order(store: Store) -> None:

@@ -159,7 +159,12 @@ def delivering(
     """Queue ends for these receivers and deliver them, for the length of a block.
 
     What is being sent at its end may be sent again by the next process.
+
+    Raises:
+      InvalidParameter: a file of a receiver cannot be read, before the block begins.
     """
+    for receiver in receivers:
+        receiver.check()
     queue.announce_to([one.receiving for one in receivers])
     stopping = threading.Event()
     senders = [Sender() for _ in receivers]

@@ -63,6 +63,19 @@ class WebhookReceiver:
         """The receiver as the store's queue knows it."""
         return Receiving(self.name, self.analyst)
 
+    def check(self) -> None:
+        """Check that all files can be read; raise InvalidParameter otherwise."""
+        try:
+            self.secrets()
+            if self.ca is not None:
+                self.ca.read_bytes()
+        except OSError as error:
+            raise InvalidParameter(
+                f"webhook {self.name}: ca {self.ca}: cannot be read: {error.strerror}"
+            ) from None
+        except InvalidParameter as error:
+            raise InvalidParameter(f"webhook {self.name}: {error}") from None
+
     def secrets(self) -> tuple[bytes, ...]:
         """Read the secrets; raise InvalidParameter if there is none, or one is malformed."""
         try:

@@ -5,19 +5,22 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from askance_aggregator.server.webhooks.deliverer import Deliverer, wait_s
+from askance_aggregator.server.webhooks.deliverer import Deliverer, delivering, wait_s
 from askance_aggregator.server.webhooks.receivers import WebhookReceiver
 from askance_aggregator.server.webhooks.sender import Sender
 from askance_aggregator.store import Conclusion, SqliteStore, StudyState
+from askance_client.errors import InvalidParameter
 from askance_client.messages import SignedStudy
 from tests.aggregator.server.webhooks.receiver import (
     SECRET,
     Received,
+    WebhookHandler,
     WebhookServer,
     receiving,
     status,
@@ -133,6 +136,53 @@ def test_a_secret_that_is_gone_fails_the_try_alone(
         delivery.secret.write_text(SECRET)
         store.webhooks.retry("a")
         assert delivery.run(1) == [True]
+
+
+def test_a_receiver_that_hangs_is_not_waited_for(store: SqliteStore, tmp_path: Path) -> None:
+    """The receiver answers only once the block of delivering has ended."""
+    asked, over = threading.Event(), threading.Event()
+
+    def hang(_: WebhookHandler) -> None:
+        asked.set()
+        over.wait(60)
+
+    (tmp_path / "secret").write_text(SECRET)
+    with receiving(hang) as server:
+        url = f"http://127.0.0.1:{server.server_port}/"
+        receiver = WebhookReceiver("a", url, tmp_path / "secret", timeout_s=300)
+        with delivering(
+            store.webhooks, [receiver], now_s=lambda: NOW_S, tried=lambda name, delivered: None
+        ):
+            store.conclude(ONE, DONE)
+            assert asked.wait(60)
+            store.conclude(SERIES, DONE, 100)  # a study ends meanwhile
+        assert not over.is_set()
+        over.set()
+    (figures,) = store.webhooks.figures()
+    assert (figures.pending, figures.delivered) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("secret", "webhook a: secret .*secret: cannot be read: No such file or directory"),
+        ("ca", "webhook a: ca .*ca: cannot be read: No such file or directory"),
+    ],
+)
+def test_a_file_that_is_missing_is_found_at_the_start(
+    store: SqliteStore, tmp_path: Path, name: str, message: str
+) -> None:
+    (tmp_path / "secret").write_text(SECRET)
+    (tmp_path / "ca").write_text("")
+    (tmp_path / name).unlink()
+    receiver = WebhookReceiver("a", "https://a.example/", tmp_path / "secret", ca=tmp_path / "ca")
+    with (
+        pytest.raises(InvalidParameter, match=message),
+        delivering(
+            store.webhooks, [receiver], now_s=lambda: NOW_S, tried=lambda name, delivered: None
+        ),
+    ):
+        pass
 
 
 @pytest.mark.parametrize(

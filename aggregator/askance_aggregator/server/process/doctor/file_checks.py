@@ -74,6 +74,17 @@ def enrolment(surroundings: Surroundings) -> CheckVerdict | None:
     return passed(str(path))
 
 
+@check("webhooks", "put the file back; the receiver has the same secret")
+def webhooks(surroundings: Surroundings) -> CheckVerdict | None:
+    """Check the files of webhooks; `aggregator webhook test` tries the receivers."""
+    receivers = surroundings.configuration.webhooks
+    if not receivers:
+        return None
+    for receiver in receivers:
+        receiver.check()
+    return passed(f"{', '.join(receiver.name for receiver in receivers)}: files are read")
+
+
 @check("disk", "free space, or move the store to a larger disk while the aggregator is stopped")
 def disk(surroundings: Surroundings) -> CheckVerdict | None:
     """Check the free space where the store is; the disk of a database server is its own matter."""

@@ -75,7 +75,7 @@ def on_postgresql(fresh: AggregatorHome, postgresql: PostgresqlServer) -> Aggreg
 def test_a_new_folder_is_in_order_and_nothing_in_it_changes(fresh: AggregatorHome) -> None:
     before = {path.name: path.stat().st_mtime_ns for path in fresh.folder.iterdir()}
     found = results(fresh)
-    assert found.keys() == {"configuration", *CHECKS} - {"telemetry"}  # which it has none of
+    assert found.keys() == {"configuration", *CHECKS} - {"telemetry", "webhooks"}  # it has none
     assert wrong(found) == {}
     assert {path.name: path.stat().st_mtime_ns for path in fresh.folder.iterdir()} == before
 
@@ -383,7 +383,7 @@ def test_a_role_without_rights_is_found(
     postgresql.execute(f"GRANT ALL ON SCHEMA askance TO {role}", database)
     postgresql.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA askance TO {role}", database)
     found = results(on_postgresql)
-    assert found["rights"].text.startswith("missing: ownership of audit, certificates")
+    assert found["rights"].text.startswith("missing: ownership of approvals, audit, certificates")
     postgresql.execute(f"GRANT askance TO {role}")
     assert wrong(results(on_postgresql)) == {}
     postgresql.execute(f"ALTER ROLE {role} NOLOGIN")
@@ -454,3 +454,17 @@ def test_the_limit_of_the_process_is_the_one_that_is_checked(fresh: AggregatorHo
     failing = [one for one in json.loads(done.stdout)["checks"] if one["state"] == "fail"]
     assert [one["check"] for one in failing] == ["descriptors"]
     assert "got 300" in failing[0]["text"]
+
+
+@pytest.mark.parametrize(
+    ("secret", "state"),
+    [("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", None), ("MfKQ9r8GKYqrTwjUPD8ILPZI", "fail")],
+)
+def test_files_of_webhooks_are_read(fresh: AggregatorHome, secret: str, state: str | None) -> None:
+    (fresh.folder / "secret").touch(0o600)
+    (fresh.folder / "secret").write_text(secret)
+    with fresh.configuration.open("a") as file:
+        file.write('[[webhooks]]\nname = "a"\nurl = "https://a.example/"\nsecret = "secret"\n')
+    found = results(fresh)
+    assert wrong(found).get("webhooks") == state
+    assert secret not in found["webhooks"].text

@@ -127,6 +127,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_wait(submit)
     listed = add("list", "list your studies with their titles and states", _list)
     _add_filters(listed)
+    schemas = add("schemas", "print schemas that devices have, for a study's definition", _schemas)
     show = add("show", "print a study's state", _show)
     watch = add("watch", "follow a study to its end, and print its result", _watch)
     result = add("result", "print a study's result and its cost", _result)
@@ -158,7 +159,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         sub.add_argument(
             "id", metavar="ID", help="the study's identifier, as submit and list print it"
         )
-    for sub in (submit, listed, *named):
+    for sub in (submit, listed, schemas, *named):
         add_aggregator(sub)
     for sub in (submit, watch, result):
         add_text(sub)
@@ -354,6 +355,28 @@ def _listed(found: Sequence[Mapping[str, Any]]) -> CommandReport:
             row["title"] or row["learner"],
         )
     return CommandReport(counted(len(found), "study"), [grid])
+
+
+def _schemas(arguments: argparse.Namespace) -> int:
+    with connected(arguments) as aggregator:
+        found = aggregator.schemas()
+    if arguments.json:
+        rows = [
+            {
+                "name": one.name,
+                "version": one.version,
+                "registered": one.registered,
+                "toml": one.toml,
+            }
+            for one in found
+        ]
+        print_json({"schemas": rows})
+    elif not found:
+        print("no schema: the operator has registered none, and there is no study")
+    for one in found if not arguments.json else ():
+        of = "registered by the operator" if one.registered else "of an earlier study"
+        print(f"# {of}\n{one.toml}")
+    return 0
 
 
 def _time(unix_s: int) -> str | None:

@@ -266,6 +266,17 @@ class Aggregator:
         call = Call("Analysts/List")
         return check_studies(self.unary(call, self.subject, request, pb.ListStudiesResponse))
 
+    def schemas(self) -> list[pb.OfferedSchema]:
+        """Return the schemas that a study may name, each with its TOML file.
+
+        They are those that the operator has registered, then those of this analyst's newest
+        studies.
+        """
+        answer = self.unary(
+            Call("Analysts/Schemas"), self.subject, pb.SchemasRequest(), pb.SchemasResponse
+        )
+        return list(answer.schemas)
+
     def study(self, name: str) -> StudyHandle:
         """A study by its digest in hexadecimal, or by eight digits or more that begin it.
 

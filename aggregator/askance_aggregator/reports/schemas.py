@@ -30,6 +30,13 @@ _MOST_DIGITS = 20  # of a decimal that a bound is written as
 _MOST_VALUES = 60  # characters of the values of a field
 
 
+_INFERRED = (
+    "# Bounds and labels were inferred from a data file: facts about the users in it.",
+    "# Replace them by what is known beforehand, and add `required = true` to a field that all",
+    "# users have: no part of an answer is then spent on telling that it is missing.",
+)
+
+
 def schema_report(schema: Schema) -> CommandReport:
     """Make the report of a schema."""
     return CommandReport(
@@ -60,6 +67,8 @@ def toml_of(
     schema: Schema,
     left_out: Mapping[str, str],
     remarks: Sequence[str] = (),
+    *,
+    inferred: bool = True,
 ) -> str:
     """Return the file of a schema, from which `schema_from_toml` makes an equal one.
 
@@ -70,6 +79,7 @@ def toml_of(
         schema: what is written.
         left_out: reasons by columns that are no fields, for comments.
         remarks: comments on the fields.
+        inferred: whether it was inferred from data, which comments say.
     """
     own = names_of(schema).own
     called = {name: own.get(name, name) for name in schema.fields}
@@ -79,9 +89,7 @@ def toml_of(
     if len(names) < len(schema.fields) or [*names.values()] != [*field_names("", [*names])]:
         names = {name: name for name in schema.fields}
     lines = [
-        "# Bounds and labels were inferred from a data file: facts about the users in it.",
-        "# Replace them by what is known beforehand, and add `required = true` to a field that all",
-        "# users have: no part of an answer is then spent on telling that it is missing.",
+        *(_INFERRED if inferred else ()),
         f"name = {_quoted(schema.name)}",
         f"version = {schema.version}",
         "",

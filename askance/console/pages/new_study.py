@@ -74,6 +74,8 @@ class DraftStudy:
       text: TOML of the definition; empty: it is not one yet.
       plan: as `askance plan --json` has it; None: there is none.
       curve: of a plan whose epsilon was found, the chart of its curve; None: it was given.
+      offered: titles of the schemas to choose from; none: they were not asked for.
+      chosen: of them, the one in the form.
       problem: why there is no plan, or why the study was not submitted; empty: there is one, or
         none was asked for.
       is_refused: whether the study would be refused as it is, so that it cannot be submitted.
@@ -84,6 +86,8 @@ class DraftStudy:
     text: str = ""
     plan: Mapping[str, Any] | None = None
     curve: Markup | None = None
+    offered: tuple[str, ...] = ()
+    chosen: str = ""
     problem: str = ""
     is_refused: bool = False
 
@@ -107,12 +111,32 @@ class DraftStudy:
 
 
 async def _new(visit: Visit) -> Response:
-    """Return the form of a learner, with the schema of the templates to begin with."""
-    values = {"schema": _schema_text(), "epsilon": "1"}
-    entry = find(visit.query("learner", _LEARNER))
-    if entry.name == _LEARNER:
+    """Return the form of a learner, with a schema that devices have, or else a template's."""
+    offered = await visit.call(_offered, visit)
+    asked, entry = visit.query("schema", ""), find(visit.query("learner", _LEARNER))
+    chosen = asked if asked in offered else next(iter(offered), "")
+    values = {"schema": offered.get(chosen) or _schema_text(), "epsilon": "1"}
+    if entry.name == _LEARNER and not offered:
         values[_PARAMETER + "column"] = "education"
-    return await _page(visit, DraftStudy(entry, values))
+    return await _page(visit, DraftStudy(entry, values, offered=tuple(offered), chosen=chosen))
+
+
+def _offered(visit: Visit) -> dict[str, str]:
+    """Return the schemas that the aggregator offers, each as a file, by their titles."""
+    try:
+        found = visit.link.aggregator.schemas()
+    except CallRefused as error:
+        if error.reason == "unimplemented":  # by an aggregator of an earlier version
+            return {}
+        raise
+    titles = (
+        f"{one.name}, version {one.version}{'' if one.registered else ', of an earlier study'}"
+        for one in found
+    )
+    offered: dict[str, str] = {}
+    for title, one in zip(titles, found, strict=True):
+        offered.setdefault(title, one.toml)  # the newest of those with one title
+    return offered
 
 
 async def _plan(visit: Visit) -> Response:

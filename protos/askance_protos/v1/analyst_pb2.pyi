@@ -897,3 +897,72 @@ class ResumeStudyResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ResumeStudyResponse: _TypeAlias = ResumeStudyResponse  # noqa: Y015
+
+@_typing.final
+class SchemasRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SchemasRequest: _TypeAlias = SchemasRequest  # noqa: Y015
+
+@_typing.final
+class SchemasResponse(_message.Message):
+    """Schemas that a study may name, each once: those that the operator has registered, then those of
+    the newest studies that the caller may list.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCHEMAS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def schemas(self) -> _containers.RepeatedCompositeFieldContainer[Global___OfferedSchema]: ...
+    def __init__(
+        self,
+        *,
+        schemas: _abc.Iterable[Global___OfferedSchema] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["schemas", b"schemas"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SchemasResponse: _TypeAlias = SchemasResponse  # noqa: Y015
+
+@_typing.final
+class OfferedSchema(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    TOML_FIELD_NUMBER: _builtins.int
+    REGISTERED_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    version: _builtins.int
+    toml: _builtins.str
+    """a whole file of a schema"""
+    registered: _builtins.bool
+    """by the operator"""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        version: _builtins.int = ...,
+        toml: _builtins.str = ...,
+        registered: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "registered", b"registered", "toml", b"toml", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OfferedSchema: _TypeAlias = OfferedSchema  # noqa: Y015

@@ -129,6 +129,9 @@ def test_a_study_by_its_commands(run: Run, where: list[str], file: Path, key: An
         assert {row["name"]: float(row["low"]) for row in rows} == {
             label: share["low"] for label, share in result["hypothesis"].items()
         }
+    (schema,) = run("schemas", *where)[1]["schemas"]
+    assert (schema["name"], schema["version"], schema["registered"]) == ("study", 1, False)
+    assert 'smokes = { type = "category", labels = ["yes", "no"] }' in schema["toml"]
     (listed,) = run("list", *where)[1]["studies"]
     shown = run("show", name, *where)[1]
     for key_, value in {
@@ -391,4 +394,4 @@ def test_a_command_without_its_name_lists_the_names(run: Run) -> None:
     code, failure, _ = run()
     assert (code, failure["failure"]["reason"]) == (2, "usage")
     message = failure["failure"]["message"]
-    assert message.startswith("expected one of the commands submit, list, show, watch, result,")
+    assert message.startswith("expected one of the commands submit, list, schemas, show, watch,")

@@ -22,6 +22,7 @@ from askance_client.codec import decode_study, verify_study
 from askance_client.errors import AskanceError
 from tests.aggregator.server.callers.role_server import KEYS, NOW_S, public
 from tests.askance.console.consoles import Visitor, console_of
+from tests.askance.console.ended_studies import add_poor
 
 HOSTILE = "</textarea><script>alert(1)</script>\"'\x7f"
 SCHEMA = 'name = "people"\n[fields]\nhabit = { type = "category", labels = ["yes", "no"] }\n'
@@ -256,3 +257,35 @@ def test_labels_are_words_and_stand_beside_what_explains_them(
         assert re.search(f'<small id="{name}-hint">[A-Z].+?</small>', text)
     assert "--epochs" not in text
     assert 'placeholder="NUMBER"' not in text
+
+
+def test_schemas_that_devices_have_are_offered_and_toml_may_still_be_typed() -> None:
+    store = SqliteStore.in_memory()
+    store.enrol((b"device %d" % n, bytes([n % 256]) * 32) for n in range(2_000))
+    add_poor(store)
+    with console_of(Role.ANALYST, store) as visitor:
+        visitor.log_in()
+        text = unescape(visitor.get("/studies/new?learner=mean").text)
+        other = unescape(
+            visitor.get(
+                "/studies/new?learner=mean&schema=keyboards%2C+version+1%2C+of+an+earlier+study"
+            ).text
+        )
+        planned = visitor.post(
+            "/studies/new/plan",
+            [
+                ("learner", "frequency"),
+                ("schema", SCHEMA),
+                ("set.column", "habit"),
+                ("epsilon", "2"),
+            ],
+        ).text
+    assert "<option selected>people, version 1, of an earlier study</option>" in text
+    assert (
+        'name = "people"\nversion = 1\n\n[fields]\n'
+        'age = { type = "integer", low = 17, high = 90 }\n'
+        'education = { type = "label", labels = ["school", "college", "university"] }\n'
+    ) in text
+    assert "inferred from a data file" not in text
+    assert 'name = "people"' in other  # an unknown title: the first one
+    assert "Users needed" in planned

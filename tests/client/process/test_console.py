@@ -34,7 +34,7 @@ for (const link of document.querySelectorAll("nav a"))
   if (link.offsetHeight > 60 || link.offsetHeight < 24) faults.push(`menu: ${link.textContent}`);
 for (const input of document.querySelectorAll("input:not([type=hidden])"))
   if (!input.labels.length) faults.push(`no label: ${input.id}`);
-for (const bar of document.querySelectorAll("svg"))
+for (const bar of document.querySelectorAll("svg.bar"))
   if (!/spent, .* left/.test(bar.nextElementSibling.textContent)) faults.push("bare bar");
 if (document.querySelectorAll("h1").length !== 1) faults.push("headings");
 if (document.querySelector("h3") && !document.querySelector("h2")) faults.push("no h2 above h3");

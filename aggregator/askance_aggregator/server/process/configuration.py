@@ -101,6 +101,10 @@ def _analyst_keys(value: object, folder: Path) -> dict[bytes, str]:
     return keys
 
 
+def _files(value: object, folder: Path) -> tuple[Path, ...]:
+    return tuple(folder / path for path in texts(value))
+
+
 def _days(value: object, _: Path) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise InvalidParameter(f"expected a whole number of days, got {value_text(value)}")
@@ -498,6 +502,17 @@ class Configuration:
         KeyTable("The Ed25519 public keys of analysts whose studies are taken.", _analysts),
     ] = field(default_factory=dict)
     callers: Annotated[CallerSettings, KeyTable(fixed=True, shown=False)] = CallerSettings()
+    schemas: Annotated[
+        tuple[Path, ...],
+        Key(
+            "Files of the schemas that devices' records have. Analysts are offered them (askance"
+            " study schemas, and the console's form); a study may name another, which no device"
+            " of these answers.",
+            '["people.toml"]',
+            read=_files,
+            fixed=True,
+        ),
+    ] = ()
     limits: Annotated[
         StudyLimits, KeyTable("What is taken on at one time, in numbers, seconds and milliseconds.")
     ] = StudyLimits()

@@ -12,6 +12,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -19,6 +20,7 @@ from grpc import aio
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from askance_aggregator.clock import system_now_s
+from askance_aggregator.names import named_schema_from_toml
 from askance_aggregator.server.callers import AuditRecorder, Callers, Gate
 from askance_aggregator.server.devices import (
     AggregatorServer,
@@ -59,8 +61,9 @@ from askance_aggregator.server.studies import Collector, StudyManager, Submissio
 from askance_aggregator.server.webhooks.deliverer import delivering
 from askance_aggregator.store import AuditLog, Store
 from askance_client.addresses import Address
-from askance_client.errors import StoreError
+from askance_client.errors import InvalidRecord, StoreError
 from askance_client.garbage_collection import rare_collections
+from askance_client.queries import Schema
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _PATIENCE_S = 60.0  # how long a busy event loop may take to change what the health service says
@@ -228,6 +231,13 @@ def _metrics_page(
     return page
 
 
+def _schemas_in(files: Sequence[Path]) -> tuple[Schema, ...]:
+    try:
+        return tuple(map(named_schema_from_toml, files))
+    except InvalidRecord as error:
+        raise NotOperable(f"schemas: {error}") from None
+
+
 class _Beside:
     """Services beside the devices' calls; built when the service has a fleet to offer."""
 
@@ -249,6 +259,7 @@ class _Beside:
         self._recorder = recorder
         self._configuration = configuration
         self._names = configuration.analysts
+        self._schemas = _schemas_in(configuration.schemas)
         self._store = store
         self._observer = observer
         self._executor = executor
@@ -325,6 +336,7 @@ class _Beside:
             planner=self._planner,
             gate=self.gate,
             observer=self._observer,
+            schemas=self._schemas,
         )
         self.figures = FleetReader(
             self._observer.registry, self._store, limits.user_nano_nats, self._now_s

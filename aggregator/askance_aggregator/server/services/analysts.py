@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import aclosing, suppress
 from dataclasses import asdict
@@ -23,6 +23,7 @@ from askance_aggregator.analyst.messages import (
     state_number,
 )
 from askance_aggregator.clock import system_now_s
+from askance_aggregator.reports.schemas import toml_of
 from askance_aggregator.server.callers import (
     Admitted,
     AuditRecorder,
@@ -45,8 +46,10 @@ from askance_aggregator.store import StudyQuery, StudyState, TaggedPopulation
 from askance_aggregator.studies.population import population_facts
 from askance_client.codec import digest_of
 from askance_client.messages import SignedStudy
+from askance_client.queries import Schema
 from askance_protos.v1 import analyst_pb2 as pb
 
+_OFFERED = 20  # studies whose schemas are offered, the newest
 _CANCEL_S = 30.0  # an analyst waits at most so long for a study that is ending
 T = TypeVar("T")
 
@@ -60,6 +63,7 @@ class AnalystsServicer(Servicer):
         wait for it. None: in `executor`.
       gate: admits, counts and records calls. None: one that knows the manager's analysts.
       observer: encloses submissions in spans.
+      schemas: of devices' records, as the operator has registered them.
     """
 
     SERVICE = pb.DESCRIPTOR.services_by_name["Analysts"]
@@ -73,6 +77,7 @@ class AnalystsServicer(Servicer):
         now_s: Callable[[], int] = system_now_s,
         gate: Gate | None = None,
         observer: Observer = SILENT,
+        schemas: Sequence[Schema] = (),
     ) -> None:
         gate = gate or gate_of(
             Callers(lambda: manager.analysts),
@@ -84,6 +89,7 @@ class AnalystsServicer(Servicer):
         self._manager = manager
         self._planner = planner or executor
         self._observer = observer
+        self._schemas = schemas
         self._watches = StudyWatches()
 
     async def submit(
@@ -117,6 +123,24 @@ class AnalystsServicer(Servicer):
         if query is None:  # an older caller
             return pb.ListStudiesResponse(studies=found[::-1])
         return pb.ListStudiesResponse(studies=found, extent=extent_message(page.extent))
+
+    async def schemas(self, _: pb.SchemasRequest, admitted: Admitted) -> pb.SchemasResponse:
+        """Answer Schemas."""
+        owner = admitted.own_key() if admitted.scope is Scope.OWN else None
+        found = await self._run(self._manager.schemas, _OFFERED, owner)
+        registered = [(one, True) for one in self._schemas]
+        offered = registered + [(one, False) for one in found if one not in self._schemas]
+        return pb.SchemasResponse(
+            schemas=[
+                pb.OfferedSchema(
+                    name=schema.name,
+                    version=schema.version,
+                    toml=toml_of(schema, {}, inferred=False),
+                    registered=by_operator,
+                )
+                for schema, by_operator in offered
+            ]
+        )
 
     async def watch(
         self, request: pb.StudyRequest, admitted: Admitted

@@ -57,6 +57,7 @@ from askance_aggregator.studies.submitted import SubmissionRefused
 from askance_client.errors import AskanceError, StoreError
 from askance_client.ledger import SECONDS_PER_DAY
 from askance_client.messages import SignedStudy
+from askance_client.queries import Schema
 
 _LOGGER = logging.getLogger(__name__)
 _STOP_S = 1.0  # for all studies together; each is in the store, and is resumed at the next start
@@ -217,6 +218,11 @@ class StudyManager:
     def page(self, query: StudyQuery, owner: bytes | None) -> StudyList[StudyStatus]:
         """Return statuses of a part of the list of studies; see `StudyStatuses.page`."""
         return self._statuses.page(query, owner)
+
+    def schemas(self, studies: int, owner: bytes | None) -> list[Schema]:
+        """Return the schemas of the newest studies, each once; of an analyst's, or of all."""
+        newest = self._store.listing.page(StudyQuery(limit=studies), owner).studies
+        return list(dict.fromkeys(read_terms(one.signed.study).schema for one in newest))
 
     def status(self, digest: bytes, public_key: bytes) -> StudyStatus:
         """Return the status of a study."""

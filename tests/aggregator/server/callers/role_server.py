@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -128,7 +128,9 @@ CALLS = [
     for method in service.DESCRIPTOR.services_by_name[name].methods
 ]
 ABOUT_NO_STUDY = [
-    call for call in CALLS if call.method == "Analysts/List" or call.method.startswith("Operators/")
+    call
+    for call in CALLS
+    if call.method in ("Analysts/List", "Analysts/Schemas") or call.method.startswith("Operators/")
 ]
 
 
@@ -150,6 +152,7 @@ def served(
     tokens: TokenCallers | None = None,
     limits: CallerLimits | None = None,
     studies: SubmissionLimits | None = None,
+    schemas: Sequence[Schema] = (),
 ) -> Iterator[tuple[str, SignedStudy]]:
     """A server with a caller per role; yields its address and an open study of an analyst's."""
     store, study = store or SqliteStore.in_memory(), signed_study(OWNER)
@@ -173,7 +176,9 @@ def served(
                 now_s=lambda: NOW_S,
                 limits=limits,
             )
-            analysts = AnalystsServicer(manager, executor=executor, now_s=lambda: NOW_S, gate=gate)
+            analysts = AnalystsServicer(
+                manager, executor=executor, now_s=lambda: NOW_S, gate=gate, schemas=schemas
+            )
             operators = OperatorsServicer(
                 manager, executor=executor, figures=lambda: FIGURES, gate=gate
             )

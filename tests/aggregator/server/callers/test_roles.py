@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from askance_aggregator.analyst import connect
 from askance_aggregator.analyst.calls import (
     Call,
     CallRefused,
@@ -29,6 +30,7 @@ from askance_aggregator.server.services.operators import OperatorsServicer
 from askance_aggregator.server.services.servicer import Servicer
 from askance_aggregator.store import SqliteStore
 from askance_client.codec import digest_of
+from askance_client.queries import Integer, Schema
 from askance_client.service import Metadata
 from tests.aggregator.server.callers.role_server import (
     ABOUT_NO_STUDY,
@@ -57,6 +59,7 @@ REACH = {
     "Analysts/Submit":          "none   own     none     none     own",
     "Analysts/Plan":            "none   own     none     none     own",
     "Analysts/List":            "all    own     all      all      all",
+    "Analysts/Schemas":         "none   own     none     none     all",
     "Analysts/Watch":           "all    own     all      all      all",
     "Analysts/Result":          "all    own     none     all      all",
     "Analysts/Export":          "all    own     none     all      all",
@@ -222,3 +225,16 @@ def test_a_call_has_the_words_of_a_command() -> None:
         ("Analysts/Submit", "study submit"),
     ):
         assert action_words(name) == words
+
+
+def test_registered_schemas_come_first_and_those_of_studies_that_a_caller_may_list_follow() -> None:
+    registered = Schema("devices", 3, age=Integer(17, 90))
+    found = {}
+    with served(schemas=(registered,)) as (address, _):
+        for role in (Role.ANALYST, Role.ADMIN):
+            with connect(address, key=KEYS[role], now_s=lambda: NOW_S) as aggregator:
+                found[role] = [(one.name, one.registered) for one in aggregator.schemas()]
+    assert found == {
+        Role.ANALYST: [("devices", True)],
+        Role.ADMIN: [("devices", True), ("people", False)],
+    }

@@ -193,6 +193,11 @@ def test_what_it_needs_and_does_not_find_is_one_clear_line(fresh: AggregatorHome
     _one_line(ran("aggregator", "serve", "--config", other.configuration), 1, "got another")
     key.unlink()
     _one_line(ran("aggregator", "serve", "--config", other.configuration), 1, "cannot be read")
+    text = fresh.configuration.read_text()
+    fresh.configuration.write_text(f'schemas = ["no.toml"]\n{text}')
+    missing = ran("aggregator", "serve", "--config", fresh.configuration)
+    _one_line(missing, 1, "schemas: ")
+    fresh.configuration.write_text(text)
     _one_line(ran("aggregator", "serve"), 2, "aggregator.toml: expected a configuration")
     _one_line(ran("aggregator", "status", "--config", other.configuration), 2, "found 0")
 

@@ -108,7 +108,8 @@ class Deployment:
         self.folders = folders
         self.address = free_address()
         self.replicas: dict[str, Victim] = {}
-        addresses, ports = [], []
+        self.addresses: dict[str, str] = {}
+        ports = []
         home = folders.folder / "aggregator"
         text = (home / "aggregator.toml").read_text()
         metrics = text.partition("[metrics]\nlisten = ")[2].partition("\n")[0]
@@ -119,11 +120,12 @@ class Deployment:
             ports.append(free_address())
             own = own.replace(devices, f'"{ports[-1]}"')
             configuration.write_text(f'replica = "{name}"\n{own}')
-            addresses.append(free_address())
+            self.addresses[name] = free_address()
             serve = ["aggregator", "serve", "--config", str(configuration), "--json"]
-            serve += ["--listen", addresses[-1], "--store", str(folders.store)]
+            serve += ["--listen", self.addresses[name], "--store", str(folders.store)]
             self.replicas[name] = Victim([*ASKANCE, *serve], folders.folder / f"{name}.log")
         self._proxy = folders.folder / "haproxy.cfg"
+        addresses = list(self.addresses.values())
         self._proxy.write_text(proxy_text(PROXY.read_text(), self.address, addresses, ports))
         analyst = folders.analyst.public_key().public_bytes_raw().hex()
         part = str(Path(__file__).with_name("members.py"))

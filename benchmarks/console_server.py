@@ -50,6 +50,7 @@ from askance_aggregator.server.devices import (
 from askance_aggregator.server.devices.hub import StudyCancelled
 from askance_aggregator.server.process.figures import FleetReader
 from askance_aggregator.server.process.metrics import PrometheusObserver
+from askance_aggregator.server.process.silence import SilenceReader
 from askance_aggregator.server.services.analysts import AnalystsServicer, gate_of
 from askance_aggregator.server.services.operators import OperatorsServicer
 from askance_aggregator.server.studies import StudyManager
@@ -221,7 +222,11 @@ class ConsoleServer:
         gate = gate_of(callers, recorder, executor=self._executor, now_s=system_now_s)
         analysts = AnalystsServicer(self._manager, executor=self._executor, gate=gate)
         operators = OperatorsServicer(
-            self._manager, executor=self._executor, figures=self._figures.read, gate=gate
+            self._manager,
+            executor=self._executor,
+            figures=self._figures.read,
+            silence=SilenceReader(self._store, fleet.asked_users, system_now_s).read,
+            gate=gate,
         )
         server.add_generic_rpc_handlers((analysts.handler(), operators.handler()))
 

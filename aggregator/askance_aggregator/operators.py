@@ -17,7 +17,7 @@ from google.protobuf.message import Message
 from askance_aggregator.analyst import Aggregator, CallRefused
 from askance_aggregator.analyst.calls import Call
 from askance_aggregator.analyst.messages import check_progress, every_study, query_message
-from askance_aggregator.store import AuditEntry, ListedState, StudyQuery
+from askance_aggregator.store import AuditEntry, ListedState, RoundAnswers, StudyQuery
 from askance_aggregator.store.audit import MAX_PAGE
 from askance_aggregator.store.register import (
     Affected,
@@ -25,6 +25,8 @@ from askance_aggregator.store.register import (
     DeviceSelection,
     DeviceState,
     SelectedCount,
+    SeenDevices,
+    Silence,
 )
 from askance_protos.v1 import operator_pb2 as pb
 
@@ -44,6 +46,19 @@ class OperatorClient:
     def fleet(self) -> pb.FleetResponse:
         """Return the state of the fleet, as the process that answers sees it."""
         return self._call("Fleet", pb.FleetRequest(), pb.FleetResponse)
+
+    def silence(self) -> Silence:
+        """Return devices by tag: by their last call, and by what they owe to rounds."""
+        found = self._call("Silence", pb.SilenceRequest(), pb.SilenceResponse)
+        rounds: dict[bool, list[RoundAnswers]] = {True: [], False: []}
+        for one in found.rounds:
+            of = (one.study_prefix.hex()[:16], one.epoch, one.round, one.tag)
+            rounds[one.open].append(RoundAnswers(*of, one.asked, one.answered, one.silent))
+        seen = tuple(
+            SeenDevices(one.tag, one.devices, one.today, one.week, one.month, one.never)
+            for one in found.seen
+        )
+        return Silence(seen, tuple(rounds[True]), tuple(rounds[False]))
 
     def studies(
         self, state: ListedState | None = None, limit: int | None = None

@@ -29,6 +29,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,7 @@ OLDEST_S = 5.0
 EVERY_S = 0.5
 STARTED_S = 15.0  # between two restarts: the gateway's streams come back, and devices are asked
 CONNECTED = 2 * GROUPS // 3  # groups that are connected while a study is open
+PARTS = tuple(f"connected to {name}" for name in NAMES)
 OPERATOR = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 _TRUTH = """
 SELECT (SELECT count(*) FROM devices),
@@ -92,16 +94,23 @@ class Samples:
             if one.began_s < first_s:
                 continue
             for name, value in one.figures.items():
-                near = [
-                    truth.figures[name]
-                    for truth in self.truth
-                    if name in truth.figures
-                    and one.began_s - OLDEST_S - EVERY_S <= truth.ended_s
-                    and truth.began_s <= one.ended_s + EVERY_S
-                ]
+                # Of a sum each summand may be of another moment.
+                summands = PARTS if name == "connected" else (name,)
+                near = [found for part in summands if (found := self._near(one, part))]
                 slack = OLDEST_S if name == "oldest_s" else 0.0
-                if near and not min(near) - slack <= value <= max(near) + slack:
+                low, high = sum(map(min, near)) - slack, sum(map(max, near)) + slack
+                if near and not low <= value <= high:
                     yield one, name
+
+    def _near(self, one: Sample, name: str) -> list[float]:
+        """Return the true figures of the 5 s before a sample."""
+        return [
+            truth.figures[name]
+            for truth in self.truth
+            if name in truth.figures
+            and one.began_s - OLDEST_S - EVERY_S <= truth.ended_s
+            and truth.began_s <= one.ended_s + EVERY_S
+        ]
 
 
 class Watch:
@@ -127,9 +136,9 @@ class Watch:
         works: list[Callable[[], None]] = [self._read_truth]
         for name in NAMES:
             works += [
-                lambda name=name: self._show(f"metrics of {name}", lambda: self.page(name)),
-                lambda name=name: self._show(f"status at {name}", lambda: self._status(name)),
-                lambda name=name: self._show(f"console at {name}", lambda: self._fleet(name)),
+                partial(self._show, f"metrics of {name}", partial(self.page, name)),
+                partial(self._show, f"status at {name}", partial(self._status, name)),
+                partial(self._show, f"console at {name}", partial(self._fleet, name)),
             ]
         threads = [threading.Thread(target=self._repeat, args=(work,)) for work in works]
         for thread in threads:
@@ -157,10 +166,10 @@ class Watch:
     def _read_truth(self) -> None:
         began_s = time.monotonic()
         devices, opened, done, rounds, key = self.stored()
-        connected = 0.0
-        for name in NAMES:
+        connected = dict.fromkeys(PARTS, 0.0)
+        for name, part in zip(NAMES, PARTS, strict=True):
             with suppress(OSError):
-                connected += self._page(name).get("askance_connected", 0.0)
+                connected[part] = self._page(name).get("askance_connected", 0.0)
         if key != self._open[0]:
             self._open = (key, began_s)
         figures = {
@@ -168,7 +177,7 @@ class Watch:
             "open": opened,
             "done": done,
             "rounds": rounds,
-            "connected": connected,
+            **connected,
         }
         if key:
             figures["oldest_s"] = time.monotonic() - self._open[1]
@@ -201,7 +210,7 @@ class Watch:
                 "open": found["askance_studies open"],
                 "done": found["askance_studies done"],
                 "rounds": found["askance_open_rounds"],
-                "oldest_s": found["askance_oldest_round_age_seconds"],
+                "oldest_s": found.get("askance_oldest_round_age_seconds", 0.0),
             }
         )
 

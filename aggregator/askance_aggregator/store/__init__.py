@@ -70,9 +70,11 @@ from askance_aggregator.store.replicas import (
     ReplicaCounts,
     ReplicaEntry,
     Replicas,
+    RoundAnswers,
     SharedStudy,
     SoleReplica,
     TakingRound,
+    sum_answers,
     sum_counts,
 )
 from askance_aggregator.store.retention import KeptStudy, Retention, StudyNotEnded
@@ -126,6 +128,7 @@ __all__ = [
     "Replicas",
     "RestoreNote",
     "Retention",
+    "RoundAnswers",
     "RoundNote",
     "SharedStudy",
     "SoleReplica",
@@ -156,6 +159,7 @@ __all__ = [
     "move_store",
     "open_backup",
     "store_location",
+    "sum_answers",
     "sum_counts",
     "verify_entries",
 ]

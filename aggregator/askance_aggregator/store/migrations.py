@@ -196,6 +196,7 @@ KIND = FileKind(
         _WORDS.step(steps.MOVES),
         _WORDS.step(steps.WEBHOOKS),
         _WORDS.step(steps.APPROVALS),
+        _WORDS.step(steps.COMPLETION),
     ),
     undone="nothing was stored",
     make="make one with `aggregator init`",

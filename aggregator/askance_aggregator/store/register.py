@@ -7,9 +7,11 @@ place among the users stays empty, so that no other user is ever counted under i
 
 from __future__ import annotations
 
+import csv
+import io
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from enum import IntEnum
 from typing import Any
 
@@ -17,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.store.dialect import Execute, Transactions, list_rows, marks
+from askance_aggregator.store.replicas import RoundAnswers
 from askance_aggregator.store.tagged_population import MAX_TAGS, TaggedPopulation, checked_tags
 from askance_client.errors import InvalidParameter, StoreError
 
@@ -140,6 +143,74 @@ class RegisterCount:
 
 
 @dataclass(frozen=True, slots=True)
+class SeenDevices:
+    """Devices that may take part, by the last day on which they called.
+
+    Args:
+      tag: that they have; empty: all devices.
+      devices: number of them.
+      today: that have called today, UTC.
+      week: within seven days, today included.
+      month: within thirty days, likewise.
+      never: of which no call was noted.
+    """
+
+    tag: str
+    devices: int
+    today: int
+    week: int
+    month: int
+    never: int
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """Devices by what they have not done.
+
+    Args:
+      seen: by their last call, all and by tag.
+      rounds: devices that open rounds ask, by what they owe, all and by tag.
+      closed: the same of closed rounds, those of the newest studies first.
+    """
+
+    seen: tuple[SeenDevices, ...]
+    rounds: tuple[RoundAnswers, ...]
+    closed: tuple[RoundAnswers, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return one JSON object."""
+        return asdict(self)
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row per tag, and per tag in each round, with all columns."""
+        rows: list[dict[str, Any]] = [
+            {"about": "last call", "devices": one.devices, **asdict(one)} for one in self.seen
+        ]
+        for about, found in (("open round", self.rounds), ("closed round", self.closed)):
+            for row in found:
+                of = {"study": row.study, "epoch": row.epoch, "round": row.number, "tag": row.tag}
+                counts = {"devices": row.asked, "answered": row.answered}
+                if about == "open round":
+                    counts |= {"silent": row.silent, "away": row.away}
+                rows.append({"about": about, **of, **counts})
+        return [{name: row.get(name, "") for name in SILENCE_COLUMNS} for row in rows]
+
+    def to_csv(self) -> str:
+        """Return the rows as CSV, with a line of heads."""
+        text = io.StringIO()
+        writer = csv.DictWriter(text, SILENCE_COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.to_rows())
+        return text.getvalue()
+
+
+SILENCE_COLUMNS = (
+    *("about", "study", "epoch", "round", "tag", "devices"),
+    *("answered", "silent", "away", "today", "week", "month", "never"),
+)
+
+
+@dataclass(frozen=True, slots=True)
 class StandingChanges:
     """Changes of the register since an earlier standing number, up to `number`.
 
@@ -236,6 +307,17 @@ _PAGE_OF_TAG = (
 _OTHER_TAG = (
     " AND EXISTS (SELECT 1 FROM device_tags AS other WHERE other.tag = ?"
     " AND other.ordinal = device_tags.ordinal)"
+)
+_READ_AT_ONCE = 20_000  # ordinals of one statement over all devices: others pass in between
+_SEEN = (
+    "count(*), count(*) FILTER (WHERE seen_day >= ?), count(*) FILTER (WHERE seen_day >= ?),"
+    " count(*) FILTER (WHERE seen_day >= ?), count(*) FILTER (WHERE seen_day IS NULL)"
+)
+_RANGE = "ordinal >= ? AND ordinal < ?"
+_SEEN_OF_ALL = f"SELECT '', {_SEEN} FROM devices WHERE state = 0 AND {_RANGE}"
+_SEEN_OF_TAGS = (
+    f"SELECT tag, {_SEEN} FROM device_tags JOIN devices USING (ordinal)"
+    f" WHERE state = 0 AND {_RANGE} GROUP BY tag"
 )
 _COMPARED = 10_000  # devices of a tag that are counted to find the rarest of several tags
 _STATES = (
@@ -398,6 +480,66 @@ class Register:
         devices = max(last, last_empty) + 1 - forgotten
         return RegisterCount(devices - revoked, revoked, forgotten)
 
+    def seen(self, day: int, most_tags: int) -> tuple[SeenDevices, ...]:
+        """Return devices by their last call: all, then those of each tag, the most devices first.
+
+        A large register is read in parts, so that no other transaction waits for the whole.
+
+        Args:
+          day: the present one, counted from 1970.
+          most_tags: tags at most.
+        """
+        sums: dict[str, list[int]] = {"": [0] * 5}
+        for parameters in self._ranges():
+            for statement in (_SEEN_OF_ALL, _SEEN_OF_TAGS):
+                days = (day, day - 6, day - 29)
+                for tag, *numbers in self._rows(statement, (*days, *parameters)):
+                    known = sums.setdefault(tag, [0] * 5)
+                    sums[tag] = [a + b for a, b in zip(known, numbers, strict=True)]
+        of_all = SeenDevices("", *sums.pop(""))
+        tags = sorted(sums.items(), key=lambda item: (-item[1][0], item[0]))[:most_tags]
+        return (of_all, *(SeenDevices(tag, *numbers) for tag, numbers in tags))
+
+    def tagged(self) -> Iterator[list[tuple[str, int]]]:
+        """Yield all tags of devices with their ordinals, in parts as `seen` reads them."""
+        statement = f"SELECT tag, ordinal FROM device_tags WHERE {_RANGE}"
+        for parameters in self._ranges():
+            yield [(tag, ordinal) for tag, ordinal in self._rows(statement, parameters)]
+
+    def note_completion(self, study_digest: bytes, rows: Sequence[RoundAnswers]) -> None:
+        """Keep how many devices of each tag a closed round has asked, and how many have answered.
+
+        A round that was noted before is left as it is.
+        """
+
+        def step(execute: Execute) -> None:
+            for one in rows:
+                execute(
+                    "INSERT INTO round_completion VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                    (study_digest, one.epoch, one.number, one.tag, one.asked, one.answered),
+                )
+
+        self._transactions.write(step)
+
+    def completion(self, most: int) -> list[RoundAnswers]:
+        """Return closed rounds by tag, those of the newest studies first, `most` rows of them."""
+        rows = self._rows(
+            "SELECT digest, epoch, round_completion.number, tag, asked, answered"
+            " FROM round_completion JOIN studies ON studies.digest = round_completion.study"
+            " ORDER BY studies.number DESC, epoch DESC, round_completion.number DESC,"
+            " asked DESC, tag LIMIT ?",
+            (most,),
+        )
+        return [
+            RoundAnswers(bytes(digest).hex()[:16], epoch, number, tag, asked, answered, 0)
+            for digest, epoch, number, tag, asked, answered in rows
+        ]
+
+    def _ranges(self) -> Iterator[tuple[int, int]]:
+        ((last,),) = self._rows("SELECT coalesce(max(ordinal), -1) FROM devices")
+        for start in range(0, last + 1, _READ_AT_ONCE):
+            yield start, start + _READ_AT_ONCE
+
     def fix_users(
         self, study_digest: bytes, tags: Sequence[str], epoch: int = 0
     ) -> NDArray[np.int64]:
@@ -469,15 +611,23 @@ class Register:
             {gateway: DeviceState(state) for gateway, state in gateways},
         )
 
-    def note_seen(self, ordinals: Sequence[int], day: int, software: str = "") -> None:
+    def note_seen(self, ordinals: Sequence[int], day: int, software: str | None = "") -> None:
         """Note that devices called; rows that say so already are not written.
 
-        `day` is counted from 1970; `software` is what all of them stated; empty: none.
+        `day` is counted from 1970; `software` is what all of them stated; empty: none; None: they
+        have stated nothing since the last note, and it stays.
         """
 
         def step(execute: Execute) -> None:
             for start in range(0, len(ordinals), _SEEN_AT_ONCE):
                 part = sorted(ordinals[start : start + _SEEN_AT_ONCE])
+                if software is None:
+                    execute(
+                        f"UPDATE devices SET seen_day = ? WHERE ordinal IN ({marks(part)})"
+                        " AND coalesce(seen_day, -1) < ?",
+                        (day, *part, day),
+                    )
+                    continue
                 execute(
                     "UPDATE devices SET software = ?,"
                     " seen_day = CASE WHEN coalesce(seen_day, -1) < ? THEN ? ELSE seen_day END"

@@ -26,7 +26,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -132,6 +132,55 @@ class ReplicaEntry:
         return self.counts is not None and self.seen_s < COUNTED_S
 
 
+@dataclass(frozen=True, slots=True)
+class RoundAnswers:
+    """Devices with a tag in an open round, by what they owe.
+
+    Args:
+      study: the first 16 digits of its digest.
+      epoch: 0: the study collects once.
+      number: of the round in its study or epoch.
+      tag: that the devices have; empty: all that the round asks.
+      asked: number of devices that the round asks.
+      answered: that have answered or refused all that they are asked.
+      silent: that are connected and have not.
+    """
+
+    study: str
+    epoch: int
+    number: int
+    tag: str
+    asked: int
+    answered: int
+    silent: int
+
+    @property
+    def away(self) -> int:
+        """Number of devices that owe an answer and are not connected."""
+        return max(self.asked - self.answered - self.silent, 0)
+
+    @property
+    def key(self) -> tuple[str, int, int, str]:
+        """Round and tag."""
+        return self.study, self.epoch, self.number, self.tag
+
+
+def sum_answers(
+    own: Iterable[RoundAnswers], others: Iterable[RoundAnswers]
+) -> tuple[RoundAnswers, ...]:
+    """Return the rounds of several processes: each sees its own connections, and all answers."""
+    found: dict[tuple[str, int, int, str], RoundAnswers] = {one.key: one for one in own}
+    for one in others:
+        known = found.get(one.key)
+        if known is None:
+            found[one.key] = one
+            continue
+        answered = max(known.answered, one.answered)
+        silent = min(known.silent + one.silent, known.asked - answered)
+        found[one.key] = replace(known, answered=answered, silent=silent)
+    return tuple(found.values())
+
+
 def sum_counts(replicas: Iterable[ReplicaEntry]) -> ReplicaCounts | None:
     """Return the sum of the present counts; None if no replica has any."""
     found = [one.counts for one in replicas if one.is_counted and one.counts is not None]
@@ -183,11 +232,21 @@ class Replicas(Protocol):
         """Name under which this process was registered; empty: none."""
         ...
 
-    def announce(self, address: str, counts: Callable[[], ReplicaCounts] = ReplicaCounts) -> None:
+    def announce(
+        self,
+        address: str,
+        counts: Callable[[], ReplicaCounts] = ReplicaCounts,
+        answers: Callable[[], Sequence[RoundAnswers]] = tuple,
+    ) -> None:
         """Let other replicas know where this one listens, HOST:PORT, and what it counts.
 
-        `counts` is called at each renewal of the leases, in its thread.
+        `counts` and `answers` are called at each renewal of the leases, in its thread. Answers that
+        cannot be read are left as they were.
         """
+        ...
+
+    def others_answers(self) -> list[RoundAnswers]:
+        """Return what the other replicas of the present wrote of the open rounds."""
         ...
 
     def leave(self) -> None:
@@ -270,8 +329,17 @@ class SoleReplica:
     def register(self, name: str) -> None:
         """Do nothing."""
 
-    def announce(self, address: str, counts: Callable[[], ReplicaCounts] = ReplicaCounts) -> None:
+    def announce(
+        self,
+        address: str,
+        counts: Callable[[], ReplicaCounts] = ReplicaCounts,
+        answers: Callable[[], Sequence[RoundAnswers]] = tuple,
+    ) -> None:
         """Do nothing."""
+
+    def others_answers(self) -> list[RoundAnswers]:
+        """Return none."""
+        return []
 
     def leave(self) -> None:
         """Do nothing."""

@@ -112,6 +112,7 @@ class Retention:
             execute("DELETE FROM transcript_lines WHERE study = ?", (study,))
             execute("UPDATE conclusions SET result_json = '' WHERE study = ?", (study,))
             execute("DELETE FROM tagged_populations WHERE study = ?", (digest,))
+            execute("DELETE FROM round_completion WHERE study = ?", (digest,))
             execute(
                 "UPDATE retention SET results_deleted_unix_s ="
                 " coalesce(results_deleted_unix_s, ?) WHERE study = ?",

@@ -163,6 +163,19 @@ ROUND_AGES = """
 ALTER TABLE rounds ADD COLUMN opened_unix_s {integer};
 """
 
+# Devices by tag (empty: all) that a closed round has asked, and that have answered or refused.
+COMPLETION = """
+CREATE TABLE round_completion (
+  study {blob} NOT NULL,
+  epoch {integer} NOT NULL CHECK (epoch >= 0),
+  number {integer} NOT NULL CHECK (number >= 0),
+  tag {ordered} NOT NULL,
+  asked {integer} NOT NULL,
+  answered {integer} NOT NULL,
+  PRIMARY KEY (study, epoch, number, tag)
+){keyed};
+"""
+
 # Name and version of a device's program, as it stated them at its last noted call.
 SOFTWARE = """
 ALTER TABLE devices ADD COLUMN software {text} CHECK ({bytes_of}(software) <= 48);

@@ -138,6 +138,21 @@ class Intake:
         place = self._cohort_places[0].of(ordinal)
         return place is not None and not self._heard[0][place]
 
+    def users(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the users that are asked, and those of them who owe an answer; both sorted.
+
+        May be called from any thread, while reports are counted in another.
+        """
+        members = [places.members for places in self._places]
+        owing = [
+            places.members[table.open_places()]
+            for places, table in zip(self._places, self._tables, strict=True)
+        ]
+        none = np.empty(0, np.int64)
+        return np.unique(np.concatenate([none, *members])), np.unique(
+            np.concatenate([none, *owing])
+        )
+
     def owes(self, ordinal: int) -> list[Group]:
         """The groups whose request this user has neither answered nor refused."""
         owed = []

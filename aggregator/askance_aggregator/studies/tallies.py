@@ -67,6 +67,11 @@ class Places:
         # Of all users, or of none: no search.
         self._range = not len(members) or int(members[-1]) - self._first == len(members) - 1
 
+    @property
+    def members(self) -> NDArray[np.int64]:
+        """The members, sorted."""
+        return np.frombuffer(self._members, np.int64)
+
     def of(self, ordinal: int) -> int | None:
         """Return the position of this user among the members, if any."""
         if self._range:
@@ -86,7 +91,7 @@ class Places:
 
     def find(self, ordinals: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Return which of these users are members, and the positions of those."""
-        members = np.frombuffer(self._members, np.int64)
+        members = self.members
         places = members.searchsorted(ordinals)
         inside = places < len(members)
         inside[inside] = members[places[inside]] == ordinals[inside]
@@ -114,6 +119,10 @@ class SymbolTable:
     def settled(self, index: int) -> bool:
         """Return whether this member's answer or refusal has been entered."""
         return bool(self._settled[index])
+
+    def open_places(self) -> NDArray[np.bool_]:
+        """Return for each member whether it has neither answered nor refused, at this moment."""
+        return ~self._settled
 
     def lacks(self, where: Where) -> bool | NDArray[np.bool_]:
         """Return for each of these members whether it has neither answered nor refused."""

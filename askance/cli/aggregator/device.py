@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from askance.cli.aggregator.common import (
     recorded,
 )
 from askance.cli.arguments import count
-from askance.cli.output import print_json
+from askance.cli.output import Failure, print_json
 from askance_aggregator.reports.texts import counted
 
 if TYPE_CHECKING:
@@ -38,6 +39,11 @@ _FORGETS = (
     " stay, under a number alone, and in published counts. A forgotten device may enroll again as a"
     " new user."
     f" {_SELECTS}"
+)
+_SILENCE = (
+    "Counts devices by their last call, and those that a round asks by what they owe: answered (or"
+    " refused), silent (connected, and have not), away (not connected). A silent device may hold"
+    " the study until its owner has decided. No count is a function of a record."
 )
 _KEPT = "reports that were accepted, and published counts, stay as they are"
 
@@ -64,6 +70,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     lists.add_argument("--gateways", action="store_true", help="list gateways instead")
     shows = _added(below, "show", _show, "show one device")
     shows.add_argument("id", metavar="ID", help="the device's id, as list prints it")
+    silence = _added(below, "silence", _silence, "count silent devices by tag", _SILENCE)
+    silence.add_argument("--csv", action="store_true", help="print CSV, a row per tag and round")
     tags = _selecting(below, "tag", _tag, "add tags to devices, or remove them", _SELECTS)
     for option, what in (
         ("--add", "tag to add, WORD or KEY=VALUE; a key has one value"),
@@ -154,6 +162,29 @@ def _show(arguments: argparse.Namespace) -> int:
         shown = " ".join(value) if isinstance(value, list) else value
         print(f"{name.replace('_', ' ')}: {'-' if shown in (None, '') else shown}")
     return 0
+
+
+def _silence(arguments: argparse.Namespace) -> int:
+    from askance_aggregator.server.process.status import read_silence
+    from askance_aggregator.store.register import SILENCE_COLUMNS
+
+    if arguments.csv and arguments.json:
+        raise Failure(2, "usage", "--csv: expected no --json with it, got both")
+    found = read_silence(configuration_of(arguments))
+    if arguments.json:
+        print_json(found.to_json())
+        return 0
+    rows = found.to_rows()
+    if arguments.csv:
+        sys.stdout.write(found.to_csv())
+        return 0
+    print_table(SILENCE_COLUMNS, [_silence_row(row) for row in rows])
+    return 0
+
+
+def _silence_row(row: dict[str, Any]) -> list[str]:
+    shown = {**row, "tag": row["tag"] or "all"}
+    return [str(value) if value != "" else "-" for value in shown.values()]
 
 
 def _tag(arguments: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from askance.cli.aggregator.common import (
@@ -14,16 +14,19 @@ from askance.cli.aggregator.common import (
     configuration_of,
 )
 from askance.cli.output import print_json
+from askance_aggregator.reports.texts import counted
 
 if TYPE_CHECKING:
     from askance_aggregator.server.process.status import Status
-    from askance_aggregator.store import ReplicaEntry, WebhookFigures
+    from askance_aggregator.store import ReplicaEntry, RoundAnswers, WebhookFigures
+    from askance_aggregator.store.register import SeenDevices
 
 
 _ASKS = (
     "Reads the state of the store and of the replicas that share it, and asks the process that"
     " listens for its own."
 )
+_NESTED = ("serving", "address", "replicas", "seen", "rounds", "webhooks")  # shown otherwise
 _OF_PROCESS = ("reports", "failures_in_a_row", "commit_failures", "certificate_ends_unix_s")
 
 
@@ -51,11 +54,13 @@ def _status(arguments: argparse.Namespace) -> int:
         return 0
     print(f"{found.address}: {'serving' if found.serving else 'not serving'}{_why(found)}")
     for name, value in found.to_json().items():
-        if name not in ("serving", "address", "replicas", "webhooks") and value is not None:
+        if name not in _NESTED and value is not None:
             whose = "this process's " if found.replicas and name in _OF_PROCESS else ""
             print(f"  {whose}{status_line(name, value)}{_scope(found, name)}")
         elif name == "oldest_round_s" and found.open_rounds == 0:
             print("  oldest round: none")
+    for line in silence_lines(found.seen, found.rounds):
+        print(f"  {line}")
     for replica in found.replicas:
         print(f"  {replica_line(replica)}")
     for webhook in found.webhooks:
@@ -80,6 +85,23 @@ def status_line(name: str, value: int | str | Mapping[str, int]) -> str:
         return f"{name.removesuffix('_unix_s').replace('_', ' ')}: {utc_text(value)}"
     shown = f"{value:,} s" if name.endswith("_s") else f"{value:,}"
     return f"{name.removesuffix('_s').replace('_', ' ')}: {shown}"
+
+
+def silence_lines(seen: Sequence[SeenDevices], rounds: Sequence[RoundAnswers]) -> Iterator[str]:
+    """Yield lines on all devices: by their last call, and by what they owe to each open round."""
+    for one in seen:
+        if not one.tag:
+            yield (
+                f"last call: {one.today:,} today, {one.week:,} within 7 days, {one.month:,} within"
+                f" 30 days, {one.never:,} never, of {counted(one.devices, 'device')}"
+            )
+    for row in rounds:
+        if not row.tag:
+            yield (
+                f"round {row.number} of {row.study}: {row.answered:,} of"
+                f" {counted(row.asked, 'device')} answered, {row.silent:,} connected and silent,"
+                f" {row.away:,} away"
+            )
 
 
 def replica_line(replica: ReplicaEntry) -> str:

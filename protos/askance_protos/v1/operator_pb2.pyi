@@ -319,6 +319,136 @@ class RoundFigures(_message.Message):
 Global___RoundFigures: _TypeAlias = RoundFigures  # noqa: Y015
 
 @_typing.final
+class SilenceRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SilenceRequest: _TypeAlias = SilenceRequest  # noqa: Y015
+
+@_typing.final
+class SilenceResponse(_message.Message):
+    """Devices by what they have not done, in counts; by tag, where the empty tag stands for all."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEEN_FIELD_NUMBER: _builtins.int
+    ROUNDS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def seen(self) -> _containers.RepeatedCompositeFieldContainer[Global___SeenDevices]:
+        """all, then by tag, those of the most devices first; at most 101"""
+
+    @_builtins.property
+    def rounds(self) -> _containers.RepeatedCompositeFieldContainer[Global___RoundAnswers]:
+        """open ones, then those of the newest studies that have closed"""
+
+    def __init__(
+        self,
+        *,
+        seen: _abc.Iterable[Global___SeenDevices] | None = ...,
+        rounds: _abc.Iterable[Global___RoundAnswers] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["rounds", b"rounds", "seen", b"seen"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SilenceResponse: _TypeAlias = SilenceResponse  # noqa: Y015
+
+@_typing.final
+class SeenDevices(_message.Message):
+    """Devices that may take part, by the last day on which they called, UTC."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TAG_FIELD_NUMBER: _builtins.int
+    DEVICES_FIELD_NUMBER: _builtins.int
+    TODAY_FIELD_NUMBER: _builtins.int
+    WEEK_FIELD_NUMBER: _builtins.int
+    MONTH_FIELD_NUMBER: _builtins.int
+    NEVER_FIELD_NUMBER: _builtins.int
+    tag: _builtins.str
+    devices: _builtins.int
+    today: _builtins.int
+    week: _builtins.int
+    """within seven days, today included"""
+    month: _builtins.int
+    """within thirty days, likewise"""
+    never: _builtins.int
+    """no call was noted"""
+    def __init__(
+        self,
+        *,
+        tag: _builtins.str = ...,
+        devices: _builtins.int = ...,
+        today: _builtins.int = ...,
+        week: _builtins.int = ...,
+        month: _builtins.int = ...,
+        never: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["devices", b"devices", "month", b"month", "never", b"never", "tag", b"tag", "today", b"today", "week", b"week"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SeenDevices: _TypeAlias = SeenDevices  # noqa: Y015
+
+@_typing.final
+class RoundAnswers(_message.Message):
+    """Devices that a round asks. Those that owe an answer and are not connected are the rest."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STUDY_PREFIX_FIELD_NUMBER: _builtins.int
+    EPOCH_FIELD_NUMBER: _builtins.int
+    ROUND_FIELD_NUMBER: _builtins.int
+    TAG_FIELD_NUMBER: _builtins.int
+    ASKED_FIELD_NUMBER: _builtins.int
+    ANSWERED_FIELD_NUMBER: _builtins.int
+    SILENT_FIELD_NUMBER: _builtins.int
+    OPEN_FIELD_NUMBER: _builtins.int
+    study_prefix: _builtins.bytes
+    """the first 8 bytes of the study's digest"""
+    epoch: _builtins.int
+    """0: the study collects once"""
+    round: _builtins.int
+    tag: _builtins.str
+    asked: _builtins.int
+    answered: _builtins.int
+    """or refused, everything that they were asked"""
+    silent: _builtins.int
+    """connected to any replica, and owing an answer; of an open round"""
+    open: _builtins.bool
+    def __init__(
+        self,
+        *,
+        study_prefix: _builtins.bytes = ...,
+        epoch: _builtins.int = ...,
+        round: _builtins.int = ...,
+        tag: _builtins.str = ...,
+        asked: _builtins.int = ...,
+        answered: _builtins.int = ...,
+        silent: _builtins.int = ...,
+        open: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "asked", b"asked", "epoch", b"epoch", "open", b"open", "round", b"round", "silent", b"silent", "study_prefix", b"study_prefix", "tag", b"tag"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RoundAnswers: _TypeAlias = RoundAnswers  # noqa: Y015
+
+@_typing.final
 class FailureCount(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

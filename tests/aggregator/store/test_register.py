@@ -15,11 +15,13 @@ import pytest
 from askance_aggregator.store import (
     Conclusion,
     EnrolmentRefused,
+    RoundAnswers,
     SqliteStore,
     Store,
     StudyState,
     TaggedPopulation,
 )
+from askance_aggregator.store import register as register_module
 from askance_aggregator.store.dialect import Execute, StatementAnswer
 from askance_aggregator.store.register import (
     Affected,
@@ -29,6 +31,8 @@ from askance_aggregator.store.register import (
     Register,
     RegisterCount,
     SelectedCount,
+    SeenDevices,
+    Silence,
     TokenEntry,
     UnknownDevice,
 )
@@ -375,3 +379,62 @@ class TestTokens:
     def test_an_unknown_token_is_refused(self, register: Register) -> None:
         with pytest.raises(UnknownDevice, match="enrolment token: expected"):
             register.revoke_token(bytes(16))
+
+
+@pytest.mark.parametrize("at_once", [2, 20_000])
+def test_devices_are_counted_by_their_last_call_and_by_tag(
+    at_once: int, register: Register, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(register_module, "_READ_AT_ONCE", at_once)
+    for number, day in enumerate((100, 94, 93, 71, 70)):  # and the sixth has never called
+        register.note_seen([number], day)
+    register.tag(of(0, 1, 2), ["north"])
+    register.tag(of(4, 5), ["v2", "south"])
+    register.revoke(of(2))
+    assert register.seen(100, 2) == (
+        SeenDevices("", devices=5, today=1, week=2, month=3, never=1),
+        SeenDevices("north", devices=2, today=1, week=2, month=2, never=0),
+        SeenDevices("south", devices=2, today=0, week=0, month=0, never=1),
+    )
+    assert [row.tag for row in register.seen(100, 9)] == ["", "north", "south", "v2"]
+    found = {pair for part in register.tagged() for pair in part}
+    assert ("south", 5) in found
+    assert len(found) == 7
+
+
+def test_a_day_without_software_leaves_the_software_as_it_is(register: Register) -> None:
+    register.note_seen([1], 10, "a/1")
+    register.note_seen([0, 1], 11, None)
+    register.note_seen([1], 9, None)  # of a process whose day ends later
+    shown = register.devices(limit=2)
+    assert [(one.seen_day, one.software) for one in shown] == [(11, ""), (11, "a/1")]
+
+
+def test_completion_is_kept_by_round_until_results_are_deleted(store: Store) -> None:
+    register, study = store.register, STUDY.hex()[:16]
+    store.add_study(STUDY, SignedStudy(b"a study", b"a key", b"a signature"))
+    first = [RoundAnswers(study, 0, 0, "", 6, 4, 0), RoundAnswers(study, 0, 0, "north", 2, 1, 0)]
+    register.note_completion(STUDY, first)
+    register.note_completion(STUDY, [RoundAnswers(study, 0, 0, "", 6, 5, 0)])  # it stays
+    second = RoundAnswers(study, 0, 1, "", 5, 5, 0)
+    register.note_completion(STUDY, [second])
+    assert register.completion(9) == [second, *first]
+    assert register.completion(1) == [second]
+    store.conclude(STUDY, Conclusion(StudyState.DONE, "done", "", "{}"))
+    store.retention.delete_results(STUDY, 1)
+    assert register.completion(9) == []
+
+
+def test_silence_is_written_as_csv() -> None:
+    found = Silence(
+        seen=(SeenDevices("", 9, 4, 5, 6, 1), SeenDevices("a,b", 2, 0, 1, 2, 0)),
+        rounds=(RoundAnswers("ab" * 8, 3, 1, "", 9, 4, 2),),
+        closed=(RoundAnswers("cd" * 8, 0, 0, "north", 5, 5, 0),),
+    )
+    assert found.to_csv() == (
+        "about,study,epoch,round,tag,devices,answered,silent,away,today,week,month,never\n"
+        "last call,,,,,9,,,,4,5,6,1\n"
+        'last call,,,,"a,b",2,,,,0,1,2,0\n'
+        "open round,abababababababab,3,1,,9,4,2,3,,,,\n"
+        "closed round,cdcdcdcdcdcdcdcd,0,0,north,5,5,,,,,,\n"
+    )

@@ -19,6 +19,7 @@ from askance_aggregator.store import (
     PostgresqlLocation,
     ReplicaCounts,
     ReplicaEntry,
+    RoundAnswers,
     SharedStudy,
     SqliteStore,
     Store,
@@ -262,6 +263,22 @@ def test_replicas_write_their_counts_beside_their_leases(
     assert first.replicas.listing()[0].counts == ReplicaCounts(connected=7)
     first.replicas.leave()
     assert [one.name for one in second.replicas.listing()] == ["second"]
+
+
+def test_replicas_read_each_others_silent_devices(
+    first: Store, second: Store, location: PostgresqlLocation
+) -> None:
+    row = RoundAnswers("ab" * 8, 0, 1, "north", 9, 4, 2)
+    rows = [row]
+    never = threading.Event()
+    first.replicas.announce("127.0.0.1:1", answers=lambda: rows)
+    renewals = first.replicas.renewals(never)
+    next(renewals)
+    assert second.replicas.others_answers() == [row]
+    assert first.replicas.others_answers() == []  # its own are in its memory
+    with psycopg.connect(location.url) as connection:
+        connection.execute("UPDATE askance.replicas SET seen_at = seen_at - interval '6 s'")
+    assert second.replicas.others_answers() == []  # of a replica that has died
 
 
 def test_a_replica_that_is_started_again_counts_from_the_start(

@@ -76,6 +76,7 @@ def gallery() -> Iterator[Gallery]:
             "new study": "/studies/new",
             "new study of k-means": "/studies/new?learner=k-means",
             "devices": "/devices",
+            "silence": "/silence",
             "device": f"/devices?id={b'device 7'.hex()}",
             "devices of none": "/devices?tags=site%3Dnowhere",
             "last devices": "/devices?start=1990",

@@ -17,6 +17,7 @@ from askance_aggregator.server.callers import AuditRecorder, Caller, Callers
 from askance_aggregator.server.devices import AggregatorServer, ServerParts, ServiceFleet
 from askance_aggregator.server.process.figures import FleetReader
 from askance_aggregator.server.process.metrics import PrometheusObserver
+from askance_aggregator.server.process.silence import SilenceReader
 from askance_aggregator.server.services.analysts import AnalystsServicer, gate_of
 from askance_aggregator.server.services.operators import OperatorsServicer
 from askance_aggregator.server.studies import StudyManager
@@ -82,7 +83,10 @@ def whole_service(people: Population, folder: Path) -> Iterator[WholeService]:
             )
             analysts = AnalystsServicer(manager, executor=executor, now_s=system_now_s, gate=gate)
             figures = FleetReader(registry, store, None, system_now_s).read
-            operators = OperatorsServicer(manager, executor=executor, figures=figures, gate=gate)
+            silence = SilenceReader(store, fleet.asked_users, system_now_s).read
+            operators = OperatorsServicer(
+                manager, executor=executor, figures=figures, silence=silence, gate=gate
+            )
             server.add_generic_rpc_handlers((analysts.handler(), operators.handler()))
 
         streams = SharedStreams(devices, _GATEWAYS, range(len(devices)))

@@ -19,6 +19,7 @@ from askance_aggregator.server.devices.admission import (
     Unauthenticated,
     UnsupportedProtocol,
 )
+from askance_aggregator.server.devices.asked_users import MAX_TAGS, AskedUsers, answers_by_tag
 from askance_aggregator.server.devices.certification import (
     BadSigningRequest,
     CertificateIssuer,
@@ -46,9 +47,11 @@ from askance_aggregator.server.devices.statuses import status_of
 from askance_aggregator.server.outer.addresses import Network
 
 __all__ = [
+    "MAX_TAGS",
     "SILENT",
     "Admission",
     "AggregatorServer",
+    "AskedUsers",
     "BadSigningRequest",
     "CertificateIssuer",
     "CertifiedListener",
@@ -71,5 +74,6 @@ __all__ = [
     "StudyCancelled",
     "Unauthenticated",
     "UnsupportedProtocol",
+    "answers_by_tag",
     "status_of",
 ]

@@ -8,6 +8,7 @@ from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
+from askance_aggregator.server.devices.asked_users import AskedUsers
 from askance_aggregator.server.devices.hub import Hub, ServiceStopped
 from askance_aggregator.store import Store
 from askance_aggregator.studies.accounts import Accounts
@@ -86,6 +87,10 @@ class ServiceFleet:
         """Ask these rounds, of these ages, which other replicas drive (see `Hub.follow`)."""
         for round_, accounts, age_s in rounds:
             self._soon(self._hub.follow, round_, accounts, age_s)
+
+    def asked_users(self) -> list[AskedUsers]:
+        """Return the users of the open rounds (see `Hub.asked_users`)."""
+        return self._hub.asked_users()
 
     def followed(self, study_digest: bytes) -> tuple[int, int] | None:
         """Return epoch and number of the round that is followed of a study."""

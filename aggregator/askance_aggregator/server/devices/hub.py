@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
 import grpc
+import numpy as np
 
 from askance_aggregator.clock import SteadyClock, SystemSteadyClock
+from askance_aggregator.server.devices.asked_users import MAX_TAGS, AskedUsers, answers_by_tag
 from askance_aggregator.server.devices.connections import Connection, UserConnection
 from askance_aggregator.server.devices.deadlines import RoundDeadlines, RoundTimer
 from askance_aggregator.server.devices.deliveries import Ack, Deliveries, Outcome
@@ -109,6 +111,11 @@ class Hub:
         return len(self._connections)
 
     @property
+    def connected_users(self) -> tuple[int, ...]:
+        """Ordinals of these devices, in no order; may be read from any thread."""
+        return tuple(self._connections)
+
+    @property
     def outstanding(self) -> int:
         """Number of answers that open rounds still wait for; may be read from any thread."""
         return sum(round_.outstanding for round_ in tuple(self._rounds.values()))
@@ -130,6 +137,17 @@ class Hub:
             RoundProgress(study, *self.progress(study), (now_ms - since) / 1000)
             for study, since in opened_ms.items()
         ]
+
+    def asked_users(self) -> list[AskedUsers]:
+        """Return the users of the open rounds; may be called from any thread."""
+        connected = np.sort(np.array(self.connected_users, np.int64))
+        now_ms, found = self._clock.now_ms(), []
+        for study, since_ms in tuple(self._opened_ms.items()):
+            opened = self._rounds.get(study)
+            if opened is not None and opened.asking:
+                of = (study, *opened.number, (now_ms - since_ms) / 1000)
+                found.append(AskedUsers(*of, *opened.users(), connected))
+        return found
 
     def connect(self, connection: UserConnection, ordinal: int) -> None:
         """Register a user's stream in place of an earlier one, and send its open requests.
@@ -234,9 +252,18 @@ class Hub:
                 self._store.close_round, opened.study_digest, round_.number, round_.epoch
             )
             await self._stored.enter_new(opened)  # no replica takes a report of it any more
+            with suppress(StoreError):  # the study goes on without this note
+                await self._run(self._note_completion, opened)
             return opened.tallies()
         finally:
             self._retire(opened)
+
+    def _note_completion(self, opened: OpenRound) -> None:
+        """Keep by tag how many devices a closed round has asked, and how many have answered."""
+        register, none = self._store.register, np.empty(0, np.int64)
+        users = AskedUsers(opened.study_digest, *opened.number, 0.0, *opened.users(), none)
+        rows = answers_by_tag([users], register.tagged(), MAX_TAGS)
+        register.note_completion(opened.study_digest, rows)
 
     def round_span(self, round_: Round) -> AbstractContextManager[None]:
         """Return the span of a round, to be entered by the thread of its study."""

@@ -92,6 +92,15 @@ class OpenRound:
         return self._intake.open
 
     @property
+    def number(self) -> tuple[int, int]:
+        """Its epoch and number."""
+        return self._round.epoch, self._round.number
+
+    def users(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return who is asked, and who owes an answer (see `Intake.users`); for any thread."""
+        return self._intake.users()
+
+    @property
     def asked(self) -> int:
         """Number of answers that the round asks for in all."""
         return sum(group.cohort.size for group in self._round.groups)

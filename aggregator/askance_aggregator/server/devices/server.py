@@ -263,7 +263,9 @@ class AggregatorServer:
             )
             peers = self._peers = Peers(self._settings.unproven)
             guard = self._guard = self._made_guard()
-            standings = Standings(self._store, executor, parts.now_s)
+            standings = Standings(
+                self._store, executor, parts.now_s, lambda: self._hub.connected_users
+            )
             await standings.load()
             admission = Admission(self._store, executor, peers, standings)
             servicer = self._servicer = DevicesServicer(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 
 from askance_aggregator.store import Store
@@ -20,6 +20,7 @@ _LOGGER = logging.getLogger(__name__)
 _LOOK_S = 0.3  # between two looks: an operator's command is in force within a second
 _SEEN_LOOKS = 20  # looks between two writes of the days on which devices called
 _DAY_S = 86_400
+_NOTED_AT_ONCE = 10_000  # devices of one transaction
 _OTHERS = 255  # number of all software of a day after the first 254
 
 
@@ -39,12 +40,21 @@ class Standings:
 
     Args:
       now_s: the time in Unix seconds, for the day on which a device called.
+      connected: returns the ordinals of the devices that hold a stream open.
     """
 
-    def __init__(self, store: Store, executor: Executor, now_s: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        executor: Executor,
+        now_s: Callable[[], int],
+        connected: Callable[[], Sequence[int]] = tuple,
+    ) -> None:
         self._register = store.register
         self._executor = executor
         self._now_s = now_s
+        self._connected = connected
+        self._staying_day = now_s() // _DAY_S  # on which those who stay connected were noted
         self._number = 0
         self._devices: dict[int, DeviceState] = {}  # without those that may take part
         self._gateways: dict[int, DeviceState] = {}
@@ -121,7 +131,19 @@ class Standings:
         self._number = changes.number
         return changes
 
+    async def _note_staying(self) -> None:
+        """Note once per day the devices that stay connected: they need not call to be there."""
+        day, loop = self._now_s() // _DAY_S, asyncio.get_running_loop()
+        if day == self._staying_day:
+            return
+        staying = self._connected()
+        for start in range(0, len(staying), _NOTED_AT_ONCE):  # reports are stored in between
+            part = staying[start : start + _NOTED_AT_ONCE]
+            await loop.run_in_executor(self._executor, self._register.note_seen, part, day, None)
+        self._staying_day = day
+
     async def _note_seen(self) -> None:
+        await self._note_staying()
         if not self._calling:
             return
         calling, self._calling = self._calling, {}

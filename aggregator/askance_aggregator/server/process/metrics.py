@@ -28,7 +28,8 @@ from prometheus_client.registry import Collector
 from askance_aggregator.server.devices import Observer, RoundProgress
 from askance_aggregator.server.process.failures import KINDS
 from askance_aggregator.server.process.files import NotOperable
-from askance_aggregator.store import StudyState, WebhookFigures
+from askance_aggregator.store import RoundAnswers, StudyState, WebhookFigures
+from askance_aggregator.store.register import SeenDevices
 from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.addresses import Address
 from askance_client.errors import StoreError
@@ -159,6 +160,14 @@ class PrometheusObserver(Observer):
         """Show a fact of the store."""
         gauge = Gauge(f"askance_{name}", f"{what} {_OF_STORE}", registry=self._registry)
         gauge.set_function(_last_known(read))
+
+    def silence(
+        self,
+        seen: Callable[[], Sequence[SeenDevices]],
+        rounds: Callable[[], Sequence[RoundAnswers]],
+    ) -> None:
+        """Show devices by their last call, and by what they owe to open rounds, by tag."""
+        self._registry.register(_Silence(seen, rounds))
 
     def stream_opened(self) -> None:
         """Count an opened stream."""
@@ -328,6 +337,61 @@ class _Rounds(Collector):
             f"Age of the oldest open round; 0 without one. {_OF_STORE}",
             value=max((one.age_s for one in rounds), default=0.0),
         )
+
+
+_LAST_SEEN = ("today", "week", "month", "older", "never")
+
+
+class _Silence(Collector):
+    """Devices by tag: the last call, and open rounds; as last known while the store is away."""
+
+    def __init__(
+        self,
+        seen: Callable[[], Sequence[SeenDevices]],
+        rounds: Callable[[], Sequence[RoundAnswers]],
+    ) -> None:
+        self._seen, self._rounds = seen, rounds
+        self._known: tuple[Sequence[SeenDevices], Sequence[RoundAnswers]] = ((), ())
+
+    def describe(self) -> Iterator[Metric]:
+        """Yield the metrics without samples, so that they are found by their names."""
+        yield from self._metrics((), ())
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics as of now."""
+        with suppress(StoreError):
+            self._known = (self._seen(), self._rounds())
+        yield from self._metrics(*self._known)
+
+    def _metrics(
+        self, seen: Sequence[SeenDevices], rounds: Sequence[RoundAnswers]
+    ) -> Iterator[Metric]:
+        by_call = GaugeMetricFamily(
+            "askance_devices_last_seen",
+            "Devices that may take part, by tag (empty: all) and last call: today, within 7 or 30"
+            f" days, older, or never. {_OF_STORE}",
+            labels=["tag", "seen"],
+        )
+        for one in seen:
+            older = one.devices - one.month - one.never
+            bins = (one.today, one.week - one.today, one.month - one.week, older, one.never)
+            for name, number in zip(_LAST_SEEN, bins, strict=True):
+                by_call.add_metric([one.tag, name], number)
+        by_answer = GaugeMetricFamily(
+            "askance_round_devices",
+            "Devices that an open round asks, by tag (empty: all): answered (or refused), silent"
+            f" (connected to any replica), or away. {_OF_STORE}",
+            labels=["study", "epoch", "round", "tag", "state"],
+        )
+        for row in rounds:
+            for name, number in (
+                ("answered", row.answered),
+                ("silent", row.silent),
+                ("away", row.away),
+            ):
+                of = [row.study, str(row.epoch), str(row.number), row.tag, name]
+                by_answer.add_metric(of, number)
+        yield from (by_call, by_answer)
 
 
 class MetricsPage:

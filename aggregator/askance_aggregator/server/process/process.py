@@ -55,6 +55,7 @@ from askance_aggregator.server.process.reloading import (
     Rereading,
     TlsParts,
 )
+from askance_aggregator.server.process.silence import SilenceReader
 from askance_aggregator.server.services.analysts import AnalystsServicer, gate_of
 from askance_aggregator.server.services.operators import OperatorsServicer
 from askance_aggregator.server.studies import Collector, StudyManager, SubmissionLimits
@@ -165,11 +166,14 @@ def serve(
         held.callback(server.stop)
         held.enter_context(taking_commands(configuration.store, store, server.loop, now_s))
         address = server.address if outer is None else outer.address
-        store.replicas.announce(address, partial(process_counts, registry))
+        counts, silence = partial(process_counts, registry), beside.silence
+        store.replicas.announce(address, counts, silence.own_rounds)
+        observer.silence(silence.seen, silence.rounds)
         observer.rounds(server.hub.rounds)
         resumed = beside.resume(server, address)
         if outer is not None:
             outer.start()
+        held.callback(_leave, store)  # first of all: the devices are about to be another replica's
         devices_port = None if outer is None else server.port
         ready(Listening.of(address, devices_port, page, resumed))
         connections.log(usual=Settings().max_connections)
@@ -209,7 +213,6 @@ def _open_store(configuration: Configuration, failures: Failures, held: ExitStac
     """Open the store as a replica with a name, until `held` ends."""
     store = configuration.store.open(failures)
     held.callback(store.close)
-    held.callback(_leave, store)  # after the service, whose devices are then another replica's
     store.replicas.register(configuration.replica or f"{socket.gethostname()}:{os.getpid()}")
     return store
 
@@ -243,6 +246,7 @@ class _Beside:
 
     manager: StudyManager
     gate: Gate
+    silence: SilenceReader
 
     def __init__(
         self,
@@ -341,10 +345,12 @@ class _Beside:
         self.figures = FleetReader(
             self._observer.registry, self._store, limits.user_nano_nats, self._now_s
         )
+        self.silence = SilenceReader(self._store, fleet.asked_users, self._now_s)
         operators = OperatorsServicer(
             manager,
             gate=self.gate,
             figures=self.figures.read,
+            silence=self.silence.read,
             executor=self._executor,
         )
         server.add_generic_rpc_handlers((analysts.handler(), operators.handler()))

@@ -13,16 +13,27 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
+from askance_aggregator.clock import system_now_s
+from askance_aggregator.server.devices import MAX_TAGS
 from askance_aggregator.server.process.certificates import expiry, first_name
 from askance_aggregator.server.process.configuration import Configuration, TlsFiles
 from askance_aggregator.server.process.files import NotOperable, read_needed
 from askance_aggregator.server.process.metrics import word
-from askance_aggregator.store import ReplicaEntry, WebhookFigures, sum_counts
+from askance_aggregator.store import (
+    ReplicaEntry,
+    RoundAnswers,
+    WebhookFigures,
+    sum_answers,
+    sum_counts,
+)
+from askance_aggregator.store.register import SeenDevices, Silence
 from askance_client.addresses import Address
 from askance_client.errors import InvalidParameter, StoreError
 from askance_client.service.channels import NO_PROXY
 
 _PATIENCE_S = 5.0
+_DAY_S = 86_400
+_MAX_CLOSED = 10_000  # rows of closed rounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +58,8 @@ class Status:
       oldest_round_s: age of the oldest open round, in seconds; None if no round is open; of the
         store.
       certificate_ends_unix_s: end of the process's certificate; None without TLS.
+      seen: devices by their last call, all and by tag; of the store.
+      rounds: devices that open rounds ask, by what they owe, all and by tag.
       replicas: the processes that share the store, the studies that each drives, and what each
         counts; empty for a store that serves one process.
       audit_digest: of the last entry of the audit log, in hexadecimal, to be kept elsewhere for
@@ -66,6 +79,8 @@ class Status:
     store_bytes: int | None = None
     oldest_round_s: int | None = None
     certificate_ends_unix_s: int | None = None
+    seen: Sequence[SeenDevices] = ()
+    rounds: Sequence[RoundAnswers] = ()
     replicas: Sequence[ReplicaEntry] = ()
     audit_digest: str | None = None
     webhooks: Sequence[WebhookFigures] = ()
@@ -116,6 +131,7 @@ def _of_page(found: Sequence[Metric], shown: Status) -> Status:
         commit_failures=_sum(found, "askance_commit_failures_total"),
         store_bytes=_sum(found, "askance_store_bytes"),
         oldest_round_s=_sum(found, "askance_oldest_round_age_seconds") if open_rounds else None,
+        rounds=_rounds(found),
     )
 
 
@@ -133,10 +149,25 @@ def _of_store(configuration: Configuration, shown: Status) -> Status:
             studies={word(state): count for state, count in store.count_studies().items()},
             store_bytes=store.size_bytes(),
             oldest_round_s=rounds.oldest_s,
+            seen=store.register.seen(system_now_s() // _DAY_S, MAX_TAGS),
+            rounds=sum_answers((), store.replicas.others_answers()) or shown.rounds,
             replicas=replicas,
             audit_digest=None if head is None else head.digest.hex(),
             webhooks=store.webhooks.figures(),
         )
+
+
+def read_silence(configuration: Configuration) -> Silence:
+    """Read which devices are silent from the store, and what a process shows of open rounds.
+
+    Raises:
+      StoreError: the store cannot be opened.
+    """
+    page = read_page(configuration.metrics)
+    shown = _of_store(configuration, Status(False, "", rounds=_rounds(page or ())))
+    with closing(configuration.store.open_to_look()) as store:
+        closed = store.register.completion(_MAX_CLOSED)
+    return Silence(tuple(shown.seen), tuple(shown.rounds), tuple(closed))
 
 
 def ask_health(address: Address, tls: TlsFiles | None) -> bool:
@@ -185,6 +216,21 @@ def read_page(address: Address | None) -> list[Metric] | None:
             return list(text_string_to_metric_families(reply.read().decode()))
     except (OSError, ValueError):
         return None
+
+
+def _rounds(found: Iterable[Metric]) -> tuple[RoundAnswers, ...]:
+    """Read the open rounds by tag from a page of metrics."""
+    states: dict[tuple[str, int, int, str], dict[str, int]] = {}
+    for metric in found:
+        for one in metric.samples:
+            if one.name == "askance_round_devices":
+                of = one.labels
+                key = (of["study"], int(of["epoch"]), int(of["round"]), of["tag"])
+                states.setdefault(key, {})[of["state"]] = int(one.value)
+    return tuple(
+        RoundAnswers(*key, sum(counts.values()), counts["answered"], counts["silent"])
+        for key, counts in states.items()
+    )
 
 
 def _sum(found: Iterable[Metric], name: str) -> int:

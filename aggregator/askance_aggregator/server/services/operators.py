@@ -29,6 +29,7 @@ class OperatorsServicer(Servicer):
     Args:
       manager: holds the studies; its calls may wait for the disk.
       figures: returns the state of the fleet.
+      silence: returns devices by what they have not done.
     """
 
     SERVICE = pb.DESCRIPTOR.services_by_name["Operators"]
@@ -39,11 +40,13 @@ class OperatorsServicer(Servicer):
         *,
         gate: Gate,
         figures: Callable[[], pb.FleetResponse],
+        silence: Callable[[], pb.SilenceResponse],
         executor: Executor,
     ) -> None:
         super().__init__(gate, executor)
         self._manager = manager
         self._figures = figures
+        self._silence = silence
 
     async def caller(self, _: pb.CallerRequest, admitted: Admitted) -> pb.CallerResponse:
         """Answer Caller."""
@@ -52,6 +55,10 @@ class OperatorsServicer(Servicer):
     async def fleet(self, _: pb.FleetRequest, __: Admitted) -> pb.FleetResponse:
         """Answer Fleet."""
         return await self._run(self._figures)
+
+    async def silence(self, _: pb.SilenceRequest, __: Admitted) -> pb.SilenceResponse:
+        """Answer Silence."""
+        return await self._run(self._silence)
 
     async def studies(self, request: pb.AllStudiesRequest, _: Admitted) -> pb.AllStudiesResponse:
         """Answer Studies."""

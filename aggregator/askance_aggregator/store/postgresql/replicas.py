@@ -6,8 +6,8 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, fields
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, astuple, fields
 
 import numpy as np
 import psycopg
@@ -21,6 +21,7 @@ from askance_aggregator.store.postgresql.database import (
     one_row,
 )
 from askance_aggregator.store.replicas import (
+    COUNTED_S,
     LEASE_S,
     LOOK_S,
     RENEW_S,
@@ -28,6 +29,7 @@ from askance_aggregator.store.replicas import (
     LeaseLost,
     ReplicaCounts,
     ReplicaEntry,
+    RoundAnswers,
     SharedStudy,
     TakingRound,
 )
@@ -72,6 +74,10 @@ SELECT name, address, extract(epoch FROM clock_timestamp() - seen_at)::float8,
   extract(epoch FROM clock_timestamp() - started_at)::float8, counts
 FROM replicas WHERE seen_at > clock_timestamp() - interval '1 day' ORDER BY name
 """
+_OTHERS_ANSWERS = f"""
+SELECT answers FROM replicas WHERE name <> %s AND answers IS NOT NULL
+  AND seen_at > clock_timestamp() - make_interval(secs => {COUNTED_S})
+"""
 _ROUND_LINES = """
 SELECT line FROM transcript_lines WHERE study = %(study)s AND epoch = %(epoch)s
   AND (number = 0 OR number = (SELECT max(number) FROM transcript_lines
@@ -99,6 +105,8 @@ class PostgresqlReplicas:
         self._database = database
         self._name = ""
         self._counts: Callable[[], ReplicaCounts] = ReplicaCounts
+        self._answers: Callable[[], Sequence[RoundAnswers]] = tuple
+        self._written = ""  # answers that the row has
         self._held: dict[int, int] = {}  # tokens, by the study's number
         self._digests: dict[int, bytes] = {}  # of the studies above
         self._lock = threading.Lock()
@@ -129,7 +137,8 @@ class PostgresqlReplicas:
             )
             connection.execute(
                 "INSERT INTO replicas (name, address) VALUES (%s, '') ON CONFLICT (name) DO UPDATE"
-                " SET address = '', started_at = DEFAULT, seen_at = DEFAULT, counts = NULL",
+                " SET address = '', started_at = DEFAULT, seen_at = DEFAULT, counts = NULL,"
+                " answers = NULL",
                 (name,),
             )
             connection.execute(
@@ -140,13 +149,22 @@ class PostgresqlReplicas:
         self._database.write(step)
         self._name = name
 
-    def announce(self, address: str, counts: Callable[[], ReplicaCounts] = ReplicaCounts) -> None:
-        self._counts = counts
+    def announce(
+        self,
+        address: str,
+        counts: Callable[[], ReplicaCounts] = ReplicaCounts,
+        answers: Callable[[], Sequence[RoundAnswers]] = tuple,
+    ) -> None:
+        self._counts, self._answers = counts, answers
         self._database.write(
             lambda connection: connection.execute(
                 "UPDATE replicas SET address = %s WHERE name = %s", (address, self._name)
             )
         )
+
+    def others_answers(self) -> list[RoundAnswers]:
+        rows = self._database.rows(_OTHERS_ANSWERS, (self._name,))
+        return [RoundAnswers(*one) for (text,) in rows for one in json.loads(text)]
 
     def leave(self) -> None:
         self._database.write(
@@ -268,17 +286,23 @@ class PostgresqlReplicas:
 
     def _renew(self) -> frozenset[bytes]:
         counts = json.dumps(asdict(self._counts()))
+        answers = self._written
+        with suppress(StoreError):
+            answers = json.dumps([astuple(one) for one in self._answers()], separators=(",", ":"))
+        changed = None if answers == self._written else answers
 
         def step(connection: Connection) -> set[int]:
             connection.execute(
-                "UPDATE replicas SET seen_at = clock_timestamp(), counts = %s WHERE name = %s",
-                (counts, self._name),
+                "UPDATE replicas SET seen_at = clock_timestamp(), counts = %s,"
+                " answers = coalesce(%s, answers) WHERE name = %s",
+                (counts, changed, self._name),
             )
             held = (list(self._held), list(self._held.values()))
             return {study for (study,) in connection.execute(_RENEW.encode(), held)}
 
         with self._lock:  # a lease that is given back meanwhile must not be renewed after it
             kept = self._database.write(step)
+            self._written = answers
             return frozenset(self._forget(study) for study in set(self._held) - kept)
 
     def _await_hint(self, listening: Connection) -> None:

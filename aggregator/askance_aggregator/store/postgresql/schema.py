@@ -192,6 +192,11 @@ LEFT JOIN retention ON retention.study = conclusions.study
 CROSS JOIN LATERAL (SELECT nullif(result_json, '')::jsonb AS result) AS parsed;
 """
 
+# Devices of open rounds by tag, as a replica sees them (see `RoundAnswers`), as a JSON list.
+_ANSWERS = """
+ALTER TABLE replicas ADD COLUMN answers text;
+"""
+
 STEPS = (
     _FIRST,
     _REPLICAS,
@@ -210,6 +215,7 @@ STEPS = (
     _WORDS.step(steps.MOVES),
     _WORDS.step(steps.WEBHOOKS) + _RESULTS,
     _WORDS.step(steps.APPROVALS),
+    _ANSWERS + _WORDS.step(steps.COMPLETION),
 )
 VERSION = len(STEPS)
 

@@ -111,6 +111,28 @@ FIGURES = pb.FleetResponse(
         ),
     ],
 )
+SILENCE = pb.SilenceResponse(
+    seen=[
+        pb.SeenDevices(devices=2_000, today=1_700, week=1_900, month=1_960, never=10),
+        pb.SeenDevices(tag="v2.14", devices=30, today=29, week=30, month=30),
+        pb.SeenDevices(tag="site=berlin", devices=29, today=1, week=2, month=20, never=4),
+    ],
+    rounds=[
+        pb.RoundAnswers(
+            study_prefix=bytes(range(8)), round=1, asked=500, answered=40, silent=60, open=True
+        ),
+        pb.RoundAnswers(
+            study_prefix=bytes(range(8)),
+            round=1,
+            tag="site=berlin",
+            asked=9,
+            answered=1,
+            silent=6,
+            open=True,
+        ),
+        pb.RoundAnswers(study_prefix=bytes(range(8, 16)), epoch=3, asked=200, answered=190),
+    ],
+)
 SELECTION = DeviceSelection(ids=(b"device 3",))
 _SELECTED = pb.DeviceSelection(ids=SELECTION.ids)
 MESSAGES: dict[str, Message] = {
@@ -180,7 +202,11 @@ def served(
                 manager, executor=executor, now_s=lambda: NOW_S, gate=gate, schemas=schemas
             )
             operators = OperatorsServicer(
-                manager, executor=executor, figures=lambda: FIGURES, gate=gate
+                manager,
+                executor=executor,
+                figures=lambda: FIGURES,
+                silence=lambda: SILENCE,
+                gate=gate,
             )
             server.add_generic_rpc_handlers((analysts.handler(), operators.handler()))
 

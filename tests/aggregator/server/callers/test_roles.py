@@ -72,6 +72,7 @@ REACH = {
     "Analysts/DeleteResults":   "none   own     all      none     all",
     "Operators/Caller":         "all    all     all      all      all",
     "Operators/Fleet":          "all    none    all      all      all",
+    "Operators/Silence":        "none   none    all      none     all",
     "Operators/Studies":        "all    none    all      all      all",
     "Operators/Audit":          "none   none    all      none     all",
     "Operators/Devices":        "none   none    all      none     all",

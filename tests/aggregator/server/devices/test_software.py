@@ -77,12 +77,12 @@ class NotedCalls:
     """Register that remembers what is noted."""
 
     def __init__(self) -> None:
-        self.noted: list[tuple[list[int], int, str]] = []
+        self.noted: list[tuple[list[int], int, str | None]] = []
 
     def standing(self) -> int:
         return 0
 
-    def note_seen(self, ordinals: Sequence[int], day: int, software: str = "") -> None:
+    def note_seen(self, ordinals: Sequence[int], day: int, software: str | None = "") -> None:
         self.noted.append((list(ordinals), day, software))
 
 
@@ -95,7 +95,7 @@ class InPlace(Executor):
         return done
 
 
-def noted_after(register: NotedCalls, known: Standings) -> list[tuple[list[int], int, str]]:
+def noted_after(register: NotedCalls, known: Standings) -> list[tuple[list[int], int, str | None]]:
     """Return what a look writes."""
 
     async def look() -> None:
@@ -129,6 +129,24 @@ def test_a_call_is_noted_once_a_day_and_when_its_software_changes(
     now_s[0] += DAY_S
     known.saw(9, "a/2")
     assert noted_after(register, known) == [([9], 8, "a/2")]
+
+
+def test_a_device_that_stays_connected_is_noted_each_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It calls once, when it connects: after a week it was shown as not seen for a week."""
+    monkeypatch.setattr(standings, "_LOOK_S", 0.001)
+    monkeypatch.setattr(standings, "_SEEN_LOOKS", 1)
+    monkeypatch.setattr(standings, "_NOTED_AT_ONCE", 2)
+    register, now_s = NotedCalls(), [DAY_S * 7]
+    store = SqliteStore.in_memory()
+    store.register = cast("Any", register)
+    connected = [5, 9, 12]
+    known = Standings(store, InPlace(), lambda: now_s[0], lambda: connected)
+    known.saw(5, "a/1")
+    assert noted_after(register, known) == [([5], 7, "a/1")]
+    assert noted_after(register, known) == []
+    now_s[0] += DAY_S
+    assert noted_after(register, known) == [([5, 9], 8, None), ([12], 8, None)]
+    assert noted_after(register, known) == []
 
 
 def test_a_device_that_invents_names_is_noted_a_few_hundred_times_a_day(

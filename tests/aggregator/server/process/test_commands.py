@@ -79,6 +79,8 @@ def test_status_without_a_process_is_what_the_store_says(
             "failures_in_a_row": None,
             "commit_failures": None,
             "oldest_round_s": None,
+            "seen": [{"tag": "", "devices": 0, "today": 0, "week": 0, "month": 0, "never": 0}],
+            "rounds": [],
             "replicas": [],
         }
     else:

@@ -12,7 +12,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from askance_aggregator.server.devices import Observer
 from askance_aggregator.server.process.metrics import MetricsPage, PrometheusObserver
-from askance_aggregator.store import StudyState
+from askance_aggregator.server.process.status import _rounds
+from askance_aggregator.store import RoundAnswers, StudyState
+from askance_aggregator.store.register import SeenDevices
 from askance_client.addresses import Address
 from askance_client.errors import StoreError
 from askance_client.messages import AckStatus, Reason
@@ -110,6 +112,36 @@ def test_studies_are_counted_in_the_store_whichever_replica_ended_them(
     assert states() == {"open": 0, "done": 1}
     in_store, failing = {}, True
     assert states() == {"open": 0, "done": 1}
+
+
+def test_silent_devices_are_shown_by_tag(
+    registry: CollectorRegistry, observer: PrometheusObserver
+) -> None:
+    seen = [SeenDevices("", 9, 4, 5, 6, 1), SeenDevices("north", 2, 0, 1, 2, 0)]
+    rounds = [RoundAnswers("ab" * 8, 3, 1, "", 9, 4, 2)]
+    observer.silence(lambda: seen, lambda: rounds)
+    found = samples(registry)
+    by_call = "askance_devices_last_seen"
+    assert {key[1]: value for key, value in found.items() if key[0] == by_call} == {
+        ("today", ""): 4,
+        ("week", ""): 1,
+        ("month", ""): 1,
+        ("older", ""): 2,
+        ("never", ""): 1,
+        ("today", "north"): 0,
+        ("week", "north"): 1,
+        ("month", "north"): 1,
+        ("older", "north"): 0,
+        ("never", "north"): 0,
+    }
+    by_answer = "askance_round_devices"
+    assert {key[1]: value for key, value in found.items() if key[0] == by_answer} == {
+        ("3", "1", "answered", "ab" * 8, ""): 4,
+        ("3", "1", "silent", "ab" * 8, ""): 2,
+        ("3", "1", "away", "ab" * 8, ""): 3,
+    }
+    page = list(text_string_to_metric_families(generate_latest(registry).decode()))
+    assert list(_rounds(page)) == rounds  # as `aggregator status` reads them again
 
 
 def test_devices_are_counted_when_somebody_looks(

@@ -24,8 +24,8 @@ from askance_aggregator.store.register import (
     DeviceEntry,
     DeviceSelection,
     DeviceState,
-    SelectedCount,
     SeenDevices,
+    SelectedCount,
     Silence,
 )
 from askance_protos.v1 import operator_pb2 as pb

@@ -93,7 +93,7 @@ class OpenRound:
 
     @property
     def number(self) -> tuple[int, int]:
-        """Its epoch and number."""
+        """Epoch and number of the round."""
         return self._round.epoch, self._round.number
 
     def users(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

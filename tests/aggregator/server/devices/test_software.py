@@ -132,7 +132,7 @@ def test_a_call_is_noted_once_a_day_and_when_its_software_changes(
 
 
 def test_a_device_that_stays_connected_is_noted_each_day(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It calls once, when it connects: after a week it was shown as not seen for a week."""
+    """A device calls once, when it connects: after a week it was shown as not seen for a week."""
     monkeypatch.setattr(standings, "_LOOK_S", 0.001)
     monkeypatch.setattr(standings, "_SEEN_LOOKS", 1)
     monkeypatch.setattr(standings, "_NOTED_AT_ONCE", 2)

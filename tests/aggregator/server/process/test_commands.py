@@ -82,6 +82,7 @@ def test_status_without_a_process_is_what_the_store_says(
             "seen": [{"tag": "", "devices": 0, "today": 0, "week": 0, "month": 0, "never": 0}],
             "rounds": [],
             "replicas": [],
+            "webhooks": [],
         }
     else:
         assert said.splitlines()[0] == "127.0.0.1:1: not serving"

@@ -40,8 +40,8 @@ class OperatorClient:
         self._aggregator = aggregator
 
     def caller(self) -> pb.CallerResponse:
-        """Return the caller's own name and role; every role may ask."""
-        return self._call("Caller", pb.CallerRequest(), pb.CallerResponse)
+        """Return the caller's own name, role and public key; every role may ask."""
+        return self._call("Caller", pb.CallerRequest(with_key=True), pb.CallerResponse)
 
     def fleet(self) -> pb.FleetResponse:
         """Return the state of the fleet, as the process that answers sees it."""

@@ -26,13 +26,26 @@ class AggregatorLink:
     Args:
       aggregator: the connection, with the caller's key or token; closed by its owner.
       clock_s: the time in seconds, on a clock that is never set.
+      executor: of another link, whose threads this one shares.
     """
 
-    def __init__(self, aggregator: Aggregator, clock_s: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        aggregator: Aggregator,
+        clock_s: Callable[[], float],
+        executor: ThreadPoolExecutor | None = None,
+    ) -> None:
         self.aggregator = aggregator
         self.operator = OperatorClient(aggregator)
-        self._executor = ThreadPoolExecutor(_THREADS, "askance-console")
+        self._executor = executor or ThreadPoolExecutor(_THREADS, "askance-console")
+        self._clock_s = clock_s
         self._identity: RecentValue[CallerResponse | None] = RecentValue(_ROLE_S, clock_s)
+
+    def for_token(self, bearer_token: Callable[[], str]) -> AggregatorLink:
+        """Return a link for another caller, by the same connection and threads."""
+        return AggregatorLink(
+            self.aggregator.for_token(bearer_token), self._clock_s, self._executor
+        )
 
     async def call(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do what waits for the aggregator in a thread, and return its result."""

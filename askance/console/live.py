@@ -12,7 +12,8 @@ from starlette.responses import Response, StreamingResponse
 from askance.console.routes import Visit
 from askance_client.errors import AskanceError
 
-MAX_STREAMS = 32  # live pages at one time, of all browsers
+MAX_STREAMS = 32  # live pages at one time, of all browsers of one caller
+_MOST_STREAMS = 128  # of all callers
 # Between two looks. All pages of a console look at the same times, the multiples of it, so that a
 # reading that one of them makes is new for the others too, and no page waits for a second period.
 EVERY_S = 0.4
@@ -42,8 +43,8 @@ def live_response(
     Raises:
       HTTPException: too many pages are live.
     """
-    console = visit.console
-    if console.live_pages >= MAX_STREAMS:
+    console, caller = visit.console, visit.console.caller_of(visit.session)
+    if caller.live_pages >= MAX_STREAMS or console.live_pages >= _MOST_STREAMS:
         raise HTTPException(503, f"live: expected at most {MAX_STREAMS} pages at one time")
     return StreamingResponse(_events(visit, regions, has_ended), media_type="text/event-stream")
 
@@ -52,10 +53,12 @@ async def _events(
     visit: Visit, regions: Regions, has_ended: Callable[[], bool]
 ) -> AsyncIterator[str]:
     console, quiet = visit.console, 0
+    caller = console.caller_of(visit.session)
     known: Mapping[str, str] = {}
     console.live_pages += 1
+    caller.live_pages += 1
     try:
-        while console.clock_s() < visit.session.ends_s:
+        while not visit.session.is_over(console.clock_s()):
             changed, known = await _changed(regions, known)
             quiet = 0 if changed else quiet + 1
             if changed:
@@ -68,6 +71,7 @@ async def _events(
             await asyncio.sleep(EVERY_S - console.clock_s() % EVERY_S)
     finally:
         console.live_pages -= 1
+        caller.live_pages -= 1
 
 
 async def _changed(

@@ -1,4 +1,4 @@
-"""Login by a link that works once, and logout."""
+"""Login by a link that works once, or by an issuer; and logout."""
 
 from __future__ import annotations
 
@@ -6,18 +6,28 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from askance.console.callers import ConsoleCaller
+from askance.console.openid import (
+    LOGIN_S,
+    LoginRefused,
+    OpenIdIssuer,
+    PersonSource,
+    PersonTokens,
+    error_word,
+)
 from askance.console.routes import ConsoleRoute, Visit
-from askance.console.sessions import SESSION_S
 from askance.console.shared import Console
 
 
 def routes(console: Console) -> list[BaseRoute]:
     """Return the routes that need no session."""
+    if console.issuer is not None:
+        return _issuer_routes(console, console.issuer)
 
     async def login(request: Request) -> Response:
         token = request.query_params.get("token", "")
         if token and console.links.redeem(token):
-            return _begun(console)
+            return _begun(console, console.sessions.begin())
         if not token and console.session_of(request) is not None:
             return RedirectResponse("/start", 303)
         values = {"state": "refused" if token else "needed"}
@@ -31,21 +41,88 @@ def routes(console: Console) -> list[BaseRoute]:
     return [Route("/login", login), Route("/login", renew, methods=["POST"])]
 
 
-def _begun(console: Console) -> Response:
-    """Begin a session.
+def _issuer_routes(console: Console, issuer: OpenIdIssuer) -> list[BaseRoute]:
+    """Return the routes of logins by an issuer."""
+    pending = f"{console.cookie}_login"
+
+    async def login(request: Request) -> Response:
+        if console.session_of(request) is not None:
+            return RedirectResponse("/start", 303)
+        return _page(console, issuer)
+
+    async def begin(_: Request) -> Response:
+        """Send the browser to the issuer, with a cookie by which it is known when it is back."""
+        cookie, values = console.logins.begin()
+        try:
+            address = await console.own.link.call(issuer.address, values, console.redirect)
+        except LoginRefused as error:
+            return _page(console, issuer, error)
+        answer = RedirectResponse(address, 303)
+        answer.set_cookie(
+            pending,
+            cookie,
+            max_age=LOGIN_S,
+            httponly=True,
+            secure=console.secure,
+            samesite="lax",  # the issuer's redirection has to bring it
+        )
+        return answer
+
+    async def callback(request: Request) -> Response:
+        """Redeem the issuer's code, and begin a session of the person."""
+        query = request.query_params
+        try:
+            values = console.logins.end(request.cookies.get(pending, ""), query.get("state", ""))
+            issuer.check_sender(query.get("iss"))
+            if "error" in query or not query.get("code"):
+                said = error_word(query.get("error", ""))
+                raise LoginRefused("issuer-refused", f"login: the issuer refused it ({said})")
+            call, redirect = console.own.link.call, console.redirect
+            tokens = await call(issuer.redeem, query["code"], values, redirect)
+        except LoginRefused as error:
+            answer = _page(console, issuer, error)
+        else:
+            console.sessions.end(request.cookies.get(console.cookie, ""))
+            answer = _begun(console, _session_of(console, issuer, tokens))
+        answer.delete_cookie(pending, secure=console.secure, httponly=True, samesite="lax")
+        return answer
+
+    return [
+        Route("/login", login),
+        Route("/login/begin", begin),
+        Route("/login/callback", callback),
+    ]
+
+
+def _page(
+    console: Console, issuer: OpenIdIssuer, problem: LoginRefused | None = None
+) -> HTMLResponse:
+    """Return the page that leads to the issuer."""
+    away = problem is not None and problem.reason == "issuer-away"
+    values = {"state": "issuer", "issuer": issuer.settings.issuer, "problem": problem}
+    text = console.templates.text("login.html", values)
+    return HTMLResponse(text, 200 if problem is None else 502 if away else 403)
+
+
+def _session_of(console: Console, issuer: OpenIdIssuer, tokens: PersonTokens) -> str:
+    """Begin the session of a person, who makes calls by tokens of the issuer; return its cookie."""
+    source = PersonSource(issuer, tokens, console.now_s)
+    link = console.own.link.for_token(source.current)
+    cookie = console.sessions.begin(ConsoleCaller.of(link, console.clock_s, tokens.subject))
+    session = console.sessions.find(cookie)
+    assert session is not None  # it has just begun
+    source.on_end(lambda: session.end(console.clock_s()))
+    return cookie
+
+
+def _begun(console: Console, cookie: str) -> HTMLResponse:
+    """Return the page of a session that has begun.
 
     The browser goes on by itself from this page, not by a redirection: a link that was followed in
     another site's page would arrive without the new cookie, which is for our own pages only.
     """
     answer = HTMLResponse(console.templates.text("login.html", {"state": "begun"}))
-    answer.set_cookie(
-        console.cookie,
-        console.sessions.begin(),
-        max_age=SESSION_S,
-        httponly=True,
-        secure=console.secure,
-        samesite="strict",
-    )
+    console.set_cookie(answer, cookie)
     return answer
 
 
@@ -59,7 +136,7 @@ async def _logout(visit: Visit) -> Response:
 
 async def _start(visit: Visit) -> Response:
     """Lead to the first page that the caller's role may see."""
-    return RedirectResponse(await visit.console.first_page(), 303)
+    return RedirectResponse(await visit.console.first_page(visit.session), 303)
 
 
 START = ConsoleRoute("/start", _start, title="Start")

@@ -83,7 +83,7 @@ class Visit:
     @property
     def link(self) -> AggregatorLink:
         """Connection to the aggregator."""
-        return self.console.link
+        return self.console.caller_of(self.session).link
 
     async def call(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Make a call of the aggregator in a thread; see `AggregatorLink.call`."""
@@ -171,10 +171,18 @@ class ConsoleRoute:
             form = await self._form(request, console, session)
             visit = Visit(request, console, self, session, form)
             try:
-                await self._permit(console)
-                return await self.endpoint(visit)
+                await self._permit(visit)
+                answer = await self.endpoint(visit)
             except AskanceError as error:
-                return await _refused(visit, error)
+                if session.is_over(console.clock_s()):  # the person's token has ended
+                    return _without_session(request)
+                answer = await _refused(visit, error)
+            made = None
+            if self.method == "GET" and "text/html" in request.headers.get("accept", ""):
+                made = console.sessions.rotate(request.cookies.get(console.cookie, ""))
+            if made is not None:
+                console.set_cookie(answer, made)
+            return answer
 
         return Route(self.path, checked, methods=[self.method])
 
@@ -194,9 +202,9 @@ class ConsoleRoute:
             )
         return form
 
-    async def _permit(self, console: Console) -> None:
+    async def _permit(self, visit: Visit) -> None:
         """Raise CallRefused if the caller's role lacks one of the calls."""
-        identity = await console.link.identity() if self.calls else None
+        identity = await visit.link.identity() if self.calls else None
         if identity is not None and not permitted(identity.role, self.calls):
             raise CallRefused(
                 "not-permitted", f"{self.title or self.path}: your role is {identity.role}"

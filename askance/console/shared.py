@@ -10,10 +10,18 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from askance.console.callers import ConsoleCaller
 from askance.console.formats import FILTERS
-from askance.console.history import FleetHistory
 from askance.console.link import AggregatorLink, permitted
-from askance.console.sessions import ConsoleSession, ConsoleSessions, LoginLinks, Secrets
+from askance.console.openid import BegunLogins, OpenIdIssuer
+from askance.console.sessions import (
+    SESSION_S,
+    ConsoleSession,
+    ConsoleSessions,
+    LoginLinks,
+    Secrets,
+)
+from askance_aggregator.clock import system_now_s
 from askance_client.errors import AskanceError
 from askance_client.version import __version__
 
@@ -50,9 +58,13 @@ class Console:
     """Parts that the routes of one console share.
 
     Args:
+      link: to the aggregator, with the key or token of the console's own caller; in a console with
+        an issuer nothing is called by it.
       hosts: values that the header Host may have, lower case; the first one is in login links.
       secure: True if the console is served over TLS.
       announce: called with each login link; it prints the link where only the caller reads it.
+      issuer: by which people log in, each with calls of their own; None: by a link, one caller.
+      now_s: the time in whole seconds since 1970, UTC, for the tokens of the issuer.
     """
 
     def __init__(
@@ -64,13 +76,17 @@ class Console:
         announce: Callable[[str], None],
         secrets: Secrets,
         clock_s: Callable[[], float],
+        issuer: OpenIdIssuer | None = None,
+        now_s: Callable[[], int] = system_now_s,
     ) -> None:
-        self.link = link
+        self.own = ConsoleCaller.of(link, clock_s)
+        self.issuer = issuer
+        self.now_s = now_s
+        self.logins = BegunLogins(secrets, now_s)
         self.hosts = tuple(hosts)
         self.secure = secure
         self.clock_s = clock_s
         self.templates = Templates()
-        self.history = FleetHistory(link, clock_s)
         scheme = "https" if secure else "http"
         self.origins = tuple(f"{scheme}://{host}" for host in self.hosts)  # of forms
         self.links = LoginLinks(secrets, clock_s)
@@ -87,18 +103,40 @@ class Console:
         """Address of the console for a browser, without a path."""
         return self.origins[0]
 
+    @property
+    def redirect(self) -> str:
+        """Address to which the issuer sends a browser back."""
+        default = ":443" if self.secure else ":80"
+        return f"{self.origin.removesuffix(default)}/login/callback"
+
+    def caller_of(self, session: ConsoleSession) -> ConsoleCaller:
+        """Return the caller for whom the pages of a session are made."""
+        return session.caller or self.own
+
     def announce_link(self) -> None:
         """Print a login link, unless one that was printed can still be used."""
-        if not self.links.is_outstanding:
+        if self.issuer is None and not self.links.is_outstanding:
             self._announce(f"{self.origin}/login?token={self.links.issue()}")
 
     def session_of(self, request: Request) -> ConsoleSession | None:
         """Return the session of a browser; None if it has not logged in."""
-        return self.sessions.find(request.cookies.get(self.cookie, ""))
+        is_live = request.url.path.startswith("/live/")
+        return self.sessions.find(request.cookies.get(self.cookie, ""), is_request=not is_live)
 
-    async def first_page(self) -> str:
+    def set_cookie(self, answer: Response, cookie: str) -> None:
+        """Give a browser its session's cookie, for this console's own pages alone."""
+        answer.set_cookie(
+            self.cookie,
+            cookie,
+            max_age=SESSION_S,
+            httponly=True,
+            secure=self.secure,
+            samesite="strict",
+        )
+
+    async def first_page(self, session: ConsoleSession) -> str:
         """Return the path of the first page that the caller's role may see."""
-        identity = await self.link.identity()
+        identity = await self.caller_of(session).link.identity()
         role = None if identity is None else identity.role
         return next((entry.path for entry in self._listed(role)), "/")
 
@@ -119,8 +157,9 @@ class Console:
           status: of HTTP.
           values: of the template.
         """
+        link = self.caller_of(session).link
         try:
-            identity = await self.link.identity()
+            identity = await link.identity()
         except AskanceError:  # the page itself says what is wrong
             identity = None
         role = None if identity is None else identity.role
@@ -130,7 +169,7 @@ class Console:
             "title": entry.title,
             "caller": identity,
             "role": role,
-            "aggregator": self.link.aggregator.address,
+            "aggregator": link.aggregator.address,
             "listed": self._listed(role),
             "path": entry.path,
             "csrf": session.csrf,

@@ -25,7 +25,7 @@ from askance_aggregator.analyst.approvals import sign_approval
 from askance_aggregator.analyst.calls import NONCE_BYTES, Call, CallRefused
 from askance_aggregator.analyst.definitions import StudyDefinition
 from askance_aggregator.analyst.export import SeriesExport, StudyExport, result_of
-from askance_aggregator.analyst.keys import AnalystKey, CallProof, call_proof
+from askance_aggregator.analyst.keys import AnalystKey, CallProof, call_proof, load_key
 from askance_aggregator.analyst.messages import (
     MAX_ANSWER_BYTES,
     PACKAGE,
@@ -91,6 +91,7 @@ def connect(
     *,
     key: AnalystKey | None = None,
     bearer_token_file: Path | str | None = None,
+    bearer_token: Callable[[], str] | None = None,
     ca: Path | str | None = None,
     plaintext: bool = False,
     now_s: Callable[[], int] = system_now_s,
@@ -104,6 +105,7 @@ def connect(
         study can be submitted.
       bearer_token_file: file of a token that proves the caller, read anew for each call. None: the
         key signs each call.
+      bearer_token: returns such a token for each call, in place of the file.
       ca: the authority that the aggregator's certificate is from; None: one that the system trusts,
         or, on this machine, plain text.
       plaintext: without TLS, even if others can listen.
@@ -113,9 +115,14 @@ def connect(
     Raises:
       InvalidParameter: no such file, no key in it, or no such address. Nothing is called yet.
     """
-    if bearer_token_file is not None and plaintext and not Address.of(address).is_loopback:
+    has_token = bearer_token_file is not None or bearer_token is not None
+    if has_token and plaintext and not Address.of(address).is_loopback:
         raise InvalidParameter("connect: expected TLS for a bearer token, got plaintext = true")
-    proof = call_proof(key, bearer_token_file, secrets.token_bytes)
+    if bearer_token is None:
+        proof = call_proof(key, bearer_token_file, secrets.token_bytes)
+    else:
+        own = None if key is None else load_key(key)
+        proof = CallProof(own, bearer_token, secrets.token_bytes)
     authority = None if ca is None else Path(ca)
     pool = connections.ConnectionPool(address, authority, plaintext=plaintext)
     return Aggregator(pool, proof, address, authority, now_s, sleep_s)
@@ -139,6 +146,17 @@ class Aggregator:
         self._ca = ca
         self._now_s = now_s
         self.sleep_s = sleep_s
+
+    def for_token(self, bearer_token: Callable[[], str]) -> Aggregator:
+        """Return the same connection for another caller, without a key; this one closes it.
+
+        Args:
+          bearer_token: returns the caller's token for each call.
+        """
+        proof = CallProof(None, bearer_token, secrets.token_bytes)
+        return Aggregator(
+            self._connections, proof, self.address, self._ca, self._now_s, self.sleep_s
+        )
 
     @property
     def subject(self) -> bytes:
@@ -209,8 +227,12 @@ class Aggregator:
             raise InvalidParameter("approve: expected a key, which signs the study, got none")
         return sign_approval(digest, self._proof.key)
 
-    def plan(self, definition: StudyDefinition) -> dict[str, Any]:
+    def plan(self, definition: StudyDefinition, public_key: bytes = b"") -> dict[str, Any]:
         """Plan a study for the users there are, as `submit` would; nothing is signed or stored.
+
+        Args:
+          definition: of the study.
+          public_key: the key that would sign it, where this connection has none.
 
         Returns:
           The keys of `askance plan --json`; of a study of tagged devices `population` too.
@@ -218,12 +240,13 @@ class Aggregator:
         Raises: see `submit`.
         """
         key = self._proof.key
-        if key is None:
+        if key is None and not public_key:
             raise InvalidParameter("plan: expected a key, which would sign the study, got none")
         population = tagged_population(definition.tags)
         nonce = secrets.token_bytes(NONCE_BYTES)
         data = encode_study(definition.terms(nonce, self._now_s(), population))
-        unsigned = SignedStudy(data, key.public_key().public_bytes_raw(), b"")
+        public = public_key if key is None else key.public_key().public_bytes_raw()
+        unsigned = SignedStudy(data, public, b"")
         request = submission(unsigned, population)
         answer = self.unary(Call("Analysts/Plan"), digest_of(data), request, pb.PlanStudyResponse)
         return result_of(answer.plan_json, "aggregator") or {}

@@ -145,7 +145,7 @@ async def _plan(visit: Visit) -> Response:
     try:
         table = table_of_form(visit.form)
         text = definition_text(table)
-        plan = await visit.call(_planned, visit, table)
+        plan = await visit.call(_planned, visit, table, await _public_key(visit))
         text = definition_text({**table, "epsilon": f"{plan['epsilon']:.9g}"})
     except AskanceError as error:
         if isinstance(error, CallRefused) and error.reason in _REFUSED:
@@ -155,11 +155,33 @@ async def _plan(visit: Visit) -> Response:
     return await _page(visit, DraftStudy(entry, values, text, plan, _chart(plan)))
 
 
+async def _public_key(visit: Visit) -> bytes:
+    """Return the caller's public key where this console has no key; empty: it has one.
+
+    Raises:
+      CallRefused: the aggregator knows no key of the caller's either.
+    """
+    if visit.link.aggregator.has_key:
+        return b""
+    identity = await visit.link.identity()
+    if identity is None or not identity.public_key:
+        raise CallRefused(
+            "no-key",
+            "plan: expected a caller with an analyst's key, got one without (the operator enters it"
+            " under callers.oidc.analysts)",
+        )
+    return identity.public_key
+
+
 async def _submit(visit: Visit) -> Response:
     """Sign the study with the caller's key, submit it, and go to its page.
 
     A study that is refused comes back as it was entered, with the reason at its field.
     """
+    if not visit.link.aggregator.has_key:
+        raise CallRefused(
+            "no-key", "submit: expected a console with a key, which signs the study, got none"
+        )
     entry = find(visit.form.text("learner"))
     try:
         handle = await _submitted(visit)
@@ -226,20 +248,21 @@ def definition_of_form(form: ConsoleForm) -> StudyDefinition:
     return definition_of_table(table_of_form(form))
 
 
-def _planned(visit: Visit, table: Mapping[str, Any]) -> dict[str, Any]:
+def _planned(visit: Visit, table: Mapping[str, Any], public_key: bytes) -> dict[str, Any]:
     """Return the plan; without an epsilon, at the least from which on the users are enough."""
-    aggregator = visit.link.aggregator
+
+    def plan_of(definition: StudyDefinition) -> dict[str, Any]:
+        return visit.link.aggregator.plan(definition, public_key)
+
     if "epsilon" in table:
-        return aggregator.plan(definition_of_table(table))
+        return plan_of(definition_of_table(table))
 
     def definition_at(epsilon: object) -> StudyDefinition:
         return definition_of_table({**table, "epsilon": str(epsilon)})
 
-    greatest = aggregator.plan(
-        definition_at(GRID[-1] / NANO_NATS_PER_NAT)
-    )  # refused: none is enough
+    greatest = plan_of(definition_at(GRID[-1] / NANO_NATS_PER_NAT))  # refused: none is enough
     found = plan_least_epsilon(lambda nats: definition_at(nats).study, greatest["users"])
-    plan = aggregator.plan(definition_at(f"{found.epsilon:.9g}"))
+    plan = plan_of(definition_at(f"{found.epsilon:.9g}"))
     return {**plan, "curve": found.to_json()["curve"]}
 
 
@@ -293,6 +316,7 @@ async def _page(visit: Visit, draft: DraftStudy, status: int = 200) -> Response:
     return await visit.page(
         "new_study.html",
         status,
+        has_key=visit.link.aggregator.has_key,
         draft=draft,
         learners=[entry.name for entry in learners()],
         prefix=_PARAMETER,

@@ -36,7 +36,7 @@ async def _live(visit: Visit) -> Response:
 
 async def _regions(visit: Visit) -> Mapping[str, str]:
     """Return the live parts of the page by their ids."""
-    history = visit.console.history
+    history = visit.console.caller_of(visit.session).history
     fleet = await history.read()
     rates, now_s = history.rates(), float(int(history.clock_s()))
     return {

@@ -27,12 +27,17 @@ class CallerRequest(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    WITH_KEY_FIELD_NUMBER: _builtins.int
+    with_key: _builtins.bool
+    """the caller knows CallerResponse.public_key"""
     def __init__(
         self,
+        *,
+        with_key: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["with_key", b"with_key"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -46,18 +51,22 @@ class CallerResponse(_message.Message):
 
     NAME_FIELD_NUMBER: _builtins.int
     ROLE_FIELD_NUMBER: _builtins.int
+    PUBLIC_KEY_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     role: _builtins.str
     """viewer, analyst, approver, operator or admin"""
+    public_key: _builtins.bytes
+    """that signs the caller's studies or approvals; empty: none, or not asked for"""
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
         role: _builtins.str = ...,
+        public_key: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "role", b"role"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "public_key", b"public_key", "role", b"role"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -66,7 +66,11 @@ class Visitor:
         connection.request(method, path, body or None, sent)
         with connection.getresponse() as response:
             text = response.read().decode()
-            answer = Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, text)
+            found_headers: dict[str, str] = {}
+            for name, value in response.getheaders():  # a cookie per line
+                key = name.lower()
+                found_headers[key] = "\n".join(filter(None, (found_headers.get(key), value)))
+            answer = Answer(response.status, found_headers, text)
         connection.close()
         self.cookie = answer.headers.get("set-cookie", self.cookie).partition(";")[0]
         found = re.search('name="csrf" value="([0-9a-f]+)"', answer.text)

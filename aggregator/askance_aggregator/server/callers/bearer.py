@@ -106,7 +106,14 @@ class BearerCallers:
         self._keys = keys
 
     def by_token(self, token: str) -> Caller:
-        claims = self._claims(token)
+        settings = self._settings
+        claims = checked_claims(
+            token,
+            self._keys,
+            issuer=settings.issuer,
+            audience=settings.audience,
+            leeway_s=settings.leeway_s,
+        )
         name = claims.get(self._settings.name_claim)
         if not isinstance(name, str) or not 1 <= len(name) <= _MAX_NAME or not name.isprintable():
             raise _bad_token(f"expected a name in its claim {self._settings.name_claim}")
@@ -118,37 +125,6 @@ class BearerCallers:
 
     def names_of(self, key: bytes) -> frozenset[str]:
         return self._settings.names_of(key)
-
-    def _claims(self, token: str) -> Mapping[str, Any]:
-        """Return the claims of a token whose signature, issuer, audience and times hold."""
-        if len(token) > MAX_TOKEN_BYTES:
-            raise _bad_token(f"expected at most {MAX_TOKEN_BYTES} bytes")
-        settings = self._settings
-        times = jwt.JWTClaimsRegistry(
-            now=self._keys.now_s,
-            leeway=settings.leeway_s,
-            exp={"essential": True},
-            iss={"essential": True, "value": settings.issuer},
-        )
-        try:
-            claims = jwt.decode(token, self._key, algorithms=list(ALGORITHMS)).claims
-            times.validate(claims)
-        except ExpiredTokenError:
-            raise _bad_token("expected one that has not expired") from None
-        except (JoseError, ValueError, TypeError) as error:
-            raise _bad_token(_said(error)) from None
-        audience = claims.get("aud")
-        if settings.audience not in (audience if isinstance(audience, list) else [audience]):
-            raise _bad_token("expected this aggregator's audience in its claim aud")
-        return claims
-
-    def _key(self, guest: GuestProtocol) -> Key:
-        """Return the key that a token's header names."""
-        kid = guest.headers().get("kid")
-        found = self._keys.by_id(kid if isinstance(kid, str) else None)
-        if found is None:
-            raise _bad_token("expected a key of the issuer's in its header")
-        return found
 
     def _role(self, claims: Mapping[str, Any]) -> Role:
         value: Any = claims
@@ -163,6 +139,50 @@ class BearerCallers:
             f"token: expected one of {_listed(list(self._settings.roles))} in its claim"
             f" {self._settings.role_claim}, found none",
         )
+
+
+def checked_claims(
+    token: str, keys: IssuerKeys, *, issuer: str, audience: str, leeway_s: int
+) -> Mapping[str, Any]:
+    """Return the claims of a token whose signature, issuer, audience and times hold.
+
+    Args:
+      token: a JSON Web Token.
+      keys: the issuer's; the algorithm is one of `ALGORITHMS`, whatever the token's header says.
+      issuer: what its claim iss must be.
+      audience: what its claim aud must hold.
+      leeway_s: seconds by which the issuer's clock may differ.
+
+    Raises:
+      CallRefused: one of them does not hold; the message does not quote the token.
+    """
+    if len(token) > MAX_TOKEN_BYTES:
+        raise _bad_token(f"expected at most {MAX_TOKEN_BYTES} bytes")
+    times = jwt.JWTClaimsRegistry(
+        now=keys.now_s,
+        leeway=leeway_s,
+        exp={"essential": True},
+        iss={"essential": True, "value": issuer},
+    )
+
+    def key(guest: GuestProtocol) -> Key:
+        kid = guest.headers().get("kid")
+        found = keys.by_id(kid if isinstance(kid, str) else None)
+        if found is None:
+            raise _bad_token("expected a key of the issuer's in its header")
+        return found
+
+    try:
+        claims = jwt.decode(token, key, algorithms=list(ALGORITHMS)).claims
+        times.validate(claims)
+    except ExpiredTokenError:
+        raise _bad_token("expected one that has not expired") from None
+    except (JoseError, ValueError, TypeError) as error:
+        raise _bad_token(_said(error)) from None
+    found = claims.get("aud")
+    if audience not in (found if isinstance(found, list) else [found]):
+        raise _bad_token("expected the right audience in its claim aud")
+    return claims
 
 
 def _bad_token(expected: str) -> CallRefused:

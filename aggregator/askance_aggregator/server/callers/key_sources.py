@@ -41,18 +41,37 @@ class KeyFile:
 
 
 class KeyAddress:
-    """A key set at a URL: https, or http on this machine; no redirection is followed."""
+    """A key set at a URL (see `fetch`)."""
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._opener = urllib.request.build_opener(
-            urllib.request.HTTPSHandler(context=ssl.create_default_context()), _NoRedirection
-        )
 
     def read(self) -> bytes:
-        with self._opener.open(self._url, timeout=_FETCH_S) as reply:
-            content: bytes = reply.read(MAX_SET_BYTES + 1)
-        return content
+        return fetch(self._url)
+
+
+def fetch(request: str | urllib.request.Request) -> bytes:
+    """Return an issuer's answer, at most `MAX_SET_BYTES` + 1 bytes; follow no redirection.
+
+    Raises:
+      OSError: it cannot be had now, or is an error.
+    """
+    opener = urllib.request.build_opener(
+        urllib.request.HTTPSHandler(context=ssl.create_default_context()), _NoRedirection
+    )
+    with opener.open(request, timeout=_FETCH_S) as reply:
+        content: bytes = reply.read(MAX_SET_BYTES + 1)
+    return content
+
+
+def check_address(text: str) -> str:
+    """Return a URL that is https, or http on this machine; raise InvalidParameter of another."""
+    scheme, mark, _ = text.partition("://")
+    if mark and (scheme == "https" or (scheme == "http" and _is_here(text))):
+        return text
+    raise InvalidParameter(
+        f"expected https://..., or http:// on this machine, got {value_text(text)}"
+    )
 
 
 def key_source(text: str, folder: Path) -> KeySource:
@@ -65,14 +84,12 @@ def key_source(text: str, folder: Path) -> KeySource:
     Raises:
       InvalidParameter: another URL.
     """
-    scheme, mark, _ = text.partition("://")
-    if not mark:
+    if "://" not in text:
         return KeyFile(folder / text)
-    if scheme == "https" or (scheme == "http" and _is_here(text)):
-        return KeyAddress(text)
-    raise InvalidParameter(
-        f"expected a file, https://..., or http:// on this machine, got {value_text(text)}"
-    )
+    try:
+        return KeyAddress(check_address(text))
+    except InvalidParameter as error:
+        raise InvalidParameter(f"expected a file, {str(error)[9:]}") from None
 
 
 def source_text(value: object, folder: Path) -> str:

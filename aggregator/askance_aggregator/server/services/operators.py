@@ -48,9 +48,11 @@ class OperatorsServicer(Servicer):
         self._figures = figures
         self._silence = silence
 
-    async def caller(self, _: pb.CallerRequest, admitted: Admitted) -> pb.CallerResponse:
+    async def caller(self, request: pb.CallerRequest, admitted: Admitted) -> pb.CallerResponse:
         """Answer Caller."""
-        return pb.CallerResponse(name=admitted.caller.name, role=admitted.caller.role)
+        caller = admitted.caller
+        key = caller.key if request.with_key else b""
+        return pb.CallerResponse(name=caller.name, role=caller.role, public_key=key)
 
     async def fleet(self, _: pb.FleetRequest, __: Admitted) -> pb.FleetResponse:
         """Answer Fleet."""

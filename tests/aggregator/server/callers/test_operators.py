@@ -103,7 +103,7 @@ def test_every_role_learns_its_own_name_and_role() -> None:
         for role, key in KEYS.items():
             with connect(address, key=key, now_s=lambda: NOW_S) as aggregator:
                 assert OperatorClient(aggregator).caller() == pb.CallerResponse(
-                    name=role, role=role
+                    name=role, role=role, public_key=public(key)
                 )
 
 

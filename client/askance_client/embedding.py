@@ -20,12 +20,7 @@ from askance_client.cli.event_log import Journal
 from askance_client.cli.explaining import explain
 from askance_client.cli.folder import sums_of
 from askance_client.cli.home import DeviceHome
-from askance_client.cli.members import (
-    MemberRoster,
-    check_fields,
-    enrolment_of,
-    gateway_identity,
-)
+from askance_client.cli.members import MemberRoster, check_fields, enrolment_of, gateway_identity
 from askance_client.cli.repairing import repair_clock
 from askance_client.device import Policy
 from askance_client.errors import InvalidParameter, LocalProtocolError
@@ -33,14 +28,7 @@ from askance_client.ledger import LedgerFile
 from askance_client.owner import CONSENT_WAIT_S, ApplicationConsent, Consent
 from askance_client.queries import Schema
 from askance_client.randomizers import SystemCoins
-from askance_client.records import (
-    CallableSource,
-    ReadLimits,
-    RecordSource,
-    Several,
-    binding,
-    schema_from_toml,
-)
+from askance_client.records import CallableSource, RecordSource, Several, binding, schema_from_toml
 from askance_client.service import (
     AggregatorAccess,
     CheckInOutcome,
@@ -48,10 +36,7 @@ from askance_client.service import (
     Gateway,
     an_enrolment_token,
     local_hour,
-    steady_ms,
-    system_now_ms,
     system_now_s,
-    time_limit_ms,
 )
 
 T = TypeVar("T")
@@ -174,8 +159,7 @@ class DeviceClient:
         self._schema = schema if isinstance(schema, Schema) else schema_from_toml(Path(schema))
         check_fields(self._schema, "policy.fields", policy.fields or ())
         check_fields(self._schema, "columns", columns or ())
-        limits = ReadLimits(time_limit_ms(release_ms), steady_ms, system_now_ms)
-        self._source = _source_of(records, limits)
+        self._source = _source_of(records)
         self._columns = columns or {}
         self._several = several
         if consent is not None:
@@ -459,7 +443,7 @@ async def _wait_for(stopped: asyncio.Event, most_s: int) -> None:
         await asyncio.wait_for(stopped.wait(), most_s)
 
 
-def _source_of(records: Any, limits: ReadLimits) -> RecordSource:
+def _source_of(records: Any) -> RecordSource:
     """The source itself, or that of a function."""
     if hasattr(records, "load"):
         source: RecordSource = records

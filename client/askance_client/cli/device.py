@@ -155,6 +155,11 @@ _RECORDS = (
 
 def _add_init(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, help="the device's folder; made if need be")
+    add_settings(parser)
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Add the options that fill in a device's configuration."""
     for option, read, metavar, what in (
         ("--aggregator", _reads("an_address"), "HOST:PORT", "the aggregator's address"),
         ("--ca", Path, "FILE", "the authority that signed its certificate (PEM)"),

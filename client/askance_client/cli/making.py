@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,8 @@ def init(arguments: argparse.Namespace) -> dict[str, Any]:
     A folder that holds a configuration and no device yet keeps that configuration.
     """
     home = DeviceHome(arguments.folder)
-    given, path = given_by(arguments, home.folder), home.configuration
+    path, place = home.configuration, partial(_beside, home.folder)
+    given = given_by(arguments, place)
     text, complete = device_toml(given), given.complete
     provisioned = home.is_provisioned
     if provisioned and given != Given():
@@ -59,8 +61,8 @@ def tell_init(result: dict[str, Any]) -> str:
     return f"{made}\nnext: fill in {result['configuration']}, enroll, then run"
 
 
-def given_by(arguments: argparse.Namespace, folder: Path) -> Given:
-    """Return the values that options give, for a configuration in a folder.
+def given_by(arguments: argparse.Namespace, place: Callable[[Path], Path]) -> Given:
+    """Return the values that options give; `place` makes a path what is written for it.
 
     Raises:
       InvalidParameter: options that contradict each other.
@@ -72,9 +74,9 @@ def given_by(arguments: argparse.Namespace, folder: Path) -> Given:
         raise InvalidParameter(f"expected one of {', '.join(_NAMING)}, got {' and '.join(got)}")
     names = {field.name for field in fields(Given)}
     found = {name: value for name, value in vars(arguments).items() if name in names}
-    found |= {name: _beside(folder, found[name]) for name in ("ca", "schema")}
+    found |= {name: place(found[name]) for name in ("ca", "schema") if found[name] is not None}
     return Given(
-        **found | {"origin": _origin(folder, arguments), "analyst": tuple(arguments.analyst)}
+        **found | {"origin": _origin(place, arguments), "analyst": tuple(arguments.analyst)}
     )
 
 
@@ -92,7 +94,7 @@ def _made(folder: Path) -> Iterator[None]:
         raise
 
 
-def _origin(folder: Path, arguments: argparse.Namespace) -> Origin | None:
+def _origin(place: Callable[[Path], Path], arguments: argparse.Namespace) -> Origin | None:
     """The place of the records, by --records, or by --data, whose kind its suffix tells."""
     if arguments.data is not None and arguments.records is not None:
         raise InvalidParameter("expected one of --data and --records, got both")
@@ -106,13 +108,11 @@ def _origin(folder: Path, arguments: argparse.Namespace) -> Origin | None:
         return None
     where = origin.where
     if KINDS[origin.kind].key == "data":
-        where = (str(_beside(folder, Path(where[0]))),)
+        where = (str(place(Path(where[0]))),)
     return Origin(origin.kind, where, arguments.query)
 
 
-def _beside(folder: Path, path: Path | None) -> Path | None:
+def _beside(folder: Path, path: Path) -> Path:
     """A path as it is written into the folder's configuration: as the command's caller meant it."""
-    if path is None:
-        return None
     whole, home = path.resolve(), folder.resolve()
     return whole.relative_to(home) if whole.is_relative_to(home) else whole

@@ -32,11 +32,7 @@ def rank_words(components: int, coin_bits: int = COIN_BITS) -> int:
 
 
 def draw_flips(
-    components: int,
-    radius: int,
-    threshold: int,
-    coins: Sequence[int],
-    coin_bits: int = COIN_BITS,
+    components: int, radius: int, threshold: int, coins: Sequence[int], coin_bits: int = COIN_BITS
 ) -> int:
     """Draw the components that differ: within radius with probability threshold / 2^coin_bits.
 

@@ -90,8 +90,7 @@ class Enrol:
 def encode_check_in(message: CheckIn) -> bytes:
     """The bytes of what a device says."""
     return pb.CheckInRequest(
-        reports=message.reports,
-        known_studies=message.known_studies,
+        reports=message.reports, known_studies=message.known_studies
     ).SerializeToString(deterministic=True)
 
 

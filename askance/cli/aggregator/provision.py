@@ -1,0 +1,191 @@
+"""`askance aggregator provision`: all that a site needs to start its devices."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import re
+import tarfile
+import tomllib
+from collections.abc import Mapping
+from contextlib import closing
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from askance.cli.aggregator.common import (
+    add_command,
+    add_configuration,
+    add_store,
+    configuration_of,
+    recorded,
+)
+from askance.cli.arguments import count
+from askance.cli.output import Failure, print_json
+from askance_aggregator.reports.texts import counted
+from askance_client.printable import printable
+
+if TYPE_CHECKING:
+    from askance_aggregator.server.process.configuration import Configuration
+
+_MAKES = (
+    "Makes a folder, or with --out NAME.tar.gz an archive, that a site unpacks and starts: the"
+    " configuration of its device or gateway, the authority, an enrolment token, systemd's unit and"
+    " instructions. The site's own secret is made there, and is known to no other party."
+)
+_ARCHIVES = (".tar.gz", ".tgz")
+_UNIT = "askance-device@.service"
+_SITE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
+_README = "site.md"
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    from askance_client.cli.device import add_settings
+
+    provision = add_command(
+        commands,
+        "provision",
+        _provision,
+        summary="make all that a site needs to start its devices",
+        description=_MAKES,
+    )
+    provision.add_argument("site", metavar="SITE", help="the site's name, as in file names")
+    add_configuration(provision)
+    add_store(provision)
+    provision.add_argument(
+        "--devices", type=count, required=True, metavar="N", help="number of the site's devices"
+    )
+    provision.add_argument(
+        "--days", type=count, default=7, metavar="D", help="days until the token expires; default 7"
+    )
+    provision.add_argument(
+        "--out",
+        type=Path,
+        metavar="PATH",
+        help="a new folder, or an archive NAME.tar.gz; default: the folder SITE",
+    )
+    add_settings(provision)
+
+
+def _provision(arguments: argparse.Namespace) -> int:
+    from askance_aggregator.clock import system_now_s
+    from askance_aggregator.server.process.tokens import read_tokens
+    from askance_client.service.clock import utc_text
+
+    site, out = arguments.site, arguments.out or Path(arguments.site)
+    if not _SITE.fullmatch(site):
+        expected = "letters, digits, '.', '_' and '-', at most 63 and a letter or digit first"
+        raise Failure(2, "usage", f"SITE: expected {expected}, got {site!r}")
+    if out.exists():
+        raise Failure(
+            2, "bad-input", f"{out}: expected a new folder or archive, got one that exists"
+        )
+    configuration = configuration_of(arguments)
+    if configuration.enrolment_key is None:
+        raise Failure(2, "bad-input", f"{arguments.config}: expected a table enrolment, got none")
+    files = _settings(arguments, configuration)
+    tokens = read_tokens(configuration.enrolment_key, system_now_s)
+    token = tokens.issue(arguments.devices, arguments.days)
+    files["token"] = f"{token.text}\n".encode()
+    device = tomllib.loads(files["device.toml"].decode())
+    records = device["records"]
+    place = next(key for key in ("data", "command", "url", "environment") if key in records)
+    texts = resources.files("askance.cli.aggregator")
+    readme = (
+        texts.joinpath(_README)
+        .read_text(encoding="utf-8")
+        .format(
+            site=site,
+            aggregator=device["aggregator"],
+            devices=counted(token.devices, "device"),
+            ends=utc_text(token.ends_unix_s),
+            schema=records["schema"],
+            records=records[place],
+            unit=_UNIT,
+        )
+    )
+    files |= {"README.md": readme.encode(), _UNIT: texts.joinpath(_UNIT).read_bytes()}
+    with (
+        closing(configuration.store.open_beside()) as store,
+        recorded(store, "provision", counted(token.devices, "device")),
+    ):
+        store.register.keep_token(token.token_id, token.devices, token.ends_unix_s)
+        _write(out, site, files, system_now_s())
+    if arguments.json:
+        result = {"site": site, "out": str(out), "files": sorted(files), "devices": token.devices}
+        print_json({**result, "id": token.token_id.hex(), "ends_unix_s": token.ends_unix_s})
+        return 0
+    print(printable(f"site {site} in {out}: {', '.join(sorted(files))}"))
+    print(
+        f"its token enrolls {counted(token.devices, 'device')}, until {utc_text(token.ends_unix_s)}"
+    )
+    return 0
+
+
+def _settings(arguments: argparse.Namespace, configuration: Configuration) -> dict[str, bytes]:
+    """Return the files of the site's settings by name, after a check that a device takes them."""
+    from dataclasses import replace
+
+    from askance_client.cli.configuration import configuration_in
+    from askance_client.cli.making import given_by
+    from askance_client.cli.template import device_toml
+    from askance_client.records import schema_from_toml
+    from askance_client.toml_tables import TomlTable
+
+    if arguments.schema is None:
+        raise Failure(2, "usage", "--schema: expected the schema of a record, got none")
+    schema_from_toml(arguments.schema)
+    files = {arguments.schema.name: arguments.schema.read_bytes()}
+    given = given_by(arguments, lambda path: path)
+    address = given.aggregator or configuration.listen
+    if address.is_wildcard or not address.port:
+        raise Failure(2, "usage", f"--aggregator: expected how devices reach {address}, got none")
+    authority = None
+    if configuration.tls is not None:
+        source = given.ca or arguments.config.parent / "ca.pem"
+        authority = Path("ca.pem")
+        try:
+            files[authority.name] = source.read_bytes()
+        except OSError as error:
+            text = f"--ca: {source} cannot be read: {error.strerror}"
+            raise Failure(2, "bad-input", text) from None
+    text = device_toml(
+        replace(
+            given,
+            aggregator=address,
+            ca=authority,
+            token_file=Path("token"),
+            analyst=given.analyst or tuple(sorted(configuration.analysts)),
+            schema=Path(arguments.schema.name),
+        )
+    )
+    configuration_in(TomlTable(tomllib.loads(text), "device.toml"), Path("device.toml"))
+    return files | {"device.toml": text.encode()}
+
+
+def _write(out: Path, site: str, files: Mapping[str, bytes], now_s: int) -> None:
+    """Write the files, each of mode 0600, into a new folder or archive."""
+    from askance_client.durable_files import write_new
+
+    try:
+        if out.name.endswith(_ARCHIVES):
+            write_new(out, _archive(site, files, now_s), mode=0o600)
+            return
+        out.mkdir(mode=0o700, parents=True)
+        for name, data in files.items():
+            write_new(out / name, data, mode=0o600)
+    except OSError as error:
+        raise Failure(2, "bad-input", f"{out}: cannot be made: {error.strerror}") from None
+
+
+def _archive(site: str, files: Mapping[str, bytes], now_s: int) -> bytes:
+    """Return a compressed archive of a folder of the site's name."""
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode="w:gz") as archive:
+        for name, data in (("", b""), *sorted(files.items())):
+            entry = tarfile.TarInfo(f"{site}/{name}".rstrip("/"))
+            entry.type, entry.mode = (tarfile.REGTYPE, 0o600) if name else (tarfile.DIRTYPE, 0o700)
+            entry.size, entry.mtime = len(data), now_s
+            archive.addfile(entry, io.BytesIO(data))
+    return written.getvalue()

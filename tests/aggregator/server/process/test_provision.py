@@ -1,0 +1,148 @@
+"""A site is provisioned in one command, unpacked, started, and answers a study."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from askance_aggregator.server.process.home import AggregatorHome
+from tests.aggregator.server.process.conftest import PATIENCE_S, command, ran, serving
+from tests.commands import OF_THE_DEVICE, run_command
+
+FILES = {"device.toml", "people.toml", "ca.pem", "token", "askance-device@.service", "README.md"}
+PEOPLE = 40
+STUDY = """
+learner = "frequency"
+schema = "people.toml"
+epsilon = "8"
+purpose = "Who smokes."
+
+[parameters]
+column = "smokes"
+tau = "0.4"
+"""
+
+
+@pytest.fixture
+def schema(tmp_path: Path) -> Path:
+    path = tmp_path / "people.toml"
+    path.write_text(
+        'name = "people"\n[fields]\nsmokes = { type = "category", labels = ["no", "yes"] }\n'
+    )
+    return path
+
+
+def words(home: AggregatorHome, schema: Path, *more: str | Path) -> tuple[str | Path, ...]:
+    to = ("--config", home.configuration, "--schema", schema, "--life-epsilon", "8")
+    return ("aggregator", "provision", "berlin", *to, "--devices", str(PEOPLE), *more)
+
+
+def modes(folder: Path) -> dict[str, int]:
+    return {one.name: stat.S_IMODE(one.stat().st_mode) for one in folder.iterdir()}
+
+
+@pytest.mark.slow  # 8 s: two processes, and a study by the command line
+def test_a_site_unpacks_starts_and_answers_a_study(
+    tmp_path: Path, fresh: AggregatorHome, schema: Path
+) -> None:
+    out, site = tmp_path / "berlin.tar.gz", tmp_path / "site" / "berlin"
+    study = tmp_path / "study.toml"
+    study.write_text(STUDY)
+    with serving(fresh) as served:
+        to = ("--aggregator", served.address, "--records", "csv:people.csv", "--key", "id")
+        made = ran(*words(fresh, schema, *to, "--out", out, "--json"))
+        assert made.returncode == 0, made.stderr
+        token = json.loads(made.stdout)["id"]
+        assert stat.S_IMODE(out.stat().st_mode) == 0o600
+        with tarfile.open(out) as archive:
+            archive.extractall(site.parent, filter="tar")
+        assert modes(site) == dict.fromkeys(FILES, 0o600)
+        rows = [f"person {number},{'yes' if number % 2 else 'no'}" for number in range(PEOPLE)]
+        (site / "people.csv").write_text("\n".join(["id,smokes", *rows, ""]))
+        for step in ("init", "doctor"):
+            done = run_command(OF_THE_DEVICE, (step, site))
+            assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+        asked = ["--aggregator", served.address, "--key", str(fresh.analyst_key)]
+        asked += ["--ca", str(fresh.authority), "--wait", "--json"]
+        with subprocess.Popen(
+            [sys.executable, "-m", "askance_client", "run", str(site)],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            stderr=subprocess.DEVNULL,
+        ) as running:
+            try:
+                while ran("aggregator", "token", "list", *config(fresh)).stdout.count("full") < 1:
+                    assert running.poll() is None
+                done = subprocess.run(
+                    command("study", "submit", study, *asked),
+                    capture_output=True,
+                    text=True,
+                    timeout=PATIENCE_S,
+                )
+            finally:
+                running.terminate()
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert 0 < result["answers"] <= PEOPLE
+    listed = json.loads(ran("aggregator", "token", "list", "--json", *config(fresh)).stdout)
+    assert [(one["id"], one["devices"]) for one in listed["tokens"]] == [(token, PEOPLE)]
+
+
+def config(home: AggregatorHome) -> tuple[str | Path, ...]:
+    return ("--config", home.configuration)
+
+
+REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
+    "no address": (("--records", "csv:a.csv", "--key", "id"), "--aggregator: expected how devices"),
+    "no records": (("--aggregator", "a:1"), "records.data: expected a value, got none"),
+    "no naming": (
+        ("--aggregator", "a:1", "--records", "csv:a.csv"),
+        "records.key: expected one of row",
+    ),
+    "two namings": (
+        ("--aggregator", "a:1", "--records", "csv:a.csv", "--key", "id", "--row", "1"),
+        "expected one of --row, --key",
+    ),
+    "a name with a slash": ((), "SITE: expected letters"),
+}
+
+
+def test_what_a_site_could_not_start_with_is_refused_and_no_token_is_made(
+    tmp_path: Path, fresh: AggregatorHome, schema: Path
+) -> None:
+    for case, (more, message) in REFUSED.items():
+        given = list(words(fresh, schema, *more, "--out", tmp_path / "berlin"))
+        given[2] = "a/b" if "slash" in case else given[2]
+        done = ran(*given)
+        assert (done.returncode, message in done.stderr) == (2, True), f"{case}: {done.stderr}"
+    assert not (tmp_path / "berlin").exists()
+    assert "active" not in ran("aggregator", "token", "list", *config(fresh)).stdout
+
+
+def test_a_folder_is_for_its_owner_only_and_is_never_written_over(
+    tmp_path: Path, fresh: AggregatorHome, schema: Path
+) -> None:
+    out = tmp_path / "berlin"
+    more = (
+        "--aggregator",
+        "ask.example.org:7443",
+        "--records",
+        "csv:/srv/people.csv",
+        "--key",
+        "id",
+    )
+    assert ran(*words(fresh, schema, *more, "--out", out)).returncode == 0
+    assert (modes(out), stat.S_IMODE(out.stat().st_mode)) == (dict.fromkeys(FILES, 0o600), 0o700)
+    text = (out / "device.toml").read_text()
+    for line in ('data = "/srv/people.csv"', 'ca = "ca.pem"', 'token_file = "token"'):
+        assert line in text.split("\n")
+    assert f'analysts = ["{fresh.analyst.hex()}"]' in text
+    again = ran(*words(fresh, schema, *more, "--out", out))
+    assert (again.returncode, "got one that exists" in again.stderr) == (2, True)
+    assert (out / "device.toml").read_text() == text

@@ -11,6 +11,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from askance_aggregator.server.outer.pass_through import (
     PassThrough,
     end_without_memory,
 )
+from askance_aggregator.server.outer.proxy_protocol import NoProxyHeader, read_proxy_header
 from askance_aggregator.server.outer.settings import OuterSettings
 
 _HTTP2 = "h2"
@@ -63,12 +65,14 @@ class OuterListener:
         self._of_group: Counter[str] = Counter()
         self._addresses: dict[str, str] = {}  # of the callers behind connections to gRPC
         self._numbers = iter(range(1 << 62))
+        self._missed_header = False  # it is logged once
         self._tasks: set[asyncio.Task[None]] = set()
 
     def change(self, settings: OuterSettings) -> None:
         """Show another certificate and keep other limits, for connections from now on."""
         self._tls = tls_context(settings)
         self._settings = settings
+        self._missed_header = False
 
     def caller(self, peer: str, forwarded: Iterable[str]) -> str:
         """Return the address of a call's caller, by gRPC's name of its connection."""
@@ -90,40 +94,73 @@ class OuterListener:
                 _LOG.warning("a connection was not accepted: %s", error.strerror)
                 await asyncio.sleep(0.1)
                 continue
-            group = self._counted(str(where[0]))
-            if group is None:
+            peer = str(where[0])
+            proxied = self._settings.sends_header(peer)
+            group = self._group_of("" if proxied else peer)
+            if self._connections >= self._settings.connections or self._is_full(group):
                 connection.close()
                 continue
-            task = loop.create_task(self._serve(connection, str(where[0]), group, passing))
+            self._connections += 1
+            self._of_group[group] += 1
+            task = loop.create_task(self._serve(connection, peer, group, proxied, passing))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    def _counted(self, address: str) -> str | None:
-        """Count a connection; None: a limit is reached."""
+    def _group_of(self, address: str) -> str:
+        """Return the name under which an address is limited; empty: it is not."""
         found = read_ip(address)
-        group = "" if found is None else group_of(found, self._settings.networks)
-        if self._connections >= self._settings.connections:
-            return None
-        if group and self._of_group[group] >= self._settings.connections_per_address:
-            return None
-        self._connections += 1
-        self._of_group[group] += 1
-        return group
+        return "" if found is None else group_of(found, self._settings.networks)
+
+    def _is_full(self, group: str) -> bool:
+        """Return whether as many connections of an address are open as there may be."""
+        return bool(group) and self._of_group[group] >= self._settings.connections_per_address
 
     async def _serve(
-        self, connection: socket.socket, address: str, group: str, passing: PassThrough
+        self,
+        connection: socket.socket,
+        address: str,
+        group: str,
+        proxied: bool,
+        passing: PassThrough,
     ) -> None:
         try:
+            if proxied:
+                address = await self._read_caller(connection, address)
+                found = self._group_of(address)
+                if self._is_full(found):
+                    connection.close()
+                    return
+                self._uncount(group)
+                group = found
+                self._of_group[group] += 1
             await self._speak(connection, address, passing)
         except MemoryError:
             end_without_memory()
+        except NoProxyHeader as error:
+            if not self._missed_header:
+                _LOG.warning("a connection from %s in proxy_protocol: %s", address, error)
+            self._missed_header = True
         except (OSError, TimeoutError, EOFError):  # the caller's, and nothing to be said
             pass
         finally:
             self._connections -= 1
-            self._of_group[group] -= 1
-            if not self._of_group[group]:
-                del self._of_group[group]
+            self._uncount(group)
+
+    def _uncount(self, group: str) -> None:
+        self._of_group[group] -= 1
+        if not self._of_group[group]:
+            del self._of_group[group]
+
+    async def _read_caller(self, connection: socket.socket, proxy: str) -> str:
+        """Return the address for which a proxy connects; its own where it connects for itself."""
+        receive = partial(asyncio.get_running_loop().sock_recv, connection)
+        connection.setblocking(False)
+        try:
+            async with asyncio.timeout(self._settings.handshake_s):
+                return await read_proxy_header(receive) or proxy
+        except BaseException:
+            connection.close()
+            raise
 
     async def _speak(self, connection: socket.socket, address: str, passing: PassThrough) -> None:
         loop, wait_s = asyncio.get_running_loop(), self._settings.handshake_s

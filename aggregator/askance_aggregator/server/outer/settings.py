@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from ipaddress import ip_network
 
-from askance_aggregator.server.outer.addresses import Network
+from askance_aggregator.server.outer.addresses import Network, read_ip
 
 MEMORY_BYTES = 512 << 20  # the longest answer (some 112 MB) takes 380 while it is copied
 
@@ -20,6 +20,8 @@ class OuterSettings:
       key: its key (PEM).
       trusted: networks of proxies: exempt from limits per address, and believed in what they say
         of a caller's address.
+      header_senders: networks of proxies whose connections begin with a header of the PROXY
+        protocol.
       devices: whether devices without a certificate are passed on as well.
       connections: at one time; a further one is closed.
       connections_per_address: of these, per IPv4 address or IPv6 network of 64 bits.
@@ -32,6 +34,7 @@ class OuterSettings:
     certificate: str
     key: str = field(repr=False)
     trusted: tuple[str, ...] = ()
+    header_senders: tuple[str, ...] = ()
     devices: bool = False
     connections: int = 512
     connections_per_address: int = 64
@@ -45,6 +48,12 @@ class OuterSettings:
         """The networks of proxies."""
         return tuple(ip_network(text) for text in self.trusted)
 
+    def sends_header(self, peer: str) -> bool:
+        """Return whether a connection from an address begins with a header of a proxy."""
+        found = read_ip(peer)
+        networks = map(ip_network, self.header_senders)
+        return found is not None and any(found in network for network in networks)
+
     def to_line(self) -> bytes:
         """Return one line of JSON."""
         return json.dumps(asdict(self)).encode() + b"\n"
@@ -53,4 +62,5 @@ class OuterSettings:
     def of_line(cls, line: bytes) -> OuterSettings:
         """Read what `to_line` has written."""
         given = json.loads(line)
-        return cls(**{**given, "trusted": tuple(given["trusted"])})
+        lists = {name: tuple(given[name]) for name in ("trusted", "header_senders")}
+        return cls(**{**given, **lists})

@@ -204,6 +204,15 @@ class StudyLimits:
         ),
     ] = None
     open_studies: Annotated[int, "at one time"] = 64
+    header_senders: Annotated[
+        frozenset[Network],
+        Key(
+            "addresses or networks of proxies whose connections to `listen` begin with the caller's"
+            " address (PROXY protocol, version 2); one without it is closed",
+            '["10.0.0.5"]',
+            name="proxy_protocol",
+        ),
+    ] = frozenset()
     service: Annotated[Settings, KeyGroup()] = field(default_factory=Settings)
     callers: Annotated[CallerLimits, KeyGroup()] = field(default_factory=CallerLimits)
 

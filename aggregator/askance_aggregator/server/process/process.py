@@ -559,6 +559,7 @@ class OpenAddress:
             certificate=pair.chain.decode("ascii", "replace"),
             key=pair.key.decode("ascii", "replace"),
             trusted=tuple(sorted(str(network) for network in limits.unproven.trusted)),
+            header_senders=tuple(sorted(map(str, configuration.limits.header_senders))),
             devices=not self._devices.needed,
             handshake_s=limits.handshake_s,
             idle_s=limits.idle_s,

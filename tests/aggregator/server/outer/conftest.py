@@ -90,20 +90,21 @@ class Outer:
         return context
 
     @contextmanager
-    def connected(self, *protocols: str, source: str = "127.0.0.1") -> Iterator[ssl.SSLSocket]:
-        """A connection of a caller."""
+    def connected(
+        self, *protocols: str, source: str = "127.0.0.1", header: bytes = b""
+    ) -> Iterator[ssl.SSLSocket]:
+        """A connection of a caller, or of a proxy that sends a header first."""
         there = ("127.0.0.1", self.port)
-        with (
-            socket.create_connection(there, PATIENCE_S, (source, 0)) as plain,
-            self.tls(*protocols or ("http/1.1",)).wrap_socket(
+        with socket.create_connection(there, PATIENCE_S, (source, 0)) as plain:
+            plain.sendall(header)
+            with self.tls(*protocols or ("http/1.1",)).wrap_socket(
                 plain, server_hostname="localhost"
-            ) as secure,
-        ):
-            yield secure
+            ) as secure:
+                yield secure
 
-    def sent(self, *parts: bytes, source: str = "127.0.0.1") -> bytes:
+    def sent(self, *parts: bytes, source: str = "127.0.0.1", header: bytes = b"") -> bytes:
         """Send bytes and return all that comes back until the connection ends."""
-        with self.connected(source=source) as connection:
+        with self.connected(source=source, header=header) as connection:
             for part in parts:
                 connection.sendall(part)
             return everything(connection)

@@ -27,7 +27,8 @@ class Address:
         if bracketed:
             host = host[1:-1]
         number = int(port) if port.isascii() and port.isdigit() and len(port) <= 5 else -1
-        if not separator or not host or not 0 <= number <= _MAX_PORT or bracketed != (":" in host):
+        sound = separator and host and text.isprintable() and bracketed == (":" in host)
+        if not sound or not 0 <= number <= _MAX_PORT:
             raise InvalidParameter(f"expected HOST:PORT, got {value_text(text)}")
         return cls(host, number)
 

@@ -166,8 +166,10 @@ class Composition:
                 text = re.sub(rf"\b{name}:{port} check port 7444",
                               f"127.0.0.1:{other} check port {ports[7444]}", text)  # fmt: skip
                 text = text.replace(f"{name}:{port}", f"127.0.0.1:{other}")
-        told = f"public_port = {self._ports['haproxy'][7445]} #"
-        text = text.replace("# public_port = 7445 ", told)
+        told = f"advertised = '127.0.0.1:{self._ports['haproxy'][7445]}'"
+        text = text.replace('# advertised = "devices.example.org:7445"', told)
+        if self._haproxy is None:  # no proxy sends a header
+            text = text.replace('proxy_protocol = ["172.30.74.0/24"]', "")
         return text.replace("172.30.74.0/24", "127.0.0.0/8").replace("maxconn 20000", "maxconn 500")
 
     def _mounts(self, service: str) -> Iterator[tuple[str, Path]]:

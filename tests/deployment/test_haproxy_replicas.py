@@ -72,6 +72,8 @@ def test_a_study_behind_haproxy_outlives_each_of_its_replicas(
             victim.process.wait()
             people.answer(address, authority, slice(COUNT // 2, COUNT))
             result = handle.result(timeout_s=PATIENCE_S).to_json()
+        addresses = [entry.event.origin for entry in store.audit.entries()]
+        assert addresses == ["127.0.0.1"] * 2  # the caller's, and not the proxy's
         assert result["state"] == "done"
         assert result["answers"] == COUNT
         (request,) = people.requests
@@ -89,7 +91,12 @@ def _two_homes(folder: Path, database: str, devices: int) -> tuple[AggregatorHom
     shutil.copytree(first.folder, second.folder)
     text = first.configuration.read_text()
     text = text.replace('store = "sqlite:///store.sqlite"', f'store = "{database}"')
-    text = text.replace("# public_port = 7445 ", f"public_port = {devices} #")
+    stated = '# advertised = "devices.example.org:7445"'
+    assert stated in text
+    text = text.replace(stated, f'advertised = "127.0.0.1:{devices}"')
+    senders = '# proxy_protocol = ["10.0.0.5"]'
+    assert senders in text
+    text = text.replace(senders, 'proxy_protocol = ["127.0.0.2"]')
     for home, name in ((first, "first"), (second, "second")):
         home.configuration.write_text(f'replica = "{name}"\n{text}')
     done = ran("aggregator", "migrate", "--config", first.configuration)

@@ -24,12 +24,12 @@ class DeviceCertificate:
     Args:
       key: P-256, in PKCS #8.
       chain: the certificate, then those between it and the root.
-      port: of the aggregator's listener for certificates; 0: the certificate has ended.
+      address: HOST:PORT of the aggregator's listener for certificates; empty: it has ended.
     """
 
     key: str = field(repr=False)
     chain: str
-    port: int
+    address: str
     obtained_s: int
     ends_s: int
 

@@ -12,11 +12,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from askance_client.addresses import Address
 from askance_client.codec import parse
 from askance_client.durable_files import replace_whole
 from askance_client.errors import AskanceError, RemoteProtocolError, StoreError
 from askance_client.service.authority import DeviceCertificate
-from askance_client.service.credentials import Metadata
+from askance_client.service.credentials import TAKES_ADDRESS, Metadata
 from askance_client.service.observable import Sleep
 from askance_client.service.open_side import NOT_REACHED, OpenSide
 from askance_protos.v1 import exchange_pb2 as pb
@@ -37,10 +38,8 @@ class CertificateFile:
     def read(self) -> DeviceCertificate | None:
         """Return the certificate; None if there is no sound one."""
         try:
-            found = dict(json.loads(self._path.read_text(encoding="utf-8")))
-            found.pop("authority", None)  # of earlier versions: the owner's `ca` alone is trusted
-            held = DeviceCertificate(**found)
-            return held if self._now_s() < held.ends_s else replace(held, port=0)
+            held = DeviceCertificate(**json.loads(self._path.read_text(encoding="utf-8")))
+            return held if self._now_s() < held.ends_s else replace(held, address="")
         except (OSError, ValueError, TypeError):
             return None
 
@@ -49,31 +48,29 @@ class CertificateFile:
 
         Raises:
           CallFailed, RemoteProtocolError: refused, not reached, or no certificate.
-          InvalidParameter: the authority cannot be read.
+          InvalidParameter: the authority cannot be read, or there is no address in the answer.
           StoreError: it cannot be kept.
         """
         from cryptography import x509  # here: a device without a certificate does not load it
-        from cryptography.hazmat.primitives import hashes, serialization
+        from cryptography.hazmat.primitives import hashes
+        from cryptography.hazmat.primitives import serialization as form
         from cryptography.hazmat.primitives.asymmetric import ec
 
         key = ec.generate_private_key(ec.SECP256R1())
         builder = x509.CertificateSigningRequestBuilder(x509.Name([]))
-        signed = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.DER)
+        signed = builder.sign(key, hashes.SHA256()).public_bytes(form.Encoding.DER)
         message = pb.CertifyRequest(signing_request=signed).SerializeToString()
-        data = await self._open_side.call("Certify", message, metadata)
+        data = await self._open_side.call("Certify", message, (*metadata, TAKES_ADDRESS))
         answer = parse(pb.CertifyResponse, data)
         try:
             chain = answer.chain.decode()
             end = x509.load_pem_x509_certificate(answer.chain).not_valid_after_utc
+            there = answer.address or str(Address.of(self._open_side.address).at_port(answer.port))
         except ValueError:
             raise RemoteProtocolError("certificate: expected PEM, got other bytes") from None
-        pem = key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
+        pem = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
         dates = self._now_s(), int(end.timestamp())
-        self._write(DeviceCertificate(pem.decode(), chain, answer.port, *dates))
+        self._write(DeviceCertificate(pem.decode(), chain, str(Address.of(there)), *dates))
 
     async def renew(
         self, metadata: Metadata, failed: Callable[[str], None], *, anew: bool = False
@@ -84,7 +81,7 @@ class CertificateFile:
         another one in any case. Return True if there is a new one.
         """
         held = self.read()
-        if held is not None and held.port and self._now_s() < held.due_s and not anew:
+        if held is not None and held.address and self._now_s() < held.due_s and not anew:
             return False
         try:
             await self.obtain(metadata)
@@ -96,7 +93,7 @@ class CertificateFile:
     async def replace_refused(self, metadata: Metadata, failed: Callable[[str], None]) -> bool:
         """Get another certificate if the aggregator's port for devices refuses the present one."""
         held = self.read()
-        if held is None or not held.port or not await self._open_side.refuses(held):
+        if held is None or not held.address or not await self._open_side.refuses(held):
             return False
         failed(
             "certificate: expected one that the aggregator's port for devices accepts, got one that"
@@ -107,7 +104,7 @@ class CertificateFile:
     async def is_there(self, metadata: Metadata, failed: Callable[[str], None]) -> bool:
         """Return whether there is a certificate that has not ended; one that is due is renewed."""
         fresh, held = await self.renew(metadata, failed), self.read()
-        if held is None or not held.port:
+        if held is None or not held.address:
             if fresh:
                 failed("certificate: expected a valid one, got one that has ended by this clock")
             return False

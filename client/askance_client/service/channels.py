@@ -57,7 +57,7 @@ def open_channel(
       authority: reads the certificates (PEM) that the aggregator's must be signed by, for every
         new connection; None for plain text, which goes through no proxy.
       longest_wait_ms: between two tries to connect.
-      own: reads the device's own certificate, which is shown at the port that it names; while
+      own: reads the device's own certificate, which is shown at the address that it names; while
         there is none, or it has ended, HOST:PORT is called without one.
 
     Raises:
@@ -73,8 +73,8 @@ def open_channel(
 
     def trusting(ca: bytes, held: DeviceCertificate | None) -> aio.Channel:
         there, pair = Address.of(address), list[bytes]()
-        if held is not None and held.port:
-            there, pair = there.at_port(held.port), [held.key.encode(), held.chain.encode()]
+        if held is not None and held.address:
+            there, pair = Address.of(held.address), [held.key.encode(), held.chain.encode()]
         return aio.secure_channel(
             str(there), grpc.ssl_channel_credentials(ca, *pair), options=options
         )

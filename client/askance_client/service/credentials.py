@@ -21,6 +21,8 @@ ENROLMENT_KEY = "askance-enrolment-bin"
 SOFTWARE_KEY = "askance-software"
 SOFTWARE = f"askance-client/{__version__}"
 """Name and version of this package, which an operator is shown; the same on every device."""
+TAKES_ADDRESS = ("askance-takes-address", "1")
+"""Of a Certify whose caller knows the field `address` of the answer; earlier versions do not."""
 RETRY_KEY = "askance-retry-after-ms"
 """In the trailing metadata of a call that was refused: when to call again, in milliseconds."""
 

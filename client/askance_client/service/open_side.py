@@ -120,7 +120,7 @@ class OpenSide:
             pair.write(held.key + held.chain)
             pair.flush()
             context.load_cert_chain(pair.name)
-        there = Address.of(self.address).at_port(held.port)
+        there = Address.of(held.address)
         with closing(_connection(there, context, _HANDSHAKE_S)) as connection:
             try:
                 connection.connect()

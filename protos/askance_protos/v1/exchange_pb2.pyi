@@ -460,22 +460,26 @@ class CertifyResponse(_message.Message):
     CHAIN_FIELD_NUMBER: _builtins.int
     AUTHORITY_FIELD_NUMBER: _builtins.int
     PORT_FIELD_NUMBER: _builtins.int
+    ADDRESS_FIELD_NUMBER: _builtins.int
     chain: _builtins.bytes
     """PEM: the certificate, then those between it and the root"""
     authority: _builtins.bytes
     """not read: a device trusts what its owner does, and nothing besides"""
     port: _builtins.int
     """of the listener of devices with certificates, at the same host"""
+    address: _builtins.str
+    """HOST:PORT in place of it, of a proxy; empty: none"""
     def __init__(
         self,
         *,
         chain: _builtins.bytes = ...,
         authority: _builtins.bytes = ...,
         port: _builtins.int = ...,
+        address: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["authority", b"authority", "chain", b"chain", "port", b"port"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "authority", b"authority", "chain", b"chain", "port", b"port"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -44,6 +44,7 @@ class CertifiedService:
       settings: of the service.
       needed: False: devices without a certificate may call where analysts do.
       life_s: of a device's certificate.
+      advertised: where devices are told to call; None: at the host that they know.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class CertifiedService:
         settings: Settings,
         needed: bool = True,
         life_s: int = LIFE_S,
+        advertised: Address | None = None,
     ) -> None:
         self.ca, server = self_made([], now_s())
         self.of_devices = devices_authority(now_s())
@@ -68,7 +70,9 @@ class CertifiedService:
         with ExitStack() as held:
             listening = held.enter_context(listen_at(Address("127.0.0.1", 0)))
             inner = held.enter_context(InnerSocket())
-            certified = CertifiedListener(credentials, self.issuer, now_s, inner, needed)
+            certified = CertifiedListener(
+                credentials, self.issuer, now_s, inner, needed, advertised
+            )
             health = Health()  # the outer process waits 5 s for its first word
             services = (lambda server, _: health.add_to(server),)
             parts = ServerParts(certified=certified, enrolment=enrolment, services=services)

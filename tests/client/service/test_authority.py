@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -23,7 +24,7 @@ from askance_client.service import (
     read_authority,
     system_now_s,
 )
-from askance_client.service.authority import RenewedChannel
+from askance_client.service.authority import DeviceCertificate, RenewedChannel
 from askance_protos.v1 import exchange_pb2 as pb
 
 METHOD = "/service/Method"
@@ -96,34 +97,75 @@ async def refused(channel: aio.Channel) -> bool:
     return True
 
 
+@dataclass(frozen=True)
+class Answering:
+    """An aggregator at 127.0.0.1:7443 that gives one answer."""
+
+    answer: pb.CertifyResponse
+    address: str = "127.0.0.1:7443"
+
+    async def call(self, method: str, _: bytes, metadata: Metadata) -> bytes:
+        assert method == "Certify"
+        assert ("askance-takes-address", "1") in metadata
+        return self.answer.SerializeToString()
+
+
+def answered(folder: Path, answer: pb.CertifyResponse) -> CertificateFile:
+    side = cast("OpenSide", Answering(answer))
+    return CertificateFile(folder / "certificate.json", system_now_s, side)
+
+
+@pytest.mark.parametrize(
+    ("told", "address"),
+    [
+        ({"port": 7445}, "127.0.0.1:7445"),
+        ({"port": 443, "address": "devices.example.org:443"}, "devices.example.org:443"),
+        ({"address": "[2001:db8::1]:443"}, "[2001:db8::1]:443"),
+        ({"address": "devices.example.org"}, None),
+        ({"address": ":443"}, None),
+        ({"address": "x:65536"}, None),
+        ({"address": "x HTTP/1.1\r\nX: y:443"}, None),  # a line for the proxy on the way
+    ],
+)
+def test_a_device_calls_where_the_answer_says(
+    tmp_path: Path, told: dict[str, Any], address: str | None
+) -> None:
+    _, server = self_made([], system_now_s())
+    kept = answered(tmp_path, pb.CertifyResponse(chain=server.certificate, **told))
+    if address is None:
+        with pytest.raises(InvalidParameter, match="expected HOST:PORT"):
+            asyncio.run(kept.obtain(()))
+        assert kept.read() is None
+    else:
+        asyncio.run(kept.obtain(()))
+        held = kept.read()
+        assert held is not None
+        assert held.address == address
+
+
 def test_an_authority_in_an_answer_is_not_trusted(tmp_path: Path) -> None:
     """The aggregator sends another authority with the device's certificate, then shows its own."""
     (ours, server), (theirs, other) = (self_made([], system_now_s()) for _ in range(2))
-    answer = pb.CertifyResponse(
-        chain=server.certificate, authority=theirs.certificate
-    ).SerializeToString()
 
-    class Answering:
-        async def call(self, method: str, _: bytes, __: Metadata) -> bytes:
-            assert method == "Certify"
-            return answer
+    answer = pb.CertifyResponse(chain=server.certificate, authority=theirs.certificate)
+    kept = answered(tmp_path, answer)
 
-    kept = CertificateFile(
-        tmp_path / "certificate.json", system_now_s, cast("OpenSide", Answering())
-    )
+    def held() -> DeviceCertificate:
+        found = kept.read()
+        assert found is not None
+        return replace(found, address="")  # its key is not the server's: it is not shown
 
     async def scenario() -> None:
         await kept.obtain(())
-        assert kept.read() is not None
         async with serving(other.key, other.certificate) as port:
             channel = open_channel(
-                f"127.0.0.1:{port}", lambda: ours.certificate, longest_wait_ms=50, own=kept.read
+                f"127.0.0.1:{port}", lambda: ours.certificate, longest_wait_ms=50, own=held
             )
             async with channel:
                 assert await refused(channel)
         async with serving(server.key, server.certificate, port):
             channel = open_channel(
-                f"127.0.0.1:{port}", lambda: ours.certificate, longest_wait_ms=50, own=kept.read
+                f"127.0.0.1:{port}", lambda: ours.certificate, longest_wait_ms=50, own=held
             )
             async with channel:
                 await until_answered(channel)

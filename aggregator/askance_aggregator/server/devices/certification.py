@@ -70,7 +70,7 @@ class CertificateIssuer(Protocol):
 class CallerProofs(Protocol):
     """Proofs of callers beside their tokens."""
 
-    async def issue(self, data: bytes, holder: CertificateHolder, port: int) -> bytes:
+    async def issue(self, data: bytes, holder: CertificateHolder) -> pb.CertifyResponse:
         """Answer a CertifyRequest (see `Certification`)."""
         ...
 
@@ -86,7 +86,7 @@ class CallerProofs(Protocol):
 class TokensAlone:
     """Proofs of an aggregator without certificates: tokens are enough."""
 
-    async def issue(self, data: bytes, holder: CertificateHolder, port: int) -> bytes:
+    async def issue(self, data: bytes, holder: CertificateHolder) -> pb.CertifyResponse:
         """Raise Unauthenticated."""
         raise Unauthenticated("expected an aggregator with [tls.devices], got one that issues none")
 
@@ -125,16 +125,15 @@ class Certification:
         self._now_s = now_s
         self._known: OrderedDict[bytes, tuple[float, StoredCertificate | None]] = OrderedDict()
 
-    async def issue(self, data: bytes, holder: CertificateHolder, port: int) -> bytes:
+    async def issue(self, data: bytes, holder: CertificateHolder) -> pb.CertifyResponse:
         """Answer a CertifyRequest: sign, and keep the fingerprint durably.
 
         Args:
           data: the request's bytes.
           holder: the caller, which is proven.
-          port: of the listener for certificates.
 
         Returns:
-          A CertifyResponse's bytes.
+          The answer, which does not say yet where devices call.
 
         Raises:
           ExchangeTooLarge, RemoteProtocolError: not a request that can be signed.
@@ -157,9 +156,7 @@ class Certification:
             return issued
 
         issued = await asyncio.get_running_loop().run_in_executor(self._executor, sign)
-        return pb.CertifyResponse(chain=issued.chain, port=port).SerializeToString(
-            deterministic=True
-        )
+        return pb.CertifyResponse(chain=issued.chain)
 
     async def prove_device(self, context: Context, ordinal: int, device_id: bytes) -> Proof:
         """Check the certificate of a call that a device's token has proven, and return its proof.

@@ -31,6 +31,7 @@ from askance_aggregator.server.devices.servicer import DevicesServicer
 from askance_aggregator.server.devices.settings import Settings
 from askance_aggregator.server.devices.standings import Standings
 from askance_aggregator.store import Store
+from askance_client.addresses import Address
 from askance_client.errors import StoreError
 from askance_client.service.observable import Jitter, Sleep, sleep_ms, system_jitter
 
@@ -55,7 +56,8 @@ class CertifiedListener:
       inner: path of a Unix socket, for what the outer process passes on.
       needed: whether devices without a certificate are refused; otherwise the outer process may
         pass them on.
-      public_port: that devices are told to call; None: the service's own.
+      advertised: where devices are told to call; None: the service's own port, at the host that
+        they know.
     """
 
     credentials: grpc.ServerCredentials
@@ -63,7 +65,7 @@ class CertifiedListener:
     now_s: Callable[[], int]
     inner: Path
     needed: bool = True
-    public_port: int | None = None
+    advertised: Address | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +231,7 @@ class AggregatorServer:
         settings = replace(self._settings, connection_streams=_INNER_STREAMS, guard=None)
         inner = aio.server(options=settings.server_options())
         handler = servicer.inner_handler(
-            certified.public_port or self.port, devices=not certified.needed
+            self.port, certified.advertised, devices=not certified.needed
         )
         inner.add_generic_rpc_handlers((handler,))
         self._add_services(inner)

@@ -51,9 +51,11 @@ from askance_aggregator.server.devices.standings import LAST_WORDS
 from askance_aggregator.server.devices.statuses import status_of
 from askance_aggregator.store import CertificateHolder, EnrolmentRefused
 from askance_aggregator.store.register import StandingChanges
+from askance_client.addresses import Address
 from askance_client.errors import AskanceError
 from askance_client.service import SERVICE, CheckIn, Metadata, Response
-from askance_client.service.credentials import protocol_of
+from askance_client.service.credentials import TAKES_ADDRESS, protocol_of
+from askance_protos.v1 import exchange_pb2 as pb
 
 _LOGGER = logging.getLogger(__name__)
 _PEERS_FAULT = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.RESOURCE_EXHAUSTED)
@@ -92,7 +94,7 @@ class DevicesServicer:
         self._standings = admission.standings
         self._proofs = proofs
         self._guard = guard
-        self._port = 0
+        self._devices_address = pb.CertifyResponse()
         self._settings = settings
         self._jitter = jitter
         self._streams = 0
@@ -119,14 +121,20 @@ class DevicesServicer:
         """Return the handler of the listener on which every caller shows a certificate."""
         return self._handler({**self._exchange, CERTIFICATE_METHOD: self.certify})
 
-    def inner_handler(self, port: int, *, devices: bool) -> grpc.GenericRpcHandler:
+    def inner_handler(
+        self, port: int, advertised: Address | None, *, devices: bool
+    ) -> grpc.GenericRpcHandler:
         """Return the handler of calls that the outer process passes on.
 
         Args:
-          port: where devices are told to call.
+          port: of the listener of devices with certificates.
+          advertised: where devices are told to call in place of it; None: at the host they know.
           devices: whether devices without a certificate are served.
         """
-        self._port = port
+        there = pb.CertifyResponse(port=port)
+        if advertised is not None:  # a device of an earlier version knows the port alone
+            there = pb.CertifyResponse(port=advertised.port, address=str(advertised))
+        self._devices_address = there
         methods = {"Enrol": self.enrol, CERTIFICATE_METHOD: self.certify}
         return self._handler({**self._exchange, **methods} if devices else methods)
 
@@ -163,13 +171,17 @@ class DevicesServicer:
 
     async def certify(self, context: Context) -> None:
         """Serve Certify: a certificate for a device or gateway that its own token proves."""
-        credentials = read_credentials(context.invocation_metadata())
+        metadata = context.invocation_metadata()
+        credentials = read_credentials(metadata)
         caller = await self._admission.relay_caller(credentials, caller_of(context))
         holder = CertificateHolder(caller.gateway, caller.ordinal)
         data = await read_message(context, self._settings.first_message_s)
         async with self._at_work:
-            answer = await self._proofs.issue(data, holder, self._port)
-        await context.write(answer)
+            answer = await self._proofs.issue(data, holder)
+        answer.MergeFrom(self._devices_address)
+        if TAKES_ADDRESS not in (metadata or ()):
+            answer.ClearField("address")
+        await context.write(answer.SerializeToString(deterministic=True))
 
     async def check_in(self, context: Context) -> None:
         """Serve CheckIn: reports in; acknowledgements and requests out."""

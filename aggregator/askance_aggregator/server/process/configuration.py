@@ -65,12 +65,6 @@ def _printable(value: object, _: Path) -> str:
     return text
 
 
-def _port(value: object, _: Path) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 1 << 16:
-        raise InvalidParameter(f"expected a port, got {value_text(value)}")
-    return value
-
-
 def _public_key(value: object, _: Path) -> bytes:
     text, digits = a_text(value), 2 * _PUBLIC_KEY_BYTES
     try:
@@ -156,9 +150,14 @@ class DeviceTls:
             fixed=True,
         ),
     ] = True
-    public_port: Annotated[
-        int | None,
-        Key("of a proxy before it, where that is another port", "7445", read=_port, fixed=True),
+    advertised: Annotated[
+        Address | None,
+        Key(
+            "where devices are told to call: a proxy's address, for which the certificate is, too."
+            " Left out: the host by which they know `listen` above, and the port of this listener",
+            '"devices.example.org:7445"',
+            fixed=True,
+        ),
     ] = None
 
 
@@ -204,6 +203,8 @@ class StudyLimits:
         ),
     ] = None
     open_studies: Annotated[int, "at one time"] = 64
+    service: Annotated[Settings, KeyGroup()] = field(default_factory=Settings)
+    callers: Annotated[CallerLimits, KeyGroup()] = field(default_factory=CallerLimits)
     header_senders: Annotated[
         frozenset[Network],
         Key(
@@ -213,8 +214,6 @@ class StudyLimits:
             name="proxy_protocol",
         ),
     ] = frozenset()
-    service: Annotated[Settings, KeyGroup()] = field(default_factory=Settings)
-    callers: Annotated[CallerLimits, KeyGroup()] = field(default_factory=CallerLimits)
 
 
 def _caller(

@@ -534,7 +534,7 @@ class OpenAddress:
             now_s,
             self._inner,
             devices.needed,
-            devices.public_port,
+            devices.advertised,
         )
 
     def start(self) -> None:

@@ -26,6 +26,7 @@ from askance_aggregator.server.process.certificates import devices_authority
 from askance_aggregator.server.process.tokens import EnrolmentTokens
 from askance_aggregator.store import CertificateHolder, SqliteStore
 from askance_aggregator.store.register import DeviceSelection
+from askance_client.addresses import Address
 from askance_client.service import (
     SERVICE,
     CallFailed,
@@ -41,6 +42,7 @@ from askance_client.service import (
     system_now_s,
 )
 from askance_client.service.authority import DeviceCertificate
+from askance_protos.v1 import exchange_pb2 as pb
 from tests.aggregator.server.certified_service import LIFE_S, CertifiedService, authority_of
 from tests.ports import free_address
 
@@ -51,7 +53,9 @@ FIRST, SECOND, THIRD, GATEWAY = (Identity(b"device %d" % n, bytes([n]) * 32) for
 class World:
     """A service whose devices show certificates, on a clock that a test moves."""
 
-    def __init__(self, folder: Path, *, needed: bool = True) -> None:
+    def __init__(
+        self, folder: Path, *, needed: bool = True, advertised: Address | None = None
+    ) -> None:
         self.folder = folder
         self.now_s = system_now_s()
         self.store = SqliteStore.in_memory()
@@ -62,6 +66,7 @@ class World:
             lambda: self.now_s,
             settings=Settings(stop_grace_s=0.1),
             needed=needed,
+            advertised=advertised,
         )
         self.issuer = self.service.issuer
 
@@ -129,7 +134,7 @@ def test_a_certificate_names_a_number_only_and_its_fingerprint_is_stored(world: 
     assert stored is not None
     assert stored.holder == CertificateHolder(0, 1)
     assert stored.ends_unix_s == mine.ends_s == world.now_s + LIFE_S
-    assert mine.port == world.service.server.port
+    assert mine.address == f"127.0.0.1:{world.service.server.port}"
     assert (world.folder / "second.json").stat().st_mode & 0o777 == 0o600
     assert asyncio.run(world.check_in(mine, SECOND)) == "OK"
     without = asyncio.run(world.check_in(None, SECOND))
@@ -243,6 +248,21 @@ def test_a_renewed_certificate_has_an_overlap_with_the_old_one(world: World) -> 
     asyncio.run(scenario())
 
 
+def test_a_device_is_told_the_address_of_a_proxy(tmp_path: Path) -> None:
+    """A device of an earlier version does not know that field, and is told the port."""
+    world = World(tmp_path, advertised=Address("devices.example.org", 443))
+    try:
+        held = asyncio.run(world.enrol("first", FIRST))
+        assert held.address == "devices.example.org:443"
+        key = ec.generate_private_key(ec.SECP256R1())
+        asked = pb.CertifyRequest(signing_request=request_of(key)).SerializeToString()
+        call = world.open_side.call("Certify", asked, device_metadata(FIRST))
+        answer = pb.CertifyResponse.FromString(asyncio.run(call))
+        assert (answer.port, answer.address) == (443, "")
+    finally:
+        world.service.stop()
+
+
 def test_a_device_that_was_away_past_the_end_gets_another_certificate(world: World) -> None:
     """By its token alone, at the open side."""
 
@@ -250,7 +270,7 @@ def test_a_device_that_was_away_past_the_end_gets_another_certificate(world: Wor
         await world.enrol("first", FIRST)
         file, failures = world.file("first"), list[str]()
         world.now_s += 2 * LIFE_S
-        assert held(file).port == 0  # it has ended
+        assert held(file).address == ""  # it has ended
         assert await file.renew(device_metadata(FIRST), failures.append)
         assert await world.check_in(held(file), FIRST) == "OK"
         assert not failures

@@ -25,7 +25,6 @@ from askance_aggregator.clock import system_now_s
 from askance_aggregator.learners import find
 from askance_aggregator.studies.study import Study
 from askance_client.accounting import parse_epsilon
-from askance_client.addresses import Address
 from askance_client.codec import digest_of
 from askance_client.device import Device, Examiner, Policy
 from askance_client.ledger import Ledger
@@ -157,8 +156,7 @@ class People:
         """The first one's channel, which shows its certificate."""
         held = asyncio.run(certificate_of(self._identities[0], address, authority))
         own = grpc.ssl_channel_credentials(authority, held.key.encode(), held.chain.encode())
-        there = Address.of(address).at_port(held.port)
-        with grpc.secure_channel(str(there), own) as channel:
+        with grpc.secure_channel(held.address, own) as channel:
             yield channel
 
     def stream(self, channel: grpc.Channel) -> Iterator[bytes]:

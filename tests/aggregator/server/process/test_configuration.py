@@ -45,7 +45,7 @@ authority = "devices-ca.pem"
 authority_key = "devices-ca.key"
 life_s = 86400
 require_certificates = false
-public_port = 443
+advertised = "devices.example.org:443"
 [enrolment]
 key = "enrolment.key"
 [analysts]
@@ -97,7 +97,7 @@ def test_everything_can_be_set(path: Path) -> None:
         folder / "devices-ca.key",
         86_400,
         needed=False,
-        public_port=443,
+        advertised=Address("devices.example.org", 443),
     )
     assert read.tls == TlsFiles(folder / "server.pem", folder / "keys" / "server.key", devices)
     assert read.enrolment_key == folder / "enrolment.key"
@@ -150,7 +150,7 @@ BAD = {
     LEAST + "[tls]\ncertificate = 'server.pem'": "tls.key: expected a value, got none",
     LEAST + f"plaintext = true\n{TLS}": "plaintext: expected no such key",
     LEAST + "[tls]\ncertificate='a'\nkey='b'": "tls.devices: expected a table of that name",
-    LEAST + f"{TLS}\npublic_port=65536": "tls.devices.public_port: expected a port, got 65536",
+    LEAST + f"{TLS}\nadvertised='a:65536'": "tls.devices.advertised: expected HOST:PORT, got 'a:6",
     LEAST + "plaintext = 1": "plaintext: expected true or false, got 1",
     LEAST + "[enrolment]": "enrolment.key: expected a value, got none",
     LEAST + "[enrolment]\nkey = ''": "enrolment.key: expected a text, got ''",

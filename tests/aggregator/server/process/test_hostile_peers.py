@@ -59,7 +59,7 @@ async def refused(served: Served, rpc: str, metadata: Metadata, calls: int) -> N
     address, pair = served.address, list[bytes]()
     if metadata == device_metadata(INSIDER):
         held = await certificate_of(INSIDER, served.address, authority)
-        address = str(Address.of(address).at_port(held.port))
+        address = held.address
         pair = [held.key.encode(), held.chain.encode()]
     credentials = grpc.ssl_channel_credentials(authority, *pair)
     async with aio.secure_channel(address, credentials) as channel:

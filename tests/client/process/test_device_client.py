@@ -274,7 +274,7 @@ class TestEnrolment:
         ):
             client.enrol("token")
         assert isinstance(away.value, AskanceError)
-        refused = "PERMISSION_DENIED: expected an enrolment token of this aggregator, got another"
+        refused = "PERMISSION_DENIED: expected an enrolment token as `aggregator token` prints it, got other text"
         address = aggregator.server.address
         with (
             client_of(tmp_path, aggregator=address) as client,
@@ -302,7 +302,7 @@ class TestEnrolment:
             refused = set(again._journal._failed)
         assert (tally.answered, later.answered) == (1, 1)
         assert all(one.startswith("enrolment: UNAVAILABLE: ") for one in tried)
-        text = "expected an enrolment token of this aggregator, got another"
+        text = "expected an enrolment token as `aggregator token` prints it, got other text"
         assert refused in (set(), {f"enrolment: PERMISSION_DENIED: {text}"})
 
     def test_a_check_in_enrols_and_an_aggregator_that_forgot_the_device_is_told_again(

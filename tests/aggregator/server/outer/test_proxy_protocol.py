@@ -6,6 +6,7 @@ import asyncio
 import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
@@ -83,7 +84,11 @@ def test_a_caller_behind_a_proxy_has_its_own_address_and_limit(
     certified: tuple[Certified, Certified],
 ) -> None:
     """Only the proxy may say for whom it connects, and it must."""
-    settings = {"header_senders": (PROXY,), "connections_per_address": 2, "handshake_s": 30.0}
+    settings: dict[str, Any] = {
+        "header_senders": (PROXY,),
+        "connections_per_address": 2,
+        "handshake_s": 30.0,
+    }
     with running(certified, **settings) as outer, ExitStack() as held:
         v4, v6, own = (HEADERS[name][0] for name in ("IPv4", "IPv6", "a check of the proxy's own"))
         mapped = MAGIC + b"\x21\x21\x00\x24" + MAPPED

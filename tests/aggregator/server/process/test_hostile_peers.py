@@ -24,7 +24,6 @@ from askance_aggregator.analyst.messages import SERVICE as ANALYSTS
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.server.process.home import AggregatorHome
 from askance_aggregator.store import SqliteStore
-from askance_client.addresses import Address
 from askance_client.service import SERVICE as DEVICES
 from askance_client.service import Identity, Metadata, device_metadata, token_digest
 from tests.aggregator.server.process.conftest import PATIENCE_S, Served, serving
@@ -158,8 +157,7 @@ def insiders(served: Served) -> Iterator[grpc.Channel]:
     authority = served.home.authority.read_bytes()
     own = asyncio.run(certificate_of(INSIDER, served.address, authority))
     credentials = grpc.ssl_channel_credentials(authority, own.key.encode(), own.chain.encode())
-    there = Address.of(served.address).at_port(own.port)
-    with grpc.secure_channel(str(there), credentials) as channel:
+    with grpc.secure_channel(own.address, credentials) as channel:
         yield channel
 
 

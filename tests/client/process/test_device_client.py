@@ -241,6 +241,9 @@ class TestConditions:
             outside_hours(24, 7)
 
 
+NO_TOKEN = "expected an enrolment token as `aggregator token` prints it, got other text"
+
+
 class TestEnrolment:
     def test_it_is_remembered_without_the_aggregator_and_whatever_the_token(
         self, tmp_path: Path, aggregator: Any
@@ -274,7 +277,7 @@ class TestEnrolment:
         ):
             client.enrol("token")
         assert isinstance(away.value, AskanceError)
-        refused = "PERMISSION_DENIED: expected an enrolment token as `aggregator token` prints it, got other text"
+        refused = f"PERMISSION_DENIED: {NO_TOKEN}"
         address = aggregator.server.address
         with (
             client_of(tmp_path, aggregator=address) as client,
@@ -302,8 +305,7 @@ class TestEnrolment:
             refused = set(again._journal._failed)
         assert (tally.answered, later.answered) == (1, 1)
         assert all(one.startswith("enrolment: UNAVAILABLE: ") for one in tried)
-        text = "expected an enrolment token as `aggregator token` prints it, got other text"
-        assert refused in (set(), {f"enrolment: PERMISSION_DENIED: {text}"})
+        assert refused in (set(), {f"enrolment: PERMISSION_DENIED: {NO_TOKEN}"})
 
     def test_a_check_in_enrols_and_an_aggregator_that_forgot_the_device_is_told_again(
         self, tmp_path: Path, aggregator: Any

@@ -67,6 +67,13 @@ def test_no_page_of_the_console_has_a_finding(driver: Any, looked: Looked) -> No
     driver.find_element("name", "epsilon").send_keys(".5")
     until(lambda: "Users needed" in driver.page_source)  # the plan below the form
     found += findings(driver)
+    driver.find_element("name", "set.tau").send_keys("5")
+    until(lambda: "expected at most 1" in driver.page_source)  # at its field, and the button is off
+    found += findings(driver)
+    driver.get(looked.origin + "/devices?tags=site%3Dberlin")
+    driver.find_element("id", "revoke-all").click()
+    until(lambda: "Change nothing" in driver.page_source)
+    found += findings(driver)
     assert found == []
 
 

@@ -1,8 +1,8 @@
 """Title of a study: its purpose, or its learner and the columns that it asks about.
 
 Lists, pages and the command line show it in place of a digest. It follows from the signed terms
-alone, so that a study of any age has one, and no other place makes or keeps one: a store keeps the
-words by which a study is found.
+alone, so that a study of any age has one, and no other place makes one: a store keeps the words by
+which a study is found, and a copy of the title for those who read its database.
 """
 
 from __future__ import annotations
@@ -25,14 +25,18 @@ _SINGLE = re.compile(r"^(\w)-")  # the hyphen of k-means
 
 
 def title_of(terms: StudyTerms) -> str:
-    """Return a study's title, one line of at most 100 characters."""
-    purpose = " ".join(terms.purpose.split())
-    if not purpose:
-        return made_title(terms)
-    if len(purpose) <= MAX_TITLE:
-        return purpose
-    start = purpose[:MAX_TITLE]
+    """Return a study's title, one line of at most 100 characters that can be printed."""
+    title = _line(terms.purpose) or _line(made_title(terms))
+    if len(title) <= MAX_TITLE:
+        return title
+    start = title[:MAX_TITLE]
     return (start.rpartition(" ")[0] or start[:-1]).rstrip(" ,;:.") + "…"
+
+
+def _line(text: str) -> str:
+    """Return the words of a text, without characters that no screen shows."""
+    words = ("".join(filter(str.isprintable, word)) for word in text.split())
+    return " ".join(word for word in words if word)
 
 
 def stored_title(study: bytes) -> str:

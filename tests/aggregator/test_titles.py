@@ -43,6 +43,8 @@ def terms(learner: str, schema: Schema, fields: str, purpose: str, **parameters:
     [
         (("frequency", PEOPLE, "school", "Who went to school"), "Who went to school"),
         (("frequency", PEOPLE, "school", "  two \t words\n"), "two words"),
+        (("frequency", PEOPLE, "school", "a\0b \x1b[2J\u202e \x7f c"), "ab [2J c"),
+        (("frequency", PEOPLE, "school", " \0 \x7f"), "Frequency of school"),
         (("frequency", PEOPLE, "school", ""), "Frequency of school"),
         (("frequency", PEOPLE, "school", " \n"), "Frequency of school"),
         (("decision-tree", PUPILS, "education age school site", ""), "Decision tree of education"),

@@ -1,0 +1,51 @@
+"""Pages at 1,280 pixels: no table is cut off, charts fill their cards, words are whole."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.askance.console.browser import browser, missing, show_as
+from tests.askance.console.gallery import gallery
+from tests.askance.console.test_browser import until
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(missing() is not None, reason=missing() or ""),
+]
+
+_FAULTS = """
+const faults = [];
+for (const one of document.querySelectorAll(".scroll")) {
+  if (one.scrollWidth > one.clientWidth + 1) faults.push(`cut: ${one.ariaLabel}`);
+}
+for (const one of document.querySelectorAll(".panel .chart")) {
+  const card = one.closest(".panel");
+  const style = getComputedStyle(card);
+  const inside = card.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+  if (one.getBoundingClientRect().width < 0.95 * inside) faults.push("a chart is narrow");
+}
+for (const one of document.querySelectorAll(".role")) {
+  if (one.getClientRects().length !== 1) faults.push("a role is broken");
+}
+return faults;
+"""
+
+
+def test_no_table_is_cut_off_and_charts_fill_their_cards() -> None:
+    found = []
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+        browser(Path(folder)) as driver,
+        gallery() as shown,
+    ):
+        origin = f"http://{shown.admin.address}"
+        driver.get(shown.admin.links[0])
+        until(lambda: driver.current_url == f"{origin}/")
+        for name, path in shown.pages.items():
+            driver.get(origin + path)
+            show_as(driver, 1_280, "light")
+            found += [f"{name}: {fault}" for fault in driver.execute_script(_FAULTS)]
+    assert found == []

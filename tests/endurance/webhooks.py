@@ -65,6 +65,7 @@ from tests.postgresql import PostgresqlServer
 ENDS_PER_STUDY = 10  # nine epochs and the series
 TIMEOUT_S, LONGEST_WAIT_S = 1, 2
 HANG_S = 3.0
+TAKING_S = 0.3  # from the time at which the receiver has taken a message to its answer, at most
 STOP_S = 75.0  # of a process, past the end of its claims (a try's limit and 60 s)
 AWAY_S = 1.0
 PATIENCE_S = 600.0
@@ -132,6 +133,7 @@ class Handler(BaseHTTPRequestHandler):
         if isinstance(answer, int):
             if answer == 200:  # from then on the next end of its study may come
                 message.answered = True
+                time.sleep(self.server.log.draw.uniform(0, TAKING_S))
             self.send_response(answer)
             self.send_header("location", "/elsewhere")
             self.send_header("content-length", "0")

@@ -88,7 +88,6 @@ def _two_homes(folder: Path, database: str, devices: int) -> tuple[AggregatorHom
     """
     first = made(folder / "first", now_s=system_now_s())
     second = AggregatorHome(folder / "second", first.analyst)
-    shutil.copytree(first.folder, second.folder)
     text = first.configuration.read_text()
     text = text.replace('store = "sqlite:///store.sqlite"', f'store = "{database}"')
     stated = '# advertised = "devices.example.org:7445"'
@@ -97,8 +96,10 @@ def _two_homes(folder: Path, database: str, devices: int) -> tuple[AggregatorHom
     senders = '# proxy_protocol = ["10.0.0.5"]'
     assert senders in text
     text = text.replace(senders, 'proxy_protocol = ["127.0.0.2"]')
-    for home, name in ((first, "first"), (second, "second")):
-        home.configuration.write_text(f'replica = "{name}"\n{text}')
+    first.configuration.write_text(f'replica = "first"\n{text}')
+    words = ("--replica", first.folder, "--listen", "127.0.0.1:0")
+    done = ran("aggregator", "init", second.folder, *words)  # its name is the folder's: second
+    assert done.returncode == 0, done.stderr
     done = ran("aggregator", "migrate", "--config", first.configuration)
     assert done.returncode == 0, done.stderr
     return first, second

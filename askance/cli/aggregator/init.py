@@ -6,12 +6,14 @@ import argparse
 from pathlib import Path
 
 from askance.cli.aggregator.common import add_command, address_of
-from askance.cli.output import print_json
+from askance.cli.output import Failure, print_json
 
 _LISTEN = "127.0.0.1:7443"
 _MAKES = (
     "Makes a folder with an aggregator's configuration, store, certificates and keys. Nothing is"
-    " ever overwritten."
+    " ever overwritten. With --replica it makes the folder of another process that serves from the"
+    " same PostgreSQL database: copies of the keys, the settings, and a name and an address of its"
+    " own."
 )
 
 
@@ -29,6 +31,15 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="a name or address that devices reach it by; may be repeated",
     )
     init.add_argument(
+        "--replica",
+        type=Path,
+        metavar="OF",
+        help="the folder of the aggregator of which this one is a replica",
+    )
+    init.add_argument(
+        "--name", metavar="NAME", help="with --replica: its name; default: that of the folder"
+    )
+    init.add_argument(
         "--listen",
         default=_LISTEN,
         metavar="HOST:PORT",
@@ -40,6 +51,10 @@ def _init(arguments: argparse.Namespace) -> int:
     from askance_aggregator.clock import system_now_s
     from askance_aggregator.server.process.home import AggregatorHome
 
+    if arguments.replica is not None:
+        return _init_replica(arguments)
+    if arguments.name is not None:
+        raise Failure(2, "usage", "--name: expected --replica with it, got none")
     home = AggregatorHome.create(
         arguments.folder,
         listen=address_of(arguments.listen),
@@ -62,4 +77,23 @@ def _init(arguments: argparse.Namespace) -> int:
     print(f"  devices and analysts pin: {home.authority}")
     print(f"  devices answer studies of analyst {home.analyst.hex()}")
     print(f"  whose private key is      {home.analyst_key}")
+    return 0
+
+
+def _init_replica(arguments: argparse.Namespace) -> int:
+    from askance_aggregator.server.process.home import create_replica
+
+    if arguments.host:
+        raise Failure(
+            2, "usage", "--host: expected none with --replica, whose certificate is the first's"
+        )
+    name = arguments.name or arguments.folder.resolve().name
+    listen = address_of(arguments.listen)
+    made = create_replica(arguments.folder, arguments.replica, name=name, listen=listen)
+    if arguments.json:
+        print_json({"folder": str(arguments.folder), "configuration": str(made), "replica": name})
+        return 0
+    print(f"a replica, {name}, of the aggregator in {arguments.replica}")
+    print(f"  look at it:  askance aggregator doctor --config {made}")
+    print(f"  start it:    askance aggregator serve --config {made}")
     return 0

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tempfile
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import wrap
@@ -23,13 +26,14 @@ from askance_aggregator.declarations import (
     declared_keys,
 )
 from askance_aggregator.server.process.certificates import devices_authority, self_made
-from askance_aggregator.server.process.configuration import Configuration
+from askance_aggregator.server.process.configuration import Configuration, read_configuration
 from askance_aggregator.server.process.declared_file import PREFIX
 from askance_aggregator.server.process.files import NotOperable
 from askance_aggregator.server.process.tokens import KEY_BYTES
-from askance_aggregator.store import SqliteStore
+from askance_aggregator.store import PostgresqlLocation, SqliteStore
 from askance_client.addresses import Address
 from askance_client.durable_files import sync, write_new
+from askance_client.errors import InvalidParameter
 
 CONFIGURATION = "aggregator.toml"
 AUTHORITY = "ca.pem"
@@ -80,26 +84,10 @@ class AggregatorHome:
           NotOperable: something is there already (nothing is ever overwritten), or the disk says
             no. InvalidParameter: a host that no certificate can name.
         """
-        there = _is_empty_folder(folder)
         if listen.host not in hosts and not listen.is_wildcard:
             hosts = [*hosts, listen.host]
-        try:
-            if not there:
-                folder.parent.mkdir(parents=True, exist_ok=True)
-            beside = Path(
-                tempfile.mkdtemp(prefix=".askance-", dir=folder if there else folder.parent)
-            )
-        except OSError as error:
-            raise NotOperable(f"{folder}: cannot be made: {error.strerror}") from None
-        try:
+        with _making(folder) as beside:
             analyst = _fill(beside, listen, hosts, now_s)
-            put = _move_into if there else os.rename
-            put(beside, folder)
-            sync(folder if there else folder.parent)
-        except OSError as error:
-            raise NotOperable(f"{folder}: cannot be made: {error.strerror}") from None
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
         return cls(folder, analyst)
 
     @property
@@ -116,6 +104,108 @@ class AggregatorHome:
     def analyst_key(self) -> Path:
         """The first analyst's private key."""
         return self.folder / ANALYST_KEY
+
+
+def create_replica(folder: Path, first: Path, *, name: str, listen: Address) -> Path:
+    """Make the folder of another replica of an aggregator: its files, under another name.
+
+    It has copies of the files in the folder that the first one's configuration names, of `ca.pem`
+    and of `analyst.pub`. The configuration differs in `replica` and in addresses: on another host
+    the devices' port and that of metrics are the same, on the same host they follow `listen`.
+
+    Args:
+      folder: absent or empty.
+      first: the folder of the aggregator.
+      name: of the replica, other than the first one's.
+      listen: where it is to listen, other than the first one.
+
+    Returns:
+      The configuration's file.
+
+    Raises:
+      NotOperable: something is there already, or the disk says no.
+      InvalidParameter: the aggregator's store is no database, its name or address is asked for, or
+        its configuration is not written as `create` writes one.
+    """
+    before = read_configuration(first / CONFIGURATION, environment={})
+    if not isinstance(before.store, PostgresqlLocation):
+        raise InvalidParameter(
+            f"--replica: expected an aggregator whose store is in PostgreSQL, got {before.store}"
+            " (askance aggregator migrate --to moves one)"
+        )
+    for what, old, new in (("name", before.replica, name), ("listen", before.listen, listen)):
+        if old == new and new != listen.at_port(0):
+            raise InvalidParameter(f"--{what}: expected another one than the first's, got {new}")
+    here = listen.host == before.listen.host
+    addresses = {"": str(listen)}
+    if before.tls is not None:
+        port = listen.port and listen.port + 2 if here else before.tls.devices.listen.port
+        addresses["tls.devices"] = str(listen.at_port(port))
+    if before.metrics is not None and here:
+        addresses["metrics"] = str(before.metrics.at_port(listen.port and listen.port + 1))
+    text = (first / CONFIGURATION).read_text(encoding="utf-8")
+    with _making(folder) as beside:
+        named = {AUTHORITY, ANALYST_PUBLIC, *_texts(tomllib.loads(text))}
+        for file in sorted(named):
+            if not Path(file).is_absolute() and (first / file).is_file():
+                (beside / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(first / file, beside / file)  # with its mode
+        content = "\n".join([*_replica_lines(text.splitlines(), name, addresses), ""])
+        write_new(beside / CONFIGURATION, content.encode())
+        made = read_configuration(beside / CONFIGURATION, environment={})
+        if (made.replica, made.listen) != (name, listen):
+            raise InvalidParameter(
+                f"{first / CONFIGURATION}: expected lines `listen = ...` and `replica = ...` before"
+                " the first table, as init writes them, got others"
+            )
+    return folder / CONFIGURATION
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield the texts in what TOML holds."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _texts(one)
+
+
+def _replica_lines(lines: Sequence[str], name: str, addresses: Mapping[str, str]) -> Iterator[str]:
+    """Yield a configuration's lines with a replica's name, and its addresses by their tables."""
+    table = ""
+    named = next((line for line in lines if re.match(r"(# )?replica = ", line)), None)
+    if named is None:
+        yield f"replica = {json.dumps(name, ensure_ascii=False)}"
+    for line in lines:
+        if header := re.match(r"\[([\w.]+)\]", line):
+            table = header[1]
+        if line is named:
+            yield f"replica = {json.dumps(name, ensure_ascii=False)}"
+        elif table in addresses and line.startswith("listen = "):
+            yield f'listen = "{addresses[table]}"'
+        else:
+            yield line
+
+
+@contextmanager
+def _making(folder: Path) -> Iterator[Path]:
+    """Give an empty folder to be filled, and move it into place when it is whole."""
+    there = _is_empty_folder(folder)
+    try:
+        if not there:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(prefix=".askance-", dir=folder if there else folder.parent))
+    except OSError as error:
+        raise NotOperable(f"{folder}: cannot be made: {error.strerror}") from None
+    try:
+        yield beside
+        put = _move_into if there else os.rename
+        put(beside, folder)
+        sync(folder if there else folder.parent)
+    except OSError as error:
+        raise NotOperable(f"{folder}: cannot be made: {error.strerror}") from None
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
 
 
 def _is_empty_folder(folder: Path) -> bool:

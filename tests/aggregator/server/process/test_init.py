@@ -20,7 +20,7 @@ from cryptography.x509.verification import PolicyBuilder, Store, VerificationErr
 from askance_aggregator.server.process.certificates import first_name, self_made
 from askance_aggregator.server.process.configuration import read_configuration
 from askance_aggregator.server.process.files import NotOperable
-from askance_aggregator.server.process.home import AggregatorHome
+from askance_aggregator.server.process.home import AggregatorHome, create_replica
 from askance_aggregator.store import SqliteLocation
 from askance_client.addresses import Address
 from askance_client.durable_files import write_new
@@ -179,3 +179,80 @@ def test_metrics_are_a_port_further_on_loopback(port: int, page: int, tmp_path: 
         tmp_path / "new", listen=Address("0.0.0.0", port), hosts=(), now_s=NOW_S
     )
     assert read_configuration(home.configuration).metrics == Address("127.0.0.1", page)
+
+
+def shared(folder: Path) -> AggregatorHome:
+    """An aggregator of a PostgreSQL database, at 10.0.0.11."""
+    home = AggregatorHome.create(
+        folder, listen=Address("10.0.0.11", 7443), hosts=["ask.example.org"], now_s=NOW_S
+    )
+    database = 'store = "postgresql://askance@db/askance"\nstore_password_file = "db.password"'
+    text = home.configuration.read_text().replace('store = "sqlite:///store.sqlite"', database)
+    home.configuration.write_text(text)
+    write_new(home.folder / "db.password", b"secret", mode=0o600)
+    return home
+
+
+@pytest.mark.parametrize(
+    ("listen", "devices", "metrics"),
+    [
+        ("10.0.0.12:7443", "10.0.0.12:7445", "127.0.0.1:7444"),
+        ("10.0.0.12:8000", "10.0.0.12:7445", "127.0.0.1:7444"),
+        ("10.0.0.11:7543", "10.0.0.11:7545", "127.0.0.1:7544"),
+    ],
+)
+def test_a_replica_has_the_same_keys_and_settings_and_addresses_of_its_own(
+    tmp_path: Path, listen: str, devices: str, metrics: str
+) -> None:
+    first = shared(tmp_path / "first")
+    made_at = create_replica(
+        tmp_path / "second", first.folder, name="berlin 2", listen=Address.of(listen)
+    )
+    second, before = read_configuration(made_at), read_configuration(first.configuration)
+    assert second.tls is not None
+    assert before.tls is not None
+    assert (second.replica, str(second.listen)) == ("berlin 2", listen)
+    assert (str(second.tls.devices.listen), str(second.metrics)) == (devices, metrics)
+    assert second.analysts == before.analysts
+    assert second.limits == before.limits
+    assert sorted(path.name for path in made_at.parent.iterdir()) == [
+        "aggregator.toml",
+        "analyst.pub",
+        "ca.pem",
+        "db.password",
+        "devices-ca.key",
+        "devices-ca.pem",
+        "enrolment.key",
+        "server.key",
+        "server.pem",
+    ]
+    for path in made_at.parent.iterdir():
+        other = first.folder / path.name
+        assert path.name == "aggregator.toml" or path.read_bytes() == other.read_bytes()
+        assert path.stat().st_mode == other.stat().st_mode
+    third = create_replica(
+        tmp_path / "third", tmp_path / "second", name="3", listen=Address("10.0.0.13", 7443)
+    )
+    assert read_configuration(third).replica == "3"
+
+
+def test_what_is_no_replica_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    first = shared(tmp_path / "first")
+    there, listen = tmp_path / "second", Address("10.0.0.12", 7443)
+    with pytest.raises(InvalidParameter, match="listen: expected another one than the first's"):
+        create_replica(there, first.folder, name="b", listen=Address("10.0.0.11", 7443))
+    for before, after, complaint in (
+        ("listen = ", "listen= ", "expected lines `listen = ...`"),
+        ('store = "postgresql://askance@db/askance"\nstore_password_file = "db.password"',
+         'store = "sqlite:///store.sqlite"', "expected an aggregator whose store is in PostgreSQL"),
+    ):  # fmt: skip
+        text = first.configuration.read_text()
+        first.configuration.write_text(text.replace(before, after, 1))
+        with pytest.raises(InvalidParameter, match=complaint):
+            create_replica(there, first.folder, name="b", listen=listen)
+        first.configuration.write_text(text)
+    assert [path.name for path in tmp_path.iterdir()] == ["first"]
+    there.mkdir()
+    (there / "x").touch()
+    with pytest.raises(NotOperable, match="expected an empty folder"):
+        create_replica(there, first.folder, name="b", listen=listen)

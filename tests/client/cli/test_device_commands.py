@@ -78,6 +78,28 @@ def test_a_device_is_never_made_over_another(
     assert DeviceHome(tmp_path).secret() == first
 
 
+def test_a_configuration_that_is_there_is_kept_for_a_device_that_is_made_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A site's folder has the operator's settings; an option beside them would be dropped."""
+    (tmp_path / "people.toml").write_text('[fields]\nsmokes = { type = "bit" }\n')
+    (tmp_path / "people.csv").write_text("id,smokes\na,1\n")
+    text = (
+        f'aggregator = "127.0.0.1:1"\n[policy]\nanalysts = ["{"ab" * 32}"]\nlife_epsilon = "1"\n'
+        '[records]\nschema = "people.toml"\ndata = "people.csv"\nkey = "id"\n'
+    )
+    (tmp_path / "device.toml").write_text(text)
+    code, failure, _ = run(capsys, "init", str(tmp_path), "--life-epsilon", "2")
+    assert (code, "expected no option beside" in str(failure)) == (2, True)
+    code, made, _ = run(capsys, "init", str(tmp_path))
+    assert (code, made["complete"]) == (0, True)
+    assert run(capsys, "init", str(tmp_path))[0] == 1
+    assert (tmp_path / "device.toml").read_text() == text
+    file = DeviceHome(tmp_path).ledgers()
+    assert file.binding()["members"] == "key = 'id'"
+    file.close()
+
+
 def test_a_ledger_without_its_identity_is_not_made_over_either(tmp_path: Path) -> None:
     DeviceHome.create(tmp_path, "")
     (tmp_path / "identity.json").unlink()

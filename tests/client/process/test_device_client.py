@@ -256,6 +256,19 @@ class TestEnrolment:
         assert aggregator.store.population() == 1
         assert stat.S_IMODE((tmp_path / "device" / "enrolled").stat().st_mode) == 0o600
 
+    def test_the_certificate_is_asked_for_once(self, tmp_path: Path, serving_tls: Any) -> None:
+        ca, found = tmp_path / "ca.pem", list[tuple[int, bytes]]()
+        ca.write_bytes(serving_tls.service.ca.certificate)
+        for token in (serving_tls.token(1), "ended"):
+            with client_of(tmp_path, aggregator=serving_tls.service.address, ca=ca) as client:
+                client.enrol(token)
+                outcome = client.run_once()
+            assert outcome is not None
+            held = (tmp_path / "device" / "certificate.json").read_bytes()
+            found.append((outcome.failures.total(), held))
+        assert found[0] == found[1]
+        assert found[0][0] == 0
+
     @pytest.mark.parametrize(
         "words", [("", "0 char"), ("\u00e9", "1 char"), ("x" * 1025, "1025 c")]
     )

@@ -195,3 +195,24 @@ def test_over_tls_only_the_aggregator_that_the_authority_vouches_for_is_talked_t
     assert (code, summary["failed"]) == (1, PEOPLE)
     assert "expected a certificate that the ca signed" in err
     assert serving_tls.store.population() == PEOPLE
+
+
+def test_a_folder_with_a_token_enrols_at_its_first_check_in(
+    tmp_path: Path, aggregator: Any
+) -> None:
+    """The token is not needed afterwards, and its file may be gone."""
+    token, folder = tmp_path / "token", make_folder(tmp_path, aggregator.server.address)
+    configuration = folder.path / "device.toml"
+    text = configuration.read_text().replace('# token_file = "token"', 'token_file = "../token"')
+    configuration.write_text(text)
+    code, failure, _ = folder.run("enroll")
+    assert (code, f"token file {folder.path / '../token'}: cannot be read" in str(failure)) == (
+        2,
+        True,
+    )
+    token.write_text(aggregator.token(5) + "\n")
+    for _ in range(2):
+        code, outcome, err = folder.run("run", "--once")
+        assert (code, outcome["failed"], aggregator.store.population()) == (0, 0, 5), err
+        token.unlink(missing_ok=True)
+    assert folder.run("enroll")[0] == 2

@@ -339,6 +339,23 @@ def test_the_devices_port_in_place_of_the_open_address_is_suspected(world: World
 PRINTED = "as `aggregator token` prints it"
 
 
+def test_a_certificate_that_has_ended_by_the_devices_clock_is_no_certificate(world: World) -> None:
+    """With a clock that is far ahead, a device waits; it neither calls nor fails."""
+    said = list[str]()
+
+    async def scenario() -> tuple[bool, bool]:
+        await world.enrol("first", FIRST)
+        path, side = world.folder / "first.json", world.open_side
+        ahead = CertificateFile(path, lambda: world.now_s + 2 * LIFE_S, side)
+        there = await ahead.is_there(device_metadata(FIRST), said.append)
+        return there, await world.file("first").is_there(device_metadata(FIRST), said.append)
+
+    assert asyncio.run(scenario()) == (False, True)
+    assert said == [
+        "certificate: expected a valid one, got one that has ended by this clock",
+    ]
+
+
 def test_a_token_that_is_used_up_is_told_from_a_wrong_one(world: World) -> None:
     async def failure(token: str) -> str:
         enrolment = Enrolment(world.folder / "enrolled", world.open_side, (SECOND,))

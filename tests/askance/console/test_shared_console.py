@@ -42,7 +42,7 @@ def test_a_person_logs_in(shared: SharedConsole, algorithm: str) -> None:
     shared.issuer.algorithm = algorithm
     browser = shared.browser()
     assert browser.get("/").headers["location"] == "/login"
-    assert "Log in by 127.0.0.1" in browser.get("/login").text
+    assert "Log in with 127.0.0.1" in browser.get("/login").text
     begun = browser.get("/login/begin")
     query = parse_qs(urlsplit(begun.headers["location"]).query)
     assert query["redirect_uri"] == [f"http://{shared.address}/login/callback"]

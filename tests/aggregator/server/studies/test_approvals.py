@@ -135,6 +135,7 @@ def test_decisions_that_cannot_be_made(run_in: RunIn) -> None:
             with pytest.raises(InvalidParameter, match="reason: expected 1 to 200 printable"):
                 manager.refuse(digest, BOB, reason, ANALYST)
         assert stands(deployment, digest) == ("OPEN", "awaiting-approval", 0)
+        manager.stop()  # so that no thread ends the study meanwhile
         deployment.disk.store.management.refuse(digest, "eve", "too much", 7)
         with pytest.raises(ApprovalRefused, match="because the study was refused"):
             approve(deployment, digest)

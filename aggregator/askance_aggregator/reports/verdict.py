@@ -239,8 +239,9 @@ class ResultVerdict:
         Noise is then in the way, which more users average out; lies they do not. Without a known
         truth, whether the result tells little.
         """
-        if not self.assessments:
-            return self.answered and self.is_poor
+        unjudged = self.presentation.constant and self.placement is Placement.UNKNOWN
+        if unjudged or not self.assessments:
+            return self.answered and self.is_poor and not self.lying
         if self.placement not in (Placement.NO_BETTER, Placement.FAR) or self.lying:
             return False
         return not self.exact_are_no_better

@@ -113,7 +113,7 @@ class DraftStudy:
 async def _new(visit: Visit) -> Response:
     """Return the form of a learner, with a schema that devices have, or else a template's."""
     offered = await visit.call(_offered, visit)
-    asked, entry = visit.query("schema", ""), find(visit.query("learner", _LEARNER))
+    asked, entry = visit.query("records", ""), find(visit.query("learner", _LEARNER))
     chosen = asked if asked in offered else next(iter(offered), "")
     values = {"schema": offered.get(chosen) or _schema_text(), "epsilon": "1"}
     if entry.name == _LEARNER and not offered:

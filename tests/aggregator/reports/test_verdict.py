@@ -678,3 +678,12 @@ def test_a_deployed_study_says_what_its_intervals_support_and_what_would_help(
     if verdict.helped_by_users:
         verdict = replace(verdict, advice=("4,000 users",))
     assert str(verdict) == expected
+
+
+@pytest.mark.parametrize("lying", [False, True])
+def test_a_constant_that_could_not_be_judged_is_called_so_and_helped(lying: bool) -> None:
+    unjudged = Assessment(None, None, summary="a constant")
+    shown = Presentation(lines=("school",), constant=True)
+    verdict = ResultVerdict(shown, 0.95, 300, assessments=(unjudged,), lying=lying)
+    assert str(verdict) == _CONSTANT
+    assert verdict.helped_by_users is not lying

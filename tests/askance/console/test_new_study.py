@@ -268,7 +268,7 @@ def test_schemas_that_devices_have_are_offered_and_toml_may_still_be_typed() -> 
         text = unescape(visitor.get("/studies/new?learner=mean").text)
         other = unescape(
             visitor.get(
-                "/studies/new?learner=mean&schema=keyboards%2C+version+1%2C+of+an+earlier+study"
+                "/studies/new?learner=mean&records=keyboards%2C+version+1%2C+of+an+earlier+study"
             ).text
         )
         planned = visitor.post(

@@ -250,6 +250,21 @@ def test_a_poor_result_is_called_poor_and_shows_what_its_intervals_support() -> 
     assert '<p class="verdict">The interval contains the true value with a confidence' in mean
 
 
+def test_a_poor_result_says_the_same_in_python_and_on_the_command_line() -> None:
+    store = SqliteStore.in_memory()
+    poor = add_poor(store)
+    with (
+        served(store) as (address, _),
+        connect(address, key=KEYS[Role.ANALYST], now_s=lambda: NOW_S) as aggregator,
+    ):
+        text = str(aggregator.study(poor["constant tree"].hex()).result())
+    assert text.count("of this leaf") == 1
+    assert (
+        "No better than guessing: the model is a constant, for so few users at this epsilon can"
+        " tell no more. What would help, by the planner: 1,667,107 users (answers within 0.035"
+    ) in text
+
+
 def test_a_study_is_shown_with_columns_own_names() -> None:
     store = SqliteStore.in_memory()
     store.enrol((b"device %d" % n, bytes([n % 256]) * 32) for n in range(2_000))

@@ -14,6 +14,7 @@ from calendar import timegm
 from collections.abc import Callable, Container, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from askance_client.errors import AskanceError
 from askance_client.owner import is_running
 from askance_client.printable import printable
 from askance_client.records import field_name
+from askance_client.service import CertificateFile, OpenSide, read_authority
 from askance_client.service.clock import system_now_s, utc_text
 
 _LEAST_FREE_BYTES = 64 << 20  # as many as one study's requests may take
@@ -98,6 +100,7 @@ def _findings(home: DeviceHome, path: Path, now_s: int) -> Iterator[Finding]:
     yield _checked("clock", lambda: _clock(home, now_s))
     yield _checked("certificate", lambda: _authority(configuration, now_s))
     yield _checked("aggregator", lambda: _reach(configuration, now_s))
+    yield _checked("devices' port", lambda: _devices_port(home, configuration, now_s))
 
 
 def _checked(name: str, check: Callable[[], str]) -> Finding:
@@ -123,6 +126,7 @@ _ADVICE = {
     "clock": "set the system's clock",
     "certificate": "set ca in device.toml to the operator's ca.pem",
     "aggregator": "check the address in device.toml, the network, and that the aggregator runs",
+    "devices' port": "open it in the firewall, or ask the operator where devices call (advertised)",
 }
 
 
@@ -283,3 +287,15 @@ def _reach(configuration: DeviceConfiguration, now_s: int) -> str:
             ) from None
     end_s = ssl.cert_time_to_seconds(str(peer["notAfter"]))
     return _lasting(f"{address} is reached; its certificate", end_s, now_s)
+
+
+def _devices_port(home: DeviceHome, configuration: DeviceConfiguration, now_s: int) -> str:
+    if configuration.ca is None:
+        return "none: plain text"
+    side = OpenSide(str(configuration.aggregator), partial(read_authority, configuration.ca))
+    held = CertificateFile(home.certificate_path, lambda: now_s, side).read()
+    if held is None or not held.address:
+        return "not tried: no valid certificate is there; `device run` gets one"
+    if side.is_refused(held):
+        raise _Wrong(f"{held.address} refuses the certificate", "run the device: it gets another")
+    return f"{held.address} is reached, and accepts the certificate"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import ssl
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -82,15 +82,10 @@ class OpenSide:
                 raise CallFailed(error.code().name, error.details() or "no details") from None
 
     async def refuses(self, held: DeviceCertificate) -> bool:
-        """Return whether the port for devices refuses a certificate.
-
-        With TLS 1.3 a device believes that its handshake is done when it is not: it is told nothing
-        and hung up on. An aggregator that accepts the certificate speaks first.
-        """
-        if self.authority is None:
-            return False
-        context = _trusting(self.authority(), "h2")
-        return await asyncio.to_thread(self._refuses, context, held)
+        """Return whether the port for devices is reached, and refuses a certificate."""
+        with suppress(OSError):
+            return await asyncio.to_thread(self.is_refused, held)
+        return False
 
     def _post(
         self, context: ssl.SSLContext, path: str, message: bytes, metadata: Metadata
@@ -112,10 +107,22 @@ class OpenSide:
             raise CallFailed("UNKNOWN", f"expected an aggregator, got HTTP status {answer.status}")
         raise CallFailed(status, details)
 
-    def _refuses(self, context: ssl.SSLContext, held: DeviceCertificate) -> bool:
+    def is_refused(self, held: DeviceCertificate) -> bool:
+        """Return whether the port for devices refuses a certificate.
+
+        With TLS 1.3 a device believes that its handshake is done when it is not: it is told nothing
+        and hung up on. An aggregator that accepts the certificate speaks first.
+
+        Raises:
+          OSError: the port is not reached, or is not the aggregator's.
+          InvalidParameter: the authority cannot be read.
+        """
         from http.client import HTTPException
         from tempfile import NamedTemporaryFile
 
+        if self.authority is None:
+            return False
+        context = _trusting(self.authority(), "h2")
         with NamedTemporaryFile("w") as pair:  # Python's TLS reads files only; of mode 0600
             pair.write(held.key + held.chain)
             pair.flush()
@@ -124,14 +131,16 @@ class OpenSide:
         with closing(_connection(there, context, _HANDSHAKE_S)) as connection:
             try:
                 connection.connect()
-            except ssl.SSLError as error:
-                return "ALERT" in (error.reason or "")
-            except (OSError, HTTPException):
-                return False  # not reached
+            except (OSError, HTTPException) as error:
+                if "_ALERT_" in str(error):
+                    return True
+                raise OSError(0, str(error), held.address) from None
             try:
                 return not connection.sock.recv(1)
             except OSError as error:
-                return not isinstance(error, TimeoutError)
+                if isinstance(error, TimeoutError):
+                    raise
+                return True
 
 
 def _trusting(authority: bytes, protocol: str) -> ssl.SSLContext:

@@ -11,6 +11,7 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import asdict, replace
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,14 +20,20 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from cryptography.x509.oid import NameOID
 
+from askance_aggregator.server.process.certificates import devices_authority
+from askance_aggregator.store import CertificateHolder
+from askance_client.addresses import Address
 from askance_client.cli.device import main
 from askance_client.cli.doctor import examine
 from askance_client.cli.home import DeviceHome
 from askance_client.ledger import Charge, Limits
 from askance_client.owner import ControlServer
 from askance_client.service import system_now_s
+from tests.aggregator.server.certified_service import authority_of
+from tests.aggregator.server.devices.test_certification import FIRST, World, request_of
 
 SCHEMA = '[fields]\nsmokes = { type = "bit" }\n'
 DAY = 86_400
@@ -67,6 +74,9 @@ def certificate(folder: Path, days: int = 365) -> Certificate:
         )
     )
     return pair
+
+
+CLOSED = "127.0.0.1:1"  # where nothing listens
 
 
 @contextmanager
@@ -144,7 +154,7 @@ def test_a_folder_in_order_has_no_failure(
         folder.configure(port, pair.path)
         assert folder.failures() == {}
         assert main(["doctor", str(folder.path)]) == 0
-        assert capsys.readouterr().out.count("ok  ") == 9
+        assert capsys.readouterr().out.count("ok  ") == 10
     with listening() as port:
         folder.configure(port)
         assert folder.failures() == {}
@@ -276,3 +286,33 @@ def test_a_running_device_is_left_alone(folder: Folder) -> None:
         assert set(asyncio.run(serve())) == {"aggregator"}
     finally:
         ledgers.close()
+
+
+def test_the_devices_port_is_looked_at(folder: Folder, tmp_path: Path) -> None:
+    """An aggregator's open address may answer where its devices' port does not."""
+    world, kept, ca = World(tmp_path), folder.home.certificate_path, tmp_path / "ca.pem"
+    port = str(world.service.server.port)
+    try:
+        mine = asyncio.run(world.enrol("first", FIRST))
+        ca.write_bytes(world.service.ca.certificate)
+        folder.configure(Address.of(world.service.address).port, ca)
+        assert folder.failures() == {}  # no certificate is there yet
+        kept.write_text(json.dumps(asdict(mine)))
+        kept.chmod(0o600)
+        assert folder.failures() == {}
+        foreign = authority_of(devices_authority(world.now_s), lambda: world.now_s)
+        key = load_pem_private_key(mine.key.encode(), None)
+        chain = foreign.issue(request_of(key), CertificateHolder(0, 0)).chain.decode()
+        for held, text in (
+            (replace(mine, chain=chain), f"127.0.0.1:{port} refuses the certificate"),
+            (replace(mine, address=CLOSED), f"{CLOSED}: [Errno 111] Connection refused"),
+        ):
+            kept.write_text(json.dumps(asdict(held)))
+            wrong = folder.failures()
+            assert set(wrong) == {"devices' port"}
+            assert text in wrong["devices' port"][0]
+        with listening(certificate(tmp_path)) as another:
+            kept.write_text(json.dumps(asdict(replace(mine, address=f"127.0.0.1:{another}"))))
+            assert "certificate verify failed" in folder.failures()["devices' port"][0]
+    finally:
+        world.service.stop()

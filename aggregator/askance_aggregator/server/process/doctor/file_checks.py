@@ -190,13 +190,16 @@ def devices_authority(surroundings: Surroundings) -> CheckVerdict | None:
 
 @check("names", "make a certificate for the names by which devices call: init --host NAME")
 def names(surroundings: Surroundings) -> CheckVerdict | None:
-    """Check that the certificate covers the host that is listened on."""
+    """Check that the certificate covers the host that is listened on, and the advertised one."""
     configuration = surroundings.configuration
     if configuration.tls is None:
         return None
     covered = _names(_chain(configuration.tls)[0])
     outside = [name for name in covered if not Address(name, 0).is_loopback]
     host, shown = configuration.listen.host, ", ".join(covered) or "none"
+    told = configuration.tls.devices.advertised
+    if told is not None and not any(_covers(name, told.host) for name in covered):
+        return failed(f"expected a certificate for {told.host} (advertised), got one for {shown}")
     if configuration.listen.is_wildcard:
         if outside:
             return passed(f"{shown}; devices call by one of these")

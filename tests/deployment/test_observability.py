@@ -218,8 +218,11 @@ def test_an_expression_that_no_page_has_is_found(scraped: Scraped, expression: s
 
 @needs_prometheus
 def test_a_panel_of_what_every_aggregator_has_is_not_empty(scraped: Scraped) -> None:
-    """Those of rounds, refusals and check-ins are empty until there are some."""
-    later = ("askance_round_", "_refused_", "histogram_quantile", "_commit_reports_")
+    """Those of rounds, refusals, check-ins and webhooks are empty until there are some."""
+    later = (
+        *("askance_round_", "_refused_", "histogram_quantile", "_commit_reports_"),
+        "askance_webhook_",
+    )
     found = [one for one in expressions()[: -len(ALERTS)] if not any(w in one for w in later)]
     assert len(found) > 14
     assert [one for one in found if not scraped.query(one)] == []
@@ -251,6 +254,12 @@ FIRING: dict[str, dict[str, str]] = {
         'askance_check_in_seconds_count{instance="a"}': "9x200",
     },
     "AskanceStudyFailed": {'askance_studies{instance="a", state="failed"}': "0x60 1x140"},
+    "AskanceWebhookGivenUp": {
+        'askance_webhook_ends{instance="a", receiver="b", state="failed"}': "0x60 1x140"
+    },
+    "AskanceWebhookLate": {
+        'askance_webhook_oldest_pending_seconds{instance="a", receiver="b"}': "0+60x200"
+    },
     "AskanceConflictingReports": {
         'askance_reports_total{instance="a", status="conflict"}': "0x60 1x140"
     },
@@ -283,6 +292,10 @@ CALM = {
     'askance_check_in_seconds_count{instance="a"}': "9x200",
     'askance_studies{instance="a", state="failed"}': "1x200",
     'askance_peers_refused_total{instance="a", reason="too-many-streams"}': "0+60x200",
+    'askance_webhook_ends{instance="a", receiver="b", state="failed"}': "0x200",
+    'askance_webhook_ends{instance="a", receiver="b", state="pending"}': "9x200",
+    'askance_webhook_ends{instance="a", receiver="b", state="delivered"}': "0+9x200",
+    'askance_webhook_oldest_pending_seconds{instance="a", receiver="b"}': "800x200",
     'process_open_fds{instance="a"}': "100x200",
     'process_max_fds{instance="a"}': "1000x200",
     'process_resident_memory_bytes{instance="a"}': "600x200",

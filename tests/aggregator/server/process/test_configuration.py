@@ -131,6 +131,7 @@ def test_no_file_says_how_to_make_one(path: Path) -> None:
         read_configuration(path)
 
 
+HOOK = "[[webhooks]]\nname = 'a'\nurl = 'https://a.example/'\nsecret = 's'\n"
 BAD = {
     "": "listen: expected a value, got none",
     'listen = "127.0.0.1:1"': "store: expected a value, got none",
@@ -166,6 +167,8 @@ BAD = {
     + f"[analysts.keys]\n\"a\\u000ab\" = '{KEY}'": "analysts.keys: expected 1 to 64 printable",
     LEAST + f"[analysts.keys]\nann = '{KEY}'\n[[callers.keys]]\nname = 'ann'\nkey = '{'00' * 32}'\n"
     "role = 'viewer'": "callers.keys: expected distinct names, got 'ann', which is another key's",
+    LEAST + HOOK * 2: "webhooks: expected distinct names, got a, a",
+    LEAST + HOOK.replace("https", "http"): "webhooks[0]: url: expected https://HOST/PATH, or",
     LEAST + "[metrics]": "metrics.listen: expected a value, got none",
     LEAST + "[logs]\nlevel = 'loud'": "logs.level: expected one of debug, info, warning, error, got"
     " 'loud'",
@@ -197,6 +200,17 @@ def test_what_is_wrong_is_named_with_its_place(content: str, said: str, path: Pa
     message = str(caught.value)
     assert message.startswith(f"{path}: {said}")
     assert "secret" not in message
+
+
+def test_the_secret_of_a_webhook_is_a_place_and_never_shown(path: Path) -> None:
+    path.write_text(LEAST + HOOK.replace("'s'", "'whsec_AAAA'"))
+    with pytest.raises(InvalidParameter) as caught:
+        read_configuration(path)
+    assert f"{path}: webhooks[0]: secret: expected the path of a secret's file" in str(caught.value)
+    assert "whsec_" not in str(caught.value)
+    path.write_text(LEAST + HOOK)
+    (webhook,) = read_configuration(path).webhooks
+    assert (webhook.secret, webhook.timeout_s, webhook.analyst) == (path.parent / "s", 10, None)
 
 
 def test_plain_text_beyond_loopback_needs_a_word(path: Path) -> None:

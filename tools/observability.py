@@ -148,6 +148,28 @@ PANELS = (
                 "short",
                 (Curve(f"max by (state) (askance_studies{_THIS})", "{{state}}"),),
             ),
+            Panel(
+                "Silent devices by tag, of open rounds",
+                "short",
+                (
+                    Curve(
+                        "max by (tag, state) (askance_round_devices"
+                        '{state!="answered", instance=~"$instance"})',
+                        "{{tag}} {{state}}",
+                    ),
+                ),
+            ),
+            Panel(
+                "Devices by tag that have not called for a week",
+                "short",
+                (
+                    Curve(
+                        "sum by (tag) (max by (tag, seen) (askance_devices_last_seen"
+                        '{seen=~"month|older|never", instance=~"$instance"}))',
+                        "{{tag}}",
+                    ),
+                ),
+            ),
             _rated("Reports per second, by status", "askance_reports_total", "status"),
             _rated("Refusals per second, by reason", "askance_refusals_total", "reason"),
             Panel(

@@ -25,6 +25,7 @@ import tempfile
 import threading
 import time
 import urllib.request
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -103,14 +104,16 @@ class Samples:
                     yield one, name
 
     def _near(self, one: Sample, name: str) -> list[float]:
-        """Return the true figures of the 5 s before a sample."""
-        return [
-            truth.figures[name]
-            for truth in self.truth
-            if name in truth.figures
-            and one.began_s - OLDEST_S - EVERY_S <= truth.ended_s
-            and truth.began_s <= one.ended_s + EVERY_S
-        ]
+        """Return the true figures of the 5 s before a sample.
+
+        With the readings next to these: in between, each of two is true.
+        """
+        having = [truth for truth in self.truth if name in truth.figures]
+        ended = [truth.ended_s for truth in having]
+        began = [truth.began_s for truth in having]
+        first = max(bisect_right(ended, one.began_s - OLDEST_S) - 1, 0)
+        last = bisect_left(began, one.ended_s)
+        return [truth.figures[name] for truth in having[first : last + 1]]
 
 
 class Watch:
@@ -136,6 +139,7 @@ class Watch:
         works: list[Callable[[], None]] = [self._read_truth]
         for name in NAMES:
             works += [
+                partial(self._read_connected, name, f"connected to {name}"),
                 partial(self._show, f"metrics of {name}", partial(self.page, name)),
                 partial(self._show, f"status at {name}", partial(self._status, name)),
                 partial(self._show, f"console at {name}", partial(self._fleet, name)),
@@ -166,10 +170,6 @@ class Watch:
     def _read_truth(self) -> None:
         began_s = time.monotonic()
         devices, opened, done, rounds, key = self.stored()
-        connected = dict.fromkeys(PARTS, 0.0)
-        for name, part in zip(NAMES, PARTS, strict=True):
-            with suppress(OSError):
-                connected[part] = self._page(name).get("askance_connected", 0.0)
         if key != self._open[0]:
             self._open = (key, began_s)
         figures = {
@@ -177,11 +177,16 @@ class Watch:
             "open": opened,
             "done": done,
             "rounds": rounds,
-            **connected,
         }
         if key:
             figures["oldest_s"] = time.monotonic() - self._open[1]
         self.samples.truth.append(Sample("store", began_s, time.monotonic(), figures))
+
+    def _read_connected(self, name: str, part: str) -> None:
+        began_s, connected = time.monotonic(), 0.0
+        with suppress(OSError):
+            connected = self._page(name).get("askance_connected", 0.0)
+        self.samples.truth.append(Sample(name, began_s, time.monotonic(), {part: connected}))
 
     def stored(self) -> tuple[int, int, int, int, int]:
         """Return devices, open studies, done ones, open rounds and the oldest one, by plain SQL."""

@@ -98,7 +98,7 @@ def silence_lines(seen: Sequence[SeenDevices], rounds: Sequence[RoundAnswers]) -
     for row in rounds:
         if not row.tag:
             yield (
-                f"round {row.number} of {row.study}: {row.answered:,} of"
+                f"round {row.number + 1} of {row.study}: {row.answered:,} of"
                 f" {counted(row.asked, 'device')} answered, {row.silent:,} connected and silent,"
                 f" {row.away:,} away"
             )

@@ -165,6 +165,8 @@ def test_devices_and_analysts_call_any_replica(
             "aggregator", "status", "--config", homes[1].configuration, "--listen", second.address
         )
         assert "replica first: " in shown.stdout, shown
+        assert "  connected: 0, at 2 of 2 replicas" in shown.stdout
+        assert "never, of 40 devices" in shown.stdout
         assert "replica second: " in shown.stdout
 
 

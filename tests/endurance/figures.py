@@ -172,7 +172,7 @@ class Watch:
         devices, opened, done, rounds, key = self.stored()
         if key != self._open[0]:
             self._open = (key, began_s)
-        figures = {
+        figures: dict[str, float] = {
             "devices": devices,
             "open": opened,
             "done": done,

@@ -199,6 +199,8 @@ def measure_pages(browser: Browser, facts: dict[str, Any], requests: int) -> dic
         "studies": "/studies",
         "studies, the next page": unescape(older[1]),
         "studies, those that failed": "/studies?state=failed",
+        "studies, by words": "/studies?q=freq+site",
+        "studies, the last end first": "/studies?sort=ended",
         "studies of an analyst": f"/studies?analyst={analyst[1]}",
         "a study that is open": f"/studies/{facts['open']}",
         "a study of 1 round": f"/studies/{short}",

@@ -73,6 +73,7 @@ KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 PUBLIC = KEY.public_key().public_bytes_raw()
 SITES = 10  # tags; each tenth device has one
 _AT_ONCE = 100_000
+_ENDED_S = 1_800_000_000  # the first end of a study
 _USERS = 60_000  # of the studies that were run
 _BUDGET = 4  # nats
 _WAIT_S = 300.0
@@ -139,7 +140,7 @@ def add_studies(store: Store, studies: int, rounds: int) -> tuple[bytes, bytes, 
         store.add_study(digest, signed)
         state = _STATES[1 + number % len(_STATES)]
         ended = Conclusion(state, state.name.lower(), "", content.result_json, 10**9)
-        store.conclude(digest, ended)
+        store.conclude(digest, ended, ended_unix_s=_ENDED_S + number)
     waiting = sign_submission(Study(frequency, schema, epsilon=1), KEY)
     store.add_study(digest_of(waiting.study), waiting)
     return add_run(store, *long_learner(rounds, generator)), short, digest_of(waiting.study)

@@ -112,7 +112,7 @@ def test_what_no_epsilon_follows_from_is_refused(settings: dict[str, int], reaso
 def test_a_tolerance_that_is_missing_is_told_before_anything_is_sized(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its threshold alone takes `heavy-hitters` ten seconds, twice."""
+    """The threshold alone takes `heavy-hitters` ten seconds, twice."""
 
     def refuse(*_: object) -> None:
         raise AssertionError

@@ -19,8 +19,10 @@ from askance_aggregator.operators import OperatorClient
 from askance_aggregator.server.process.configuration import read_configuration
 from askance_aggregator.server.process.files import NotOperable
 from askance_aggregator.server.process.home import STORE, AggregatorHome
-from askance_aggregator.store import AuditEvent, SqliteStore
+from askance_aggregator.store import AuditEvent, SqliteStore, StudyState
+from askance_aggregator.studies.study import Study
 from tests.aggregator.server.callers.issuer import key_of
+from tests.aggregator.server.callers.role_server import SCHEMA, learner
 from tests.aggregator.server.process.conftest import made, serving
 
 EVENT = AuditEvent(1_800_000_000, "ann", "admin", "Analysts/Cancel", "study 7", "::1", "done")
@@ -174,3 +176,31 @@ def test_an_issuer_needs_its_extra(kept: AggregatorHome, monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "askance_aggregator.server.callers.bearer", None)
     with pytest.raises(NotOperable, match=r"callers.oidc: expected joserfc.*askance\[oidc\]"):
         settings.tokens(system_now_s)
+
+
+def test_a_process_lets_a_study_wait_for_its_approver(
+    fresh: AggregatorHome, tmp_path: Path
+) -> None:
+    key = create_key(tmp_path / "bob.pem")
+    public = key.public_key().public_bytes_raw().hex()
+    with fresh.configuration.open("a") as file:
+        file.write("\n[approval]\nneeded = true\n[[callers.keys]]\n")
+        file.write(f'name = "bob"\nkey = "{public}"\nrole = "approver"\n')
+    with closing(SqliteStore.open(fresh.folder / STORE)) as store:
+        store.enrol((b"device %d" % n, bytes([n % 256]) * 32) for n in range(2_000))
+    study = Study(learner(), SCHEMA, epsilon="2")
+    with (
+        serving(fresh) as served,
+        connect(served.address, key=fresh.analyst_key, ca=fresh.authority) as ann,
+        connect(served.address, key=key, ca=fresh.authority) as bob,
+    ):
+        handle = ann.submit(study)
+        assert handle.status().reason == "awaiting-approval"
+        with pytest.raises(CallRefused) as refused:
+            handle.approve()
+        assert refused.value.reason == "not-permitted"
+        bob.study(handle.id).approve()
+        assert (handle.status().reason, handle.status().approval.approver) == ("", "bob")
+        assert bob.study(handle.id).refuse("asked for too much") is StudyState.CANCELLED
+        ended = handle.status()
+        assert (ended.reason, ended.approval.reason) == ("approval-withdrawn", "asked for too much")

@@ -150,6 +150,16 @@ class ColumnNames:
         shown = {name: str(columns[name]) for name in fields if name in columns}
         return cls({name: str(shown.get(name, name)) for name in fields}, shown)
 
+    @classmethod
+    def together(cls, schemas: Iterable[Schema]) -> ColumnNames:
+        """Return the names of several schemas."""
+        every = [names_of(schema) for schema in schemas]
+        own, renamed = (
+            {name: text for one in every for name, text in part(one).items()}
+            for part in (lambda one: one.own, lambda one: one.renamed)
+        )
+        return cls(own, renamed)
+
     def in_text(self, text: str) -> str:
         """Return a text with columns' names; one that reads like a number stands in quotes."""
         if not self.renamed:
@@ -303,7 +313,10 @@ def with_own_names(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fields_in_json(data: Any) -> Any:
-    """Return JSON by `ColumnNames.in_json` with fields' names, as far as schemas in it tell."""
+    """Return JSON by `ColumnNames.in_json` with fields' names, as far as schemas in it tell.
+
+    The schemas keep the names of their columns.
+    """
     fields = dict(_columns_in(data))
     if all(column == name for column, name in fields.items()):
         return data
@@ -312,7 +325,7 @@ def fields_in_json(data: Any) -> Any:
     def named(part: Any) -> Any:
         if isinstance(part, Mapping):
             if "field" in part and "type" in part:
-                return {key: value for key, value in part.items() if key != "column"}
+                return {**part}
             by_field = part.keys() <= fields.keys()
             return {fields[key] if by_field else key: named(one) for key, one in part.items()}
         if isinstance(part, list | tuple):

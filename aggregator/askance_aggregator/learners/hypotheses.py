@@ -43,7 +43,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.rows import Rows
-from askance_aggregator.names import fields_in_json
+from askance_aggregator.names import ColumnNames, fields_in_json, named_schema
 from askance_aggregator.numbers import rational
 from askance_aggregator.queries.tables import table_from_schema
 from askance_client.errors import InvalidParameter, InvalidRecord
@@ -292,10 +292,13 @@ def _plain(value: Any) -> Any:
 
 def _schema_in(document: Document) -> Schema:
     items = {item.text("field"): dict(item.data) for item in document.parts("fields")}
-    for item in items.values():
+    own = {}
+    for name, item in items.items():
         del item["field"]
+        own[name] = str(item.pop("column", name))
     try:
-        return schema_from_table({**document.data, "fields": items}, document.name)
+        schema = schema_from_table({**document.data, "fields": items}, document.name)
+        return named_schema(schema, own)
     except InvalidRecord as error:
         raise InvalidParameter(str(error)) from None
 
@@ -379,6 +382,8 @@ _KINDS: dict[str, type[Readable]] = {}
 def hypothesis_of(*learners: str) -> Callable[[H], H]:
     """Declare which learners conclude a hypothesis of this class.
 
+    Its text has columns' own names, as far as the schemas that it holds know them.
+
     Raises:
         InvalidParameter: one of these names is taken.
     """
@@ -388,9 +393,32 @@ def hypothesis_of(*learners: str) -> Callable[[H], H]:
             if learner in _KINDS:
                 raise InvalidParameter(f"the hypothesis of {learner!r} is registered already")
             _KINDS[learner] = kind
+        plain = kind.__str__
+
+        def text(self: Any) -> str:
+            return ColumnNames.together(_schemas_of(self)).in_text(plain(self))
+
+        kind.__str__ = text  # type: ignore[method-assign,assignment]  # where a schema has them
         return kind
 
     return decorate
+
+
+def _schemas_of(hypothesis: Any) -> Iterable[Schema]:
+    parts = (getattr(hypothesis, one.name, None) for one in fields(hypothesis))
+    return (part for part in parts if isinstance(part, Schema))
+
+
+def with_column_names(learner: str, hypothesis: Any, names: ColumnNames) -> Any:
+    """Return what a learner concluded with columns' own names, in attributes and in its text.
+
+    One that cannot be read from JSON is returned as it is.
+    """
+    if not names.renamed or type(hypothesis) is not _KINDS.get(learner):
+        return hypothesis
+    with suppress(InvalidParameter):
+        return hypothesis_from_json(learner, names.in_json(hypothesis_json(hypothesis)))
+    return hypothesis
 
 
 def hypothesis_json(hypothesis: Any) -> Any:

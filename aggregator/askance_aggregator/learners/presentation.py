@@ -15,7 +15,12 @@ from typing import Any
 
 from askance_aggregator.learners.hypotheses import hypothesis_from_json, hypothesis_json
 from askance_aggregator.learners.missing import MissingShare
-from askance_aggregator.learners.shapes import Intervals, ResultShape, shape_of
+from askance_aggregator.learners.shapes import (
+    Intervals,
+    ResultShape,
+    shape_of,
+    shape_with_texts,
+)
 from askance_aggregator.names import ColumnNames
 from askance_client.errors import InvalidParameter
 
@@ -124,6 +129,7 @@ class Presentation:
             lines=tuple(map(text, self.lines)),
             notes=tuple(map(text, self.notes)),
             subject=text(self.subject),
+            shape=None if self.shape is None else shape_with_texts(self.shape, text),
         )
 
 

@@ -10,7 +10,8 @@ Pictures know shapes and no learner. The unit of an axis is in its name, where a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -199,6 +200,24 @@ class Components(ResultShape):
     names: tuple[str, ...]
     explained: tuple[float, ...]
     loadings: tuple[tuple[float, ...], ...]
+
+
+def shape_with_texts(shape: ResultShape, text: Callable[[str], str]) -> ResultShape:
+    """Return a shape whose texts are what a function makes of them."""
+
+    def changed(part: Any) -> Any:
+        if isinstance(part, str):
+            return text(part)
+        if isinstance(part, tuple):
+            return tuple(map(changed, part))
+        if is_dataclass(part) and not isinstance(part, type):
+            return replace(
+                part, **{one.name: changed(getattr(part, one.name)) for one in fields(part)}
+            )
+        return part
+
+    found: ResultShape = changed(shape)
+    return found
 
 
 def shape_of(hypothesis: Any) -> ResultShape | None:

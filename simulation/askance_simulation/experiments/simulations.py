@@ -23,6 +23,7 @@ from askance_aggregator.learners import (
 )
 from askance_aggregator.learners.assessments import Assessment
 from askance_aggregator.learners.encodings import has_missing_cell
+from askance_aggregator.learners.hypotheses import with_column_names
 from askance_aggregator.learners.missing import leaves_out_missing, of_complete_cases
 from askance_aggregator.names import ColumnNames, names_of, subject_json, unknown_name
 from askance_aggregator.reports.figures import risk_notes
@@ -143,19 +144,23 @@ class Simulation:
 
     @property
     def hypothesis(self) -> Any:
-        """Hypothesis of trial 0."""
+        """Hypothesis of trial 0, with columns' own names."""
+        return with_column_names(self.study.learner.name, self._learned, self._names)
+
+    @property
+    def _learned(self) -> Any:
         return self.trials[0].outcome.hypothesis
 
     @property
     def estimates(self) -> dict[str, Any] | None:
         """Estimates of trial 0's hypothesis by cell; None: it has none."""
-        hypothesis = self._names.in_json(hypothesis_json(self.hypothesis))
+        hypothesis = self._names.in_json(hypothesis_json(self._learned))
         return _estimates(hypothesis, self.study.learner.name)
 
     @property
     def presentation(self) -> Presentation:
         """Rows and lines of trial 0's hypothesis for readers, with columns' own names."""
-        return presentation_of(self.hypothesis).named(self._names)
+        return presentation_of(self._learned).named(self._names)
 
     @property
     def _names(self) -> ColumnNames:
@@ -262,7 +267,7 @@ class Simulation:
             assessments=(self._with_absent(judged), *judged.assessments[1:]),
             advice=self._advice(judged),
             warnings=self.warnings,
-            wide=wide_bounds(self.study, self.trials[0].population, self.hypothesis, judged),
+            wide=wide_bounds(self.study, self.trials[0].population, self._learned, judged),
         )
 
     @property
@@ -285,7 +290,7 @@ class Simulation:
         """Verdict without the same learner on exact answers, so at no cost."""
         first = self.trials[0]
         return ResultVerdict(
-            presentation_of(self.hypothesis),
+            presentation_of(self._learned),
             float(self.study.confidence),
             first.population.size,
             epsilon=self.study.epsilon,
@@ -329,7 +334,7 @@ class Simulation:
         """Return trial 0's assessment; of complete cases with the true share of all others."""
         first, found = self.trials[0], judged.assessments[0]
         (share, *more) = judged.presentation.missing or (None,)
-        if found.absent or share is None or more or not of_complete_cases(self.hypothesis):
+        if found.absent or share is None or more or not of_complete_cases(self._learned):
             return found
         fields = frozenset(self.study.fields)
         absent = 0 if fields <= first.whole else _absent(fields, first.population)
@@ -507,7 +512,7 @@ def _is_estimate(item: Any) -> bool:
 def _result_picture(simulation: Simulation) -> Picture:
     first = simulation.trials[0]
     return hypothesis_picture(
-        simulation.study, first.population, simulation.hypothesis, first.assessment
+        simulation.study, first.population, simulation._learned, first.assessment
     )
 
 

@@ -11,7 +11,7 @@ from askance_aggregator.learners.presentation import (
     Presentation,
     presentation_of,
 )
-from askance_aggregator.learners.shapes import NoShape, shape_on_rows
+from askance_aggregator.learners.shapes import NoShape, shape_on_rows, shape_with_texts
 from askance_aggregator.names import names_of, with_own_names
 from askance_aggregator.reports.outcomes import presentation_of_content
 from askance_aggregator.studies import Transcript
@@ -237,6 +237,8 @@ def hypothesis_picture(
     )
     if people.unseen is not None:
         shape = shape_on_rows(hypothesis, people.unseen(_TESTED_ROWS), people.schema)
+    if shape is not None:
+        shape = shape_with_texts(shape, names.in_text)
     shape = shape or presentation.shape
     drawn = shape is not None and type(shape) is not NoShape
     if drawn or content.rows or assessment.error is None:

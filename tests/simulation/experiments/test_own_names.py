@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import askance as ask
+from askance_aggregator.learners.shapes import Centres, Components
 from askance_aggregator.names import ColumnNames, field_called, fields_called, fields_in_json
 
 FLOWERS = ("sepal length (cm)", "Größe", "0", "年龄", "性别", "kind")
@@ -63,6 +64,32 @@ def test_texts_have_them(
         assert text in html
     for text in ("sepal_length__cm_", "Gr__e", "___9ee831fc", "___a752a7d8"):
         assert text not in html
+
+
+@pytest.mark.parametrize(
+    ("learner", "settings"),
+    [
+        ("mean-vector", {"columns": "sepal length (cm),Größe"}),
+        ("correlation", {"columns": "sepal length (cm),Größe"}),
+        ("k-means", {"columns": "sepal length (cm),Größe", "k": "2", "rounds": "1"}),
+        ("pca", {"columns": "sepal length (cm),Größe", "components": "1"}),
+    ],
+)
+def test_a_printed_hypothesis_has_them(
+    flowers: Path, learner: str, settings: dict[str, str]
+) -> None:
+    """An object prints them, learned or read from its JSON; what is stored has none."""
+    result = simulated(flowers, learner, **settings)
+    if learner in ("k-means", "pca"):
+        shape = result.presentation.shape
+        assert isinstance(shape, Centres | Components)
+        assert set(shape.names) == {"sepal length (cm)", "Größe"}  # the axes of its picture
+    printed = result.to_json()["hypothesis"]
+    for text in (str(result.hypothesis), str(ask.learners.hypothesis_from_json(learner, printed))):
+        assert "sepal length (cm)" in text
+        assert "Größe" in text
+        assert "sepal_length__cm_" not in text
+    assert "sepal_length__cm_" in str(result.trials[0].outcome.hypothesis)
 
 
 def test_names_need_no_note(flowers: Path) -> None:
@@ -182,7 +209,7 @@ def test_what_is_shown(data: Any, shown: Any) -> None:
     names = ColumnNames.of(schema, {"a_b": "a b", "_0": "0", "p_value": "p-value"})
     assert names.in_json(data) == shown
     if isinstance(data, list):
-        assert fields_in_json(shown) == data
+        assert fields_in_json(shown) == shown  # the schemas keep them
 
 
 def test_a_field_whose_name_is_in_a_label_keeps_it() -> None:

@@ -153,11 +153,11 @@ class ColumnNames:
     @classmethod
     def together(cls, schemas: Iterable[Schema]) -> ColumnNames:
         """Return the names of several schemas."""
-        every = [names_of(schema) for schema in schemas]
-        own, renamed = (
-            {name: text for one in every for name, text in part(one).items()}
-            for part in (lambda one: one.own, lambda one: one.renamed)
-        )
+        own: dict[str, str] = {}
+        renamed: dict[str, str] = {}
+        for names in map(names_of, schemas):
+            own |= names.own
+            renamed |= names.renamed
         return cls(own, renamed)
 
     def in_text(self, text: str) -> str:

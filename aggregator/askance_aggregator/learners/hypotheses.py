@@ -398,7 +398,7 @@ def hypothesis_of(*learners: str) -> Callable[[H], H]:
         def text(self: Any) -> str:
             return ColumnNames.together(_schemas_of(self)).in_text(plain(self))
 
-        kind.__str__ = text  # type: ignore[method-assign,assignment]  # where a schema has them
+        kind.__str__ = text  # type: ignore[method-assign]  # where a schema has them
         return kind
 
     return decorate

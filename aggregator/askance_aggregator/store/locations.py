@@ -13,7 +13,14 @@ from askance_aggregator.store.backups import BackupFile, Manifest, open_backup
 from askance_aggregator.store.contract import Store
 from askance_aggregator.store.inspection import StoreFacts, inspect_file
 from askance_aggregator.store.migrations import KIND
-from askance_aggregator.store.moves import MoveContext, Moved, MoveEnd, check_source, move
+from askance_aggregator.store.moves import (
+    MoveContext,
+    Moved,
+    MoveEnd,
+    MoveMark,
+    check_source,
+    move,
+)
 from askance_aggregator.store.sqlite import SqliteStore
 from askance_aggregator.store.sqlite_backup import SQLITE, restore_sqlite
 from askance_aggregator.store.sqlite_moves import held_sqlite, new_store
@@ -89,8 +96,8 @@ class StoreLocation(Protocol):
         """
         ...
 
-    def hold(self, *, make: bool) -> AbstractContextManager[MoveEnd]:
-        """Hold the store alone, to be moved; with `make`, make a new one where none is."""
+    def hold(self, new: MoveMark | None = None) -> AbstractContextManager[MoveEnd]:
+        """Hold the store alone, to be moved; with `new`, make one with that mark where none is."""
         ...
 
     @property
@@ -135,9 +142,9 @@ class SqliteLocation:
     def restore(self, backup: BackupFile, now_s: int) -> None:
         restore_sqlite(backup, self.path, now_s)
 
-    def hold(self, *, make: bool) -> AbstractContextManager[MoveEnd]:
+    def hold(self, new: MoveMark | None = None) -> AbstractContextManager[MoveEnd]:
         path = self.path.absolute()  # the other end keeps the address
-        return held_sqlite(path, str(SqliteLocation(path)), make=make)
+        return held_sqlite(path, str(SqliteLocation(path)), new)
 
     @property
     def control(self) -> Path | None:
@@ -191,11 +198,11 @@ class PostgresqlLocation:
 
         restore_postgresql(self.url, self._parameters(), backup, now_s)
 
-    def hold(self, *, make: bool) -> AbstractContextManager[MoveEnd]:
+    def hold(self, new: MoveMark | None = None) -> AbstractContextManager[MoveEnd]:
         parameters = self._parameters()  # refuses where psycopg is missing
         from askance_aggregator.store.postgresql.moves import held_postgresql
 
-        return held_postgresql(self.url, parameters, make=make)
+        return held_postgresql(self.url, parameters, new)
 
     @property
     def control(self) -> Path | None:
@@ -263,9 +270,11 @@ def move_store(source: StoreLocation, target: StoreLocation, context: MoveContex
             f"store {target}: expected a store of the other kind than {source}, got one of its own"
             " kind (to copy it, back it up and restore the backup)"
         )
-    with source.hold(make=False) as given:
-        check_source(given)  # before a target is made
-        with target.hold(make=True) as taken, new_store() as new:
+    with source.hold() as given:
+        moved = check_source(given)  # before a target is made
+        if moved is not None and moved.other != str(target):
+            raise moved.refusal(given.name)
+        with target.hold(context.mark_of_target(given.name)) as taken, new_store() as new:
             return move(given, taken, new, context)
 
 

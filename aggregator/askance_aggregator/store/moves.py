@@ -200,6 +200,10 @@ class MoveContext:
     note: Callable[[AuditLog, str], None]
     show: Callable[[str], None]
 
+    def mark_of_target(self, source: str) -> MoveMark:
+        """Return the mark of a target that is filled from a source of that name."""
+        return MoveMark(self.id, unfinished=True, other=source, at_unix_s=self.now_s)
+
 
 def check_source(source: MoveEnd) -> MoveMark | None:
     """Check that a store can be moved away; return its mark if it was, perhaps not to the end."""
@@ -256,9 +260,8 @@ def _copy_verified(
 ) -> Moved:
     """Fill the target, read it back and compare it with what was read of the source."""
     _verify_audit(source)
-    mark = MoveMark(context.id, unfinished=True, other=source.name, at_unix_s=context.now_s)
     copied = {}
-    with target.filling(mark):
+    with target.filling(context.mark_of_target(source.name)):
         for table, columns in shared.items():
             derived = {name: text for (of, name), text in target.derived.items() if of == table}
             counted = _Counted(source.rows(table, [*columns, *derived.values()]), len(columns))

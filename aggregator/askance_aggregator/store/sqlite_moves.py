@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -21,7 +22,7 @@ from askance_aggregator.store.moves import (
 )
 from askance_aggregator.store.sqlite import ServingLock, SqliteDialect, empty_connection
 from askance_client.errors import StoreError, StoreFailed
-from askance_client.sqlite_file import SqliteFile
+from askance_client.sqlite_file import FileKind, SqliteFile
 
 T = TypeVar("T")
 _KINDS: dict[str, ValueKind] = {
@@ -132,22 +133,33 @@ class SqliteEnd:
 
 
 @contextmanager
-def held_sqlite(path: Path, name: str, *, make: bool) -> Iterator[SqliteEnd]:
-    """Hold a store's file alone; with `make`, make a new store where none is.
+def held_sqlite(path: Path, name: str, new: MoveMark | None) -> Iterator[SqliteEnd]:
+    """Hold a store's file alone; with `new`, make a store with that mark where none is.
 
     Raises:
       StoreError: no store, a damaged one, one of a newer version, or one that is in use.
     """
-    if not make and not path.is_file():
+    if new is None and not path.is_file():
         SqliteFile.open(path, KIND)  # which says so
     lock = ServingLock(path)
     try:
-        if make and not path.exists():
-            SqliteFile.create(path, KIND).close()
+        if new is not None and not path.exists():
+            SqliteFile.create(path, _marked(new)).close()
         with closing(SqliteFile.open(path, KIND)) as file:
             yield SqliteEnd(file, name)
     finally:
         lock.release()
+
+
+def _marked(mark: MoveMark) -> FileKind:
+    """Return the kind of a store that has a mark from its first moment on."""
+    other = mark.other.replace("'", "''")
+    insert = (
+        "INSERT INTO moves (id, unfinished, other, at_unix_s)"
+        f" VALUES (x'{mark.id.hex()}', {int(mark.unfinished)}, '{other}', {mark.at_unix_s});"
+    )
+    *before, last = KIND.steps
+    return replace(KIND, steps=(*before, f"{last}\n{insert}"))
 
 
 @contextmanager

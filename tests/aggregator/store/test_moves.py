@@ -81,6 +81,7 @@ ROWS: dict[str, list[tuple[Any, ...]]] = {
     ],
     "retention": [(2, 50, None, None, 0), (3, 60, 70, None, 1)],
     "register": [(1, 4)],
+    "round_completion": [(OPEN, 0, 0, "", 3, 2), (OPEN, 0, 0, "v2", MOST, 0)],
     "study_users": [(OPEN, 0, b"\x05"), (ENDED, 1, b"")],
     "audit": [],  # by the log itself, below
     "paused_studies": [(1,)],
@@ -346,6 +347,8 @@ class Killed(BaseException):
 @pytest.mark.parametrize(
     ("kind", "point"),
     [
+        ("postgresql", "made"),
+        ("sqlite", "made"),
         ("postgresql", "filled"),
         ("sqlite", "verified"),
         pytest.param("sqlite", "filled", marks=pytest.mark.slow),
@@ -369,6 +372,7 @@ def test_a_move_that_broke_off_is_done_by_the_same_command(
         moved(source, target, 2)
         source, target = target, SqliteLocation(tmp_path / "target")
     broken = {
+        "made": "askance_aggregator.store.moves._shared",
         "filled": "askance_aggregator.store.moves._digests",
         "verified": "askance_aggregator.store.moves.Moved",
         "source marked": "askance_aggregator.store.moves.write_mark",

@@ -194,17 +194,24 @@ def _clear(connection: Connection) -> None:
 
 @contextmanager
 def held_postgresql(
-    name: str, parameters: Callable[[], dict[str, str]], *, make: bool
+    name: str, parameters: Callable[[], dict[str, str]], new: MoveMark | None
 ) -> Iterator[PostgresqlEnd]:
-    """Hold a database's store alone, at this version; with `make`, make one where none is.
+    """Hold a database's store alone, at this version; with `new`, make one where none is.
+
+    It has that mark from its first moment on.
 
     Raises:
       StoreError: no store, one of a newer version, or one that is in use.
     """
     with PostgresqlDatabase.alone(name, parameters, "cannot be moved") as connection:
-        if not make and schema.version(connection) is None:
+        if schema.version(connection) is not None:
+            schema.migrate(connection, name)
+        elif new is None:
             schema.check(connection, name)  # which says so
-        schema.migrate(connection, name)
+        else:
+            with connection.transaction():
+                schema.migrate(connection, name)
+                write_mark(executing(connection), new)
         connection.execute("UPDATE holder SET token = token + 1")  # before anything is read
         connection.execute(UNLIMITED)
         yield PostgresqlEnd(connection, name)

@@ -17,7 +17,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 from urllib.parse import quote_plus, urlencode
@@ -68,7 +68,7 @@ class IssuerSettings:
 
     issuer: str
     client_id: str
-    client_secret: str = ""
+    client_secret: str = field(default="", repr=False)
     scope: str = "openid"
     forwarded: ForwardedToken = ForwardedToken.ID
 
@@ -95,9 +95,9 @@ class PersonTokens:
     """
 
     subject: str
-    forwarded: str
+    forwarded: str = field(repr=False)
     ends_unix_s: int
-    refresh: str = ""
+    refresh: str = field(default="", repr=False)
 
 
 class LoginRefused(CallRefused):

@@ -25,7 +25,9 @@ from askance_aggregator.analyst import connect
 from askance_aggregator.server.callers import OidcSettings, Role
 from askance_aggregator.server.callers.bearer import BearerCallers, IssuerKeys
 from askance_aggregator.server.callers.key_sources import key_source
+from askance_aggregator.server.studies import SubmissionLimits
 from askance_client.addresses import Address
+from askance_client.codec import digest_of
 from tests.aggregator.server.callers.issuer import NOW_S, Issuer
 from tests.aggregator.server.callers.role_server import KEYS, public, served
 from tests.askance.console.consoles import Answer, Visitor
@@ -33,7 +35,13 @@ from tests.askance.console.consoles import Answer, Visitor
 CLIENT = "console"
 SECRET = "a secret of the console's: +/%"
 _PATIENCE_S = 20.0
-ROLES = {"admins": Role.ADMIN, "data": Role.ANALYST, "ops": Role.OPERATOR, "readers": Role.VIEWER}
+ROLES = {
+    "admins": Role.ADMIN,
+    "data": Role.ANALYST,
+    "ops": Role.OPERATOR,
+    "readers": Role.VIEWER,
+    "reviewers": Role.APPROVER,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +70,13 @@ class OpenIdServer(Issuer):
     def __init__(self, port: int, clock: Clock) -> None:
         super().__init__(port)
         self.clock = clock
-        self.people = {"ann": "data", "root": "admins", "vera": "readers", "otto": "ops"}
+        self.people = {
+            "ann": "data",
+            "root": "admins",
+            "vera": "readers",
+            "otto": "ops",
+            "bob": "reviewers",
+        }
         self.person = "ann"
         self.lifetime_s = 300
         self.algorithm = "ES256"
@@ -125,7 +139,9 @@ class OpenIdServer(Issuer):
                 **self.claims,
             },
         )
-        answer = {"id_token": self.forged(token), "access_token": "opaque", "expires_in": 60}
+        end_s, roles = self.clock.now + 60, [self.people[person]]
+        access = self.token(aud=CLIENT, sub=person, exp=end_s, roles=roles)
+        answer = {"id_token": self.forged(token), "access_token": access, "expires_in": 60}
         if self.refreshes:
             handle = secrets.token_urlsafe(8)
             self.refresh[handle] = person
@@ -230,6 +246,7 @@ class SharedConsole:
       clock: of the issuer, the aggregator and the console's tokens.
       steady: seconds by which sessions end.
       console: the served one.
+      waiting: a study that waits for an approver.
     """
 
     issuer: OpenIdServer
@@ -237,6 +254,7 @@ class SharedConsole:
     console: Console
     address: Address
     steady: list[float]
+    waiting: str
 
     def browser(self, person: str = "") -> Browser:
         """Return a new browser; with a person, logged in."""
@@ -254,16 +272,24 @@ def shared_console(forwarded: ForwardedToken = ForwardedToken.ID) -> Iterator[Sh
     with issuing(clock) as issuer:
         key = public(KEYS[Role.ANALYST])
         settings = OidcSettings(
-            issuer.url, CLIENT, f"{issuer.url}/jwks", ROLES, signing_keys={"ann": key}
+            issuer.url,
+            CLIENT,
+            f"{issuer.url}/jwks",
+            ROLES,
+            signing_keys={"ann": key},
+            approving_keys={"bob": public(KEYS[Role.APPROVER])},
         )
         keys = IssuerKeys(key_source(settings.jwks, Path()), lambda: clock.now)
-        with served(tokens=BearerCallers(settings, keys)) as (aggregator, _):
-            yield from _serve(issuer, aggregator, clock, steady, forwarded)
+        tokens, rule = BearerCallers(settings, keys), SubmissionLimits(approval=True)
+        with served(tokens=tokens, studies=rule) as (aggregator, study):
+            waiting = digest_of(study.study).hex()
+            yield from _serve(issuer, aggregator, waiting, clock, steady, forwarded)
 
 
 def _serve(
     issuer: OpenIdServer,
     aggregator: str,
+    waiting: str,
     clock: Clock,
     steady: list[float],
     forwarded: ForwardedToken,
@@ -292,7 +318,7 @@ def _serve(
         try:
             assert ready.wait(_PATIENCE_S)
             address = Address("127.0.0.1", server.port)
-            yield SharedConsole(issuer, clock, console, address, steady)
+            yield SharedConsole(issuer, clock, console, address, steady, waiting)
         finally:
             server.stop()
             thread.join(_PATIENCE_S)

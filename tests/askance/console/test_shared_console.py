@@ -13,7 +13,7 @@ import pytest
 from joserfc import jwt
 
 from askance.console.application import application
-from askance.console.openid import BegunLogins, IssuerSettings
+from askance.console.openid import BegunLogins, ForwardedToken, IssuerSettings, PersonTokens
 from askance.console.sessions import IDLE_S, ROTATE_S, SESSION_S
 from askance.console.shared import Console
 from askance_client.errors import InvalidParameter
@@ -357,6 +357,20 @@ def test_a_role_that_is_withdrawn_ends_with_the_token(shared: SharedConsole) -> 
     shared.clock.now = 1_800_000_000
 
 
+def test_an_access_token_may_be_what_the_aggregator_gets() -> None:
+    """The ID token has no role here, and lasts longer than the access token."""
+    with shared_console(ForwardedToken.ACCESS) as shared:
+        shared.issuer.claims = {"roles": None}
+        lost = shared.browser("vera")
+        assert '<span class="role">viewer</span>' in lost.get("/studies").text
+        shared.issuer.refreshes = True
+        kept = shared.browser("vera")
+        for _ in range(2):
+            shared.clock.now += 45
+            assert kept.get("/studies").status == 200
+        assert lost.get("/studies").headers["location"] == "/login"
+
+
 def test_the_console_signs_nothing_and_gives_the_command(shared: SharedConsole) -> None:
     ann = shared.browser("ann")
     form = [
@@ -375,6 +389,21 @@ def test_the_console_signs_nothing_and_gives_the_command(shared: SharedConsole) 
     assert (refused.status, "expected a console with a key" in refused.text) == (403, True)
     root = shared.browser("root")  # an administrator for whom no key is configured
     assert "callers.oidc.analysts" in root.post("/studies/new/plan", form).text
+
+
+def test_an_approver_is_given_the_command_and_may_refuse(shared: SharedConsole) -> None:
+    bob, path = shared.browser("bob"), f"/studies/{shared.waiting}"
+    text = bob.get(path).text
+    assert f"askance study approve {shared.waiting} --aggregator" in text
+    assert "Approve and sign" not in text
+    refused = bob.post(f"{path}/approve")
+    assert (refused.status, "expected a key, which signs" in refused.text) == (400, True)
+    assert "awaiting-approval" in bob.get(path).text
+    vera = shared.browser("vera")
+    assert "askance study approve" not in vera.get(path).text
+    assert vera.post(f"{path}/refuse", [("reason", "no")]).status == 403
+    assert bob.post(f"{path}/refuse", [("reason", "too broad")]).headers["location"] == path
+    assert "Refused by <strong>bob</strong>" in vera.get(path).text
 
 
 def _schema(text: str) -> str:
@@ -465,7 +494,11 @@ def test_no_token_is_shown(shared: SharedConsole, caplog: pytest.LogCaptureFixtu
         ann = shared.browser("ann")
         pages = [ann.get(path).text for path in ("/studies", "/studies/new", "/audit")]
     assert len(tokens) == 1
-    shown = "".join((*pages, caplog.text, *ann.jar.values()))
+    issuer = shared.console.issuer
+    assert issuer is not None
+    assert "a secret" not in repr(issuer.settings)
+    held = PersonTokens("ann", tokens[0], 0, tokens[0])
+    shown = "".join((*pages, caplog.text, *ann.jar.values(), repr(held)))
     assert tokens[0] not in shown
     assert tokens[0].split(".")[2] not in shown
 

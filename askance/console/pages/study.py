@@ -45,6 +45,7 @@ from askance_aggregator.studies.series import EpochStatus
 from askance_client.errors import AskanceError, InvalidParameter, RemoteProtocolError
 from askance_client.printable import value_text
 from askance_client.queries import Integer, Real
+from askance_simulation.frames import write_table
 
 T = TypeVar("T")
 
@@ -107,6 +108,13 @@ class StudyView:
     content: Mapping[str, Any] | None = None
     is_deleted: bool = False
     shown: ShownPart = ShownPart()
+
+    @property
+    def has_rows(self) -> bool:
+        """True if its result is a table of estimates."""
+        content = self.content
+        shown = None if content is None else _as_sent(lambda: presentation_of_content(content))
+        return shown is not None and bool(shown.rows)
 
     @property
     def rounds(self) -> tuple[RoundRecord, ...]:
@@ -384,6 +392,27 @@ def _exported(handle: StudyHandle) -> bytes:
         return path.read_bytes()
 
 
+async def _table(visit: Visit) -> Response:
+    """Return the table of the result, as `askance study result --out x.csv` writes it."""
+    handle = _handle(visit)
+    data = await visit.call(_tabled, handle)
+    name = f'attachment; filename="study-{handle.id[:12]}.csv"'
+    return Response(data, media_type="text/csv", headers={"content-disposition": name})
+
+
+def _tabled(handle: StudyHandle) -> bytes:
+    """Return the rows of a study, or of all ended epochs, as CSV."""
+    event = handle.status()
+    repeats = event.HasField("epochs")
+    if not repeats and state_of(event) is StudyState.OPEN:
+        raise InvalidParameter("result: expected a study that has ended, got an open one")
+    rows = (handle.series() if repeats else handle.result()).to_rows()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "result.csv")
+        write_table(rows, path)
+        return path.read_bytes()
+
+
 def _verified(handle: StudyHandle) -> Verification:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "export.json")
@@ -488,6 +517,7 @@ ROUTES = (
         "/studies/{digest}/plan", _by_prefix(_plan), _RESULT, "Plan against what happened"
     ),
     ConsoleRoute("/studies/{digest}/export.json", _by_prefix(_export), _RESULT, "Export"),
+    ConsoleRoute("/studies/{digest}/result.csv", _by_prefix(_table), _RESULT, "Table"),
     ConsoleRoute("/studies/{digest}/verify", _verify, _RESULT, "Verification", "POST"),
     *(
         ConsoleRoute(

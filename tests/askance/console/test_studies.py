@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 import threading
@@ -364,6 +366,25 @@ def test_the_export_is_that_of_the_command_line_and_is_verified(
         assert "The export holds together" in text
         assert found.transcript in text
         assert all(line.partition("'")[0] in text for line in found.believed)
+
+
+def test_a_result_is_read_as_a_table(seen: SeenStudies) -> None:
+    visitor = seen.visitors[Role.ANALYST]
+    path = f"/studies/{seen.shares}/result.csv"
+    assert f'href="{path}" download' in visitor.get(f"/studies/{seen.shares}").text
+    answer = visitor.get(path)
+    assert answer.headers["content-type"].startswith("text/csv")
+    with connect(seen.address, key=KEYS[Role.ANALYST], now_s=lambda: NOW_S) as aggregator:
+        hypothesis = aggregator.study(seen.shares).result().hypothesis
+    rows = list(csv.DictReader(io.StringIO(answer.text, newline="")))
+    assert {row["name"]: float(row["high"]) for row in rows} == {
+        label: share["high"] for label, share in hypothesis.items()
+    }
+    parity = visitor.get(f"/studies/{seen.parity}")
+    assert "result.csv" not in parity.text
+    refused = visitor.get(f"/studies/{seen.parity}/result.csv")
+    assert refused.status == 400
+    assert "got that of masked-parity" in refused.text
 
 
 def test_an_export_that_was_changed_is_not_verified() -> None:

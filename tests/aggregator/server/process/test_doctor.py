@@ -209,6 +209,23 @@ def test_names_that_the_certificate_lacks_are_found(
 
 
 @pytest.mark.parametrize(
+    ("advertised", "state"), [("ask.example.org", "ok"), ("devices.example.org", "fail")]
+)
+def test_the_certificate_names_the_advertised_host(
+    tmp_path: Path, advertised: str, state: str
+) -> None:
+    home = made(tmp_path / "aggregator", "ask.example.org", now_s=system_now_s())
+
+    def change(read: Configuration) -> Configuration:
+        assert read.tls is not None
+        devices = replace(read.tls.devices, advertised=Address(advertised, 7445))
+        listen = Address("ask.example.org", 0)
+        return replace(read, listen=listen, tls=replace(read.tls, devices=devices))
+
+    assert results(home, change=change)["names"].state.value == state
+
+
+@pytest.mark.parametrize(
     ("listen", "state"), [("127.0.0.1", "ok"), ("0.0.0.0", "warn"), ("192.0.2.7", "warn")]
 )
 def test_plain_text_that_leaves_the_machine_is_found(

@@ -155,8 +155,8 @@ def create_replica(folder: Path, first: Path, *, name: str, listen: Address) -> 
         made = read_configuration(beside / CONFIGURATION, environment={})
         if (made.replica, made.listen) != (name, listen):
             raise InvalidParameter(
-                f"{first / CONFIGURATION}: expected lines `listen = ...` and `replica = ...` before"
-                " the first table, as init writes them, got others"
+                f"{first / CONFIGURATION}: expected `listen = ` at the begin of a line above the"
+                f" first table, to be {listen}, got a configuration of {made.listen}"
             )
     return folder / CONFIGURATION
 

@@ -242,7 +242,7 @@ def test_what_is_no_replica_is_refused_and_leaves_nothing(tmp_path: Path) -> Non
     with pytest.raises(InvalidParameter, match="listen: expected another one than the first's"):
         create_replica(there, first.folder, name="b", listen=Address("10.0.0.11", 7443))
     for before, after, complaint in (
-        ("listen = ", "listen= ", "expected lines `listen = ...`"),
+        ("listen = ", "listen= ", "expected `listen = ` at the begin of a line"),
         ('store = "postgresql://askance@db/askance"\nstore_password_file = "db.password"',
          'store = "sqlite:///store.sqlite"', "expected an aggregator whose store is in PostgreSQL"),
     ):  # fmt: skip

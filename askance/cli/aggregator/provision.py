@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import re
+import shlex
 import tarfile
 import tomllib
 from collections.abc import Mapping
@@ -101,14 +102,14 @@ def _provision(arguments: argparse.Namespace) -> int:
             devices=counted(token.devices, "device"),
             ends=utc_text(token.ends_unix_s),
             schema=records["schema"],
-            records=records[place],
+            records=records[place] if place != "command" else shlex.join(records[place]),
             unit=_UNIT,
         )
     )
     files |= {"README.md": readme.encode(), _UNIT: texts.joinpath(_UNIT).read_bytes()}
     with (
         closing(configuration.store.open_beside()) as store,
-        recorded(store, "provision", counted(token.devices, "device")),
+        recorded(store, "provision", f"site {site}: {counted(token.devices, 'device')}"),
     ):
         store.register.keep_token(token.token_id, token.devices, token.ends_unix_s)
         _write(out, site, files, system_now_s())

@@ -45,7 +45,11 @@ from typing import Any, TypeVar
 
 from askance_aggregator.analyst.submission import Every, terms_of_submission
 from askance_aggregator.learners import Learner, find
-from askance_aggregator.names import named_schema_from_table, named_schema_from_toml
+from askance_aggregator.names import (
+    named_schema_from_table,
+    named_schema_from_toml,
+    names_of,
+)
 from askance_aggregator.numbers import at_least_one
 from askance_aggregator.store import TaggedPopulation
 from askance_aggregator.store.tagged_population import checked_tags
@@ -264,7 +268,8 @@ def _learner(table: TomlTable, schema: Schema) -> Learner[Any]:
     try:
         return entry.build(schema, parameters)
     except AskanceError as error:
-        raise InvalidParameter(f"{table.place('parameters')}: {error}") from None
+        told = names_of(schema).in_text(str(error))
+        raise InvalidParameter(f"{table.place('parameters')}: {told}") from None
 
 
 def _schema(value: object, path: Path) -> Schema:

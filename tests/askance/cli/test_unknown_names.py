@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from askance.cli import main
@@ -48,3 +50,29 @@ def test_an_unknown_word_of_a_command_is_one_line_with_a_suggestion(
     assert captured.out == ""
     assert suggestion in captured.err
     assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("column", "told"),
+    [
+        (
+            "sepal lenght (cm)",
+            "expected one of the fields sepal length (cm), Größe, got 'sepal lenght (cm)'"
+            " (did you mean sepal length (cm)?)",
+        ),
+        ("weight", "expected one of the fields sepal length (cm), Größe, got 'weight'"),
+    ],
+)
+def test_a_mistyped_column_is_answered_with_the_columns_own_names(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, column: str, told: str
+) -> None:
+    file = tmp_path / "study.toml"
+    number = '{ type = "integer", low = 0, high = 9 }'
+    fields = f'"sepal length (cm)" = {number}\n"Größe" = {number}\n'
+    file.write_text(
+        'learner = "mean"\nepsilon = "1"\n[schema.fields]\n'
+        f'{fields}[parameters]\ncolumn = "{column}"\n',
+        encoding="utf-8",
+    )
+    assert main(["study", "submit", str(file), "--plan-only"]) == 2
+    assert capsys.readouterr().err == (f"askance: {file}: parameters: mean: column: {told}\n")

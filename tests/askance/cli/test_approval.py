@@ -92,28 +92,24 @@ def test_an_approver_approves_and_withdraws(
     assert {one.subject for one in logged} == {f"study {study}"}
 
 
-@pytest.mark.parametrize(
-    ("role", "words", "reason"),
-    [
-        (Role.VIEWER, ["approve"], "not-permitted"),
-        (Role.OPERATOR, ["refuse", "--reason", "no"], "not-permitted"),
-        (Role.ANALYST, ["refuse", "--reason", "no"], "not-permitted"),
-        (Role.APPROVER, ["refuse", "--reason", ""], "malformed"),
-        (Role.APPROVER, ["refuse", "--reason", "x" * 201], "malformed"),
-    ],
-)
+REFUSED = [
+    (Role.VIEWER, ["approve"], "not-permitted"),
+    (Role.OPERATOR, ["refuse", "--reason", "no"], "not-permitted"),
+    (Role.ANALYST, ["refuse", "--reason", "no"], "not-permitted"),
+    (Role.APPROVER, ["refuse", "--reason", ""], "malformed"),
+    (Role.APPROVER, ["refuse", "--reason", "x" * 201], "malformed"),
+]
+
+
 def test_a_decision_is_refused(
-    aggregator: tuple[str, str],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    role: Role,
-    words: list[str],
-    reason: str,
+    aggregator: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     address, study = aggregator
-    where = ["--aggregator", address, "--key", key_file(tmp_path, role), "--json"]
-    assert main(["study", words[0], study, *words[1:], *where]) in (1, 2)
-    assert json.loads(capsys.readouterr().out)["failure"]["reason"] == reason
+    for role, words, reason in REFUSED:
+        where = ["--aggregator", address, "--key", key_file(tmp_path, role), "--json"]
+        assert main(["study", words[0], study, *words[1:], *where]) in (1, 2)
+        found = json.loads(capsys.readouterr().out)["failure"]["reason"]
+        assert found == reason, (role, words)
 
 
 def test_an_administrator_cannot_approve_an_own_study(aggregator: tuple[str, str]) -> None:
@@ -146,14 +142,12 @@ def test_the_console_approves_and_refuses(aggregator: tuple[str, str]) -> None:
         assert "too &lt;late&gt;" in text
 
 
-@pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR])
-def test_the_console_offers_no_approval_to_another_role(
-    aggregator: tuple[str, str], role: Role
-) -> None:
+def test_the_console_offers_no_approval_to_another_role(aggregator: tuple[str, str]) -> None:
     address, study = aggregator
-    with console_of(role, aggregator=address) as visitor:
-        visitor.log_in()
-        text = visitor.get(f"/studies/{study}").text
-        assert "awaiting-approval" in text
-        assert f"/studies/{study}/approve" not in text
-        assert f"/studies/{study}/refuse" not in text
+    for role in (Role.VIEWER, Role.OPERATOR):
+        with console_of(role, aggregator=address) as visitor:
+            visitor.log_in()
+            text = visitor.get(f"/studies/{study}").text
+            assert "awaiting-approval" in text
+            assert f"/studies/{study}/approve" not in text
+            assert f"/studies/{study}/refuse" not in text

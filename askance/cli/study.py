@@ -100,7 +100,8 @@ _KEY_BYTES = 32
 # By which studies are listed.
 STATES = ("open", "paused", "awaiting-approval", "done", "failed", "cancelled")
 ORDERS = ("submitted", "ended", "users", "title")
-_HELD = ("paused", "awaiting-approval")  # reasons of open studies that stand in place of the state
+_AWAITING = "awaiting-approval"
+_HELD = ("paused", _AWAITING)  # reasons of open studies that stand in place of the state
 _ID_DIGITS = 12  # of a list: enough to name a study by
 _DAY_S = 86_400
 
@@ -271,9 +272,11 @@ def _submit(arguments: argparse.Namespace) -> int:
             start_s=definition.start_s,
             tags=definition.tags,
         )
+        waits = handle.status().reason == _AWAITING
+        opened = _opened(handle, definition, waits=waits)
         if arguments.wait:
             # At once: a caller who stops waiting needs the study's name to ask for it later.
-            print(_opened(handle, definition), file=sys.stderr, flush=True)
+            print(opened, file=sys.stderr, flush=True)
             return _ended(_followed(handle), arguments)
     submitted = {
         "study": handle.id,
@@ -282,18 +285,23 @@ def _submit(arguments: argparse.Namespace) -> int:
         "epsilon": study.epsilon,
         "fields": [names_of(study.schema).in_text(name) for name in study.fields],
         **({"tags": sorted(definition.tags)} if definition.tags else {}),
+        **({"reason": _AWAITING} if waits else {}),
     }
     if arguments.json:
         print_json(submitted)
     else:
-        print(_opened(handle, definition))
+        print(opened)
     return 0
 
 
-def _opened(handle: StudyHandle, definition: StudyDefinition) -> str:
+def _opened(handle: StudyHandle, definition: StudyDefinition, *, waits: bool) -> str:
     """Return the study's name, what it may ask and what its budget means for a user."""
     epsilon = definition.study.epsilon
     opened = f"study {handle.id} is open, {may_ask(definition)}."
+    if waits:
+        opened += (
+            f" It asks no device before an approver has signed it (study approve {handle.id[:12]})."
+        )
     return " ".join(
         [opened, risk_line(epsilon), *(f"Note: {note}." for note in risk_notes(epsilon))]
     )

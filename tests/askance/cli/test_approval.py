@@ -28,6 +28,29 @@ def the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("askance.connect", partial(connect, now_s=lambda: NOW_S))
 
 
+DEFINITION = """
+learner = "frequency"
+epsilon = "1"
+[schema.fields]
+smokes = { type = "category", labels = ["yes", "no"] }
+"""
+
+
+def test_an_analyst_learns_that_the_study_waits(
+    aggregator: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text(DEFINITION)
+    where = ["--aggregator", aggregator[0], "--key", key_file(tmp_path, Role.ANALYST)]
+    assert main(["study", "submit", str(file), *where]) == 0
+    assert "It asks no device before an approver has signed it (study approve" in (
+        capsys.readouterr().out
+    )
+    assert main(["study", "submit", str(file), *where, "--json"]) == 0
+    submitted = json.loads(capsys.readouterr().out)
+    assert (submitted["state"], submitted["reason"]) == ("open", "awaiting-approval")
+
+
 @pytest.fixture
 def store() -> SqliteStore:
     return SqliteStore.in_memory()

@@ -28,9 +28,9 @@ from askance_aggregator.server.callers.bearer import IssuerKeys, checked_claims
 from askance_aggregator.server.callers.key_sources import (
     MAX_SET_BYTES,
     KeyAddress,
-    check_address,
     fetch,
 )
+from askance_aggregator.urls import check_url
 from askance_client.errors import InvalidParameter
 
 LOGIN_S = 600  # between the beginning of a login and its end
@@ -74,7 +74,7 @@ class IssuerSettings:
 
     def __post_init__(self) -> None:
         try:
-            check_address(self.issuer)
+            check_url(self.issuer)
         except InvalidParameter as error:
             raise InvalidParameter(f"--oidc-issuer: {error}") from None
         if not self.client_id:
@@ -299,7 +299,7 @@ class OpenIdIssuer:
                 try:
                     found = _object(fetch(self.settings.issuer.rstrip("/") + _DISCOVERY))
                     names = ("authorization_endpoint", "token_endpoint", "jwks_uri")
-                    addresses = {name: check_address(str(found[name])) for name in names}
+                    addresses = {name: check_url(str(found[name])) for name in names}
                 except (OSError, ValueError, LookupError, TypeError, InvalidParameter):
                     if self._found_s is None:
                         raise _away() from None

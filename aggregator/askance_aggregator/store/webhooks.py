@@ -26,14 +26,25 @@ from askance_aggregator.store.dialect import Dialect, Execute, list_rows
 from askance_aggregator.store.listing import StudyState
 
 _ID_DIGITS = 32
-_KEY = "WHERE receiver = ? AND study = ? AND epoch = ? AND attempts = ? AND state = 1"
+
+
+class DeliveryState(IntEnum):
+    """State of a row of the queue."""
+
+    PENDING = 1
+    DELIVERED = 2
+    FAILED = 3
+
+
+_PENDING, _DELIVERED, _FAILED = map(int, DeliveryState)
+_KEY = f"WHERE receiver = ? AND study = ? AND epoch = ? AND attempts = ? AND state = {_PENDING}"
 # A study's own end has epoch 0, and comes after those of its epochs.
-_NEXT = """
+_NEXT = f"""
 SELECT study, epoch FROM webhook_deliveries AS waiting
-WHERE receiver = ? AND state = 1 AND due_unix_s <= {now}
+WHERE receiver = ? AND state = {_PENDING} AND due_unix_s <= {{now}}
   AND NOT EXISTS (SELECT 1 FROM webhook_deliveries AS earlier
     WHERE earlier.receiver = waiting.receiver AND earlier.study = waiting.study
-      AND earlier.state = 1
+      AND earlier.state = {_PENDING}
       AND (earlier.epoch = 0, earlier.epoch) < (waiting.epoch = 0, waiting.epoch))
 ORDER BY due_unix_s, study, epoch LIMIT 1
 """
@@ -50,14 +61,6 @@ JOIN conclusions AS ended ON ended.study = queued.study AND ended.epoch = queued
 JOIN studies ON studies.number = queued.study
 WHERE receiver = ? AND queued.study = ? AND queued.epoch = ?
 """
-
-
-class DeliveryState(IntEnum):
-    """State of a row of the queue."""
-
-    PENDING = 1
-    DELIVERED = 2
-    FAILED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +190,7 @@ class WebhookQueue:
 
     def delivered(self, claim: WebhookClaim) -> bool:
         """Note that a claimed end was delivered; False: the claim was another's by then."""
-        return self._note(claim, "state = 2, error = ''")
+        return self._note(claim, f"state = {_DELIVERED}, error = ''")
 
     def failed(self, claim: WebhookClaim, error: str, wait_s: int, try_for_s: int) -> bool:
         """Note that a delivery failed, and try again after a wait; False as of `delivered`.
@@ -198,15 +201,15 @@ class WebhookQueue:
         return self._note(
             claim,
             f"error = ?, due_unix_s = {now} + ?,"
-            f" state = CASE WHEN {now} + ? > first_unix_s + ? THEN 3 ELSE 1 END",
+            f" state = CASE WHEN {now} + ? > first_unix_s + ? THEN {_FAILED} ELSE {_PENDING} END",
             *(error, wait_s, wait_s, try_for_s),
         )
 
     def retry(self, receiver: str) -> int:
         """Try all undelivered ends of a receiver again, from now on; return how many."""
         return self._write(
-            f"UPDATE webhook_deliveries SET state = 1, due_unix_s = {self._dialect.now_s},"
-            " first_unix_s = NULL WHERE receiver = ? AND state <> 2",
+            f"UPDATE webhook_deliveries SET state = {_PENDING}, due_unix_s = {self._dialect.now_s},"
+            f" first_unix_s = NULL WHERE receiver = ? AND state <> {_DELIVERED}",
             receiver,
         )
 
@@ -219,9 +222,8 @@ class WebhookQueue:
         now = self._dialect.now_s
         rows = list_rows(
             self._dialect,
-            "SELECT receiver, sum(CASE state WHEN 1 THEN 1 ELSE 0 END),"
-            " sum(CASE state WHEN 3 THEN 1 ELSE 0 END), sum(CASE state WHEN 2 THEN 1 ELSE 0 END),"
-            f" {now} - min(CASE state WHEN 1 THEN ended_unix_s ELSE {now} END)"
+            f"SELECT receiver, {', '.join(map(_number_of, (_PENDING, _FAILED, _DELIVERED)))},"
+            f" {now} - min(CASE state WHEN {_PENDING} THEN ended_unix_s ELSE {now} END)"
             " FROM webhook_deliveries GROUP BY receiver",
         )
         errors = dict(
@@ -245,3 +247,8 @@ class WebhookQueue:
 
     def _write(self, statement: str, *parameters: object) -> int:
         return self._dialect.write(lambda execute: execute(statement, parameters).rowcount)
+
+
+def _number_of(state: int) -> str:
+    """Return the sum that counts the rows of a state."""
+    return f"sum(CASE state WHEN {state} THEN 1 ELSE 0 END)"

@@ -6,11 +6,8 @@ import ssl
 import urllib.request
 from pathlib import Path
 from typing import IO, Any, Protocol
-from urllib.parse import urlsplit
 
-from askance_client.addresses import Address
-from askance_client.errors import InvalidParameter
-from askance_client.printable import value_text
+from askance_aggregator.urls import URL_FORM, check_url
 from askance_client.toml_tables import a_text
 
 MAX_SET_BYTES = 64 * 1024  # a set has a few keys of less than 2 KiB
@@ -64,21 +61,11 @@ def fetch(request: str | urllib.request.Request) -> bytes:
     return content
 
 
-def check_address(text: str) -> str:
-    """Return a URL that is https, or http on this machine; raise InvalidParameter of another."""
-    scheme, mark, _ = text.partition("://")
-    if mark and (scheme == "https" or (scheme == "http" and _is_here(text))):
-        return text
-    raise InvalidParameter(
-        f"expected https://..., or http:// on this machine, got {value_text(text)}"
-    )
-
-
 def key_source(text: str, folder: Path) -> KeySource:
     """Return the source that a configuration names.
 
     Args:
-      text: https://..., http://... on this machine, or a file.
+      text: a URL (see `check_url`), or a file.
       folder: what a relative file is relative to.
 
     Raises:
@@ -86,21 +73,13 @@ def key_source(text: str, folder: Path) -> KeySource:
     """
     if "://" not in text:
         return KeyFile(folder / text)
-    try:
-        return KeyAddress(check_address(text))
-    except InvalidParameter as error:
-        raise InvalidParameter(f"expected a file, {str(error)[9:]}") from None
+    return KeyAddress(check_url(text, f"a file, {URL_FORM}"))
 
 
 def source_text(value: object, folder: Path) -> str:
     """Return the text of a source in a configuration, the path of a file whole."""
     source = key_source(a_text(value), folder)
     return str(source.path) if isinstance(source, KeyFile) else a_text(value)
-
-
-def _is_here(url: str) -> bool:
-    parts = urlsplit(url)
-    return Address(parts.hostname or "", parts.port or 80).is_loopback
 
 
 class _NoRedirection(urllib.request.HTTPRedirectHandler):

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from grpc import aio
 
+from askance_aggregator.server.outer.child_process import limit_memory
 from askance_aggregator.server.outer.listener import OuterListener
 from askance_aggregator.server.outer.pass_through import (
     PassThrough,
@@ -40,19 +41,12 @@ _NEARLY = 0.95  # of the limit on memory; past it a process is of no use, and is
 _MEMORY_LOOK_S = 0.25
 _ALIVE_EVERY_S = 1.0
 _STACK_BYTES = 1 << 20  # of a thread; reserved stacks count as data
-_FIRST_TO_END = "1000"  # of all processes, when the system has no memory left
 _LOG = logging.getLogger(__name__)
 
 
 def limit_process(settings: OuterSettings) -> None:
     """Limit this process: memory, descriptors, and its place when the system ends processes."""
-    _, most = resource.getrlimit(resource.RLIMIT_DATA)
-    limit = settings.memory_bytes
-    if most != resource.RLIM_INFINITY:
-        limit = min(limit, most)
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-    with suppress(OSError):  # not on every system
-        Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_END)
+    limit_memory(settings.memory_bytes)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 3 * settings.connections + _OTHER_DESCRIPTORS  # a pipe has two ends
     if hard != resource.RLIM_INFINITY:

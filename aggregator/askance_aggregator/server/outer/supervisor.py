@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import socket
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
+from askance_aggregator.server.outer.child_process import process_environment
 from askance_aggregator.server.outer.settings import OuterSettings
 from askance_client.addresses import Address
 from askance_client.errors import StoreError
@@ -29,10 +29,6 @@ _LOOK_EVERY_S = 1.0
 _SILENT_S = 20.0  # a process whose event loop has said nothing for so long is ended
 _SOUND_S = 30.0  # a process that has lived for so long is started again without a longer wait
 _LOGGED_BYTES = 500  # per line
-# With one arena, and mappings of their own for what is large, memory that is freed leaves the data
-# that is limited; glibc alone reads these.
-_ALLOCATION = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "32768"}
-_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "SYSTEMROOT")
 
 _LOG = logging.getLogger(__name__)
 
@@ -250,11 +246,3 @@ def _log_lines(process: subprocess.Popen[bytes]) -> None:
 def _close(end: IO[bytes]) -> None:
     with suppress(OSError):  # what was not sent to a process that has ended
         end.close()
-
-
-def process_environment() -> dict[str, str]:
-    """Return the environment of the process: no variable that may hold a secret."""
-    given = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
-    path = os.pathsep.join(entry for entry in sys.path if entry)
-    said = {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "GRPC_VERBOSITY": "NONE"}
-    return given | said | _ALLOCATION

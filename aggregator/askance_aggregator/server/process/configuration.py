@@ -36,10 +36,10 @@ from askance_aggregator.server.webhooks.receivers import (
     TIMEOUT_S,
     TRY_FOR_S,
     WebhookReceiver,
-    check_url,
 )
 from askance_aggregator.store import StoreLocation, store_location
 from askance_aggregator.studies.keep import UNLIMITED, Keep
+from askance_aggregator.urls import check_url
 from askance_client.addresses import Address
 from askance_client.errors import InvalidParameter
 from askance_client.printable import unknown_text, value_text

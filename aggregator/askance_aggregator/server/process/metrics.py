@@ -100,6 +100,12 @@ class PrometheusObserver(Observer):
             "Peers that were refused before they said who they are.",
             "reason",
         )
+        self._webhook_tries = _counter(
+            registry,
+            "webhook_tries",
+            "Tries to deliver an end of a study to a webhook.",
+            *("receiver", "outcome"),
+        )
         self._lag = _histogram(
             registry,
             "event_loop_lag_seconds",
@@ -130,12 +136,6 @@ class PrometheusObserver(Observer):
     def webhooks(self, figures: Callable[[], Sequence[WebhookFigures]]) -> None:
         """Show the queue of each webhook, asked anew each time the page is read."""
         self._registry.register(_Webhooks(figures))
-        self._webhook_tries = Counter(
-            "askance_webhook_tries",
-            "Tries to deliver an end of a study to a webhook.",
-            ["receiver", "outcome"],
-            registry=self._registry,
-        )
 
     def memory_limit(self, size_bytes: int) -> None:
         """Show the memory that the process may use."""
@@ -287,12 +287,12 @@ class _Webhooks(Collector):
         return (
             GaugeMetricFamily(
                 "askance_webhook_ends",
-                "Ends of studies and epochs in the store's queue of a webhook.",
+                f"Ends of studies and epochs in the queue of a webhook. {_OF_STORE}",
                 labels=["receiver", "state"],
             ),
             GaugeMetricFamily(
                 "askance_webhook_oldest_pending_seconds",
-                "Since the end that has waited longest for its delivery; 0 without one.",
+                f"Since the end that waits longest for its delivery; 0 without one. {_OF_STORE}",
                 labels=["receiver"],
             ),
         )

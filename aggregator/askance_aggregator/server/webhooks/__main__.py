@@ -7,20 +7,18 @@ A line of JSON on stdin is a message and where it goes; a line on stdout is its 
 from __future__ import annotations
 
 import json
-import resource
 import signal
 import ssl
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from pathlib import Path
 from types import FrameType
 from typing import Any
 from urllib.parse import urlsplit
 
+from askance_aggregator.server.outer.child_process import limit_memory
+
 _MEMORY_BYTES = 512 << 20  # a message, its text and its bytes, and a receiver's head of 6 MB
-_FIRST_TO_END = "1000"  # of all processes, when the system has no memory left
 
 
 class _TimeUp(Exception):
@@ -66,18 +64,9 @@ def _time_is_up(_: int, __: FrameType | None) -> None:
     raise _TimeUp
 
 
-def _limit_process() -> None:
-    """Limit this process's data, and let the system end it first when memory is short."""
-    _, most = resource.getrlimit(resource.RLIMIT_DATA)
-    limit = _MEMORY_BYTES if most == resource.RLIM_INFINITY else min(_MEMORY_BYTES, most)
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-    with suppress(OSError):  # not on every system
-        Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_END)
-
-
 def main() -> None:
     """Send messages until stdin ends."""
-    _limit_process()
+    limit_memory(_MEMORY_BYTES)
     signal.signal(signal.SIGALRM, _time_is_up)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the aggregator ends this process
     print("ready", flush=True)

@@ -7,17 +7,13 @@ import binascii
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import SplitResult, urlsplit
 
 from askance_aggregator.store import Receiving
-from askance_client.addresses import Address
 from askance_client.errors import InvalidParameter
-from askance_client.printable import value_text
 
 TIMEOUT_S = 10
 LONGEST_WAIT_S = 900
 TRY_FOR_S = 3 * 86_400
-_EXPECTED = "expected https://HOST/PATH, or http:// on loopback"
 _PREFIX = "whsec_"
 _SECRET_BYTES = range(24, 65)  # by Standard Webhooks
 _SECRET = (
@@ -40,7 +36,7 @@ class WebhookReceiver:
 
     Args:
       name: in status, metrics and the log.
-      url: https, or http of a loopback address (see `check_url`).
+      url: https, or http of a loopback address (see `urls.check_url`).
       secret: place of the secrets that sign, one per line (see `secrets_of`).
       analyst: whose studies; None: all analysts'.
       ca: certificates by which the receiver's is checked (PEM); None: the system's.
@@ -88,27 +84,6 @@ class WebhookReceiver:
             raise InvalidParameter(f"secret {self.secret}: {error}") from None
 
 
-def check_url(text: str) -> str:
-    """Return the address of a receiver.
-
-    Raises:
-      InvalidParameter: not https, nor http of a loopback address; or a user, a password or a
-        fragment in it.
-    """
-    try:
-        parts = urlsplit(text)
-        sound = bool(parts.hostname) and parts.port != 0 and not parts.fragment
-    except ValueError:
-        sound = False
-    if not sound or not text.isascii() or not text.isprintable() or " " in text:
-        raise InvalidParameter(f"{_EXPECTED}, got {value_text(text)}")
-    if "@" in parts.netloc:
-        raise InvalidParameter(f"{_EXPECTED}, got one with a user")
-    if parts.scheme != "https" and not (parts.scheme == "http" and _is_loopback(parts)):
-        raise InvalidParameter(f"{_EXPECTED}, got {value_text(text)}")
-    return text
-
-
 def secrets_of(content: bytes) -> tuple[bytes, ...]:
     """Read secrets of Standard Webhooks, one per line: each signs, so that one can be replaced."""
     lines = content.decode("ascii", "replace").split()
@@ -124,7 +99,3 @@ def secrets_of(content: bytes) -> tuple[bytes, ...]:
             raise InvalidParameter(f"{_SECRET}, got another text of {len(line)} characters")
         found.append(secret)
     return tuple(found)
-
-
-def _is_loopback(parts: SplitResult) -> bool:
-    return Address(parts.hostname or "", 0).is_loopback

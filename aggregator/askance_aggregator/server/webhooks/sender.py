@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from askance_aggregator.server.outer.supervisor import process_environment
+from askance_aggregator.server.outer.child_process import process_environment
 from askance_client.printable import printable
 
 _PROGRAM = "askance_aggregator.server.webhooks"

@@ -210,7 +210,16 @@ def test_keys_may_stand_in_a_file(issuer: Issuer, tmp_path: Path) -> None:
     assert Verifier(issuer, str(file)).refusal(issuer.token()) == "bad-token"
 
 
-@pytest.mark.parametrize("url", ["http://id.example.org/jwks", "ftp://127.0.0.1/jwks"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://id.example.org/jwks",
+        "ftp://127.0.0.1/jwks",
+        "http://localhost:port/jwks",
+        "https://",
+        "https://ann:secret@id.example.org/jwks",
+    ],
+)
 def test_an_address_that_could_be_listened_to_is_refused(url: str) -> None:
     with pytest.raises(InvalidParameter, match="expected a file, https"):
         key_source(url, Path())

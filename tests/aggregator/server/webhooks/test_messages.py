@@ -7,8 +7,9 @@ import json
 import pytest
 
 from askance_aggregator.server.webhooks.messages import body_of, headers_of, signature
-from askance_aggregator.server.webhooks.receivers import check_url, secrets_of
+from askance_aggregator.server.webhooks.receivers import secrets_of
 from askance_aggregator.store import StudyState, WebhookClaim
+from askance_aggregator.urls import check_url
 from askance_client.errors import InvalidParameter
 from tests.aggregator.server.webhooks.receiver import SECRET
 from tests.aggregator.server.webhooks.studies import REPEATED, STUDY

@@ -15,7 +15,7 @@ from askance.cli.aggregator.common import (
 from askance.cli.output import Failure, print_json
 from askance_aggregator.reports.texts import counted
 
-_ACTION = "aggregator migrate"
+_ACTION = "migrate"
 _MIGRATES = (
     "Applies the steps that the store's schema lacks, one transaction each. Stop the aggregator, on"
     " PostgreSQL all replicas, and back up the store first: no step is applied while a process"

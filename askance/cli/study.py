@@ -97,11 +97,11 @@ DESCRIPTION = "The commands of an analyst. An ID is a study's digest, or 8 or mo
 
 _BAD_INPUT = ("malformed", "unknown-learner", "unknown-study", "unknown-epoch", "missing-fields")
 _KEY_BYTES = 32
-# By which studies are listed.
-STATES = ("open", "paused", "awaiting-approval", "done", "failed", "cancelled")
-ORDERS = ("submitted", "ended", "users", "title")
 _AWAITING = "awaiting-approval"
 _HELD = ("paused", _AWAITING)  # reasons of open studies that stand in place of the state
+# By which studies are listed.
+STATES = ("open", *_HELD, "done", "failed", "cancelled")
+ORDERS = ("submitted", "ended", "users", "title")
 _ID_DIGITS = 12  # of a list: enough to name a study by
 _DAY_S = 86_400
 

@@ -1,4 +1,4 @@
-r"""Signatures of approvers over studies.
+r"""Signatures of approvers over studies, and the ends that approvers bring about.
 
 An approval is an Ed25519 signature over `b"askance approve v1\0"` and the study's digest, 32 bytes:
 no signature over a study or a call is one, and an approval of a study is none of another.
@@ -10,6 +10,10 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 _DOMAIN = b"askance approve v1\0"
+REFUSED, WITHDRAWN = "approval-refused", "approval-withdrawn"
+"""Reasons of a cancelled study that an approver has ended: before it was approved, or after."""
+NOT_APPROVED = "not-approved"
+"""Reason of a failed study that no approver had signed before it expired."""
 
 
 def sign_approval(digest: bytes, key: Ed25519PrivateKey) -> bytes:

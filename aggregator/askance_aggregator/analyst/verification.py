@@ -15,6 +15,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
+from askance_aggregator.analyst.approvals import NOT_APPROVED, REFUSED, WITHDRAWN
 from askance_aggregator.analyst.export import SeriesExport, StudyExport, read_export
 from askance_aggregator.encoding import query_from_bytes, read_terms
 from askance_aggregator.estimation import check_decode, recorded_question, shares_apart
@@ -63,8 +64,7 @@ _DECODED = (
 
 _MISSED = "missed"  # an epoch of which nothing was asked
 _FAULT = "failed"  # of the aggregator: what a replay cannot show
-_BY_APPROVERS = ("approval-refused", "approval-withdrawn")
-_UNAPPROVED = "not-approved"
+_BY_APPROVERS = (REFUSED, WITHDRAWN)
 _REASONS = {
     "done": ("done",),
     "cancelled": ("cancelled", *_BY_APPROVERS),
@@ -76,7 +76,7 @@ _REASONS = {
         "nondeterminism",
         "epoch-over",
         _MISSED,
-        _UNAPPROVED,
+        NOT_APPROVED,
         _FAULT,
     ),
 }
@@ -607,7 +607,7 @@ def _checked_end(export: SeriesExport, repeat: Repeat) -> End:
     if stated == "cancelled":
         by_approver = End(StudyState.CANCELLED, reason, message)
         return by_approver if reason in _BY_APPROVERS else CANCELLED
-    if stated == "failed" and reason == _UNAPPROVED:
+    if stated == "failed" and reason == NOT_APPROVED:
         return End(StudyState.FAILED, reason, message)
     if indices != list(repeat.indices):
         raise VerificationFailed(f"export: expected {repeat.epochs} epochs, found {len(indices)}")

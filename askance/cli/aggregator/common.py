@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from askance.cli.arguments import count
 from askance.cli.output import Failure
 
 if TYPE_CHECKING:
     from askance_aggregator.server.process.configuration import Configuration
+    from askance_aggregator.server.process.tokens import EnrolmentToken
     from askance_aggregator.store import Store, StoreLocation
     from askance_client.addresses import Address
 
@@ -88,6 +90,24 @@ def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for row in (heads, *rows):
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         print("  ".join(cells).rstrip())
+
+
+def add_token_days(parser: argparse.ArgumentParser) -> None:
+    """Add the option that ends an enrolment token."""
+    parser.add_argument(
+        "--days", type=count, default=7, metavar="D", help="days until the token expires; default 7"
+    )
+
+
+def issued_token(arguments: argparse.Namespace, configuration: Configuration) -> EnrolmentToken:
+    """Return a new enrolment token for the devices and days of the options; it is not kept yet."""
+    from askance_aggregator.clock import system_now_s
+    from askance_aggregator.server.process.tokens import read_tokens
+
+    if configuration.enrolment_key is None:
+        raise Failure(2, "bad-input", f"{arguments.config}: expected a table enrolment, got none")
+    tokens = read_tokens(configuration.enrolment_key, system_now_s)
+    return tokens.issue(arguments.devices, arguments.days)
 
 
 def configuration_of(arguments: argparse.Namespace) -> Configuration:

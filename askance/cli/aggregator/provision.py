@@ -18,7 +18,9 @@ from askance.cli.aggregator.common import (
     add_command,
     add_configuration,
     add_store,
+    add_token_days,
     configuration_of,
+    issued_token,
     recorded,
 )
 from askance.cli.arguments import count
@@ -57,9 +59,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     provision.add_argument(
         "--devices", type=count, required=True, metavar="N", help="number of the site's devices"
     )
-    provision.add_argument(
-        "--days", type=count, default=7, metavar="D", help="days until the token expires; default 7"
-    )
+    add_token_days(provision)
     provision.add_argument(
         "--out",
         type=Path,
@@ -71,7 +71,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def _provision(arguments: argparse.Namespace) -> int:
     from askance_aggregator.clock import system_now_s
-    from askance_aggregator.server.process.tokens import read_tokens
     from askance_client.service.clock import utc_text
 
     site, out = arguments.site, arguments.out or Path(arguments.site)
@@ -83,11 +82,8 @@ def _provision(arguments: argparse.Namespace) -> int:
             2, "bad-input", f"{out}: expected a new folder or archive, got one that exists"
         )
     configuration = configuration_of(arguments)
-    if configuration.enrolment_key is None:
-        raise Failure(2, "bad-input", f"{arguments.config}: expected a table enrolment, got none")
+    token = issued_token(arguments, configuration)
     files = _settings(arguments, configuration)
-    tokens = read_tokens(configuration.enrolment_key, system_now_s)
-    token = tokens.issue(arguments.devices, arguments.days)
     files["token"] = f"{token.text}\n".encode()
     device = tomllib.loads(files["device.toml"].decode())
     records = device["records"]

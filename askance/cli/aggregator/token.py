@@ -12,8 +12,10 @@ from askance.cli.aggregator.common import (
     add_command,
     add_configuration,
     add_store,
+    add_token_days,
     configuration_of,
     day_text,
+    issued_token,
     print_table,
     read_id,
     recorded,
@@ -53,9 +55,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="number of devices that the token enrols; default 1",
     )
     add_store(token)
-    token.add_argument(
-        "--days", type=count, default=7, metavar="D", help="days until the token expires; default 7"
-    )
+    add_token_days(token)
     add_out(
         token, "FILE", "writes the token to a new file, readable by its owner only, not to stdout"
     )
@@ -75,15 +75,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def _token(arguments: argparse.Namespace) -> int:
-    from askance_aggregator.clock import system_now_s
-    from askance_aggregator.server.process.tokens import read_tokens
-
     check_new(arguments)
     configuration = configuration_of(arguments)
-    if configuration.enrolment_key is None:
-        raise Failure(2, "bad-input", f"{arguments.config}: expected a table enrolment, got none")
-    tokens = read_tokens(configuration.enrolment_key, system_now_s)
-    token = tokens.issue(arguments.devices, arguments.days)
+    token = issued_token(arguments, configuration)
     with (
         working("writing the token to the store"),
         closing(configuration.store.open_beside()) as store,

@@ -19,13 +19,13 @@ from pyarrow import parquet
 import askance as ask
 from askance.cli import main
 from askance.cli.main import parser
-from askance.cli.study import STATES
+from askance.cli.study import ORDERS, STATES
 from askance.cli.submission import definition_of
 from askance_aggregator.analyst import sign_submission
 from askance_aggregator.server.devices import AggregatorServer, ServerParts, ServiceFleet, Settings
 from askance_aggregator.server.services.analysts import AnalystsServicer
 from askance_aggregator.server.studies import StudyManager, SubmissionLimits
-from askance_aggregator.store import ListedState, SqliteStore
+from askance_aggregator.store import ListedState, ListOrder, SqliteStore
 
 Run = Callable[..., tuple[int, dict[str, Any], str]]
 WAIT_S = 60
@@ -203,8 +203,9 @@ def test_a_new_study_is_a_template_with_other_values(run: Run, tmp_path: Path) -
     assert "did you mean epsilon?" in refused["failure"]["message"]
 
 
-def test_studies_are_listed_by_every_state_that_the_aggregator_knows() -> None:
+def test_studies_are_listed_by_every_state_and_order_that_the_aggregator_knows() -> None:
     assert tuple(ListedState) == STATES
+    assert tuple(ListOrder) == ORDERS
 
 
 def test_a_study_that_fails_exits_with_1(run: Run, where: list[str], file: Path) -> None:

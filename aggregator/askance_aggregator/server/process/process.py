@@ -166,10 +166,7 @@ def serve(
         held.callback(server.stop)
         held.enter_context(taking_commands(configuration.store, store, server.loop, now_s))
         address = server.address if outer is None else outer.address
-        counts, silence = partial(process_counts, registry), beside.silence
-        store.replicas.announce(address, counts, silence.own_rounds)
-        observer.silence(silence.seen, silence.rounds)
-        observer.rounds(server.hub.rounds)
+        beside.announce(server, address)
         resumed = beside.resume(server, address)
         if outer is not None:
             outer.start()
@@ -283,23 +280,34 @@ class _Beside:
         _LOG.info("serving", address=address, studies_resumed=resumed)
         return resumed
 
+    def announce(self, server: AggregatorServer, address: str) -> None:
+        """Show the open rounds, and let other replicas know this one and its counts."""
+        silence, counts = self.silence, partial(process_counts, self._observer.registry)
+        self._store.replicas.announce(address, counts, silence.own_rounds)
+        self._observer.silence(silence.seen, silence.rounds)
+        self._observer.rounds(server.hub.rounds)
+
     def change(self, server: AggregatorServer, connections: int, found: Configuration) -> None:
         """Give other analysts' keys and limits to the parts that keep them."""
         limits = found.limits
         self._names = found.analysts
         self.manager.change(
             self._configuration.callers.signing.union(found.analysts),
-            SubmissionLimits(
-                limits.open_studies,
-                limits.user_nano_nats,
-                keep=self._configuration.keep,
-                quotas=found.quotas,
-                approval=self._configuration.approval,
-            ),
+            self._submission_limits(found),
         )
         self.figures.user_nano_nats = limits.user_nano_nats
         server.change(replace(limits.service, max_connections=connections))
         server.loop.call_soon_threadsafe(self.gate.change, limits.callers)
+
+    def _submission_limits(self, found: Configuration) -> SubmissionLimits:
+        """Return the limits of a configuration that may have been read again since the start."""
+        return SubmissionLimits(
+            found.limits.open_studies,
+            found.limits.user_nano_nats,
+            keep=self._configuration.keep,
+            quotas=found.quotas,
+            approval=self._configuration.approval,
+        )
 
     def add_to(self, server: aio.Server, fleet: ServiceFleet) -> None:
         """Add the analysts' calls and the health service."""
@@ -308,13 +316,7 @@ class _Beside:
             self._store,
             fleet,
             analysts=self._configuration.callers.signing.union(self._names),
-            limits=SubmissionLimits(
-                limits.open_studies,
-                limits.user_nano_nats,
-                keep=self._configuration.keep,
-                quotas=self._configuration.quotas,
-                approval=self._configuration.approval,
-            ),
+            limits=self._submission_limits(self._configuration),
             now_s=self._now_s,
             observer=self._observer,
             deleted=self.collector.wake,

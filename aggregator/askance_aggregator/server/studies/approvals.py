@@ -10,20 +10,25 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from askance_aggregator.analyst.approvals import is_approval
-from askance_aggregator.store import Store, StudyState
+from askance_aggregator.analyst.approvals import (
+    NOT_APPROVED,
+    REFUSED,
+    WITHDRAWN,
+    is_approval,
+)
+from askance_aggregator.store import ListedState, Store, StudyState
 from askance_aggregator.store.management import Approval
 from askance_aggregator.studies.results import CANCELLED, End
 from askance_client.errors import AskanceError, InvalidParameter
 from askance_client.printable import value_text
 
-AWAITING = "awaiting-approval"
+AWAITING = ListedState.AWAITING_APPROVAL.value
 """The reason in the status of an open study that waits for an approver."""
 AWAITING_TEXT = "the study asks no device until an approver has signed it"
 MAX_REASON = 200  # characters of an approver's reason
 EXPIRED = End(
     StudyState.FAILED,
-    "not-approved",
+    NOT_APPROVED,
     "approval: expected an approver's signature before the study expired, got none; no user was"
     " asked",
 )
@@ -93,6 +98,6 @@ def cancelled_end(store: Store, digest: bytes) -> End:
     found = store.management.approval(digest)
     if found is None or not is_refused(found):
         return CANCELLED
-    word = "withdrawn" if found.approver else "refused"
+    word, reason = ("withdrawn", WITHDRAWN) if found.approver else ("refused", REFUSED)
     message = f"approval: {word} by {found.refused_by}: {found.reason}"
-    return End(StudyState.CANCELLED, f"approval-{word}", message)
+    return End(StudyState.CANCELLED, reason, message)

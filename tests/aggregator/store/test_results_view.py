@@ -83,6 +83,20 @@ def test_rows_say_how_each_study_and_epoch_ended(url: str) -> None:
     assert (rows[1]["ended_at"], rows[1]["title"]) == (None, "Mean of smoker, colour")
 
 
+def test_a_text_that_postgresql_lacks_leaves_the_view_whole(postgresql: PostgresqlServer) -> None:
+    # A label of a schema may have any character, and json.dumps writes two of them so.
+    location = PostgresqlLocation(postgresql.new_database())
+    location.migrate()
+    named = {"a\0\0": 0.5, "\\u0000": 0.25, "\\\0": 0.25, "z": "\\"}
+    odd = Conclusion(StudyState.DONE, "done", "", json.dumps({"hypothesis": named}))
+    with closing(location.open()) as store:
+        store.add_study(ONE, study(1))
+        store.conclude(ONE, odd)
+    with psycopg.connect(location.url) as connection:
+        ((found,),) = connection.execute("SELECT hypothesis FROM askance.results").fetchall()
+    assert found == {"a\ufffd\ufffd": 0.5, "\\u0000": 0.25, "\\\ufffd": 0.25, "z": "\\"}
+
+
 @pytest.mark.parametrize("table", ["reports", "devices", "conclusions", "studies", "audit"])
 def test_the_reader_of_the_view_sees_nothing_else(url: str, table: str) -> None:
     with psycopg.connect(url) as connection:

@@ -173,8 +173,9 @@ ALTER TABLE replicas ADD COLUMN counts text;
 """
 
 # Results for tools that read SQL (docs/operating.md). A role that may read the view and nothing
-# else sees no report and no device: a view reads with its owner's rights.
-_RESULTS = """
+# else sees no report and no device: a view reads with its owner's rights. A label may have U+0000,
+# which no text of PostgreSQL has: U+FFFD stands for it, or one result would hide all others.
+_RESULTS = r"""
 CREATE VIEW results AS
 SELECT encode(digest, 'hex') AS study, nullif(conclusions.epoch, 0) AS epoch,
   title,
@@ -189,7 +190,9 @@ FROM conclusions JOIN studies ON studies.number = conclusions.study
 LEFT JOIN study_titles ON study_titles.study = conclusions.study
 LEFT JOIN submissions ON submissions.study = conclusions.study
 LEFT JOIN retention ON retention.study = conclusions.study
-CROSS JOIN LATERAL (SELECT nullif(result_json, '')::jsonb AS result) AS parsed;
+CROSS JOIN LATERAL (SELECT nullif(CASE strpos(result_json, '\u0000') WHEN 0 THEN result_json
+  ELSE regexp_replace(result_json, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g')
+  END, '')::jsonb AS result) AS parsed;
 """
 
 # Devices of open rounds by tag, as a replica sees them (see `RoundAnswers`), as a JSON list.

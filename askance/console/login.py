@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -17,6 +19,9 @@ from askance.console.openid import (
 )
 from askance.console.routes import ConsoleRoute, Visit
 from askance.console.shared import Console
+
+_CALLS = 4
+"""Logins that wait for the issuer at one time; other pages have the remaining threads."""
 
 
 def routes(console: Console) -> list[BaseRoute]:
@@ -43,7 +48,8 @@ def routes(console: Console) -> list[BaseRoute]:
 
 def _issuer_routes(console: Console, issuer: OpenIdIssuer) -> list[BaseRoute]:
     """Return the routes of logins by an issuer."""
-    pending = f"{console.cookie}_login"
+    pending, free = f"{console.cookie}_login", asyncio.Semaphore(_CALLS)
+    call = console.own.link.call
 
     async def login(request: Request) -> Response:
         if console.session_of(request) is not None:
@@ -54,7 +60,8 @@ def _issuer_routes(console: Console, issuer: OpenIdIssuer) -> list[BaseRoute]:
         """Send the browser to the issuer, with a cookie by which it is known when it is back."""
         cookie, values = console.logins.begin()
         try:
-            address = await console.own.link.call(issuer.address, values, console.redirect)
+            async with free:
+                address = await call(issuer.address, values, console.redirect)
         except LoginRefused as error:
             return _page(console, issuer, error)
         answer = RedirectResponse(address, 303)
@@ -77,8 +84,8 @@ def _issuer_routes(console: Console, issuer: OpenIdIssuer) -> list[BaseRoute]:
             if "error" in query or not query.get("code"):
                 said = error_word(query.get("error", ""))
                 raise LoginRefused("issuer-refused", f"login: the issuer refused it ({said})")
-            call, redirect = console.own.link.call, console.redirect
-            tokens = await call(issuer.redeem, query["code"], values, redirect)
+            async with free:
+                tokens = await call(issuer.redeem, query["code"], values, console.redirect)
         except LoginRefused as error:
             answer = _page(console, issuer, error)
         else:

@@ -36,6 +36,7 @@ from askance_client.errors import InvalidParameter
 LOGIN_S = 600  # between the beginning of a login and its end
 _DISCOVERY = "/.well-known/openid-configuration"
 _DISCOVERED_S = 3_600  # for which the issuer's addresses are taken as known
+_AGAIN_S = 5  # after an issuer did not answer: no caller waits for it before that
 _LEEWAY_S = 60  # by which the issuer's clock may differ
 _RENEW_S = 30  # before its end a token is renewed
 _SECRET_BYTES = 32
@@ -176,6 +177,7 @@ class OpenIdIssuer:
         self._lock = threading.Lock()
         self._found: Mapping[str, str] = {}
         self._found_s: int | None = None
+        self._away_s: int | None = None  # when the document could not be had
         self._keys: IssuerKeys | None = None
 
     def address(self, login: BegunLogin, redirect: str) -> str:
@@ -296,14 +298,15 @@ class OpenIdIssuer:
         """Return the issuer's addresses; its keys are known from then on."""
         with self._lock:
             if self._found_s is None or self._now_s() - self._found_s >= _DISCOVERED_S:
+                if _is_recent(self._away_s, self._now_s()):
+                    return self._found_before()
                 try:
                     found = _object(fetch(self.settings.issuer.rstrip("/") + _DISCOVERY))
                     names = ("authorization_endpoint", "token_endpoint", "jwks_uri")
                     addresses = {name: check_url(str(found[name])) for name in names}
                 except (OSError, ValueError, LookupError, TypeError, InvalidParameter):
-                    if self._found_s is None:
-                        raise _away() from None
-                    return self._found  # those of an hour ago
+                    self._away_s = self._now_s()
+                    return self._found_before()
                 if found.get("issuer") != self.settings.issuer:
                     raise LoginRefused(
                         "wrong-issuer", "login: expected the document of the issuer itself"
@@ -312,6 +315,12 @@ class OpenIdIssuer:
                     self._keys = IssuerKeys(KeyAddress(addresses["jwks_uri"]), self._now_s)
                 self._found, self._found_s = addresses, self._now_s()
             return self._found
+
+    def _found_before(self) -> Mapping[str, str]:
+        """Return the addresses of an hour ago; raise LoginRefused if there are none."""
+        if self._found_s is None:
+            raise _away() from None
+        return self._found
 
 
 class PersonSource:
@@ -327,6 +336,7 @@ class PersonSource:
         self._tokens = tokens
         self._now_s = now_s
         self._ended: Callable[[], None] = lambda: None
+        self._away_s: int | None = None  # when the issuer did not answer
         self._lock = threading.Lock()
 
     def on_end(self, ended: Callable[[], None]) -> None:
@@ -340,14 +350,17 @@ class PersonSource:
           CallRefused: it has ended, and there is no other.
         """
         with self._lock:
-            left_s = self._tokens.ends_unix_s - self._now_s()
-            if left_s <= _RENEW_S and self._tokens.refresh:
+            now_s = self._now_s()
+            left_s = self._tokens.ends_unix_s - now_s
+            is_due = left_s <= _RENEW_S and bool(self._tokens.refresh)
+            if is_due and not _is_recent(self._away_s, now_s):
                 try:
                     self._tokens = self._issuer.renew(self._tokens)
                     left_s = self._tokens.ends_unix_s - self._now_s()
                 except LoginRefused as error:
                     if error.reason != "issuer-away":
                         left_s = 0
+                    self._away_s = self._now_s()
             if left_s <= 0:
                 self._ended()
                 raise CallRefused("bad-token", "session: expected one that has not ended: log in")
@@ -372,6 +385,10 @@ def _error_word(content: bytes) -> str:
 def error_word(text: str) -> str:
     """Return an issuer's word for an error, if it is one that may be shown."""
     return text if _ERROR.fullmatch(text) else "no reason given"
+
+
+def _is_recent(at_s: int | None, now_s: int) -> bool:
+    return at_s is not None and 0 <= now_s - at_s < _AGAIN_S
 
 
 def _away() -> LoginRefused:

@@ -88,6 +88,7 @@ class OpenIdServer(Issuer):
         self.codes: dict[str, _Code] = {}
         self.refresh: dict[str, str] = {}
         self.redeemed = 0
+        self.asked = 0  # requests of all kinds
 
     def discovery(self) -> dict[str, Any]:
         return {
@@ -158,6 +159,7 @@ def issuing(clock: Clock) -> Iterator[OpenIdServer]:
 
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            issuer.asked += 1
             parts = urlsplit(self.path)
             if issuer.is_away:
                 self._answer(503, b"")
@@ -170,6 +172,7 @@ def issuing(clock: Clock) -> Iterator[OpenIdServer]:
                 self._answer(200, issuer.answer())
 
         def do_POST(self) -> None:
+            issuer.asked += 1
             length = int(self.headers["Content-Length"])
             fields = parse_qs(self.rfile.read(length).decode())
             form = {name: values[0] for name, values in fields.items()}

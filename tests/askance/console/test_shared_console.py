@@ -258,6 +258,24 @@ def test_an_issuer_whose_document_does_not_fit_is_not_gone_to(shared: SharedCons
     assert there.startswith(f"{shared.issuer.url}/authorize?")
 
 
+def test_an_issuer_that_does_not_answer_is_not_asked_at_once_again() -> None:
+    """It would be waited for by all threads, which other people's pages need."""
+    with shared_console() as found:
+        found.issuer.refreshes = True
+        kept = found.browser("ann")
+        found.issuer.is_away = True
+        found.clock.now += 3_700  # its document is old, and the token has ended
+        asked = found.issuer.asked
+        assert kept.get("/studies").headers["location"] == "/login"
+        assert found.issuer.asked == asked + 2  # for the document and for a token
+        assert found.browser().get("/login/begin").status == 303  # to its address of before
+        assert found.issuer.asked == asked + 2
+        found.issuer.is_away = False
+        found.clock.now += 5
+        found.browser().get("/login/begin")
+        assert found.issuer.asked == asked + 3
+
+
 def test_two_people_see_their_own(shared: SharedConsole) -> None:
     """Two sessions have the pages of their roles, and forms and ends of their own."""
     root, vera = shared.browser("root"), shared.browser("vera")

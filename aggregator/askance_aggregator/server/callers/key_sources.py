@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
-from typing import IO, Any, Protocol
+from threading import Timer
+from typing import IO, Any, Protocol, TypeVar
 
 from askance_aggregator.urls import URL_FORM, check_url
 from askance_client.toml_tables import a_text
 
+C = TypeVar("C", bound=HTTPConnection)
 MAX_SET_BYTES = 64 * 1024  # a set has a few keys of less than 2 KiB
-_FETCH_S = 5.0
+FETCH_S = 5.0
+"""Seconds for a whole answer of an issuer, its connection included."""
 
 
 class KeySource(Protocol):
@@ -47,17 +54,19 @@ class KeyAddress:
         return fetch(self._url)
 
 
-def fetch(request: str | urllib.request.Request) -> bytes:
+def fetch(request: str | urllib.request.Request, within_s: float = FETCH_S) -> bytes:
     """Return an issuer's answer, at most `MAX_SET_BYTES` + 1 bytes; follow no redirection.
 
     Raises:
-      OSError: it cannot be had now, or is an error.
+      OSError: it cannot be had in time, is an error, or is not HTTP.
     """
-    opener = urllib.request.build_opener(
-        urllib.request.HTTPSHandler(context=ssl.create_default_context()), _NoRedirection
-    )
-    with opener.open(request, timeout=_FETCH_S) as reply:
-        content: bytes = reply.read(MAX_SET_BYTES + 1)
+    with _connecting(within_s) as handler:
+        opener = urllib.request.build_opener(handler, _NoRedirection)
+        try:
+            with opener.open(request, timeout=within_s) as reply:
+                content: bytes = reply.read(MAX_SET_BYTES + 1)
+        except HTTPException as error:
+            raise OSError(f"expected an answer of HTTP, got none: {type(error).__name__}") from None
     return content
 
 
@@ -80,6 +89,61 @@ def source_text(value: object, folder: Path) -> str:
     """Return the text of a source in a configuration, the path of a file whole."""
     source = key_source(a_text(value), folder)
     return str(source.path) if isinstance(source, KeyFile) else a_text(value)
+
+
+@contextmanager
+def _connecting(within_s: float) -> Iterator[_Connections]:
+    """Provide the handler of connections that end after a time, however slowly bytes come."""
+    handler = _Connections()
+    timer = Timer(within_s, handler.cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield handler
+    finally:
+        timer.cancel()
+        handler.close()
+
+
+class _Connections(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
+    """Handler of http and https that can end its connections, also in the handshake of TLS."""
+
+    def __init__(self) -> None:
+        self._tls = ssl.create_default_context()
+        super().__init__(context=self._tls)
+        self._sockets: list[socket.socket] = []  # duplicates of those that are read
+        self._is_over = False
+
+    def http_open(self, req: urllib.request.Request) -> HTTPResponse:
+        return self.do_open(lambda host, **more: self._kept(HTTPConnection(host, **more)), req)
+
+    def https_open(self, req: urllib.request.Request) -> HTTPResponse:
+        def connection(host: str, **more: Any) -> HTTPSConnection:
+            return self._kept(HTTPSConnection(host, context=self._tls, **more))
+
+        return self.do_open(connection, req)
+
+    def cut(self) -> None:
+        """End the connections; who reads them finds their end."""
+        self._is_over = True
+        for one in [*self._sockets]:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        for one in self._sockets:
+            one.close()
+
+    def _kept(self, connection: C) -> C:
+        def connect(*where: Any) -> socket.socket:
+            made = socket.create_connection(*where)
+            self._sockets.append(made.dup())
+            if self._is_over:
+                self.cut()
+            return made
+
+        connection._create_connection = connect  # type: ignore[attr-defined]  # no other way in
+        return connection
 
 
 class _NoRedirection(urllib.request.HTTPRedirectHandler):

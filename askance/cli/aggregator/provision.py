@@ -40,6 +40,7 @@ _ARCHIVES = (".tar.gz", ".tgz")
 _UNIT = "askance-device@.service"
 _SITE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 _README = "site.md"
+_OWN = ("device.toml", "ca.pem", "token", "README.md", _UNIT)
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -132,6 +133,9 @@ def _settings(arguments: argparse.Namespace, configuration: Configuration) -> di
 
     if arguments.schema is None:
         raise Failure(2, "usage", "--schema: expected the schema of a record, got none")
+    if arguments.schema.name in _OWN:
+        expected = f"a file named otherwise than the site's own ({', '.join(_OWN)})"
+        raise Failure(2, "usage", f"--schema: expected {expected}, got {arguments.schema.name}")
     schema_from_toml(arguments.schema)
     files = {arguments.schema.name: arguments.schema.read_bytes()}
     given = given_by(arguments, lambda path: path)

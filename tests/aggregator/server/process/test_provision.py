@@ -110,6 +110,10 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
         "expected one of --row, --key",
     ),
     "a name with a slash": ((), "SITE: expected letters"),
+    "a schema that the token would replace": (
+        ("--aggregator", "a:1", "--records", "csv:a.csv", "--key", "id"),
+        "--schema: expected a file named otherwise than the site's own",
+    ),
 }
 
 
@@ -119,6 +123,8 @@ def test_what_a_site_could_not_start_with_is_refused_and_no_token_is_made(
     for case, (more, message) in REFUSED.items():
         given = list(words(fresh, schema, *more, "--out", tmp_path / "berlin"))
         given[2] = "a/b" if "slash" in case else given[2]
+        if "schema" in case:
+            given[given.index(schema)] = schema.rename(tmp_path / "token")
         done = ran(*given)
         assert (done.returncode, message in done.stderr) == (2, True), f"{case}: {done.stderr}"
     assert not (tmp_path / "berlin").exists()

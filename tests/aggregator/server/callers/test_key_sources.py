@@ -54,5 +54,8 @@ def test_an_issuer_that_sends_slowly_is_cut_off(begins: bytes) -> None:
 
 @pytest.mark.parametrize("answer", [b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.1 two\r\n\r\n", b""])
 def test_what_is_no_http_is_an_error_of_io(answer: bytes) -> None:
-    with answering(answer, drips=False) as (url, _), pytest.raises(OSError):
+    with (
+        answering(answer, drips=False) as (url, _),
+        pytest.raises(OSError, match="expected an answer of HTTP|closed connection"),
+    ):
         fetch(url)

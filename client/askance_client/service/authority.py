@@ -24,7 +24,9 @@ class DeviceCertificate:
     Args:
       key: P-256, in PKCS #8.
       chain: the certificate, then those between it and the root.
-      address: HOST:PORT of the aggregator's listener for certificates; empty: it has ended.
+      address: HOST:PORT of the aggregator's listener for certificates; empty: it has ended, or is
+        of another aggregator than the configured one.
+      of: HOST:PORT at which the aggregator that has issued it was configured.
     """
 
     key: str = field(repr=False)
@@ -32,6 +34,7 @@ class DeviceCertificate:
     address: str
     obtained_s: int
     ends_s: int
+    of: str
 
     @property
     def due_s(self) -> int:

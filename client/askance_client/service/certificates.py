@@ -39,7 +39,8 @@ class CertificateFile:
         """Return the certificate; None if there is no sound one."""
         try:
             held = DeviceCertificate(**json.loads(self._path.read_text(encoding="utf-8")))
-            return held if self._now_s() < held.ends_s else replace(held, address="")
+            is_ours = held.of == self._open_side.address
+            return held if is_ours and self._now_s() < held.ends_s else replace(held, address="")
         except (OSError, ValueError, TypeError):
             return None
 
@@ -69,8 +70,8 @@ class CertificateFile:
         except ValueError:
             raise RemoteProtocolError("certificate: expected PEM, got other bytes") from None
         pem = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
-        dates = self._now_s(), int(end.timestamp())
-        self._write(DeviceCertificate(pem.decode(), chain, str(Address.of(there)), *dates))
+        rest = self._now_s(), int(end.timestamp()), self._open_side.address
+        self._write(DeviceCertificate(pem.decode(), chain, str(Address.of(there)), *rest))
 
     async def renew(
         self, metadata: Metadata, failed: Callable[[str], None], *, anew: bool = False
@@ -102,13 +103,12 @@ class CertificateFile:
         return await self.renew(metadata, failed, anew=True)
 
     async def is_there(self, metadata: Metadata, failed: Callable[[str], None]) -> bool:
-        """Return whether there is a certificate that has not ended; one that is due is renewed."""
+        """Return whether there is one that has not ended; one that is due is renewed."""
         fresh, held = await self.renew(metadata, failed), self.read()
-        if held is None or not held.address:
-            if fresh:
-                failed("certificate: expected a valid one, got one that has ended by this clock")
-            return False
-        return True
+        is_there = held is not None and bool(held.address)
+        if fresh and not is_there:
+            failed("certificate: expected a valid one, got one that has ended by this clock")
+        return is_there
 
     def doubt(self, failure: str) -> None:
         """Let `keep` examine a failure of a call: a refused certificate looks like one."""

@@ -259,7 +259,7 @@ def test_an_issuer_whose_document_does_not_fit_is_not_gone_to(shared: SharedCons
 
 
 def test_an_issuer_that_does_not_answer_is_not_asked_at_once_again() -> None:
-    """It would be waited for by all threads, which other people's pages need."""
+    """A login and a renewal wait for it once; the threads are for other people too."""
     with shared_console() as found:
         found.issuer.refreshes = True
         kept = found.browser("ann")

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,13 @@ class ServingTls(Aggregator):
 
 @pytest.fixture
 def serving_tls() -> Iterator[ServingTls]:
+    with serving_certified() as running:
+        yield running
+
+
+@contextmanager
+def serving_certified() -> Iterator[ServingTls]:
+    """Serve devices with certificates, by authorities of its own, until the end of the block."""
     store, tokens = SqliteStore.in_memory(), EnrolmentTokens(bytes(32), system_now_s)
     settings = Settings(check_in_every_ms=20, stop_grace_s=0.2)
     running = ServingTls(CertifiedService(store, tokens, system_now_s, settings=settings), store)

@@ -24,7 +24,7 @@ from askance_client.errors import AskanceError, InvalidParameter, LocalProtocolE
 from askance_client.messages import Reason, Refusal
 from askance_client.queries import Bit, Schema
 from askance_client.service import CallFailed, system_now_s
-from tests.client.process.conftest import ENVIRONMENT, KEY
+from tests.client.process.conftest import ENVIRONMENT, KEY, serving_certified
 from tests.ports import free_port
 
 SCHEMA = Schema("people", 1, smokes=Bit())
@@ -268,6 +268,23 @@ class TestEnrolment:
             found.append((outcome.failures.total(), held))
         assert found[0] == found[1]
         assert found[0][0] == 0
+
+    def test_another_aggregator_is_called_where_the_application_says(
+        self, tmp_path: Path, serving_tls: Any
+    ) -> None:
+        """Enrolment and certificate were kept for the one before, which still answers."""
+        with serving_certified() as other:
+            populations, failed = list[int](), list[int]()
+            for number, serving in enumerate((serving_tls, other, other)):
+                ca = tmp_path / f"{number}.pem"
+                ca.write_bytes(serving.service.ca.certificate)
+                where = {"aggregator": serving.service.address, "ca": ca}
+                with client_of(tmp_path, token=serving.token(1), **where) as client:
+                    outcome = client.run_once()
+                assert outcome is not None
+                populations.append(serving.store.population())
+                failed.append(outcome.failures.total())
+        assert (populations, failed) == ([1, 0, 1], [0, 1, 0])
 
     @pytest.mark.parametrize(
         "words", [("", "0 char"), ("\u00e9", "1 char"), ("x" * 1025, "1025 c")]

@@ -1,4 +1,4 @@
-"""Fetches of an issuer's documents: bounded in time, whatever the issuer sends, and errors of I/O."""
+"""Fetches of an issuer's documents end in time, and what is no HTTP is an error of I/O."""
 
 from __future__ import annotations
 
@@ -56,6 +56,6 @@ def test_an_issuer_that_sends_slowly_is_cut_off(begins: bytes) -> None:
 def test_what_is_no_http_is_an_error_of_io(answer: bytes) -> None:
     with (
         answering(answer, drips=False) as (url, _),
-        pytest.raises(OSError, match="expected an answer of HTTP|closed connection"),
+        pytest.raises(OSError, match=r"expected an answer of HTTP|closed connection"),
     ):
         fetch(url)

@@ -84,11 +84,6 @@ class Dialect(OrderedTransactions, Protocol):
         ...
 
     @property
-    def unix_s(self) -> str:
-        """Expression of the present, in whole seconds since 1970, by the database's clock."""
-        ...
-
-    @property
     def request_key(self) -> str:
         """Columns of a request that its reports are found by."""
         ...

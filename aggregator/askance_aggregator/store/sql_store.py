@@ -200,14 +200,14 @@ class SqlStore(ABC):
             of = (self._driven(execute, study_digest), epoch, number)
             execute(
                 "INSERT INTO rounds (study, epoch, number, boot, at_ms, left_ms, opened_unix_s)"
-                f" VALUES (?, ?, ?, ?, ?, ?, {self._dialect.unix_s})"
+                f" VALUES (?, ?, ?, ?, ?, ?, {self._dialect.now_s})"
                 f" ON CONFLICT (study, epoch, number) {self._dialect.round_again}",
                 (*of, *((None, None, None) if deadline is None else _columns(deadline))),
             )
             self._dialect.note_requests(execute, request_digests, of)
             ((boot, at_ms, left_ms, closed, age_s),) = execute(
                 "SELECT boot, at_ms, left_ms, closed,"
-                f" {self._dialect.unix_s} - opened_unix_s FROM rounds {_ROUND}",
+                f" {self._dialect.now_s} - opened_unix_s FROM rounds {_ROUND}",
                 of,
             ).fetchall()
             self.replicas.notify(execute)
@@ -217,7 +217,7 @@ class SqlStore(ABC):
         return self._dialect.write(step)
 
     def open_rounds(self) -> OpenRounds:
-        ((number, oldest_s),) = self._rows(_OPEN_ROUNDS.format(now=self._dialect.unix_s))
+        ((number, oldest_s),) = self._rows(_OPEN_ROUNDS.format(now=self._dialect.now_s))
         return OpenRounds(number, None if oldest_s is None else max(oldest_s, 0))
 
     def note_deadline(

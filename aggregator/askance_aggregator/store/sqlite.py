@@ -55,7 +55,6 @@ class SqliteDialect:
         "DO UPDATE SET boot = excluded.boot, at_ms = excluded.at_ms, left_ms = excluded.left_ms"
         " WHERE boot IS NULL AND closes_unix_s IS NOT NULL"
     )
-    unix_s = "unixepoch()"
     request_key = "number"
     of_request = "request = ?"
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from http import HTTPStatus
 from socketserver import ThreadingMixIn
 from threading import BoundedSemaphore
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 import grpc
@@ -35,6 +35,8 @@ from askance_client.addresses import Address
 from askance_client.errors import StoreError
 from askance_client.messages import AckStatus, Reason
 
+T = TypeVar("T")
+SilentDevices: TypeAlias = tuple[Sequence[SeenDevices], Sequence[RoundAnswers]]
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _REPORTS = tuple(float(4**power) for power in range(8))  # one commit takes 8,192 at most
 
@@ -131,11 +133,11 @@ class PrometheusObserver(Observer):
 
         Other replicas submit and end studies too.
         """
-        self._registry.register(_Studies(count))
+        self._registry.register(_Stored[Mapping[StudyState, int]](count, {}, _of_studies))
 
     def webhooks(self, figures: Callable[[], Sequence[WebhookFigures]]) -> None:
         """Show the queue of each webhook, asked anew each time the page is read."""
-        self._registry.register(_Webhooks(figures))
+        self._registry.register(_Stored[Sequence[WebhookFigures]](figures, (), _of_webhooks))
 
     def memory_limit(self, size_bytes: int) -> None:
         """Show the memory that the process may use."""
@@ -154,7 +156,7 @@ class PrometheusObserver(Observer):
 
     def rounds(self, rounds: Callable[[], Sequence[RoundProgress]]) -> None:
         """Show the open rounds, read each time the page is."""
-        self._registry.register(_Rounds(rounds))
+        self._registry.register(_Stored[Sequence[RoundProgress]](rounds, (), _of_rounds))
 
     def _show_stored(self, name: str, what: str, read: Callable[[], int]) -> None:
         """Show a fact of the store."""
@@ -167,7 +169,9 @@ class PrometheusObserver(Observer):
         rounds: Callable[[], Sequence[RoundAnswers]],
     ) -> None:
         """Show devices by their last call, and by what they owe to open rounds, by tag."""
-        self._registry.register(_Silence(seen, rounds))
+        self._registry.register(
+            _Stored[SilentDevices](lambda: (seen(), rounds()), ((), ()), _of_silence)
+        )
 
     def stream_opened(self) -> None:
         """Count an opened stream."""
@@ -235,163 +239,120 @@ class PrometheusObserver(Observer):
         self._webhook_tries.labels(receiver, "delivered" if delivered else "failed").inc()
 
 
-class _Studies(Collector):
-    """Studies by state, as they were last known while the store cannot be read."""
+class _Stored(Collector, Generic[T]):
+    """Metrics of what is read anew; as it was last known while the store cannot be read.
 
-    def __init__(self, count: Callable[[], Mapping[StudyState, int]]) -> None:
-        self._count = count
-        self._known: Mapping[StudyState, int] = {}
+    Args:
+      metrics: makes them of what was read, and without samples of `nothing`.
+    """
 
-    def describe(self) -> Iterator[Metric]:
-        """Yield the metric without samples, so that it is found by its name."""
-        yield self._metric()
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the number of studies in each state."""
-        with suppress(StoreError):
-            self._known = self._count()
-        metric = self._metric()
-        for state, number in self._known.items():
-            metric.add_metric([word(state)], number)
-        yield metric
-
-    def _metric(self) -> GaugeMetricFamily:
-        return GaugeMetricFamily(
-            "askance_studies", f"Studies by state. {_OF_STORE}", labels=["state"]
-        )
-
-
-class _Webhooks(Collector):
-    """Queues of webhooks, as they were last known while the store cannot be read."""
-
-    def __init__(self, figures: Callable[[], Sequence[WebhookFigures]]) -> None:
-        self._figures = figures
-        self._known: Sequence[WebhookFigures] = ()
+    def __init__(
+        self, read: Callable[[], T], nothing: T, metrics: Callable[[T], Iterator[Metric]]
+    ) -> None:
+        self._read = read
+        self._nothing = self._known = nothing
+        self._metrics = metrics
 
     def describe(self) -> Iterator[Metric]:
         """Yield the metrics without samples, so that they are found by their names."""
-        yield from self._metrics()
+        return self._metrics(self._nothing)
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the ends of studies by receiver and state, and the wait of the oldest."""
+        """Yield the metrics as of now."""
         with suppress(StoreError):
-            self._known = self._figures()
-        ends, oldest = self._metrics()
-        for one in self._known:
-            for state in ("pending", "failed", "delivered"):
-                ends.add_metric([one.receiver, state], getattr(one, state))
-            oldest.add_metric([one.receiver], one.oldest_pending_s)
-        yield from (ends, oldest)
-
-    def _metrics(self) -> tuple[GaugeMetricFamily, GaugeMetricFamily]:
-        return (
-            GaugeMetricFamily(
-                "askance_webhook_ends",
-                f"Ends of studies and epochs in the queue of a webhook. {_OF_STORE}",
-                labels=["receiver", "state"],
-            ),
-            GaugeMetricFamily(
-                "askance_webhook_oldest_pending_seconds",
-                f"Since the end that waits longest for its delivery; 0 without one. {_OF_STORE}",
-                labels=["receiver"],
-            ),
-        )
+            self._known = self._read()
+        return self._metrics(self._known)
 
 
-class _Rounds(Collector):
-    """Progress and age of each open round, labelled by the first half of its study's digest."""
+def _of_studies(counts: Mapping[StudyState, int]) -> Iterator[Metric]:
+    """Yield the number of studies in each state."""
+    metric = GaugeMetricFamily(
+        "askance_studies", f"Studies by state. {_OF_STORE}", labels=["state"]
+    )
+    for state, number in counts.items():
+        metric.add_metric([word(state)], number)
+    yield metric
 
-    def __init__(self, rounds: Callable[[], Sequence[RoundProgress]]) -> None:
-        self._rounds = rounds
 
-    def describe(self) -> Iterator[Metric]:
-        """Yield the metrics without samples, so that they are found by their names."""
-        yield from self._metrics(())
+def _of_webhooks(figures: Sequence[WebhookFigures]) -> Iterator[Metric]:
+    """Yield the ends of studies by receiver and state, and the wait of the oldest."""
+    ends = GaugeMetricFamily(
+        "askance_webhook_ends",
+        f"Ends of studies and epochs in the queue of a webhook. {_OF_STORE}",
+        labels=["receiver", "state"],
+    )
+    oldest = GaugeMetricFamily(
+        "askance_webhook_oldest_pending_seconds",
+        f"Since the end that waits longest for its delivery; 0 without one. {_OF_STORE}",
+        labels=["receiver"],
+    )
+    for one in figures:
+        for state in ("pending", "failed", "delivered"):
+            ends.add_metric([one.receiver, state], getattr(one, state))
+        oldest.add_metric([one.receiver], one.oldest_pending_s)
+    yield from (ends, oldest)
 
-    def collect(self) -> Iterator[Metric]:
-        """Yield the metrics of the rounds that are open now."""
-        yield from self._metrics(self._rounds())
 
-    def _metrics(self, rounds: Sequence[RoundProgress]) -> Iterator[Metric]:
-        asked = GaugeMetricFamily(
-            "askance_round_asked", f"Answers that a round asks for. {_OF_STORE}", labels=["study"]
-        )
-        answered = GaugeMetricFamily(
-            "askance_round_answered",
-            f"Answers and refusals that are in, at whichever replica. {_OF_STORE}",
-            labels=["study"],
-        )
-        age = GaugeMetricFamily(
-            "askance_round_age_seconds",
-            f"Since it was first opened, by whichever process. {_OF_STORE}",
-            labels=["study"],
-        )
-        for one in rounds:
-            study = [one.study_digest.hex()[:16]]
-            asked.add_metric(study, one.asked)
-            answered.add_metric(study, one.answered)
-            age.add_metric(study, one.age_s)
-        yield from (asked, answered, age)
-        yield GaugeMetricFamily(
-            "askance_oldest_round_age_seconds",
-            f"Age of the oldest open round; 0 without one. {_OF_STORE}",
-            value=max((one.age_s for one in rounds), default=0.0),
-        )
+def _of_rounds(rounds: Sequence[RoundProgress]) -> Iterator[Metric]:
+    """Yield progress and age of open rounds, by the first half of their studies' digests."""
+    asked = GaugeMetricFamily(
+        "askance_round_asked", f"Answers that a round asks for. {_OF_STORE}", labels=["study"]
+    )
+    answered = GaugeMetricFamily(
+        "askance_round_answered",
+        f"Answers and refusals that are in, at whichever replica. {_OF_STORE}",
+        labels=["study"],
+    )
+    age = GaugeMetricFamily(
+        "askance_round_age_seconds",
+        f"Since it was first opened, by whichever process. {_OF_STORE}",
+        labels=["study"],
+    )
+    for one in rounds:
+        study = [one.study_digest.hex()[:16]]
+        asked.add_metric(study, one.asked)
+        answered.add_metric(study, one.answered)
+        age.add_metric(study, one.age_s)
+    yield from (asked, answered, age)
+    yield GaugeMetricFamily(
+        "askance_oldest_round_age_seconds",
+        f"Age of the oldest open round; 0 without one. {_OF_STORE}",
+        value=max((one.age_s for one in rounds), default=0.0),
+    )
 
 
 _LAST_SEEN = ("today", "week", "month", "older", "never")
 
 
-class _Silence(Collector):
-    """Devices by tag: the last call, and open rounds; as last known while the store is away."""
-
-    def __init__(
-        self,
-        seen: Callable[[], Sequence[SeenDevices]],
-        rounds: Callable[[], Sequence[RoundAnswers]],
-    ) -> None:
-        self._seen, self._rounds = seen, rounds
-        self._known: tuple[Sequence[SeenDevices], Sequence[RoundAnswers]] = ((), ())
-
-    def describe(self) -> Iterator[Metric]:
-        """Yield the metrics without samples, so that they are found by their names."""
-        yield from self._metrics((), ())
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the metrics as of now."""
-        with suppress(StoreError):
-            self._known = (self._seen(), self._rounds())
-        yield from self._metrics(*self._known)
-
-    def _metrics(
-        self, seen: Sequence[SeenDevices], rounds: Sequence[RoundAnswers]
-    ) -> Iterator[Metric]:
-        by_call = GaugeMetricFamily(
-            "askance_devices_last_seen",
-            "Devices that may take part, by tag (empty: all) and last call: today, within 7 or 30"
-            f" days, older, or never. {_OF_STORE}",
-            labels=["tag", "seen"],
-        )
-        for one in seen:
-            older = one.devices - one.month - one.never
-            bins = (one.today, one.week - one.today, one.month - one.week, older, one.never)
-            for name, number in zip(_LAST_SEEN, bins, strict=True):
-                by_call.add_metric([one.tag, name], number)
-        by_answer = GaugeMetricFamily(
-            "askance_round_devices",
-            "Devices that an open round asks, by tag (empty: all): answered (or refused), silent"
-            f" (connected to any replica), or away. {_OF_STORE}",
-            labels=["study", "epoch", "round", "tag", "state"],
-        )
-        for row in rounds:
-            for name, number in (
-                ("answered", row.answered),
-                ("silent", row.silent),
-                ("away", row.away),
-            ):
-                of = [row.study, str(row.epoch), str(row.number), row.tag, name]
-                by_answer.add_metric(of, number)
-        yield from (by_call, by_answer)
+def _of_silence(found: SilentDevices) -> Iterator[Metric]:
+    """Yield devices by tag: by their last call, and by what they owe to open rounds."""
+    seen, rounds = found
+    by_call = GaugeMetricFamily(
+        "askance_devices_last_seen",
+        "Devices that may take part, by tag (empty: all) and last call: today, within 7 or 30"
+        f" days, older, or never. {_OF_STORE}",
+        labels=["tag", "seen"],
+    )
+    for one in seen:
+        older = one.devices - one.month - one.never
+        bins = (one.today, one.week - one.today, one.month - one.week, older, one.never)
+        for name, number in zip(_LAST_SEEN, bins, strict=True):
+            by_call.add_metric([one.tag, name], number)
+    by_answer = GaugeMetricFamily(
+        "askance_round_devices",
+        "Devices that an open round asks, by tag (empty: all): answered (or refused), silent"
+        f" (connected to any replica), or away. {_OF_STORE}",
+        labels=["study", "epoch", "round", "tag", "state"],
+    )
+    for row in rounds:
+        for name, number in (
+            ("answered", row.answered),
+            ("silent", row.silent),
+            ("away", row.away),
+        ):
+            of = [row.study, str(row.epoch), str(row.number), row.tag, name]
+            by_answer.add_metric(of, number)
+    yield from (by_call, by_answer)
 
 
 class MetricsPage:

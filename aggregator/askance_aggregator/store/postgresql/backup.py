@@ -16,6 +16,7 @@ from askance_aggregator.store.backups import (
     Manifest,
     write_backup,
 )
+from askance_aggregator.store.moves import OWN_TABLES
 from askance_aggregator.store.postgresql import schema
 from askance_aggregator.store.postgresql.database import (
     Connection,
@@ -29,7 +30,7 @@ from askance_client.errors import StoreError
 POSTGRESQL = "postgresql"
 _SUFFIX = ".copy"
 # What belongs to processes and to this database, not to what a store remembers.
-_LEFT_OUT = frozenset({"holder", "leases", "moves", "probe", "replicas", "schema_steps"})
+_LEFT_OUT = OWN_TABLES - {"population"}
 _COLUMNS_LEFT_OUT = {("reports", "arrived")}  # numbers of this database's transactions
 _LAST = "reports"  # into partitions that follow from the other tables
 _TABLES = """

@@ -52,7 +52,6 @@ class PostgresqlDialect:
     skip_locked = " FOR UPDATE SKIP LOCKED"
     now_s = "floor(extract(epoch FROM clock_timestamp()))::bigint"
     round_again = "DO NOTHING"
-    unix_s = "floor(extract(epoch FROM clock_timestamp()))::bigint"
     request_key = "part, number"
     of_request = "part = ? AND request = ?"
 

@@ -124,8 +124,9 @@ def create_replica(folder: Path, first: Path, *, name: str, listen: Address) -> 
 
     Raises:
       NotOperable: something is there already, or the disk says no.
-      InvalidParameter: the aggregator's store is no database, its name or address is asked for, or
-        its configuration is not written as `create` writes one.
+      InvalidParameter: the aggregator's store is no database, its name or address is asked for, its
+        configuration names a file by a relative path that leaves the folder, or is not written as
+        `create` writes one.
     """
     before = read_configuration(first / CONFIGURATION, environment={})
     if not isinstance(before.store, PostgresqlLocation):
@@ -144,12 +145,12 @@ def create_replica(folder: Path, first: Path, *, name: str, listen: Address) -> 
     if before.metrics is not None and here:
         addresses["metrics"] = str(before.metrics.at_port(listen.port and listen.port + 1))
     text = (first / CONFIGURATION).read_text(encoding="utf-8")
+    named = {AUTHORITY, ANALYST_PUBLIC, *_texts(tomllib.loads(text))}
+    files = [file for file in sorted(named) if _is_file_beside(first, file)]
     with _making(folder) as beside:
-        named = {AUTHORITY, ANALYST_PUBLIC, *_texts(tomllib.loads(text))}
-        for file in sorted(named):
-            if not Path(file).is_absolute() and (first / file).is_file():
-                (beside / file).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(first / file, beside / file)  # with its mode
+        for file in files:
+            (beside / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(first / file, beside / file)  # with its mode
         content = "\n".join([*_replica_lines(text.splitlines(), name, addresses), ""])
         write_new(beside / CONFIGURATION, content.encode())
         made = read_configuration(beside / CONFIGURATION, environment={})
@@ -159,6 +160,17 @@ def create_replica(folder: Path, first: Path, *, name: str, listen: Address) -> 
                 f" first table, to be {listen}, got a configuration of {made.listen}"
             )
     return folder / CONFIGURATION
+
+
+def _is_file_beside(first: Path, text: str) -> bool:
+    """Return whether a text of the configuration is a file's relative path; refuse one outside."""
+    if Path(text).is_absolute() or not (first / text).is_file():
+        return False
+    if ".." in Path(text).parts:
+        raise InvalidParameter(
+            f"{first / CONFIGURATION}: expected files in its folder, or by absolute paths, got {text}"
+        )
+    return True
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -252,6 +252,13 @@ def test_what_is_no_replica_is_refused_and_leaves_nothing(tmp_path: Path) -> Non
             create_replica(there, first.folder, name="b", listen=listen)
         first.configuration.write_text(text)
     assert [path.name for path in tmp_path.iterdir()] == ["first"]
+    text = first.configuration.read_text()
+    (tmp_path / "people.toml").touch()
+    first.configuration.write_text(f'schemas = ["../people.toml"]\n{text}')
+    with pytest.raises(InvalidParameter, match=r"expected files in its folder.*, got \.\./people"):
+        create_replica(tmp_path / "x" / "second", first.folder, name="b", listen=listen)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["first", "people.toml"]
+    first.configuration.write_text(text)
     there.mkdir()
     (there / "x").touch()
     with pytest.raises(NotOperable, match="expected an empty folder"):

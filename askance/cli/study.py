@@ -465,12 +465,13 @@ def _result(arguments: argparse.Namespace) -> int:
             unwritten = _table_written(series if arguments.epochs else result, arguments.out)
         else:
             unwritten = written(arguments.out, lambda path: handle.export(path, epoch=epoch))
-    # The file has the result: it is printed only where it was not written, or a program reads it.
-    quiet = arguments.out is not None and unwritten is None
-    if arguments.epochs:
-        code = print_series(series, arguments, quiet=quiet)
-    else:
-        code = _ended(result, arguments, arguments.plot, quiet=quiet)
+        # The file has the result: it is printed only where it was not written, or a program reads
+        # it. The text of a poor result asks the aggregator for the terms.
+        quiet = arguments.out is not None and unwritten is None
+        if arguments.epochs:
+            code = print_series(series, arguments, quiet=quiet)
+        else:
+            code = _ended(result, arguments, arguments.plot, quiet=quiet)
     return code if unwritten is None else fail(unwritten, as_json=False)
 
 

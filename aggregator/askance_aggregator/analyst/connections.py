@@ -74,11 +74,20 @@ class ConnectionPool:
         self._open = partial(open_channel, address, ca, plaintext=plaintext)
         self._lock = threading.Lock()
         self._calls = {self._open(): 0}
+        self._is_closed = False
 
     @contextmanager
     def channel(self) -> Iterator[grpc.Channel]:
-        """A channel for one call, for the length of a block."""
+        """A channel for one call, for the length of a block.
+
+        Raises:
+          CallRefused: the pool is closed.
+        """
         with self._lock:
+            if self._is_closed:
+                raise CallRefused(
+                    "closed", "aggregator: expected an open connection, got a closed one"
+                )
             found = next((one for one, calls in self._calls.items() if calls < _CALLS), None)
             channel = found or self._open()
             self._calls[channel] = self._calls.get(channel, 0) + 1
@@ -90,6 +99,8 @@ class ConnectionPool:
 
     def close(self) -> None:
         """Hang up."""
+        with self._lock:
+            self._is_closed = True
         for channel in self._calls:
             channel.close()
 

@@ -125,7 +125,8 @@ class StudyResult:
     def report(self, *, every: bool, verbose: bool) -> CommandReport:
         """Make the report for readers; of a result that tells little, with what would help.
 
-        The study's export is fetched for that, and its terms are planned for again.
+        The study's export is fetched for that, and its terms are planned for again; if no export
+        can be fetched, nothing is said of what would help.
 
         Args:
           every: whether it has all rows.
@@ -136,7 +137,7 @@ class StudyResult:
     def _advice(self) -> tuple[str, ...]:
         try:
             terms = read_terms(self.fetch().signed.study)
-        except CallRefused:  # its reports may be read by fewer roles than its result
+        except CallRefused:  # the connection is closed, or the role reads results alone
             return ()
         return advice_on_content(terms, self.content)
 

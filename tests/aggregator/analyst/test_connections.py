@@ -7,8 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
+import pytest
 
-from askance_aggregator.analyst.connections import open_channel
+from askance_aggregator.analyst.calls import CallRefused
+from askance_aggregator.analyst.connections import ConnectionPool, open_channel
 
 STREAMS = 16
 
@@ -39,3 +41,10 @@ def test_a_process_watches_more_studies_than_a_connection_has_streams() -> None:
                 for call in calls:
                     call.cancel()
         server.stop(0).wait()
+
+
+def test_a_closed_pool_refuses_a_call_by_an_error_of_its_own() -> None:
+    pool = ConnectionPool("127.0.0.1:1", None, plaintext=True)
+    pool.close()
+    with pytest.raises(CallRefused, match="expected an open connection, got a closed one"):
+        pool.channel().__enter__()

@@ -307,3 +307,22 @@ def test_why_it_was_not_reached(details: str, ca: Path | None, told: str) -> Non
 def test_a_result_is_one_json_object(done: StudyExport) -> None:
     assert done.result is not None
     assert json.loads(json.dumps(done.result)) == done.result
+
+
+def test_a_poor_result_is_printed_with_what_would_help_and_without_a_connection(
+    served: ServedManager, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = tmp_path / "key.pem"
+    key.write_bytes(KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    schema = served.population.schema
+    learner = learners.mean(schema["b"])
+    with served.connected() as aggregator:
+        handle = aggregator.submit(Study(learner, schema, epsilon="0.1", least_answers=1))
+        result = handle.result()
+        assert "What would help, by the planner: " in str(result)
+    where = ["--aggregator", served.address, "--key", str(key)]
+    assert main(["study", "result", handle.id, *where]) == 0
+    assert "What would help, by the planner: " in capsys.readouterr().out
+    text = str(result)  # the connection is closed
+    assert "300 users" in text
+    assert "What would help" not in text

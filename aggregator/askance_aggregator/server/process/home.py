@@ -168,7 +168,8 @@ def _is_file_beside(first: Path, text: str) -> bool:
         return False
     if ".." in Path(text).parts:
         raise InvalidParameter(
-            f"{first / CONFIGURATION}: expected files in its folder, or by absolute paths, got {text}"
+            f"{first / CONFIGURATION}: expected files in its folder, or by absolute paths,"
+            f" got {text}"
         )
     return True
 

@@ -379,9 +379,10 @@ def _schemas(arguments: argparse.Namespace) -> int:
             for one in found
         ]
         print_json({"schemas": rows})
-    elif not found:
+        return 0
+    if not found:
         print("no schema: the operator has registered none, and there is no study")
-    for one in found if not arguments.json else ():
+    for one in found:
         of = "registered by the operator" if one.registered else "of an earlier study"
         print(f"# {of}\n{one.toml}")
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import signal
 import subprocess
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from askance.cli import main
+from askance.cli.console import add_arguments
+from askance.console.openid import ForwardedToken
 from askance_aggregator.analyst import create_key
 from askance_client.addresses import Address
 from tests.askance.console.consoles import Visitor
@@ -41,6 +44,13 @@ def test_a_console_starts_without_its_aggregator_and_ends_in_order(tmp_path: Pat
         process.send_signal(signal.SIGTERM)
         rest, errors = process.communicate(timeout=30)
     assert (process.returncode, rest, errors) == (0, "", "")
+
+
+def test_each_token_that_can_be_forwarded_is_offered() -> None:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    (offered,) = (one.choices for one in parser._actions if one.dest == "oidc_token")
+    assert tuple(offered or ()) == tuple(ForwardedToken)
 
 
 @pytest.mark.parametrize(

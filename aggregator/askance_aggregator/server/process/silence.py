@@ -89,7 +89,7 @@ class SilenceReader:
         )
 
     def own_rounds(self) -> tuple[RoundAnswers, ...]:
-        """Return the same, with the devices that are connected to this process."""
+        """Return the open rounds by tag, with the devices that are connected to this process."""
         with self._lock:
             self._own = kept = self._fresh(self._own, self._read_rounds)
         return kept.value

@@ -19,7 +19,7 @@ from askance_aggregator.server.devices.admission import (
     Unauthenticated,
     UnsupportedProtocol,
 )
-from askance_aggregator.server.devices.asked_users import MAX_TAGS, AskedUsers, answers_by_tag
+from askance_aggregator.server.devices.asked_users import SHOWN_TAGS, AskedUsers, answers_by_tag
 from askance_aggregator.server.devices.certification import (
     BadSigningRequest,
     CertificateIssuer,
@@ -47,7 +47,7 @@ from askance_aggregator.server.devices.statuses import status_of
 from askance_aggregator.server.outer.addresses import Network
 
 __all__ = [
-    "MAX_TAGS",
+    "SHOWN_TAGS",
     "SILENT",
     "Admission",
     "AggregatorServer",

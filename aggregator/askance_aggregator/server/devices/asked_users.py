@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.store import RoundAnswers
 
-MAX_TAGS = 100
+SHOWN_TAGS = 100
 """Tags that are shown, those of the most devices; with more, figures by tag would crowd a page."""
 _NOT_ASKED, _ANSWERED, _SILENT, _AWAY = range(4)
 _STANDINGS = 4

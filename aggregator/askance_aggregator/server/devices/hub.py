@@ -13,7 +13,7 @@ import grpc
 import numpy as np
 
 from askance_aggregator.clock import SteadyClock, SystemSteadyClock
-from askance_aggregator.server.devices.asked_users import MAX_TAGS, AskedUsers, answers_by_tag
+from askance_aggregator.server.devices.asked_users import SHOWN_TAGS, AskedUsers, answers_by_tag
 from askance_aggregator.server.devices.connections import Connection, UserConnection
 from askance_aggregator.server.devices.deadlines import RoundDeadlines, RoundTimer
 from askance_aggregator.server.devices.deliveries import Ack, Deliveries, Outcome
@@ -262,7 +262,7 @@ class Hub:
         """Keep by tag how many devices a closed round has asked, and how many have answered."""
         register, none = self._store.register, np.empty(0, np.int64)
         users = AskedUsers(opened.study_digest, *opened.number, 0.0, *opened.users(), none)
-        rows = answers_by_tag([users], register.tagged(), MAX_TAGS)
+        rows = answers_by_tag([users], register.tagged(), SHOWN_TAGS)
         register.note_completion(opened.study_digest, rows)
 
     def round_span(self, round_: Round) -> AbstractContextManager[None]:

@@ -14,14 +14,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Generic, TypeVar
 
-from askance_aggregator.server.devices import MAX_TAGS, AskedUsers, answers_by_tag
+from askance_aggregator.server.devices import SHOWN_TAGS, AskedUsers, answers_by_tag
 from askance_aggregator.store import RoundAnswers, Store, sum_answers
 from askance_aggregator.store.register import SeenDevices
 from askance_protos.v1 import operator_pb2 as pb
 
 T = TypeVar("T")
-MAX_ROUNDS = 16  # open ones, the oldest
-MAX_CLOSED = 500  # rows of closed rounds, those of the newest studies
+_MAX_ROUNDS = 16  # open ones, the oldest
+_MAX_CLOSED = 500  # rows of closed rounds, those of the newest studies
 _LEAST_S = 1.0  # for which a reading is taken as the present
 _SHARE = 20  # a reading is kept so many times as long as it took: 5 % of one processor at most
 _DAY_S = 86_400
@@ -81,7 +81,7 @@ class SilenceReader:
         Raises:
           StoreError: the store cannot be read.
         """
-        closed = self._store.register.completion(MAX_CLOSED)
+        closed = self._store.register.completion(_MAX_CLOSED)
         return pb.SilenceResponse(
             seen=[pb.SeenDevices(**asdict(one)) for one in self.seen()],
             rounds=[_figures(one, is_open=True) for one in self.rounds()]
@@ -102,11 +102,11 @@ class SilenceReader:
         return _Kept(value, ended_s + max(_LEAST_S, _SHARE * (ended_s - began_s)))
 
     def _read_seen(self) -> tuple[SeenDevices, ...]:
-        return self._store.register.seen(self._now_s() // _DAY_S, MAX_TAGS)
+        return self._store.register.seen(self._now_s() // _DAY_S, SHOWN_TAGS)
 
     def _read_rounds(self) -> tuple[RoundAnswers, ...]:
-        rounds = sorted(self._asked(), key=lambda one: -one.age_s)[:MAX_ROUNDS]
-        return answers_by_tag(rounds, self._store.register.tagged(), MAX_TAGS)
+        rounds = sorted(self._asked(), key=lambda one: -one.age_s)[:_MAX_ROUNDS]
+        return answers_by_tag(rounds, self._store.register.tagged(), SHOWN_TAGS)
 
 
 def _figures(row: RoundAnswers, *, is_open: bool) -> pb.RoundAnswers:

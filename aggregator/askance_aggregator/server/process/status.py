@@ -14,7 +14,7 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from askance_aggregator.clock import system_now_s
-from askance_aggregator.server.devices import MAX_TAGS
+from askance_aggregator.server.devices import SHOWN_TAGS
 from askance_aggregator.server.process.certificates import expiry, first_name
 from askance_aggregator.server.process.configuration import Configuration, TlsFiles
 from askance_aggregator.server.process.files import NotOperable, read_needed
@@ -22,6 +22,7 @@ from askance_aggregator.server.process.metrics import word
 from askance_aggregator.store import (
     ReplicaEntry,
     RoundAnswers,
+    Store,
     WebhookFigures,
     sum_answers,
     sum_counts,
@@ -141,6 +142,7 @@ def _of_store(configuration: Configuration, shown: Status) -> Status:
         store.webhooks.announce_to([one.receiving for one in configuration.webhooks])
         replicas, rounds = store.replicas.listing(), store.open_rounds()
         counts, head = sum_counts(replicas), store.audit.head()
+        seen, of_rounds = _silent(store, shown.rounds)
         return replace(
             shown,
             devices=store.register.count().enrolled,
@@ -149,8 +151,8 @@ def _of_store(configuration: Configuration, shown: Status) -> Status:
             studies={word(state): count for state, count in store.count_studies().items()},
             store_bytes=store.size_bytes(),
             oldest_round_s=rounds.oldest_s,
-            seen=store.register.seen(system_now_s() // _DAY_S, MAX_TAGS),
-            rounds=sum_answers((), store.replicas.others_answers()) or shown.rounds,
+            seen=seen,
+            rounds=of_rounds,
             replicas=replicas,
             audit_digest=None if head is None else head.digest.hex(),
             webhooks=store.webhooks.figures(),
@@ -164,10 +166,17 @@ def read_silence(configuration: Configuration) -> Silence:
       StoreError: the store cannot be opened.
     """
     page = read_page(configuration.metrics)
-    shown = _of_store(configuration, Status(False, "", rounds=_rounds(page or ())))
     with closing(configuration.store.open_to_look()) as store:
-        closed = store.register.completion(_MAX_CLOSED)
-    return Silence(tuple(shown.seen), tuple(shown.rounds), tuple(closed))
+        seen, rounds = _silent(store, _rounds(page or ()))
+        return Silence(seen, rounds, tuple(store.register.completion(_MAX_CLOSED)))
+
+
+def _silent(
+    store: Store, shown: Sequence[RoundAnswers]
+) -> tuple[tuple[SeenDevices, ...], tuple[RoundAnswers, ...]]:
+    """Return devices by last call, and open rounds: of the replicas, or as a process shows them."""
+    seen = store.register.seen(system_now_s() // _DAY_S, SHOWN_TAGS)
+    return seen, sum_answers((), store.replicas.others_answers()) or tuple(shown)
 
 
 def ask_health(address: Address, tls: TlsFiles | None) -> bool:

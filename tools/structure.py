@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from tools.trusted_base import code_lines, span
+from tools.trusted_base import code_lines, span, statements
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("protos", "client", "aggregator", "simulation", ".", "papers")
@@ -83,7 +83,7 @@ def measure(name: str, source: str, *, package: bool) -> Module:
     code = code_lines(source, tree)
     text = source.splitlines()
     docstrings, imports, functions, imported = 0, set[int](), list[int](), set[str]()
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             imports |= span(node)
             imported |= _names_of(node, name if package else name.rpartition(".")[0])

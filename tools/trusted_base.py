@@ -84,7 +84,7 @@ def count(source: str) -> Lines:
     tree = ast.parse(source)
     code = code_lines(source, tree)
     imports: set[int] = set()
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.Import | ast.ImportFrom) or (
             isinstance(node, ast.Assign) and _names_all(node)
         ):
@@ -98,13 +98,23 @@ def code_lines(source: str, tree: ast.Module) -> set[int]:
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type not in _LAYOUT:
             code.update(range(token.start[0], token.end[0] + 1))
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if (
             isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
             and ast.get_docstring(node, clean=False) is not None
         ):
             code -= span(node.body[0])
     return code
+
+
+def statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """Yield a module and its statements, those in blocks included; expressions hold none."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for part in ("body", "orelse", "handlers", "finalbody", "cases"):
+            waiting += getattr(node, part, ())
 
 
 def span(node: ast.stmt) -> set[int]:

@@ -19,6 +19,8 @@ from pathlib import Path
 
 import pytest
 
+from tools.trusted_base import statements
+
 ROOT = Path(__file__).parents[2]
 
 OPENINGS = frozenset(
@@ -52,16 +54,6 @@ def tracked(*suffixes: str) -> list[str]:
         for name in listed
         if name.endswith(suffixes) and "_pb2" not in name and (ROOT / name).is_file()
     ]
-
-
-def statements(tree: ast.Module) -> Iterator[ast.AST]:
-    """Yield a module and every statement in it: a tenth of the nodes of `ast.walk`."""
-    waiting: list[ast.AST] = [tree]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        for part in ("body", "orelse", "handlers", "finalbody", "cases"):
-            waiting += getattr(node, part, ())
 
 
 def documented(tree: ast.Module) -> Iterator[tuple[int, str]]:

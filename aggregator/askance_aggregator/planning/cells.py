@@ -104,12 +104,13 @@ class JointShares(Tail):
         edges = low + (high - low) * np.linspace(0, 1, _FIRST + 1) ** 2
         left, right = edges[:-1], edges[1:]
         upper = side.both(left, right, side.normal)
-        points = edges[[0, -1]]
-        at_points = side.both(points, points, bound)
+        points = new = edges[[0, -1]]
+        at_points = np.empty(0)
         for _ in range(_LEVELS):
             total, slope = self._joint((left - low) / gap, upper)
             if total <= chance:
                 return True
+            at_points = np.concatenate((at_points, side.both(new, new, bound)))
             least, _ = self._joint((points - low) / gap, at_points)
             slope *= chance / total
             room = (chance - slope) if self.alike else (chance - slope) / self.cells
@@ -127,8 +128,7 @@ class JointShares(Tail):
             left = np.concatenate((left[~above], starts))
             right = np.concatenate((right[~above], ends))
             upper = np.concatenate((upper[~above], bounds))
-            points = np.concatenate((points, middles))
-            at_points = np.concatenate((at_points, side.both(middles, middles, bound)))
+            points, new = np.concatenate((points, middles)), middles
         return False
 
     def _joint(self, shares: Reals, chances: Reals) -> tuple[float, float]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator
 
 import grpc
 import pytest
 
-from tests.aggregator.server.outer.conftest import Outer, everything
+from askance_aggregator.server.process.certificates import Certified
+from tests.aggregator.server.outer.conftest import Outer, everything, running
 
 ENROL = b"POST /askance.v1.Devices/Enrol HTTP/1.1\r\nHost: localhost\r\n"
 
@@ -21,6 +23,13 @@ def request(body: bytes, *headers: bytes) -> bytes:
 def status(answer: bytes) -> int:
     """The status of an answer."""
     return int(answer.split(b" ")[1])
+
+
+@pytest.fixture(scope="module")
+def shared(certified: tuple[Certified, Certified]) -> Iterator[Outer]:
+    """An outer process for all requests that must leave nothing behind."""
+    with running(certified) as one:
+        yield one
 
 
 def test_a_message_and_its_credentials_pass_and_the_answer_comes_back(outer: Outer) -> None:
@@ -87,12 +96,15 @@ def test_a_refusal_is_a_status_and_one_line_with_the_wait(outer: Outer) -> None:
     ],
 )
 def test_a_request_that_is_none_has_a_defined_answer(
-    outer: Outer, sent: bytes, expected: int
+    shared: Outer, sent: bytes, expected: int
 ) -> None:
-    answer = outer.sent(sent)
+    shared.inner.calls.clear()
+    before = shared.process.pid
+    answer = shared.sent(sent)
     assert status(answer) == expected, answer
     assert answer.count(b"\r\n\r\n") == 1
-    assert not outer.inner.calls
+    assert not shared.inner.calls
+    assert shared.process.pid == before
 
 
 def test_limits_hold_at_their_values(outer: Outer) -> None:

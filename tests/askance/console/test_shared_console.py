@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 from joserfc import jwt
+from starlette.requests import Request
 
 from askance.console.application import application
 from askance.console.openid import (
@@ -209,6 +210,15 @@ def test_a_code_is_redeemed_once(shared: SharedConsole) -> None:
     assert browser.get("/studies").status == 200
 
 
+def test_no_two_logins_have_a_value_in_common(shared: SharedConsole) -> None:
+    values = list[str]()
+    for _ in range(2):
+        there = urlsplit(shared.browser().get("/login/begin").headers["location"])
+        query = parse_qs(there.query)
+        values += [query[name][0] for name in ("state", "nonce", "code_challenge")]
+    assert len(set(values)) == 6
+
+
 def test_a_login_takes_ten_minutes_at_most(shared: SharedConsole) -> None:
     now = [1_000]
     logins = BegunLogins(lambda size: bytes(size), lambda: now[0])
@@ -318,6 +328,28 @@ def test_a_session_ends_by_itself(shared: SharedConsole) -> None:
     assert busy.get("/studies").headers["location"] == "/login"
 
 
+def test_a_stream_keeps_no_session_alive(shared: SharedConsole) -> None:
+    """A page that is left open opens its stream again by itself."""
+    browser, console = shared.browser("ann"), shared.console
+    cookie = f"{console.cookie}={browser.jar[console.cookie]}".encode()
+
+    def is_there(path: str) -> bool:
+        scope = {
+            "type": "http",
+            "path": path,
+            "query_string": b"",
+            "headers": [(b"cookie", cookie)],
+        }
+        return console.session_of(Request(scope)) is not None
+
+    shared.steady[0] += 1_700
+    assert is_there("/live/overview")
+    shared.steady[0] += 99
+    assert is_there("/live/overview")
+    shared.steady[0] += 1
+    assert not is_there("/studies")
+
+
 def test_a_cookie_is_replaced(shared: SharedConsole) -> None:
     browser = shared.browser("ann")
     name, old = next(iter(browser.jar.items()))
@@ -334,6 +366,19 @@ def test_a_cookie_is_replaced(shared: SharedConsole) -> None:
     shared.steady[0] += 60
     assert before.get("/studies").headers["location"] == "/login"
     assert browser.get("/studies").status == 200
+
+
+def test_a_logout_ends_streams_and_the_cookie_before(shared: SharedConsole) -> None:
+    browser, console = shared.browser("ann"), shared.console
+    before = dict(browser.jar)
+    session = console.sessions.find(before[console.cookie])
+    assert session is not None
+    shared.steady[0] += ROTATE_S
+    browser.get("/studies")
+    assert browser.jar != before
+    assert browser.post("/logout").status == 303
+    assert session.is_over(shared.steady[0])
+    assert Browser(shared.address, jar=before).get("/studies").headers["location"] == "/login"
 
 
 def test_each_login_has_a_new_session(shared: SharedConsole) -> None:

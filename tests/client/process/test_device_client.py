@@ -251,8 +251,12 @@ class TestEnrolment:
         with client_of(tmp_path, aggregator=aggregator.server.address) as client:
             client.enrol(aggregator.token(1))
         aggregator.server.stop()
-        with client_of(tmp_path, aggregator=aggregator.server.address) as again:
-            again.enrol("revoked")
+        for _ in range(2):
+            with client_of(tmp_path, aggregator=aggregator.server.address) as again:
+                again.enrol("revoked")
+                outcome = again.run_once()
+            assert outcome is not None
+            assert outcome.failures.total() == 1  # it is away, which is no reason to forget it
         assert aggregator.store.population() == 1
         assert stat.S_IMODE((tmp_path / "device" / "enrolled").stat().st_mode) == 0o600
 

@@ -356,6 +356,16 @@ def test_a_certificate_that_has_ended_by_the_devices_clock_is_no_certificate(wor
     ]
 
 
+def test_other_members_are_not_remembered_as_enrolled(world: World) -> None:
+    def of(*members: Identity) -> Enrolment:
+        return Enrolment(world.folder / "enrolled", world.open_side, members)
+
+    asyncio.run(of(FIRST).enrol(world.tokens.issue(1, 1).text.encode()))
+    assert of(FIRST).remembered
+    assert not of(SECOND).remembered
+    assert not of(FIRST, SECOND).remembered
+
+
 def test_a_token_that_is_used_up_is_told_from_a_wrong_one(world: World) -> None:
     async def failure(token: str) -> str:
         enrolment = Enrolment(world.folder / "enrolled", world.open_side, (SECOND,))

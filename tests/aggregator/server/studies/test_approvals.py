@@ -172,6 +172,55 @@ def test_a_study_that_has_asked_before_the_rule_goes_on(run_in: RunIn) -> None:
     run_in(scenario)
 
 
+@pytest.mark.parametrize("epochs", [0, 2])
+@pytest.mark.parametrize("approved", [False, True])
+def test_a_refusal_that_a_process_has_only_noted_ends_the_study_at_the_next_start(
+    run_in: RunIn, epochs: int, approved: bool
+) -> None:
+    async def scenario(deployment: Deployment) -> None:
+        digest = deployment.manager.submit(repeated(epochs) if epochs else study())
+        await deployment.settle()
+        if approved:
+            approve(deployment, digest)
+            await deployment.settle()
+            await deployment.phones[0].check_in()
+        deployment.manager.stop()  # so that no thread ends the study meanwhile
+        deployment.disk.store.management.refuse(digest, "bob", "too late", 7)
+        await deployment.restart()
+        await all_check_in(deployment)
+        reason = "approval-withdrawn" if approved else "approval-refused"
+        assert stands(deployment, digest) == ("CANCELLED", reason, int(approved))
+
+    run_in(scenario, FRESH, limits=RULE)
+
+
+def test_a_study_that_goes_on_after_a_pause_waits_all_the_same(run_in: RunIn) -> None:
+    async def scenario(deployment: Deployment) -> None:
+        digest = deployment.manager.submit(study())
+        deployment.manager.pause(digest, PUBLIC)
+        await deployment.restart()
+        deployment.manager.unpause(digest, PUBLIC)
+        await deployment.settle()
+        await all_check_in(deployment)
+        assert stands(deployment, digest) == ("OPEN", "awaiting-approval", 0)
+
+    run_in(scenario, limits=RULE)
+
+
+def test_epochs_that_were_asked_before_the_rule_are_followed_by_others(run_in: RunIn) -> None:
+    async def scenario(deployment: Deployment) -> None:
+        digest = deployment.manager.submit(repeated(2))
+        await deployment.settle()
+        await all_check_in(deployment)
+        deployment.limits = RULE
+        await deployment.restart()
+        await weeks_pass(deployment)
+        await all_check_in(deployment)
+        assert stands(deployment, digest) == ("DONE", "done", 12)
+
+    run_in(scenario, FRESH)
+
+
 def test_a_stored_approval_with_another_signature_is_none(run_in: RunIn) -> None:
     async def scenario(deployment: Deployment) -> None:
         digest = deployment.manager.submit(study())

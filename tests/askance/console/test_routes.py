@@ -104,3 +104,8 @@ def test_the_overview_has_a_row_per_webhook(visitors: dict[Role, Visitor]) -> No
         ["archive", "0", "–", "0", "1,500", "–"],
         ["warehouse", "2", "30 min 0 s", "1", "1,204", "expected status 2xx, got 500"],
     ]
+
+
+@pytest.mark.parametrize("path", ["/", "/silence"])
+def test_an_open_round_leads_to_its_study(path: str, visitors: dict[Role, Visitor]) -> None:
+    assert '<a href="/studies/0001020304050607">' in visitors[Role.OPERATOR].get(path).text

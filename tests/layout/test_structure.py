@@ -70,6 +70,22 @@ def test_circles_are_groups_that_import_each_other(
     assert sorted(circles(arrows)) == found
 
 
+@pytest.mark.parametrize(
+    "block",
+    [
+        "try:\n    pass\nexcept OSError:\n    import a",
+        "try:\n    pass\nfinally:\n    import a",
+        "for _ in ():\n    pass\nelse:\n    import a",
+        "match 1:\n    case 1:\n        import a",
+        "async def f():\n    async with f():\n        import a",
+    ],
+)
+def test_an_import_in_any_block_counts(block: str) -> None:
+    module = measure("top", block + "\n", package=False)
+    assert module.imported == {"a"}
+    assert module.import_lines == 1
+
+
 def test_a_module_is_measured_by_its_text() -> None:
     module = measure("top.inner.alone", TEXT, package=False)
     assert (module.lines, module.code, module.docstrings, module.import_lines) == (19, 7, 5, 4)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from fractions import Fraction
 from typing import Any
 
 from askance_client.accounting import MAX_NANO_NATS, NANO_NATS_PER_NAT, exp_bounds, format_nats
@@ -81,21 +80,23 @@ def _law(request: Request, query: Query, randomizer: Randomizer) -> dict[str, An
 
 
 def _classes(query: Query, randomizer: Randomizer) -> dict[str, Any]:
-    """Classes of answers, a truth's after another's: their names may differ by truth."""
+    """Classes of answers by name: not every truth has each, and their sizes may differ by truth.
+
+    A class that a truth does not have has the chance None; of different sizes the count is 0.
+    """
     levels = truths(randomizer)
     names = [level_name(query, level, randomizer.levels) for level in levels]
-    if len(levels) == 1:
-        names = ["any value"]
-    rows: dict[tuple[str, int], list[str]] = {}
+    rows: dict[str, tuple[set[int], list[str | None]]] = {}
     for place, level in enumerate(levels):
         for found in classes(randomizer, level):
-            row = rows.setdefault((found.name, found.answers), ["0"] * len(levels))
-            row[place] = str(found.chance)
+            counts, chances = rows.setdefault(found.name, (set(), [None] * len(levels)))
+            counts.add(found.answers)
+            chances[place] = str(found.chance)
     return {
-        "truths": names,
+        "truths": names if len(levels) > 1 else ["any value"],
         "answers": [
-            {"answer": name, "count": count, "chances": chances}
-            for (name, count), chances in rows.items()
+            {"answer": name, "count": max(counts) if len(counts) == 1 else 0, "chances": chances}
+            for name, (counts, chances) in rows.items()
         ],
     }
 
@@ -248,8 +249,7 @@ def _chances(asked: Mapping[str, Any]) -> Iterator[str]:
     rows = [["possible answer", *(f"if {truth}" for truth in asked["truths"])]]
     for row in asked["answers"]:
         count = f" ({_counted(row['count'])})" if row["count"] > 1 else ""
-        chances = [percent(Fraction(chance)) for chance in row["chances"]]
-        rows.append([f"{row['answer']}{count}", *chances])
+        rows.append([f"{row['answer']}{count}", *map(percent, row["chances"])])
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     for row in rows:
         first, *others = [

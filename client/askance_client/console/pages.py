@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 from urllib.parse import urlencode
 
@@ -181,9 +180,7 @@ def _question(asked: Entry) -> Markup:
 
 def _row(row: Entry) -> Markup:
     name = f"{row['answer']} ({row['count']:,} of them)" if row["count"] > 1 else row["answer"]
-    chances = joined(
-        fill('<td class="number">{}</td>', percent(Fraction(found))) for found in row["chances"]
-    )
+    chances = joined(fill('<td class="number">{}</td>', percent(found)) for found in row["chances"])
     return fill('<tr><th scope="row">{}</th>{}</tr>', name, chances)
 
 

@@ -41,9 +41,14 @@ class AnswerClass:
     alike: bool = True
 
 
-def percent(chance: Fraction) -> str:
-    """Return a probability as a percentage: two decimals, or two digits of a small one."""
-    decimals, unit = 2, 100
+def percent(chance: Fraction | str | None) -> str:
+    """Return a probability as a percentage: two decimals, or two digits of a small one.
+
+    None is a dash: there is no such answer to that truth.
+    """
+    if chance is None:
+        return "–"
+    chance, decimals, unit = Fraction(chance), 2, 100
     while 0 < 100 * chance * unit < 10 and decimals < _MOST_DECIMALS:
         decimals, unit = decimals + 1, 10 * unit
     return f"{fixed(100 * chance, decimals)} %" if chance else "0 %"

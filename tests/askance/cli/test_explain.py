@@ -25,6 +25,30 @@ def test_a_studys_file_is_explained_offline(capsys: pytest.CaptureFixture[str]) 
     assert all(sum(map(Fraction, column)) == 1 for column in columns)
 
 
+def test_no_answer_is_called_impossible_that_another_truth_may_give(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A randomizer gives each answer to each value; before, a row had 0 % where sizes differed."""
+    (tmp_path / "people.toml").write_bytes((EXAMPLES / "people.toml").read_bytes())
+    study = tmp_path / "mean.toml"
+    lines = (
+        'learner = "mean"',
+        'schema = "people.toml"',
+        "epsilon = 1",
+        '[parameters]\ncolumn = "age"',
+    )
+    study.write_text("\n".join(lines), "utf-8")
+    assert main(["device", "explain", str(study)]) == 0
+    text = capsys.readouterr().out
+    assert text.count("one of the likeliest answers") == text.count("another answer") == 1
+    assert "  0 %" not in text
+    assert main(["device", "explain", str(study), "--json"]) == 0
+    ((asked,),) = (entry["questions"] for entry in json.loads(capsys.readouterr().out)["explained"])
+    columns = list(zip(*(row["chances"] for row in asked["answers"]), strict=True))
+    assert len(columns) == 3
+    assert all(sum(map(Fraction, column)) == 1 for column in columns)
+
+
 def test_a_studys_file_is_printed_in_plain_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["device", "explain", str(EXAMPLES / "schooling.toml")]) == 0
     text = capsys.readouterr().out

@@ -43,7 +43,7 @@ def test_one_careless_analyst_leaves_room_for_another(fresh: AggregatorHome) -> 
     careless = load_key(fresh.analyst_key)
     other, viewer = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
     text = fresh.configuration.read_text().replace(
-        f'"{fresh.analyst.hex()}",', f'"{fresh.analyst.hex()}", "{public(other)}",'
+        f'"{fresh.analyst.hex()}"', f'"{fresh.analyst.hex()}", other = "{public(other)}"'
     )
     text += f'[[callers.keys]]\nname = "viewer"\nkey = "{public(viewer)}"\nrole = "viewer"\n'
     fresh.configuration.write_text(text)

@@ -98,7 +98,7 @@ def test_a_schema_may_stand_in_it(file: Path) -> None:
         (LEAST.replace('"frequency"', '"nobody"'), "study.toml: learner: no learner 'nobody'"),
         (LEAST.replace('"frequency"', "3"), "study.toml: learner: expected a text"),
         (LEAST.replace('"1"', "true"), "study.toml: epsilon: expected a number or its text"),
-        (LEAST.replace('"1"', '"much"'), "study.toml: epsilon: expected a decimal number"),
+        (LEAST.replace('"1"', '"much"'), 'study.toml: epsilon: expected nats as "0.5" or "1/2"'),
         (LEAST.replace('"1"', "0"), "study.toml: epsilon: expected a positive number"),
         (LEAST.replace("people.toml", "none.toml"), "none.toml: cannot be read"),
         (LEAST.replace('"people.toml"', "5"), "study.toml: schema: expected a path or a table"),

@@ -78,8 +78,8 @@ class Case:
         self.analyst = load_key(home.analyst_key)
         self.other, self.viewer = (Ed25519PrivateKey.generate() for _ in range(2))
         text = home.configuration.read_text()
-        own = f'"{home.analyst.hex()}",'
-        text = text.replace(own, f'{own} "{public(self.other)}",').replace(":7444", ":0")
+        own = f'"{home.analyst.hex()}"'
+        text = text.replace(own, f'{own}, other = "{public(self.other)}"').replace(":7444", ":0")
         text += f'\n[[callers.keys]]\nname = "v"\nkey = "{public(self.viewer)}"\nrole = "viewer"\n'
         home.configuration.write_text(text)
         self.study = self._stored(folder / "store.sqlite")

@@ -112,6 +112,9 @@ class Deployment:
         ports = []
         home = folders.folder / "aggregator"
         text = (home / "aggregator.toml").read_text()
+        senders = '# proxy_protocol = ["10.0.0.5"]'
+        check(senders in text, f"expected {senders!r} in the configuration")
+        text = text.replace(senders, 'proxy_protocol = ["127.0.0.2"]')
         metrics = text.partition("[metrics]\nlisten = ")[2].partition("\n")[0]
         devices = text.partition("[tls.devices]\nlisten = ")[2].partition("\n")[0]
         for name in NAMES:

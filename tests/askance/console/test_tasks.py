@@ -172,6 +172,8 @@ def test_last_weeks_failed_study_and_why_is_found_by_four_clicks(visit: Visit) -
     visit.follow("Studies")
     visit.choose("state", "failed")
     visit.click(".filters button")
+    script = "return document.querySelectorAll('tbody tr').length"
+    until(lambda: visit.driver.execute_script(script) == 2)
     rows = visit.driver.find_elements("css selector", "tbody tr")
     assert [row.text.split(" failed")[0] for row in rows] == [
         "Sleep of shift workers",

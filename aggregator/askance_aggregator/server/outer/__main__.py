@@ -40,6 +40,7 @@ _OTHER_DESCRIPTORS = 128
 _NEARLY = 0.95  # of the limit on memory; past it a process is of no use, and is replaced
 _MEMORY_LOOK_S = 0.25
 _ALIVE_EVERY_S = 1.0
+_CALLS_END_S = 0.5  # for the calls that are open at the end
 _STACK_BYTES = 1 << 20  # of a thread; reserved stacks count as data
 _LOG = logging.getLogger(__name__)
 
@@ -109,7 +110,8 @@ async def serve(
             for task in work:
                 task.remove_done_callback(_ended)
                 task.cancel()
-            await server.stop(0)
+            passing.end_calls()
+            await server.stop(_CALLS_END_S)
 
 
 async def _say_alive() -> None:

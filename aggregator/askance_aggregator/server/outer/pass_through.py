@@ -64,6 +64,8 @@ class PassThrough(grpc.GenericRpcHandler):
         self._inner = inner
         self._caller = caller
         self._calls = 0
+        self._open: set[Any] = set()
+        self._ending = False
         self._unread_calls: Counter[bytes] = Counter()
         self._unread_bytes: Counter[bytes] = Counter()
         self._health = _Health.NOT_SERVING
@@ -163,10 +165,22 @@ class PassThrough(grpc.GenericRpcHandler):
                 return
             called: Any = self._inner.unary_stream(method)
             call = called(data, metadata=metadata, timeout=left_s)
+        self._open.add(call)
         try:
             write = partial(self._write, context, _credential(given))
             await _answer(call, context, write, sends=method in _STREAMS)
+        except asyncio.CancelledError:
+            if not self._ending:
+                raise
+            context.set_code(grpc.StatusCode.UNAVAILABLE)
         finally:
+            self._open.discard(call)
+            call.cancel()
+
+    def end_calls(self) -> None:
+        """End the calls that are open; of one that ends with its server gRPC writes a trace."""
+        self._ending = True
+        for call in self._open:
             call.cancel()
 
     async def _write(self, context: Any, who: bytes, data: bytes) -> None:

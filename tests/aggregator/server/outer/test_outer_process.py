@@ -9,6 +9,7 @@ import signal
 import socket
 import ssl
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,21 @@ def test_a_stream_passes_and_so_does_its_cancellation(outer: Outer) -> None:
         assert not outer.inner.cancelled.is_set()
         call.cancel()
         assert outer.inner.cancelled.wait(PATIENCE_S)
+
+
+def test_calls_that_are_open_at_its_end_write_nothing(
+    certified: tuple[Certified, Certified], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Before, gRPC wrote a trace for some of them."""
+    with ExitStack() as held:
+        for _ in range(3):
+            with running(certified) as one:
+                channel = held.enter_context(one.channel())
+                for _ in range(8):
+                    watch: Any = channel.unary_stream(WATCH)
+                    call = watch(b"it", timeout=PATIENCE_S, wait_for_ready=True)
+                    assert next(call) == b"0 it"
+    assert "the outer process has written" not in caplog.text
 
 
 def test_the_longest_export_passes_again_and_again(outer: Outer) -> None:

@@ -9,9 +9,9 @@ import signal
 import socket
 import ssl
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
@@ -21,6 +21,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.server.outer import __main__ as program
 from askance_aggregator.server.outer import supervisor
+from askance_aggregator.server.outer.pass_through import PassThrough, open_inner_channel
 from askance_aggregator.server.outer.settings import OuterSettings
 from askance_aggregator.server.outer.supervisor import listen_at
 from askance_aggregator.server.process.certificates import Certified, self_made
@@ -76,19 +77,47 @@ def test_a_stream_passes_and_so_does_its_cancellation(outer: Outer) -> None:
         assert outer.inner.cancelled.wait(PATIENCE_S)
 
 
-def test_calls_that_are_open_at_its_end_write_nothing(
-    certified: tuple[Certified, Certified], caplog: pytest.LogCaptureFixture
-) -> None:
-    """Before, gRPC wrote a trace for some of them."""
-    with ExitStack() as held:
-        for _ in range(3):
-            with running(certified) as one:
-                channel = held.enter_context(one.channel())
-                for _ in range(8):
-                    watch: Any = channel.unary_stream(WATCH)
-                    call = watch(b"it", timeout=PATIENCE_S, wait_for_ready=True)
-                    assert next(call) == b"0 it"
-    assert "the outer process has written" not in caplog.text
+class Caller:
+    """A caller's half of a call, which notes the status that it is given."""
+
+    code: grpc.StatusCode | None = None
+
+    def invocation_metadata(self) -> tuple[()]:
+        return ()
+
+    def peer(self) -> str:
+        return "unix:"
+
+    def time_remaining(self) -> float:
+        return PATIENCE_S
+
+    async def read(self) -> bytes:
+        return b"it"
+
+    async def send_initial_metadata(self, _: object) -> None:
+        """Take no note of it."""
+
+    def set_code(self, code: grpc.StatusCode) -> None:
+        self.code = code
+
+
+def test_a_call_that_is_open_at_its_end_has_a_status(tmp_path: Path) -> None:
+    """Before, its handler was cancelled by the server's end, and gRPC wrote a trace at times."""
+
+    async def ended() -> grpc.StatusCode | None:
+        caller = Caller()
+        async with open_inner_channel(str(tmp_path / "nobody")) as inner:
+            passing = PassThrough(inner, lambda name, _: name, devices=False)
+            details: Any = SimpleNamespace(method=WATCH)
+            handler = passing.service(details)
+            serving = asyncio.ensure_future(handler.stream_stream(None, caller))
+            while not (passing._open or serving.done()):
+                await asyncio.sleep(0)
+            passing.end_calls()
+            await serving
+        return caller.code
+
+    assert asyncio.run(ended()) is grpc.StatusCode.UNAVAILABLE
 
 
 def test_the_longest_export_passes_again_and_again(outer: Outer) -> None:

@@ -13,6 +13,7 @@ import pytest
 from tests.askance.console.axe import findings, missing
 from tests.askance.console.browser import browser
 from tests.askance.console.gallery import Gallery, gallery
+from tests.askance.console.open_id import shared_console
 from tests.askance.console.test_browser import until
 from tests.client.cli.test_deciding import Folder
 from tests.client.console.conftest import Served
@@ -90,6 +91,38 @@ def test_no_page_for_others_has_a_finding(driver: Any, looked: Looked) -> None:
         driver.get(origin + path)
         found += findings(driver)
     assert "Not for your role" in driver.page_source
+    assert found == []
+
+
+def test_no_page_of_a_shared_console_has_a_finding(driver: Any) -> None:
+    """Login by an issuer, a refused one, and a study that waits for an approver."""
+    with shared_console() as shared:
+        origin = f"http://{shared.address}"
+        waiting = f"{origin}/studies/{shared.waiting}"
+
+        def log_in(person: str) -> None:
+            shared.issuer.person = person
+            driver.delete_all_cookies()
+            driver.get(f"{origin}/login")
+            driver.find_element("partial link text", "Log in with").click()
+            until(lambda: f"<strong>oidc {person}</strong>" in driver.page_source)
+
+        driver.get(f"{origin}/login")
+        found = findings(driver)
+        driver.get(f"{origin}/login/callback?state=x&code=y")
+        assert "Not logged in" in driver.page_source
+        found += findings(driver)
+        log_in("ann")
+        for page in (waiting, f"{origin}/studies/new"):
+            driver.get(page)
+            found += findings(driver)
+        assert "holds no key" in driver.page_source
+        log_in("bob")
+        driver.get(waiting)
+        assert "study approve" in driver.page_source
+        found += findings(driver)
+        driver.get(f"{origin}/devices")  # another role's
+        found += findings(driver)
     assert found == []
 
 

@@ -276,6 +276,12 @@ def test_replicas_read_each_others_silent_devices(
     next(renewals)
     assert second.replicas.others_answers() == [row]
     assert first.replicas.others_answers() == []  # its own are in its memory
+    longer = '[["abababababababab", 0, 1, "north", 9, 4, 2, "of a later version"]]'
+    with psycopg.connect(location.url) as connection:
+        connection.execute(
+            "UPDATE askance.replicas SET answers = %s WHERE name = 'first'", (longer,)
+        )
+    assert second.replicas.others_answers() == [row]
     with psycopg.connect(location.url) as connection:
         connection.execute("UPDATE askance.replicas SET seen_at = seen_at - interval '6 s'")
     assert second.replicas.others_answers() == []  # of a replica that has died

@@ -164,7 +164,8 @@ class PostgresqlReplicas:
 
     def others_answers(self) -> list[RoundAnswers]:
         rows = self._database.rows(_OTHERS_ANSWERS, (self._name,))
-        return [RoundAnswers(*one) for (text,) in rows for one in json.loads(text)]
+        known = len(fields(RoundAnswers))  # a newer version may write more behind them
+        return [RoundAnswers(*one[:known]) for (text,) in rows for one in json.loads(text)]
 
     def leave(self) -> None:
         self._database.write(

@@ -394,6 +394,9 @@ def _told_apart(verdict: ResultVerdict) -> str:
     return f"{told}: its interval holds {zero}."
 
 
+_NONE_APART = "They tell no two of them apart."
+
+
 def _ordered(verdict: ResultVerdict) -> str:
     """Say which estimates the intervals tell apart, of a result whose truth is not known."""
     shown, groups = verdict.presentation, verdict.ordered_groups
@@ -402,14 +405,18 @@ def _ordered(verdict: ResultVerdict) -> str:
         return ""
     if shown.apart is not None:
         if not shown.apart:
-            return "They tell no two of them apart."
+            return _NONE_APART
         return f"They tell {len(shown.apart):,} of them apart."
     if number == 1 and shown.null is None and verdict.is_poor:
         return f"It is only {verdict.unasked:.2g} times narrower than before any user was asked."
     if number == 1 or not groups:
         return ""
     if len(groups) == 1:
-        return "They overlap: no estimate is told apart from all others."
+        above = max(shown.rows, key=lambda row: row.low)
+        below = min(shown.rows, key=lambda row: row.high)
+        if above.low <= below.high:
+            return _NONE_APART
+        return f"They tell {above.name} from {below.name}, and give no order of all."
     if len(groups) == number > _MOST_NAMED:
         return f"They tell all {number:,} apart."
     named = [_names(group) for group in groups[:_MOST_NAMED]]

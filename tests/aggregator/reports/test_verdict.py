@@ -621,7 +621,12 @@ _CONSTANT = (
         (
             Presentation(shares((0.1, 0.5), (0.2, 0.6), (0.3, 0.7)), shares=True),
             [0.5],
-            f"All 3 {_ALL} They overlap: no estimate is told apart from all others.{_HELP}",
+            f"All 3 {_ALL} They tell no two of them apart.{_HELP}",
+        ),
+        (  # c and a do not overlap, b overlaps both
+            Presentation(shares((0.0, 0.2), (0.1, 0.4), (0.3, 0.7)), shares=True),
+            [0.5],
+            f"All 3 {_ALL} They tell c from a, and give no order of all.{_HELP}",
         ),
         (  # numbers of different units are not compared
             Presentation(shares((1.0, 2.0), (1.5, 7.0))),

@@ -117,9 +117,10 @@ async def _until_signalled(gateway: Gateway, folder: OpenFolder) -> None:
     """Run a gateway and its socket until SIGTERM or SIGINT, then hang up in order."""
     control = ControlServer(folder.home.control_path, folder.operations())
     async with control.serving():
-        running = asyncio.ensure_future(gateway.run())
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, running.cancel)
+        loop = asyncio.get_running_loop()
+        running = loop.create_task(gateway.run())
+        for number in (signal.SIGTERM, signal.SIGINT):  # a second signal cuts no end short
+            loop.add_signal_handler(number, lambda: running.cancelling() or running.cancel())
         with suppress(asyncio.CancelledError):
             await running
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import signal
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from askance_aggregator.server.devices import AggregatorServer, ServerParts, Settings
 from askance_aggregator.server.process.tokens import EnrolmentTokens
 from askance_aggregator.store import SqliteStore
 from askance_client.cli.home import DeviceHome
+from askance_client.cli.running import _until_signalled
 from askance_client.ledger import Posting
 from askance_client.service import system_now_s
 from tests.client.process.conftest import make_folder
@@ -216,3 +220,25 @@ def test_a_folder_with_a_token_enrols_at_its_first_check_in(
         assert (code, outcome["failed"], aggregator.store.population()) == (0, 0, 5), err
         token.unlink(missing_ok=True)
     assert folder.run("enroll")[0] == 2
+
+
+def test_a_second_signal_does_not_cut_the_end_short(tmp_path: Path) -> None:
+    """Calls end in order and pending writes are completed, however often it is told to end."""
+    ended = []
+
+    class Slow:
+        async def run(self) -> None:
+            os.kill(os.getpid(), signal.SIGTERM)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                os.kill(os.getpid(), signal.SIGINT)
+                await asyncio.sleep(0.05)
+                ended.append(True)
+
+    folder: Any = SimpleNamespace(
+        home=SimpleNamespace(control_path=tmp_path / "control"), operations=dict
+    )
+    gateway: Any = Slow()
+    asyncio.run(_until_signalled(gateway, folder))
+    assert ended == [True]

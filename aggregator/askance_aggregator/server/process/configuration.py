@@ -272,6 +272,17 @@ class CallerSettings:
         by_token = self.oidc is not None and bool(self.oidc.approving_keys)
         return by_token or any(caller.role in _APPROVING for caller in self.named)
 
+    def check_names(self, analysts: Mapping[bytes, str]) -> None:
+        """Raise InvalidParameter if an analyst's key has no name, here or in [analysts]."""
+        named = {caller.key for caller in self.named}
+        named.update(self.oidc.signing_keys.values() if self.oidc else ())
+        without = [key.hex() for key, name in analysts.items() if not name and key not in named]
+        if without:
+            raise InvalidParameter(
+                "approval: expected a name for each key in analysts.keys"
+                f' (ann = "64 hexadecimal digits"), got {without[0]} without one'
+            )
+
     def tokens(self, now_s: Callable[[], int]) -> TokenCallers | None:
         """Return the callers by tokens; None if no tokens are accepted.
 
@@ -597,6 +608,8 @@ class Configuration:
                 "approval: expected a caller of the role approver or admin, got none"
                 " (callers.keys, or callers.oidc.approvers)"
             )
+        if self.approval:  # two keys of one person are seen by its name
+            self.callers.check_names(self.analysts)
         if self.tls is not None and self.plaintext:
             raise InvalidParameter("plaintext: expected no such key beside [tls], got true")
         if self.tls is None and not self.plaintext and not self.listen.is_loopback:

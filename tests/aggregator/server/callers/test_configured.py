@@ -149,6 +149,31 @@ def test_an_approval_needs_an_approver(tmp_path: Path, others: str) -> None:
         configured(tmp_path, APPROVERS + others)
 
 
+SIGNING = f'{TOKENS}[callers.oidc.analysts]\nlee = "{FIRST.hex()}"\n'
+
+
+@pytest.mark.parametrize(
+    ("analysts", "others", "accepted"),
+    [
+        (f'["{FIRST.hex()}"]', "", False),
+        (f'{{ann = "{FIRST.hex()}"}}', "", True),
+        (f'["{FIRST.hex()}"]', row("ann", FIRST, "analyst"), True),
+        (f'["{FIRST.hex()}"]', SIGNING, True),
+        (f'["{bytes([3]).hex() * 32}"]', SIGNING, False),
+    ],
+)
+def test_an_approval_needs_a_name_of_each_analyst(
+    tmp_path: Path, analysts: str, others: str, accepted: bool
+) -> None:
+    """One person with two keys is seen by the name of both."""
+    text = f"[analysts]\nkeys = {analysts}\n{APPROVERS}{row('bob', SECOND, 'approver')}{others}"
+    if accepted:
+        assert configured(tmp_path, text).approval is True
+    else:
+        with pytest.raises(InvalidParameter, match="approval: expected a name for each key"):
+            configured(tmp_path, text)
+
+
 def test_a_key_has_all_names_that_stand_beside_it(tmp_path: Path) -> None:
     """In `[analysts]`, in `[[callers.keys]]`, and among those of the issuer's tokens."""
     oidc = OidcSettings("https://id", "askance", "keys", {}, signing_keys={"lee": FIRST})

@@ -165,7 +165,7 @@ SIGNING = f'{TOKENS}[callers.oidc.analysts]\nlee = "{FIRST.hex()}"\n'
 def test_an_approval_needs_a_name_of_each_analyst(
     tmp_path: Path, analysts: str, others: str, accepted: bool
 ) -> None:
-    """One person with two keys is seen by the name of both."""
+    """Count one person with two keys once, by the name that both carry."""
     text = f"[analysts]\nkeys = {analysts}\n{APPROVERS}{row('bob', SECOND, 'approver')}{others}"
     if accepted:
         assert configured(tmp_path, text).approval is True

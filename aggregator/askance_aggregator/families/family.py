@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Generic, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.families.comparisons import Bit, Comparisons
 from askance_aggregator.families.rates import (
     InclusionRates,
     JointRates,
@@ -129,6 +130,10 @@ class Family(ABC, Generic[R]):
     def packs_bits(self) -> bool:
         """Return whether a report is one bit, so that eight of them take a byte."""
         return False
+
+    def comparisons(self) -> Comparisons | Bit | None:
+        """Reduce the randomizer for the accountant of shuffled batches; None: nothing proved."""
+        return None
 
     def check_reports(self, reports: Reports) -> None:
         """Refuse an array that does not have the shape and dtype of reports."""

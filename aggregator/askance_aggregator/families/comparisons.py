@@ -1,0 +1,102 @@
+"""Laws of two reports side by side: what a family tells the accountant of shuffled batches.
+
+A batch holds n reports: one of the target, whose record is either of two levels, and n - 1 of other
+users. A `Comparison` has the law of a report at both levels beside a law of the others' reports,
+with symbols of equal masses merged. Masses are integers over one denominator, exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from askance_client.errors import InvalidParameter
+
+
+class Atom(NamedTuple):
+    """Symbols of a report that have the same three masses, which are per symbol.
+
+    Symbols whose masses are proportional may stand as one symbol with the sums of their masses.
+    """
+
+    record: int
+    """Mass at the target's record, >= 0."""
+    other: int
+    """Mass at the record that it is compared with, >= 0."""
+    rest: int
+    """Mass under the law of the other users' reports; 0 only if the other two are 0."""
+    symbols: int = 1
+    """Number of such symbols, >= 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One direction of a pair of records, beside a law of the other users' reports.
+
+    Args:
+        atoms: the symbols. At the two records their masses sum to the denominator; under the law of
+            the others to at most that, and what is left is a report that tells nothing.
+        denominator: of all masses, > 0.
+        population: names the records for a reader: "record 0 against 3, others at 7".
+
+    Raises:
+        InvalidParameter: the masses are not of that form.
+    """
+
+    atoms: tuple[Atom, ...]
+    denominator: int
+    population: str
+
+    def __post_init__(self) -> None:
+        if any(
+            min(atom.record, atom.other, atom.rest) < 0
+            or atom.symbols < 1
+            or (atom.rest == 0 and (atom.record, atom.other) != (0, 0))
+            for atom in self.atoms
+        ):
+            raise InvalidParameter("a comparison's masses: found a negative one, or others' of 0")
+        record, other, rest = (
+            sum(atom[at] * atom.symbols for atom in self.atoms) for at in range(3)
+        )
+        if not (record == other == self.denominator and 0 < rest <= self.denominator):
+            raise InvalidParameter(
+                f"a comparison's masses: expected {self.denominator} at each record and at most "
+                f"that of the others, got {record}, {other} and {rest}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Bit:
+    """A randomizer whose report has two symbols: the extreme chances of one of them.
+
+    Rows between the two are mixtures of them, so that each other user may be taken at one of two.
+
+    Args:
+        high: the greatest mass of the symbol at any level.
+        low: the least, 0 < low <= high < denominator.
+        denominator: of both.
+    """
+
+    high: int
+    low: int
+    denominator: int
+
+    def __post_init__(self) -> None:
+        if not 0 < self.low <= self.high < self.denominator:
+            raise InvalidParameter("a bit's chances: expected 0 < low <= high < denominator")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparisons:
+    """The comparisons of a randomizer that bound a shuffled batch from both sides.
+
+    Args:
+        upper: the worst of them bounds each population and each pair of records in both directions.
+            `rest` is at most the mass at every level (the blanket), or another law that is proved
+            to bound it.
+        lower: each is attained: by the population that it names, or a law that it equals.
+    """
+
+    upper: Sequence[Comparison]
+    lower: Sequence[Comparison]

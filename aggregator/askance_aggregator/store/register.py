@@ -546,19 +546,17 @@ class Register:
         """Return the users of a study, or of an epoch of it; decided at the first call, for good.
 
         Returns:
-          Ordinals of the devices that had all tags and were not revoked, sorted. A later call, also
-          by another process and with any tags, returns the same.
+          Ordinals of the devices that had all tags (without tags: of all) and were not revoked,
+          sorted. A later call, also by another process and with any tags, returns the same.
         """
         of = (study_digest, epoch)
         kept = self._fixed(of)
         if kept is None:
-            where, parameters = _selected(DeviceSelection(tags=checked_tags(tags)))
+            asked, parameters = _active(tags)
 
             def step(execute: Execute) -> None:
                 rows = execute(
-                    f"SELECT ordinal FROM devices WHERE state = 0 AND ordinal IN ({where})"
-                    " ORDER BY ordinal",
-                    parameters,
+                    f"SELECT ordinal FROM devices WHERE {asked} ORDER BY ordinal", parameters
                 ).fetchall()
                 users = np.fromiter((ordinal for (ordinal,) in rows), "<i8", len(rows))
                 execute(
@@ -577,9 +575,10 @@ class Register:
 
     def count_tagged(self, tags: Sequence[str]) -> int:
         """Return the number of devices that have all tags and are not revoked."""
-        where, parameters = _selected(DeviceSelection(tags=checked_tags(tags)))
-        statement = f"SELECT count(*) FROM devices WHERE state = 0 AND ordinal IN ({where})"
-        return int(self._rows(statement, parameters)[0][0])
+        if not tags:
+            return self.count().active
+        asked, parameters = _active(tags)
+        return int(self._rows(f"SELECT count(*) FROM devices WHERE {asked}", parameters)[0][0])
 
     def keep_population(self, study_digest: bytes, population: TaggedPopulation) -> None:
         """Keep the tags that name a study's users; the first ones stay."""
@@ -743,6 +742,14 @@ def _selected(selection: DeviceSelection) -> tuple[str, tuple[object, ...]]:
         return of_ids, selection.ids
     one = "SELECT ordinal FROM device_tags WHERE tag = ?"
     return " INTERSECT ".join([one] * len(selection.tags)), selection.tags
+
+
+def _active(tags: Sequence[str]) -> tuple[str, tuple[object, ...]]:
+    """Return the condition of devices that have all tags and are not revoked, its parameters."""
+    if not tags:
+        return "state = 0", ()
+    where, parameters = _selected(DeviceSelection(tags=checked_tags(tags)))
+    return f"state = 0 AND ordinal IN ({where})", parameters
 
 
 def _check_devices(execute: Execute, selection: DeviceSelection, *, gateways: bool = False) -> None:

@@ -206,6 +206,44 @@ def test_users_are_fixed_for_good_and_outlive_a_restart(
     assert answered(store, digest) == set(TAGGED)
 
 
+def test_devices_that_are_revoked_are_neither_counted_nor_asked(
+    open_served: OpenHouse, store: SqliteStore
+) -> None:
+    """A study of all devices ends without a deadline when the others have answered."""
+    store.register.revoke(DeviceSelection((b"device 0", b"device 7")))
+    store.register.forget(DeviceSelection((b"device 8",)))
+    others = set(range(conftest.USERS)) - {0, 7, 8}
+    with open_served(devices=False, store=store) as served, served.connected() as aggregator:
+        planned = aggregator.plan(StudyDefinition(study(served), days=7))
+        assert planned["users"] == len(others)
+        handle = aggregator.submit(study(served))
+        digest = bytes.fromhex(handle.id)
+        while store.register.fixed_users(digest) is None:
+            pass
+        store.register.restore(DeviceSelection((b"device 7",)))
+    with open_served(devices=True, store=store) as served, served.connected() as aggregator:
+        result = aggregator.study(handle.id).result(timeout_s=WAIT_S)
+    assert (result.state, result.content["users"]) == (StudyState.DONE, len(others))
+    assert answered(store, digest) == others
+
+
+def test_a_study_that_has_begun_with_all_devices_keeps_them(
+    open_served: OpenHouse, store: SqliteStore
+) -> None:
+    """A revocation does not change whom its recorded rounds ask."""
+    with open_served(devices=False, store=store) as served, served.connected() as aggregator:
+        handle = aggregator.submit(study(served))
+        digest = bytes.fromhex(handle.id)
+        while not Transcript(store.log(digest)).recorded:
+            pass
+        store.register.revoke(DeviceSelection((b"device 7",)))
+    with open_served(devices=False, store=store) as served, served.connected() as aggregator:
+        while not (asked := aggregator.study(handle.id).status().asked):
+            pass
+    assert asked == conftest.USERS
+    assert store.register.fixed_users(digest) is None
+
+
 def test_each_epoch_has_the_devices_that_are_tagged_when_it_begins(
     store: SqliteStore, tmp_path: Path
 ) -> None:

@@ -319,6 +319,8 @@ class TestStudysUsers:
         register.revoke(of(3))
         counts = [register.count_tagged(tags) for tags in (["v2"], ["v2", "site=berlin"], ["x"])]
         assert counts == [2, 1, 0]
+        register.forget(of(4))
+        assert register.count_tagged([]) == 4
         assert register.fixed_users(STUDY) is None
         users = register.fix_users(STUDY, ["v2"])
         fixed = register.fixed_users(STUDY)

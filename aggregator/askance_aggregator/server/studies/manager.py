@@ -205,7 +205,7 @@ class StudyManager:
         """Return the plan of a study that can work; see `submit`."""
         check_timely(submission, self._limits, self._now_s())
         check_keep(submission, self._limits)
-        users = count_users(submission, self._store, self._fleet.population)
+        users = count_users(submission, self._store)
         return check_workable(submission, users)
 
     def owner(self, digest: bytes) -> bytes:

@@ -7,6 +7,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from askance_aggregator.server.devices.fleet import ServiceFleet
 from askance_aggregator.server.devices.hub import ServiceStopped, StudyCancelled
 from askance_aggregator.server.devices.observer import Observer
@@ -364,14 +367,16 @@ class Run:
     def _collect(self, fleet: Fleet, epoch: int = 0) -> Conclusion:
         """Run one collection to its end and make the end durable."""
         digest, terms = self.submission.digest, self.submission.terms
-        population, users = self.submission.population, None
-        if population is not None:
-            users = self._store.register.fix_users(digest, population.tags, epoch)
-            if not len(users):
-                # Without the tags: a message outlives them when the results are deleted.
-                message = "study: expected devices that have all of its tags, got none"
-                end = End(StudyState.FAILED, "plan-refused", message)
-                return self._conclude_unrun(Transcript(self._store.log(digest, epoch)), end, epoch)
+        population, transcript = (
+            self.submission.population,
+            Transcript(self._store.log(digest, epoch)),
+        )
+        users = self._users(transcript, epoch)
+        if users is not None and not len(users):
+            # Without the tags: a message outlives them when the results are deleted.
+            whom = "enrolled devices" if population is None else "devices that have all of its tags"
+            end = End(StudyState.FAILED, "plan-refused", f"study: expected {whom}, got none")
+            return self._conclude_unrun(transcript, end, epoch)
         session: Session[Any] = Session(
             study=self.submission.signed,
             learner=self.submission.learner,
@@ -396,6 +401,20 @@ class Run:
         )
         self._store.conclude(digest, ended, epoch, self._now_s())
         return ended
+
+    def _users(self, transcript: Transcript, epoch: int) -> NDArray[np.int64] | None:
+        """Return the users of a collection, fixed when it begins; None: all places there are."""
+        digest, register = self.submission.digest, self._store.register
+        if self.submission.population is None:
+            fixed = register.fixed_users(digest, epoch)
+            standing = register.count()
+            if (
+                fixed is not None
+                or transcript.recorded
+                or not standing.revoked + standing.forgotten
+            ):
+                return fixed
+        return register.fix_users(digest, self.submission.tags, epoch)
 
     def _end(self, error: Exception) -> End:
         """Return the end that an error gives a study; raise an error that gives none."""

@@ -78,6 +78,11 @@ class Submission:
     learner: Learner[Any]
     population: TaggedPopulation | None = None
 
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Tags that its devices have; none: it asks all devices."""
+        return () if self.population is None else self.population.tags
+
 
 def understand(
     signed: SignedStudy, analysts: frozenset[bytes], population: TaggedPopulation | None = None
@@ -118,11 +123,9 @@ def understand_unsigned(
     return Submission(digest_of(signed.study), signed, terms, learner_of(terms), population)
 
 
-def count_users(submission: Submission, store: Store, enrolled: int) -> int:
-    """Return the number of devices that a study would ask now."""
-    if submission.population is None:
-        return enrolled
-    return store.register.count_tagged(submission.population.tags)
+def count_users(submission: Submission, store: Store) -> int:
+    """Return the number of devices that a study would ask now: those that are not revoked."""
+    return store.register.count_tagged(submission.tags)
 
 
 def check_timely(submission: Submission, limits: SubmissionLimits, now_s: int) -> None:

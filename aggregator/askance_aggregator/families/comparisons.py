@@ -7,8 +7,10 @@ with symbols of equal masses merged. Masses are integers over one denominator, e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd
 from typing import NamedTuple
 
 from askance_client.errors import InvalidParameter
@@ -96,7 +98,37 @@ class Comparisons:
             `rest` is at most the mass at every level (the blanket), or another law that is proved
             to bound it.
         lower: each is attained: by the population that it names, or a law that it equals.
+        bias: the masses are those of even draws, and a device's masses of each symbol lie between
+            1 - bias and 1 / (1 - bias) times theirs. Section 2 of docs/math/shuffled_families.md
+            says what both ends lose by it; 0 where the masses are a device's own.
     """
 
     upper: Sequence[Comparison]
     lower: Sequence[Comparison]
+    bias: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.bias < 1:
+            raise InvalidParameter(f"bias: expected at least 0 and below 1, got {self.bias}")
+
+
+def merged(masses: Iterable[Atom], denominator: int, population: str) -> Comparison:
+    """Make a comparison of symbols; those whose masses are proportional become one symbol.
+
+    Args:
+        masses: each an atom of any number of symbols, 0 included: those are left out.
+        denominator: of all masses.
+        population: names the records.
+    """
+    sums: dict[tuple[int, int, int], int] = {}
+    for record, other, rest, symbols in masses:
+        common = gcd(record, other, rest)
+        if symbols and common:
+            key = (record // common, other // common, rest // common)
+            sums[key] = sums.get(key, 0) + common * symbols
+    unit = gcd(denominator, *sums.values())
+    atoms = tuple(
+        Atom(record * (total // unit), other * (total // unit), rest * (total // unit))
+        for (record, other, rest), total in sorted(sums.items())
+    )
+    return Comparison(atoms, denominator // unit, population)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.families.channel import randomized_response
+from askance_aggregator.families.comparisons import Bit, Comparisons
 from askance_aggregator.families.family import (
     Counts,
     Reports,
@@ -18,6 +19,7 @@ from askance_aggregator.families.family import (
     check_each_count,
     describes,
 )
+from askance_aggregator.families.near_sets import Near, NearSets, beside
 from askance_aggregator.families.rates import SignRates
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers.coins import COIN_SPACE
@@ -42,6 +44,27 @@ class HadamardFamily(SignedFamily[HadamardSign]):
         """Exact: a report points to + or to - at every value."""
         kept = Fraction(self.randomizer.threshold, COIN_SPACE)
         return SignRates(kept, 1 - kept, Fraction(1, 2))
+
+    def comparisons(self) -> Comparisons | Bit:
+        """Compare the two signs of a value, whose near sets share no symbol. Exact.
+
+        Half of the symbols are near a sign; a third level is near half of each half. Other pairs of
+        signs share near symbols, and the neutral level is the mean of two signs: both are bounded
+        by this pair (docs/math/shuffled_families.md).
+        """
+        law = NearSets(self.randomizer.threshold, 1, 2)
+        if self.randomizer.values == 1:
+            return law.bit()
+        pair: dict[Near, int] = {(True, False): 1, (False, True): 1}
+        third: dict[Near, int] = {(*near, at): 1 for near in pair for at in (False, True)}
+        return Comparisons(
+            [law.blanket(pair, "+ against - at value 0, any others")],
+            [
+                law.attained(third, "+ against - at value 0, others at + of value 1"),
+                law.attained(beside(pair, 0), "+ against - at value 0, others at +"),
+                law.attained(beside(pair, 1), "+ against - at value 0, others at -"),
+            ],
+        )
 
     def alphabet(self) -> Iterator[bytes]:
         """The rows in order, each with + and -."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate, pairwise
 from math import comb
 
 import numpy as np
 
+from askance_aggregator.families.comparisons import Bit, Comparisons
 from askance_aggregator.families.family import Counts, Family, Reports, check_counts, describes
 from askance_aggregator.families.fitting import check_expressible, check_positive, greatest
+from askance_aggregator.families.near_sets import Near, NearSets, beside
 from askance_aggregator.families.rates import InclusionRates, VectorRates
 from askance_aggregator.numbers import plain_arguments
 from askance_client.accounting import NANO_NATS_PER_NAT, exp_bounds, ratio_within
@@ -82,6 +85,46 @@ class HypercubeFamily(Family[HypercubeResponse]):
         inverse = float(1 / self.agreement)
         pair = float(self.pair_agreement) * inverse**2
         return VectorRates((half * inverse) ** 2, 0.0, pair, half * abs(inverse))
+
+    def comparisons(self) -> Comparisons | Bit:
+        """Compare two opposite patterns, which share as few near patterns as any two.
+
+        Other users are taken halfway between the two, or at one of them. The bias is derived at
+        `hypercube_draws.certified_ratio`.
+        """
+        size, half = self.randomizer.components, self.randomizer.components // 2
+        law = NearSets(self.randomizer.threshold, self.randomizer.near, self.randomizer.levels)
+        if size == 1:
+            return law.bit()
+        pair: dict[Near, int] = {}
+        for (own, other, _), patterns in self._near(0).items():
+            pair[own, other] = pair.get((own, other), 0) + patterns
+        lower = [
+            law.attained(self._near(half), f"opposite patterns, others {half} components apart"),
+            law.attained(beside(pair, 0), "opposite patterns, others at the record"),
+            law.attained(beside(pair, 1), "opposite patterns, others at the compared one"),
+        ]
+        bias = Fraction(2 + half * (2 * size - half + 1), 2 * COIN_SPACE)
+        return Comparisons([law.blanket(pair, "opposite patterns, any others")], lower, bias)
+
+    def _near(self, away: int) -> dict[Near, int]:
+        """Count the patterns by nearness to a pattern, to its opposite, and to one `away` from it.
+
+        A pattern that differs from the first in i of those components and in j of the rest is at
+        i + j from the first, size - i - j from its opposite and away - i + j from the third.
+        """
+        size, radius = self.randomizer.components, self.randomizer.radius
+        rest = size - away
+        within = [0, *accumulate(comb(rest, j) for j in range(rest + 1))]
+        counts: dict[Near, int] = {}
+        for i in range(away + 1):
+            ways = comb(away, i)
+            cuts = (radius - i + 1, size - radius - i, radius - away + i + 1)
+            ends = sorted({0, rest + 1, *(min(max(cut, 0), rest + 1) for cut in cuts)})
+            for start, stop in pairwise(ends):
+                near = (start < cuts[0], start >= cuts[1], start < cuts[2])
+                counts[near] = counts.get(near, 0) + ways * (within[stop] - within[start])
+        return counts
 
     def alphabet(self) -> Iterator[bytes]:
         """All 2^s patterns."""

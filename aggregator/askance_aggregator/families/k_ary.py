@@ -8,8 +8,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from askance_aggregator.families.comparisons import Bit, Comparisons
 from askance_aggregator.families.family import Counts, Family, Reports, check_counts, describes
 from askance_aggregator.families.fitting import check_expressible, check_positive, least
+from askance_aggregator.families.near_sets import Near, NearSets, beside
 from askance_aggregator.families.rates import InclusionRates, JointRates, SignRates
 from askance_aggregator.numbers import plain_arguments
 from askance_client.accounting import ratio_within
@@ -45,6 +47,28 @@ class KaryFamily(Family[KaryResponse]):
         """The two probabilities."""
         return InclusionRates(
             Fraction(self.randomizer.own, COIN_SPACE), Fraction(self.randomizer.other, COIN_SPACE)
+        )
+
+    def comparisons(self) -> Comparisons | Bit:
+        """Compare two cells; all pairs are alike. Exact: the near set of a cell is the cell."""
+        cells = self.randomizer.cells
+        law = NearSets(self.randomizer.own, 1, cells)
+        if cells == 2:
+            return law.bit()
+        pair: dict[Near, int] = {(True, False): 1, (False, True): 1, (False, False): cells - 2}
+        third: dict[Near, int] = {
+            (True, False, False): 1,
+            (False, True, False): 1,
+            (False, False, True): 1,
+            (False, False, False): cells - 3,
+        }
+        return Comparisons(
+            [law.blanket(pair, "cell 0 against 1, any others")],
+            [
+                law.attained(third, "cell 0 against 1, others at 2"),
+                law.attained(beside(pair, 0), "cell 0 against 1, others at 0"),
+                law.attained(beside(pair, 1), "cell 0 against 1, others at 1"),
+            ],
         )
 
     @property

@@ -10,10 +10,12 @@ from itertools import islice
 
 import numpy as np
 
+from askance_aggregator.families.comparisons import Comparisons
 from askance_aggregator.families.family import Counts, Family, Reports, check_each_count, describes
 from askance_aggregator.families.fitting import check_positive
 from askance_aggregator.families.hash_supports import each_sums, supports, table_sums
 from askance_aggregator.families.k_ary import k_ary_response
+from askance_aggregator.families.near_sets import Near, NearSets, beside
 from askance_aggregator.families.rates import InclusionRates, SignRates
 from askance_aggregator.numbers import plain_arguments
 from askance_client.accounting import NANO_NATS_PER_NAT, exp_bounds
@@ -75,6 +77,64 @@ class HashingFamily(Family[LinearHashing]):
         q, vectors, one = self.randomizer.modulus, self.randomizer.vectors, self.rates.other
         both = own * (vectors // (q * q) - 1) + (q - 1) * other * (vectors // (q * q))
         return one - both / (vectors - 1), one - own * self.collisions
+
+    def comparisons(self) -> Comparisons:
+        """Compare two cells, all pairs alike, by a law that is free of the hash.
+
+        A report (a, c) is near a cell if c is its hash value; of the q^t - 1 hashes,
+        q^(t-1) - 1 have one value for both cells. Other users are taken at a cell on the line
+        through the two (there is one from q = 3 on), where hashes have one value for all three or
+        three values; and at a cell off that line. The bias is that of the hash's draw.
+        """
+        q, hashes = self.randomizer.modulus, self.randomizer.vectors - 1
+        law = NearSets(self.randomizer.own, 1, q)
+        alike = self.randomizer.vectors // q - 1
+        apart = hashes - alike
+        pair: dict[Near, int] = {
+            (True, True): alike,
+            (True, False): apart,
+            (False, True): apart,
+            (False, False): alike * (q - 1) + apart * (q - 2),
+        }
+        lower = [
+            law.attained(self._off_line(), f"cell 1 against {q}, others at 0"),
+            law.attained(beside(pair, 0), "cell 0 against 1, others at 0"),
+            law.attained(beside(pair, 1), "cell 0 against 1, others at 1"),
+        ]
+        if q > 2:
+            line: dict[Near, int] = {
+                (True, True, True): alike,
+                (True, False, False): apart,
+                (False, True, False): apart,
+                (False, False, True): apart,
+                (False, False, False): alike * (q - 1) + apart * (q - 3),
+            }
+            lower.insert(0, law.attained(line, "cell 1 against 2, others at 0"))
+        upper = law.blanket(pair, "cell 0 against 1, any others")
+        return Comparisons([upper], lower, Fraction(hashes, COIN_SPACE))
+
+    def _off_line(self) -> dict[Near, int]:
+        """Count the reports by nearness to cells 1, q and 0, whose differences are independent.
+
+        The values of the first two less that of the third, (v, w), are each pair for q^(t-2) of the
+        vectors a, one of which is 0 and no hash.
+        """
+        q = self.randomizer.modulus
+        share = self.randomizer.vectors // (q * q)
+        counts: dict[Near, int] = {(False, False, False): 0}
+        for first, second, hashes in (
+            (0, 0, share - 1),
+            (0, 1, (q - 1) * share),
+            (1, 0, (q - 1) * share),
+            (1, 1, (q - 1) * share),
+            (1, 2, (q - 1) * (q - 2) * share),
+        ):
+            values = {0, first, second}
+            for value in values:
+                near = (value == first, value == second, value == 0)
+                counts[near] = counts.get(near, 0) + hashes
+            counts[False, False, False] += hashes * (q - len(values))
+        return counts
 
     @property
     def collisions(self) -> Fraction:

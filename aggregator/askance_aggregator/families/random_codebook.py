@@ -27,8 +27,10 @@ from math import asinh, exp, lgamma, log, pi, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.families.comparisons import Comparisons
 from askance_aggregator.families.family import Counts, Family, Reports, describes
 from askance_aggregator.families.fitting import check_expressible, check_positive, greatest
+from askance_aggregator.families.near_sets import Near, NearSets
 from askance_aggregator.families.rates import VectorRates
 from askance_aggregator.families.rotation_columns import signs_of
 from askance_aggregator.numbers import plain_arguments
@@ -109,6 +111,26 @@ class CodebookFamily(Family[RandomCodebook]):
         radius = float(self.randomizer.radius)
         own = self._beside * (radius / self.agreement) ** 2
         return VectorRates(own, along, along, radius * self.reach)
+
+    def comparisons(self) -> Comparisons:
+        """Compare two vectors that share as few near codes as any two, with every seed.
+
+        The bias is that of an even draw of a rank. No lower end: which near codes two given vectors
+        share with each of the 2^40 seeds is not proved.
+        """
+        book = self.randomizer
+        far = book.codes - book.near
+        shared, neither = max(book.near - far, 0), max(far - book.near, 0)
+        own = book.near - shared
+        pair: dict[Near, int] = {
+            (True, True): shared,
+            (True, False): own,
+            (False, True): own,
+            (False, False): neither,
+        }
+        law = NearSets(book.threshold, book.near, book.codes)
+        upper = law.blanket(pair, "two vectors without near codes in common, any others")
+        return Comparisons([upper], [], Fraction(max(book.near, far), COIN_SPACE))
 
     def alphabet(self) -> Iterator[bytes]:
         """Every seed with every code."""

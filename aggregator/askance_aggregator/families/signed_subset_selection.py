@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations, product
+from math import perm
 
+from askance_aggregator.families.comparisons import Atom, Bit, Comparison, Comparisons, merged
 from askance_aggregator.families.family import (
     Counts,
     Reports,
@@ -32,6 +34,10 @@ from askance_client.randomizers.signed_subset_selection import SignedSubsetSelec
 
 _SIZES_ASIDE = 2
 
+_Level = tuple[int, int]
+"""A value and 1 or -1, its sign; the neutral level has no value and the sign 0."""
+_NEUTRAL: _Level = (-1, 0)
+
 
 @describes(SignedSubsetSelection)
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,59 @@ class SignedSubsetFamily(SignedFamily[SignedSubsetSelection]):
     def least_stray(self) -> Fraction:
         """The least chance of `sign_rates.stray`: of a user at another value, as a rule."""
         return min(self._strays)
+
+    def comparisons(self) -> Comparisons | Bit:
+        """Compare the two signs of a value, and signs of two values, by types.
+
+        A type says of up to three values whether they are in the set, and with which sign. The
+        neutral level's even coins are taken as exactly even; the bias covers what they lack, and
+        what the draws do (`signed_sets.certified_ratio`).
+        """
+        d, size = self.randomizer.values, self.randomizer.size
+        if d == 1:
+            coins = (self.randomizer.threshold, self.randomizer.opposite)
+            return Bit(max(coins), min(coins), COIN_SPACE)
+        plus, minus, apart = (0, 1), (0, -1), (1, 1)
+        lower = [
+            self._comparison(plus, other, rest)
+            for other in (minus, apart)
+            for rest in (plus, other, (1 + other[0], 1), _NEUTRAL)
+            if rest[0] < d
+        ]
+        upper = [self._comparison(plus, minus), self._comparison(plus, apart)]
+        bias = Fraction(size * (2 * d - size - 1) + 4 * d, 2 * COIN_SPACE)
+        return Comparisons(upper, lower, bias)
+
+    def _comparison(self, record: _Level, other: _Level, rest: _Level | None = None) -> Comparison:
+        """Compare two levels with the other users at `rest`, or beside the least chance.
+
+        Chances are in units of even ones over 2^64 size (d - size), or over 2^64 size if size = d.
+        j of g given values are in with given signs in (size)_j (d - size)_(g - j) 2^(g - j) of
+        (d)_g 2^g of all sets, with falling factorials.
+        """
+        d, size = self.randomizer.values, self.randomizer.size
+        free = d - size or 1
+        shares = (self.randomizer.threshold, self.randomizer.opposite)
+        own, opposite = (2 * d * coins * free for coins in shares)
+        absent, even = (COIN_SPACE - sum(shares)) * d * size, COIN_SPACE * size * free
+        least = min(own, opposite, *([absent] if size < d else []))
+        values = sorted({level[0] for level in (record, other, rest) if level and level[1]})
+
+        def chance(level: _Level, signs: dict[int, int]) -> int:
+            value, sign = level
+            if not sign:
+                return even
+            return {sign: own, -sign: opposite, 0: absent}[signs[value]]
+
+        atoms = []
+        for drawn in product((0, 1, -1), repeat=len(values)):
+            signs = dict(zip(values, drawn, strict=True))
+            out = drawn.count(0)
+            sets = perm(size, len(values) - out) * perm(d - size, out) << out
+            beside = least if rest is None else chance(rest, signs)
+            atoms.append(Atom(chance(record, signs), chance(other, signs), beside, sets))
+        total = even * perm(d, len(values)) << len(values)
+        return merged(atoms, total, f"{_text(record)} against {_text(other)}, {_others(rest)}")
 
     def alphabet(self) -> Iterator[bytes]:
         """All C(d, size) 2^size sets with signs."""
@@ -145,3 +204,13 @@ def _fitting(values: int, size: int, nano: int) -> SignedSubsetSelection:
     raise InvalidParameter(
         f"no signed set of {size} in {values} values is as even as {nano} nano-nats ask"
     )
+
+
+def _text(level: _Level) -> str:
+    """Name a level."""
+    return f"{'-' if level[1] < 0 else '+'} at value {level[0]}" if level[1] else "neutral"
+
+
+def _others(level: _Level | None) -> str:
+    """Name the level of the other users."""
+    return "any others" if level is None else f"others {_text(level)}"

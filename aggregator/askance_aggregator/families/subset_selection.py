@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
+from math import perm
 
+from askance_aggregator.families.comparisons import Bit, Comparisons
 from askance_aggregator.families.family import Counts, Family, Reports, check_counts, describes
 from askance_aggregator.families.fitting import check_expressible, check_positive, greatest
+from askance_aggregator.families.near_sets import Near, NearSets, beside
 from askance_aggregator.families.rates import InclusionRates, JointRates, SignRates
 from askance_aggregator.families.sets import set_report, tally_sets
 from askance_aggregator.numbers import plain_arguments
@@ -58,6 +61,36 @@ class SubsetFamily(Family[SubsetSelection]):
         """Rates at which the own cell and any other cell are in the report, for uniform draws."""
         own = Fraction(self.randomizer.threshold, COIN_SPACE)
         return InclusionRates(own, Fraction(self.randomizer.size - own, self.randomizer.cells - 1))
+
+    def comparisons(self) -> Comparisons | Bit:
+        """Compare two cells, all pairs alike, by types: which of two or three cells are in a set.
+
+        A draw's bias S / 2^64 is derived at `floyd.certified_ratio`.
+        """
+        cells, size = self.randomizer.cells, self.randomizer.size
+        law = NearSets(self.randomizer.threshold, size, cells)
+        if cells == 2:
+            return law.bit()
+        pair = self._types(2)
+        lower = [
+            law.attained(self._types(3), "cell 0 against 1, others at 2"),
+            law.attained(beside(pair, 0), "cell 0 against 1, others at 0"),
+            law.attained(beside(pair, 1), "cell 0 against 1, others at 1"),
+        ]
+        bias = Fraction(size * (2 * cells - size - 1), 2 * COIN_SPACE)
+        return Comparisons([law.blanket(pair, "cell 0 against 1, any others")], lower, bias)
+
+    def _types(self, chosen: int) -> dict[Near, int]:
+        """Count the sets by which of so many given cells are in.
+
+        j given cells are in and the other g - j out of (size)_j (cells - size)_(g - j) of (cells)_g
+        of all sets, with falling factorials; (cells)_g of them are counted.
+        """
+        size, free = self.randomizer.size, self.randomizer.cells - self.randomizer.size
+        return {
+            near: perm(size, sum(near)) * perm(free, chosen - sum(near))
+            for near in product((False, True), repeat=chosen)
+        }
 
     def alphabet(self) -> Iterator[bytes]:
         """All C(cells, size) sets."""

@@ -1,0 +1,288 @@
+"""Reductions of the families for the accountant of shuffled batches, held against enumeration.
+
+Expected laws are made here, symbol by symbol, from the published exact laws of single reports; what
+is merged, which levels are compared, and the other users' levels are written by hand.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import combinations_with_replacement, permutations, product
+from math import factorial, prod
+
+import pytest
+
+from askance_aggregator.families import (
+    family_of,
+    hadamard_sign,
+    hypercube_response,
+    k_ary_response,
+    linear_hashing,
+    random_codebook,
+    signed_subset_selection,
+    subset_selection,
+)
+from askance_aggregator.families.comparisons import Bit, Comparison, Comparisons
+from askance_client.errors import InvalidParameter
+from askance_client.exact_laws import probability
+from askance_client.randomizers import (
+    COIN_SPACE,
+    HadamardSign,
+    HypercubeResponse,
+    KaryResponse,
+    LinearHashing,
+    RandomCodebook,
+    Randomizer,
+    SignedSubsetSelection,
+    SubsetSelection,
+)
+from askance_client.randomizers.floyd import draw_members
+from askance_client.randomizers.hypercube_draws import draw_flips, patterns_within
+
+Law = dict[tuple[Fraction, Fraction], Fraction]
+"""Mass under the law of the others, by the two levels' masses over it."""
+
+MOST = COIN_SPACE // 3 * 2  # a threshold of about 2/3: near symbols are the likelier ones
+FEW = COIN_SPACE // 97  # about 1/97: far symbols are
+
+# Each with the triples of record, compared level and others' level of its lower comparisons.
+CASES: list[tuple[Randomizer, list[tuple[int, int, int]]]] = [
+    (KaryResponse(3, COIN_SPACE // 5), [(0, 1, 2), (0, 1, 0), (0, 1, 1)]),
+    (KaryResponse(5, COIN_SPACE // 17), [(0, 1, 2), (0, 1, 0), (0, 1, 1)]),
+    (KaryResponse(4, COIN_SPACE // 10 * 3), [(0, 1, 2), (0, 1, 0), (0, 1, 1)]),
+    (SubsetSelection(3, 1, MOST), [(0, 1, 2), (0, 1, 0), (0, 1, 1)]),
+    (SubsetSelection(3, 2, MOST), [(0, 1, 2), (0, 1, 0), (0, 1, 1)]),
+    (SubsetSelection(6, 2, MOST), [(0, 1, 2), (0, 1, 0), (0, 1, 1)]),
+    (SubsetSelection(6, 4, FEW), [(0, 1, 2), (0, 1, 0), (0, 1, 1)]),
+    (LinearHashing(5, 2, COIN_SPACE // 5), [(1, 2, 0), (0, 1, 0), (0, 1, 1)]),
+    (LinearHashing(7, 3, COIN_SPACE // 8), [(1, 2, 0), (1, 3, 0), (0, 1, 0), (0, 1, 1)]),
+    (LinearHashing(11, 3, COIN_SPACE // 8), [(1, 2, 0), (1, 3, 0), (0, 1, 0), (0, 1, 1)]),
+    (LinearHashing(9, 5, COIN_SPACE // 9), [(1, 2, 0), (1, 5, 0), (0, 1, 0), (0, 1, 1)]),
+    (HadamardSign(2, MOST), [(0, 1, 2), (0, 1, 0), (0, 1, 1)]),
+    (HadamardSign(3, MOST), [(0, 1, 2), (0, 1, 0), (0, 1, 1)]),
+    (HadamardSign(5, FEW), [(0, 1, 2), (0, 1, 0), (0, 1, 1)]),
+    (HypercubeResponse(2, 0, MOST), [(0, 3, 1), (0, 3, 0), (0, 3, 3)]),
+    (HypercubeResponse(3, 1, MOST), [(0, 7, 1), (0, 7, 0), (0, 7, 7)]),
+    (HypercubeResponse(4, 1, MOST), [(0, 15, 3), (0, 15, 0), (0, 15, 15)]),
+    (HypercubeResponse(5, 3, FEW), [(0, 31, 3), (0, 31, 0), (0, 31, 31)]),
+    (HypercubeResponse(6, 1, MOST), [(0, 63, 7), (0, 63, 0), (0, 63, 63)]),
+    # (value, sign) is the level 2 value + (sign is -); the neutral level is the last.
+    (
+        SignedSubsetSelection(2, 1, MOST),
+        [(0, 1, 0), (0, 1, 1), (0, 1, 2), (0, 1, 4), (0, 2, 0), (0, 2, 2), (0, 2, 4)],
+    ),
+    (
+        SignedSubsetSelection(2, 2, MOST),
+        [(0, 1, 0), (0, 1, 1), (0, 1, 2), (0, 1, 4), (0, 2, 0), (0, 2, 2), (0, 2, 4)],
+    ),
+    (
+        SignedSubsetSelection(4, 2, MOST),
+        [
+            *((0, 1, 0), (0, 1, 1), (0, 1, 2), (0, 1, 8)),
+            *((0, 2, 0), (0, 2, 2), (0, 2, 4), (0, 2, 8)),
+        ],
+    ),
+]
+
+
+def rows(randomizer: Randomizer) -> list[list[Fraction]]:
+    """Return the probability of each report at each level, for even draws."""
+    reports = list(family_of(randomizer).alphabet())
+    return [
+        [probability(randomizer, level, report) for report in reports]
+        for level in range(randomizer.levels)
+    ]
+
+
+def law(record: Sequence[Fraction], other: Sequence[Fraction], rest: Sequence[Fraction]) -> Law:
+    """Merge the symbols of three rows by ratios."""
+    found: Law = {}
+    for a, b, c in zip(record, other, rest, strict=True):
+        found[a / c, b / c] = found.get((a / c, b / c), Fraction(0)) + c
+    return found
+
+
+def law_of(comparison: Comparison) -> Law:
+    """Merge the atoms of a comparison by ratios."""
+    found: Law = {}
+    for atom in comparison.atoms:
+        key = (Fraction(atom.record, atom.rest), Fraction(atom.other, atom.rest))
+        mass = Fraction(atom.rest * atom.symbols, comparison.denominator)
+        found[key] = found.get(key, Fraction(0)) + mass
+    return found
+
+
+def excess(law: Law, reports: int, ratio: Fraction) -> Fraction:
+    """E(L_1 + ... + L_n)_+ / n for L = (a - ratio b) / c, and 0 with what is left of c's mass."""
+    values = [(a - ratio * b, mass) for (a, b), mass in law.items()]
+    values.append((Fraction(0), 1 - sum(law.values(), Fraction(0))))
+    total = Fraction(0)
+    for chosen in combinations_with_replacement(range(len(values)), reports):
+        orders = factorial(reports) // prod(map(factorial, Counter(chosen).values()))
+        chance = prod((values[at][1] for at in chosen), start=Fraction(orders))
+        total += chance * max(sum((values[at][0] for at in chosen), Fraction(0)), Fraction(0))
+    return total / reports
+
+
+def reduced(randomizer: Randomizer) -> Comparisons:
+    """Return the comparisons of a randomizer that is no bit."""
+    found = family_of(randomizer).comparisons()
+    assert isinstance(found, Comparisons)
+    return found
+
+
+@pytest.mark.parametrize(("randomizer", "triples"), CASES)
+def test_every_lower_comparison_is_the_law_of_its_levels(
+    randomizer: Randomizer, triples: list[tuple[int, int, int]]
+) -> None:
+    table = rows(randomizer)
+    expected = [law(*(table[level] for level in triple)) for triple in triples]
+    assert [law_of(comparison) for comparison in reduced(randomizer).lower] == expected
+
+
+@pytest.mark.parametrize("randomizer", [randomizer for randomizer, _ in CASES])
+def test_the_upper_comparisons_are_laws_of_pairs_beside_column_minima(
+    randomizer: Randomizer,
+) -> None:
+    table = rows(randomizer)
+    least = [min(column) for column in zip(*table, strict=True)]
+    pairs = [law(table[0], other, least) for other in table[1:]]  # a family is symmetric
+    assert all(law_of(comparison) in pairs for comparison in reduced(randomizer).upper)
+
+
+SMALL = [randomizer for randomizer, _ in CASES if randomizer.levels < 12]
+
+
+@pytest.mark.parametrize("randomizer", SMALL)
+def test_no_pair_of_levels_exceeds_the_upper_comparisons(randomizer: Randomizer) -> None:
+    table = rows(randomizer)
+    least = [min(column) for column in zip(*table, strict=True)]
+    pairs: list[Law] = []
+    for a, b in permutations(table, 2):
+        pair = law(a, b, least)
+        if pair not in pairs:
+            pairs.append(pair)
+    upper = [law_of(comparison) for comparison in reduced(randomizer).upper]
+    for reports, ratio in product((1, 2, 3), (Fraction(1), Fraction(6, 5), Fraction(9, 5))):
+        bound = max(excess(pair, reports, ratio) for pair in upper)
+        assert max(excess(pair, reports, ratio) for pair in pairs) == bound
+
+
+def test_a_codebook_is_bounded_by_near_sets_as_far_apart_as_two_can_be() -> None:
+    table = rows(RandomCodebook(1, 1, 1, 9, MOST, seed_bits=1))
+    assert len(table) == 16  # a digit: -8..7, of which all from 1 on are the same point
+    least = [min(column) for column in zip(*table, strict=True)]
+    upper = [law_of(each) for each in reduced(RandomCodebook(1, 1, 1, 9, MOST, seed_bits=1)).upper]
+    for reports, ratio in product((1, 2), (Fraction(1), Fraction(6, 5))):
+        bound = max(excess(pair, reports, ratio) for pair in upper)
+        # Digits 7 and 9 are the vectors -1 and 1.
+        pairs = [law(table[a], table[b], least) for a, b in ((7, 9), (9, 7))]
+        greatest = max(excess(pair, reports, ratio) for pair in pairs)
+        assert bound * Fraction(99, 100) < greatest <= bound * (1 + Fraction(1, 1 << 50))
+
+
+@pytest.mark.parametrize(
+    ("randomizer", "high"),
+    [
+        (KaryResponse(2, COIN_SPACE // 5), COIN_SPACE - COIN_SPACE // 5),
+        (KaryResponse(2, MOST), MOST),
+        (SubsetSelection(2, 1, MOST), MOST),
+        (HadamardSign(1, FEW), COIN_SPACE - FEW),
+        (HypercubeResponse(1, 0, MOST), MOST),
+        (SignedSubsetSelection(1, 1, MOST), MOST),
+    ],
+)
+def test_a_report_of_two_symbols_is_a_bit(randomizer: Randomizer, high: int) -> None:
+    assert family_of(randomizer).comparisons() == Bit(high, COIN_SPACE - high, COIN_SPACE)
+
+
+def test_a_hash_to_three_values_or_more_is_bounded_without_a_gap_in_the_index() -> None:
+    # Sum of (a - b)^2 / c: the blanket's over that of the users on the line through both cells.
+    found = reduced(linear_hashing(1024, 10**9))
+    upper, line, off_line, *_ = (
+        sum((a - b) ** 2 * mass for (a, b), mass in law_of(each).items())
+        for each in (*found.upper, *found.lower)
+    )
+    assert upper == line
+    # Off the line it is 1 / (1 - (1 - 1/e) / 3), but for one hash of 2,186.
+    assert Fraction(1266, 1000) < upper / off_line < Fraction(1268, 1000)
+
+
+def test_what_a_draw_lacks_of_even_is_within_the_bias() -> None:
+    # Coins of 5 bits, all of them: what the bias is for 64 bits by the same formula.
+    bits = 5
+    space = 1 << bits
+    counts: Counter[bytes] = Counter()
+    for coins in product(range(space), repeat=3):
+        counts[bytes(draw_members(5, 2, 20, 0, coins, bits))] += 1
+    bias = Fraction(2 * (2 * 5 - 2 - 1), 2 * space)
+    assert bias == Fraction(reduced(SubsetSelection(5, 2, MOST)).bias * COIN_SPACE / space)
+    for drawn, count in counts.items():
+        even = Fraction(20, space) / 4 if drawn[0] == ord("1") else Fraction(12, space) / 6
+        assert 1 - bias <= Fraction(count, space**3) / even <= 1 / (1 - bias)
+
+
+def test_what_a_pattern_lacks_of_even_is_within_the_bias() -> None:
+    bits = 5
+    space = 1 << bits
+    counts: Counter[int] = Counter()
+    for coins in product((0, space - 1), range(space), range(space), range(space)):
+        counts[draw_flips(3, 0, space // 2, coins, bits)] += 1
+    near = patterns_within(3)[0]
+    bias = Fraction(2 + 1 * (2 * 3 - 1 + 1), 2 * space)
+    assert bias == reduced(HypercubeResponse(3, 0, MOST)).bias * COIN_SPACE / space
+    for pattern, count in counts.items():
+        even = Fraction(1, 2) / (near if pattern == 0 else 8 - near)
+        assert 1 - bias <= Fraction(count, 2 * space**3) / even <= 1 / (1 - bias)
+
+
+@pytest.mark.parametrize(("values", "size"), [(3, 1), (3, 2), (5, 5), (7, 3)])
+def test_the_coins_of_a_neutral_user_are_even_to_within_the_bias(values: int, size: int) -> None:
+    randomizer = SignedSubsetSelection(values, size, MOST)
+    bias = reduced(randomizer).bias
+    even = Fraction(1, 2**size) / len(list(_subsets(values, size)))
+    for report in family_of(randomizer).alphabet():
+        chance = probability(randomizer, 2 * values, report) / even
+        assert 1 - bias <= chance <= 1 / (1 - bias)
+
+
+def test_hashes_and_ranks_are_even_to_within_the_bias() -> None:
+    hashing = LinearHashing(7, 3, COIN_SPACE // 8)
+    # The hash a is drawn by floor(8 U / 2^64): 2^61 coins each, so any bias covers it.
+    assert reduced(hashing).bias == Fraction(8, COIN_SPACE)
+    book = RandomCodebook(1, 1, 1, 9, MOST, seed_bits=0)
+    bias = reduced(book).bias
+    chances = sorted(rows(book)[0])
+    near, far = Fraction(MOST, COIN_SPACE) / 9, Fraction(COIN_SPACE - MOST, COIN_SPACE) / 27
+    assert all(1 - bias <= chance / far <= 1 / (1 - bias) for chance in chances[:27])
+    assert all(1 - bias <= chance / near <= 1 / (1 - bias) for chance in chances[27:])
+
+
+@pytest.mark.parametrize(
+    "randomizer",
+    [
+        k_ary_response(1 << 20, 10**9),
+        subset_selection(65_536, 10**9),
+        linear_hashing(1 << 20, 10**9),
+        hadamard_sign(32_767, 10**9),
+        signed_subset_selection(32_767, 2 * 10**9),
+        hypercube_response(1024, 10**9),
+        random_codebook(1024, 10**6, 10**9),
+    ],
+)
+def test_the_greatest_randomizers_have_few_atoms(randomizer: Randomizer) -> None:
+    found = reduced(randomizer)
+    assert max(len(each.atoms) for each in (*found.upper, *found.lower)) <= 27
+    assert found.bias < Fraction(1, 10**8)
+
+
+def test_a_bias_of_one_is_refused() -> None:
+    found = reduced(KaryResponse(3, COIN_SPACE // 5))
+    with pytest.raises(InvalidParameter, match="bias: expected at least 0 and below 1, got 1"):
+        Comparisons(found.upper, found.lower, Fraction(1))
+
+
+def _subsets(values: int, size: int) -> list[tuple[int, ...]]:
+    return [each for each in product((0, 1), repeat=values) if sum(each) == size]

@@ -45,6 +45,8 @@ class CertifiedService:
       needed: False: devices without a certificate may call where analysts do.
       life_s: of a device's certificate.
       advertised: where devices are told to call; None: at the host that they know.
+      connect_every_ms: between two check-ins by Connect; 0: there are none.
+      origins: of pages that check in so.
     """
 
     def __init__(
@@ -57,6 +59,8 @@ class CertifiedService:
         needed: bool = True,
         life_s: int = LIFE_S,
         advertised: Address | None = None,
+        connect_every_ms: int = 0,
+        origins: tuple[str, ...] = (),
     ) -> None:
         self.ca, server = self_made([], now_s())
         self.of_devices = devices_authority(now_s())
@@ -66,12 +70,18 @@ class CertifiedService:
             self.of_devices.certificate,
             require_client_auth=True,
         )
-        outer = OuterSettings(server.certificate.decode(), server.key.decode(), devices=not needed)
+        outer = OuterSettings(
+            server.certificate.decode(),
+            server.key.decode(),
+            connect=connect_every_ms > 0,
+            origins=origins,
+            devices=not needed,
+        )
         with ExitStack() as held:
             listening = held.enter_context(listen_at(Address("127.0.0.1", 0)))
             inner = held.enter_context(InnerSocket())
             certified = CertifiedListener(
-                credentials, self.issuer, now_s, inner, needed, advertised
+                credentials, self.issuer, now_s, inner, needed, advertised, connect_every_ms
             )
             health = Health()  # the outer process waits 5 s for its first word
             services = (lambda server, _: health.add_to(server),)

@@ -58,6 +58,7 @@ class CertifiedListener:
         pass them on.
       advertised: where devices are told to call; None: the service's own port, at the host that
         they know.
+      connect_every_ms: the shortest wait between two check-ins by Connect; 0: there are none.
     """
 
     credentials: grpc.ServerCredentials
@@ -66,6 +67,7 @@ class CertifiedListener:
     inner: Path
     needed: bool = True
     advertised: Address | None = None
+    connect_every_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +233,10 @@ class AggregatorServer:
         settings = replace(self._settings, connection_streams=_INNER_STREAMS, guard=None)
         inner = aio.server(options=settings.server_options())
         handler = servicer.inner_handler(
-            self.port, certified.advertised, devices=not certified.needed
+            self.port,
+            certified.advertised,
+            devices=not certified.needed,
+            connect_every_ms=certified.connect_every_ms,
         )
         inner.add_generic_rpc_handlers((handler,))
         self._add_services(inner)

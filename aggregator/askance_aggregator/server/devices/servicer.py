@@ -49,6 +49,7 @@ from askance_aggregator.server.devices.peers import Overloaded
 from askance_aggregator.server.devices.settings import Settings
 from askance_aggregator.server.devices.standings import LAST_WORDS
 from askance_aggregator.server.devices.statuses import status_of
+from askance_aggregator.server.outer.addresses import CONNECT_KEY
 from askance_aggregator.store import CertificateHolder, EnrolmentRefused
 from askance_aggregator.store.register import StandingChanges
 from askance_client.addresses import Address
@@ -95,6 +96,7 @@ class DevicesServicer:
         self._proofs = proofs
         self._guard = guard
         self._devices_address = pb.CertifyResponse()
+        self._connect_every_ms = 0
         self._settings = settings
         self._jitter = jitter
         self._streams = 0
@@ -122,7 +124,7 @@ class DevicesServicer:
         return self._handler({**self._exchange, CERTIFICATE_METHOD: self.certify})
 
     def inner_handler(
-        self, port: int, advertised: Address | None, *, devices: bool
+        self, port: int, advertised: Address | None, *, devices: bool, connect_every_ms: int = 0
     ) -> grpc.GenericRpcHandler:
         """Return the handler of calls that the outer process passes on.
 
@@ -130,12 +132,16 @@ class DevicesServicer:
           port: of the listener of devices with certificates.
           advertised: where devices are told to call in place of it; None: at the host they know.
           devices: whether devices without a certificate are served.
+          connect_every_ms: the shortest wait between two check-ins by Connect; 0: there are none.
         """
+        self._connect_every_ms = connect_every_ms
         there = pb.CertifyResponse(port=port)
         if advertised is not None:  # a device of an earlier version knows the port alone
             there = pb.CertifyResponse(port=advertised.port, address=str(advertised))
         self._devices_address = there
         methods = {"Enrol": self.enrol, CERTIFICATE_METHOD: self.certify}
+        if connect_every_ms:
+            methods["CheckIn"] = self.check_in
         return self._handler({**self._exchange, **methods} if devices else methods)
 
     @property
@@ -164,6 +170,7 @@ class DevicesServicer:
         if self._enrolment is None:
             raise EnrolmentRefused("enrolment: expected devices that are enrolled already")
         token_id, limit = self._enrolment.verify(read_enrolment(metadata))
+        await _accept(context)
         message = decode_enrol(await read_message(context, self._settings.first_message_s))
         async with self._at_work:
             enrolled = await self._admission.enrol(message, token_id, limit)
@@ -194,10 +201,11 @@ class DevicesServicer:
         self._check_ins += 1
         self._check_ins_of[ordinal] += 1
         try:
+            connect = await _accept(context)
             message = decode_check_in(await read_message(context, self._settings.first_message_s))
             self._standings.check_device(ordinal)
             async with self._at_work:
-                response = await self._answer(ordinal, message)
+                response = await self._answer(ordinal, message, connect=connect)
         finally:
             self._check_ins -= 1
             self._check_ins_of[ordinal] -= 1
@@ -266,12 +274,14 @@ class DevicesServicer:
         self._note(context, CertificateHolder(0, ordinal))
         return ordinal, prove
 
-    async def _answer(self, ordinal: int, message: CheckIn) -> bytes:
+    async def _answer(self, ordinal: int, message: CheckIn, *, connect: bool = False) -> bytes:
         acks = tuple(await self._deliver(ordinal, message))
         acknowledged = await self._hub.acknowledged_sequence(ordinal)
         parts = deque(self._hub.owed(ordinal, set(message.known_studies)))
         every = self._settings.check_in_every_ms
         wait_ms = every // 2 + self._jitter(every)
+        if connect:
+            wait_ms = self._connect_every_ms + self._jitter(self._connect_every_ms)
         first = Response(acks=acks, retry_after_ms=wait_ms, acknowledged_sequence=acknowledged)
         parts.appendleft(encode_response(first))
         return next_message(parts)
@@ -315,6 +325,14 @@ class DevicesServicer:
             return CallStatus(code, details)
         retry_ms = self._settings.retry_ms + self._jitter(self._settings.retry_ms)
         return CallStatus(code, details, retry_metadata(retry_ms))
+
+
+async def _accept(context: Context) -> bool:
+    """Ask for the message of a call by Connect, whose caller is known; return whether it is one."""
+    if CONNECT_KEY not in dict(context.invocation_metadata() or ()):
+        return False
+    await context.send_initial_metadata(_accepted(context))
+    return True
 
 
 def _accepted(context: Context) -> Metadata:

@@ -11,9 +11,10 @@ Theory of operation. The aggregator listens at the public address, starts this p
 runs. Settings, certificate and key come over a pipe, one JSON object per line (`settings`), and
 again when the operator reloads them; the end of the pipe ends the process. `listener` accepts
 connections, within limits in all and per address (`addresses`), and speaks TLS. The protocol that
-TLS has agreed on decides: HTTP/1.1 is for enrolment and certificates of devices (`http_calls`), one
-call per connection; HTTP/2 is for analysts and operators, whose bytes go to a gRPC server in this
+TLS has agreed on decides: HTTP/1.1 is for enrolment and certificates of devices (`http_calls`), and
+for check-ins of devices without gRPC if an operator lets them call (`connect_calls`), one call per
+connection; HTTP/2 is for analysts and operators, whose bytes go to a gRPC server in this
 process (`pass_through`). Calls of both kinds go on to the aggregator over a Unix socket that only
-its own user can open, with the caller's address in their metadata; nothing of a message is read
-here.
+its own user can open, with the caller's address in their metadata; nothing of a message
+is read here.
 """

@@ -12,6 +12,9 @@ Network = IPv4Network | IPv6Network
 FORWARDED_KEY = "x-forwarded-for"
 """Metadata and header with the caller's address, set by a proxy."""
 
+CONNECT_KEY = "x-connect"
+"""Metadata of a call that came in the form of Connect, whose caller is to wait for longer."""
+
 _IPV6_PREFIX = 64  # one customer's network: its holder can use every address in it
 
 

@@ -1,9 +1,9 @@
 """Calls of devices over HTTP/1.1: one POST per connection, with one message each way.
 
 The head has the call's metadata: headers that begin with "askance-"; values of those that end in
-"-bin" are in base64. The answer is the message (200), or another status whose body is one line:
-gRPC's name of the status, a colon and the reason. What follows the body of a request is not read:
-the connection is closed after one answer.
+"-bin" are in base64, padded or not. The answer is the message (200), or another status whose body
+is one line: gRPC's name of the status, a colon and the reason. What follows the body of a request
+is not read: the connection is closed after one answer.
 """
 
 from __future__ import annotations
@@ -61,17 +61,29 @@ class HttpRefusal(AskanceError):
 
 
 @dataclass(frozen=True, slots=True)
-class HttpCall:
-    """A call.
+class HttpHead:
+    """Head of a request: its headers by names in lower case, in their order."""
 
-    Args:
-      forwarded: values of x-forwarded-for.
-      body: the message.
-    """
+    method: str
+    path: str
+    headers: tuple[tuple[str, str], ...]
+
+    @property
+    def forwarded(self) -> tuple[str, ...]:
+        """The values of x-forwarded-for."""
+        return self.values("x-forwarded-for")
+
+    def values(self, name: str) -> tuple[str, ...]:
+        """Return the values of a header."""
+        return tuple(value for found, value in self.headers if found == name)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpCall:
+    """A call and its message."""
 
     path: str
     metadata: Metadata
-    forwarded: tuple[str, ...]
     body: bytes
 
 
@@ -80,15 +92,14 @@ def refuse(status: HTTPStatus, message: str, code: str = "INVALID_ARGUMENT") -> 
     return HttpRefusal(status, code, f"request: {message}")
 
 
-async def read_http_call(reader: asyncio.StreamReader, paths: Iterable[str]) -> HttpCall:
-    """Read a request.
+async def read_head(reader: asyncio.StreamReader) -> HttpHead:
+    """Read the head of a request.
 
     Args:
       reader: whose limit is `MAX_HEAD_BYTES`.
-      paths: that are served.
 
     Raises:
-      HttpRefusal: it is not one that is served, or too large.
+      HttpRefusal: it is none, or too large.
       ConnectionError: the caller has gone.
     """
     try:
@@ -99,23 +110,57 @@ async def read_http_call(reader: asyncio.StreamReader, paths: Iterable[str]) -> 
         raise ConnectionResetError("request: its caller has gone") from None
     if len(head) > MAX_HEAD_BYTES:
         raise _too_large_head()
-    path, headers = _parsed(head[: -len(_END)], frozenset(paths))
-    body_bytes = _body_bytes(headers)
+    return _parsed(head[: -len(_END)])
+
+
+async def read_http_call(
+    head: HttpHead, reader: asyncio.StreamReader, paths: Iterable[str]
+) -> HttpCall:
+    """Read the rest of a request.
+
+    Args:
+      head: of the request.
+      reader: of what follows it.
+      paths: that are served.
+
+    Raises:
+      HttpRefusal: it is not one that is served, or too large.
+      ConnectionError: the caller has gone.
+    """
+    if head.path not in paths:
+        raise refuse(
+            HTTPStatus.NOT_FOUND, "expected a call of devices that is served", "UNIMPLEMENTED"
+        )
+    if head.method != "POST":
+        raise refuse(HTTPStatus.METHOD_NOT_ALLOWED, "expected POST")
+    body = await read_body(reader, body_bytes(head, MAX_BODY_BYTES))
+    return HttpCall(head.path, read_metadata(head.headers), body)
+
+
+async def read_body(reader: asyncio.StreamReader, size: int) -> bytes:
+    """Read a body of a size that the head states, or raise ConnectionError."""
     try:
-        body = await reader.readexactly(body_bytes)
+        return await reader.readexactly(size)
     except asyncio.IncompleteReadError:
         raise ConnectionResetError("request: its caller has gone") from None
-    forwarded = tuple(value for name, value in headers if name == "x-forwarded-for")
-    return HttpCall(path, _metadata(headers), forwarded, body)
 
 
-def answer(status: HTTPStatus, body: bytes, more: Iterable[tuple[str, str]] = ()) -> bytes:
-    """Encode an answer, after which the connection is closed."""
-    kind = "application/x-protobuf" if status is HTTPStatus.OK else "text/plain; charset=utf-8"
+def answer(
+    status: HTTPStatus, body: bytes, more: Iterable[tuple[str, str]] = (), kind: str = ""
+) -> bytes:
+    """Encode an answer, after which the connection is closed.
+
+    Args:
+      status: HTTP's.
+      body: the message, or a text.
+      more: headers.
+      kind: of the body; empty: a message where the status is 200, otherwise plain text.
+    """
+    usual = "application/x-protobuf" if status is HTTPStatus.OK else "text/plain; charset=utf-8"
+    content = (f"Content-Type: {kind or usual}", f"Content-Length: {len(body)}")
     lines = [
         f"HTTP/1.1 {status.value} {status.phrase}",
-        f"Content-Type: {kind}",
-        f"Content-Length: {len(body)}",
+        *(() if status is HTTPStatus.NO_CONTENT else content),
         "Connection: close",
         *(f"{name}: {value}" for name, value in more),
     ]
@@ -137,7 +182,7 @@ def _too_large_head() -> HttpRefusal:
     )
 
 
-def _parsed(head: bytes, paths: frozenset[str]) -> tuple[str, list[tuple[str, str]]]:
+def _parsed(head: bytes) -> HttpHead:
     first, *fields = head.split(b"\r\n")
     words = first.split(b" ")
     if len(words) != 3 or any(
@@ -147,13 +192,6 @@ def _parsed(head: bytes, paths: frozenset[str]) -> tuple[str, list[tuple[str, st
     method, target, version = words
     if version not in (b"HTTP/1.1", b"HTTP/1.0"):
         raise refuse(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "expected HTTP/1.1")
-    path = target.decode("latin-1")
-    if path not in paths:
-        raise refuse(
-            HTTPStatus.NOT_FOUND, "expected a call of devices that is served", "UNIMPLEMENTED"
-        )
-    if method != b"POST":
-        raise refuse(HTTPStatus.METHOD_NOT_ALLOWED, "expected POST")
     if len(fields) > MAX_HEADERS:
         raise _too_large_head()
     headers = []
@@ -162,26 +200,28 @@ def _parsed(head: bytes, paths: frozenset[str]) -> tuple[str, list[tuple[str, st
         if not colon or not _NAME.fullmatch(name):
             raise refuse(HTTPStatus.BAD_REQUEST, "expected NAME: VALUE in each line of the head")
         headers.append((name.decode("latin-1").lower(), value.strip().decode("latin-1")))
-    return path, headers
+    return HttpHead(method.decode("latin-1"), target.decode("latin-1"), tuple(headers))
 
 
-def _body_bytes(headers: list[tuple[str, str]]) -> int:
-    lengths = [value for name, value in headers if name == "content-length"]
-    if any(name == "transfer-encoding" for name, _ in headers) or not lengths:
+def body_bytes(head: HttpHead, most: int) -> int:
+    """Return the size that a head states, or raise HttpRefusal: none, several, or above `most`."""
+    lengths = head.values("content-length")
+    if head.values("transfer-encoding") or not lengths:
         raise refuse(HTTPStatus.LENGTH_REQUIRED, "expected a body with a Content-Length")
     (length, *others) = lengths
     if others or not length.isascii() or not length.isdigit() or len(length) > 12:
         raise refuse(HTTPStatus.BAD_REQUEST, "expected one Content-Length in decimal digits")
-    if int(length) > MAX_BODY_BYTES:
+    if int(length) > most:
         raise refuse(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            f"expected a body of at most {MAX_BODY_BYTES} bytes, got {length}",
+            f"expected a body of at most {most} bytes, got {length}",
             "RESOURCE_EXHAUSTED",
         )
     return int(length)
 
 
-def _metadata(headers: list[tuple[str, str]]) -> Metadata:
+def read_metadata(headers: Iterable[tuple[str, str]]) -> Metadata:
+    """Return the metadata of a call, or raise HttpRefusal: a header twice, or a bad value."""
     found = [(name, value) for name, value in headers if name.startswith(PREFIX)]
     if len({name for name, _ in found}) < len(found):
         raise refuse(HTTPStatus.BAD_REQUEST, "expected each header of the call once")
@@ -194,6 +234,6 @@ def _value(name: str, value: str) -> str | bytes:
             raise refuse(HTTPStatus.BAD_REQUEST, "expected printable ASCII in each header")
         return value
     try:
-        return base64.b64decode(value, validate=True)
+        return base64.b64decode(value + "=" * (-len(value) % 4), validate=True)
     except (binascii.Error, ValueError):
         raise refuse(HTTPStatus.BAD_REQUEST, f"expected base64 in {PREFIX}*{_BINARY}") from None

@@ -8,6 +8,7 @@ import os
 import socket
 import ssl
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -16,11 +17,19 @@ from http import HTTPStatus
 from pathlib import Path
 
 from askance_aggregator.server.outer.addresses import caller_address, group_of, read_ip
+from askance_aggregator.server.outer.connect_calls import (
+    BODY_S,
+    ConnectCalls,
+    RefusedAddresses,
+    is_connect,
+)
 from askance_aggregator.server.outer.http_calls import (
     MAX_HEAD_BYTES,
     STATUSES,
+    HttpCall,
     HttpRefusal,
     answer,
+    read_head,
     read_http_call,
     refusal,
 )
@@ -33,7 +42,7 @@ from askance_aggregator.server.outer.pass_through import (
 from askance_aggregator.server.outer.proxy_protocol import NoProxyHeader, read_proxy_header
 from askance_aggregator.server.outer.settings import OuterSettings
 
-_HTTP2 = "h2"
+_HTTP1, _HTTP2 = "http/1.1", "h2"
 _CHUNK = 64 * 1024
 _PREFACE_BYTES = 24  # of HTTP/2, and of the head of a frame: RFC 9113, sections 3.4, 4.1 and 6.5
 _FRAME_HEAD_BYTES = 9
@@ -65,6 +74,7 @@ class OuterListener:
         self._of_group: Counter[str] = Counter()
         self._addresses: dict[str, str] = {}  # of the callers behind connections to gRPC
         self._numbers = iter(range(1 << 62))
+        self._refused = RefusedAddresses(time.monotonic)
         self._missed_header = False  # it is logged once
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -193,18 +203,17 @@ class OuterListener:
         wait_s = self._settings.handshake_s
         served = True
         try:
-            async with asyncio.timeout(wait_s):
-                call = await read_http_call(reader, (ENROL, CERTIFY))
-            caller = caller_address(address, call.forwarded, self._settings.networks)
-            code, details, data, trailing = await passing.call(
-                call.path, call.body, call.metadata, caller
-            )
-            if code == "OK":
-                reply = answer(HTTPStatus.OK, data)
-            else:
-                status = STATUSES.get(code, HTTPStatus.INTERNAL_SERVER_ERROR)
-                more = [(key, str(value)) for key, value in trailing if key == _RETRY_KEY]
-                reply = refusal(status, code, details, more)
+            async with asyncio.timeout(wait_s) as patience:
+                head = await read_head(reader)
+                caller = caller_address(address, head.forwarded, self._settings.networks)
+                if self._settings.connect and is_connect(head):
+                    patience.reschedule(None)  # its body has a time of its own
+                    answered = await self._connect(passing).answer(head, reader, caller)
+                    served, reply = answered.whole, answered.data
+                else:
+                    call = await read_http_call(head, reader, (ENROL, CERTIFY))
+                    patience.reschedule(None)
+                    reply = await _passed_on(call, caller, passing)
         except HttpRefusal as refused:
             served, reply = False, refusal(refused.status, refused.code, str(refused))
         except TimeoutError:
@@ -220,6 +229,11 @@ class OuterListener:
                             pass
             writer.close()
             await writer.wait_closed()
+
+    def _connect(self, passing: PassThrough) -> ConnectCalls:
+        found = self._settings
+        body_s = min(BODY_S, found.handshake_s)
+        return ConnectCalls(passing, found.origins, found.networks, self._refused, body_s)
 
     async def _pipe(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str
@@ -275,6 +289,16 @@ class OuterListener:
             bound.unlink(missing_ok=True)
 
 
+async def _passed_on(call: HttpCall, caller: str, passing: PassThrough) -> bytes:
+    """Return the answer to a call that the aggregator decides."""
+    code, details, data, trailing = await passing.call(call.path, call.body, call.metadata, caller)
+    if code == "OK":
+        return answer(HTTPStatus.OK, data)
+    status = STATUSES.get(code, HTTPStatus.INTERNAL_SERVER_ERROR)
+    more = [(key, str(value)) for key, value in trailing if key == _RETRY_KEY]
+    return refusal(status, code, details, more)
+
+
 async def _copy_settled(
     source: asyncio.StreamReader, target: asyncio.StreamWriter, within_s: float
 ) -> None:
@@ -318,7 +342,9 @@ def tls_context(settings: OuterSettings) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION
-    context.set_alpn_protocols([_HTTP2, "http/1.1"])
+    # The first that a caller offers too: browsers offer both, gRPC the former alone.
+    protocols = [_HTTP2, _HTTP1]
+    context.set_alpn_protocols(protocols[::-1] if settings.connect else protocols)
     with _as_file(settings.certificate) as certificate, _as_file(settings.key) as key:
         context.load_cert_chain(certificate, key, password=lambda: "")
     return context

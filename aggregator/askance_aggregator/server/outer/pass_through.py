@@ -19,9 +19,10 @@ from google.protobuf.message import DecodeError
 from grpc import aio
 from grpc_health.v1 import health_pb2
 
-from askance_aggregator.server.outer.addresses import FORWARDED_KEY
+from askance_aggregator.server.outer.addresses import CONNECT_KEY, FORWARDED_KEY
 
 ENROL, CERTIFY = "/askance.v1.Devices/Enrol", "/askance.v1.Devices/Certify"
+CHECK_IN = "/askance.v1.Devices/CheckIn"
 HEALTH_SERVICES = ("", "askance.v1.Devices", "askance.v1.Analysts")
 """Services whose health is told; they are in service together."""
 
@@ -38,8 +39,10 @@ _SERVICES = ("askance.v1.Analysts", "askance.v1.Operators", "askance.v1.Devices"
 _HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 _AGAIN_S = 1.0
 _MESSAGE_S = 20.0  # for the one message of a call
-_CALL_S = 60.0  # of a call of a device
+CALL_S = 60.0  # of a call of a device
 _FOREVER_MS = 2**31 - 1
+ACCEPTED_KEY = "askance-protocol"
+"""In the initial metadata of a call whose caller the aggregator knows."""
 _Health = health_pb2.HealthCheckResponse
 
 OUT_OF_MEMORY = 71
@@ -104,13 +107,52 @@ class PassThrough(grpc.GenericRpcHandler):
         passed = (*metadata, (FORWARDED_KEY, address))
         try:
             called: Any = self._inner.unary_unary(method)
-            data: bytes = await called(message, metadata=passed, timeout=_CALL_S)
+            data: bytes = await called(message, metadata=passed, timeout=CALL_S)
         except aio.AioRpcError as error:
             trailing = tuple(error.trailing_metadata() or ())
             return error.code().name, error.details() or "no reason given", b"", trailing
         finally:
             self._calls -= 1
         return "OK", "", data, ()
+
+    async def call_once_known(
+        self,
+        method: str,
+        metadata: Metadata,
+        address: str,
+        body: Callable[[], Awaitable[bytes]],
+        within_s: float,
+    ) -> tuple[str, str, bytes, Metadata]:
+        """Make a call whose message is read when the aggregator knows the caller, and not before.
+
+        Args:
+          method: of one message each way, which the aggregator answers with initial metadata once
+            it knows the caller.
+          metadata: the caller's credentials.
+          address: the caller's.
+          body: reads the message; what it raises ends the call.
+          within_s: seconds for the whole call.
+
+        Returns:
+          As `call`.
+        """
+        if self._calls >= MAX_CALLS:
+            return "RESOURCE_EXHAUSTED", _TOO_MANY, b"", ()
+        self._calls += 1
+        passed = (*metadata, (FORWARDED_KEY, address), (CONNECT_KEY, "1"))
+        opened: Any = self._inner.stream_stream(method)
+        call = opened(metadata=passed, timeout=within_s)
+        self._open.add(call)
+        try:
+            data = await _once_known(call, body)
+            code, trailing = await call.code(), tuple(await call.trailing_metadata() or ())
+            if code is grpc.StatusCode.OK and data is not None:
+                return "OK", "", data, ()
+            return code.name, await call.details() or "no reason given", b"", trailing
+        finally:
+            self._open.discard(call)
+            self._calls -= 1
+            call.cancel()
 
     async def watch_health(self) -> None:
         """Follow the aggregator's health until cancelled."""
@@ -279,6 +321,19 @@ def _passed(given: Metadata) -> Metadata:
         for key, value in given
         if key not in (FORWARDED_KEY, "user-agent") and not key.startswith("grpc-")
     )
+
+
+async def _once_known(call: Any, body: Callable[[], Awaitable[bytes]]) -> bytes | None:
+    """Give a call its message once its caller is known; return the answer, None without one."""
+    if ACCEPTED_KEY not in dict(await call.initial_metadata() or ()):
+        return None
+    message = await body()
+    with suppress(aio.AioRpcError, asyncio.InvalidStateError):  # its status says why it has ended
+        await call.write(message)
+        await call.done_writing()
+        data = await call.read()
+        return data if isinstance(data, bytes) else None
+    return None
 
 
 async def _send(read: Callable[[], Awaitable[object]], call: Any) -> None:

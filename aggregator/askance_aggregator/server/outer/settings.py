@@ -22,6 +22,8 @@ class OuterSettings:
         of a caller's address.
       header_senders: networks of proxies whose connections begin with a header of the PROXY
         protocol.
+      connect: whether devices check in by Connect.
+      origins: of pages that may.
       devices: whether devices without a certificate are passed on as well.
       connections: at one time; a further one is closed.
       connections_per_address: of these, per IPv4 address or IPv6 network of 64 bits.
@@ -35,6 +37,8 @@ class OuterSettings:
     key: str = field(repr=False)
     trusted: tuple[str, ...] = ()
     header_senders: tuple[str, ...] = ()
+    connect: bool = False
+    origins: tuple[str, ...] = ()
     devices: bool = False
     connections: int = 512
     connections_per_address: int = 64
@@ -62,5 +66,5 @@ class OuterSettings:
     def of_line(cls, line: bytes) -> OuterSettings:
         """Read what `to_line` has written."""
         given = json.loads(line)
-        lists = {name: tuple(given[name]) for name in ("trusted", "header_senders")}
+        lists = {name: tuple(given[name]) for name in ("trusted", "header_senders", "origins")}
         return cls(**{**given, **lists})

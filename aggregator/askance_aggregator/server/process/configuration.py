@@ -52,6 +52,7 @@ _MAX_NAME = 64  # characters; a name stands in each entry of the audit log
 _SIGNING = (Role.ANALYST, Role.ADMIN)  # roles that submit studies
 _APPROVING = (Role.APPROVER, Role.ADMIN)
 _OTLP_PORT = 4317  # OTLP over gRPC
+_ORIGIN = "expected an origin as browsers write it, https://HOST or https://HOST:PORT"
 _COLLECTOR = "expected http://HOST:PORT or https://HOST:PORT"
 _KEY = '"64 hexadecimal digits"'
 
@@ -186,6 +187,37 @@ class TlsFiles:
             '"ca.pem"',
         ),
     ] = None
+
+
+def _origins(value: object, _: Path) -> tuple[str, ...]:
+    for text in texts(value):
+        try:
+            parts = urlsplit(text)
+            sound = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        except ValueError:
+            sound = False
+        written = f"{parts.scheme}://{parts.netloc}" if sound else ""
+        if text != written.lower() or parts.scheme not in ("http", "https") or "@" in text:
+            raise InvalidParameter(f"{_ORIGIN}, got {value_text(text)}")
+    return tuple(texts(value))
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectSettings:
+    """Check-ins of devices by Connect."""
+
+    origins: Annotated[
+        tuple[str, ...],
+        Key(
+            "of pages that may call; other programs need no entry",
+            '["https://ask.example.org"]',
+            read=_origins,
+        ),
+    ] = ()
+    check_in_every_s: Annotated[
+        int,
+        Key("a device is asked to check in again after so long to twice as long", fixed=True),
+    ] = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -507,6 +539,15 @@ class Configuration:
             " stands above."
         ),
     ] = None
+    connect: Annotated[
+        ConnectSettings | None,
+        KeyTable(
+            "Devices without gRPC, such as pages in browsers: they enrol and check in at `listen`,"
+            " by the Connect protocol and their tokens, whatever require_certificates says of"
+            " others. It needs [tls]. Left out: none.",
+            shown=False,
+        ),
+    ] = None
     enrolment_key: Annotated[
         SecretSource | None,
         KeyTable(
@@ -612,6 +653,8 @@ class Configuration:
             self.callers.check_names(self.analysts)
         if self.tls is not None and self.plaintext:
             raise InvalidParameter("plaintext: expected no such key beside [tls], got true")
+        if self.tls is None and self.connect is not None:
+            raise InvalidParameter("connect: expected [tls] beside it, got plain text")
         if self.tls is None and not self.plaintext and not self.listen.is_loopback:
             raise InvalidParameter(
                 f"listen: expected a loopback address for plain text, got {str(self.listen)!r}"

@@ -530,6 +530,7 @@ class OpenAddress:
     def certified(self, now_s: Callable[[], int]) -> CertifiedListener:
         """Return the devices' listener."""
         certified, devices = self._tls.certified, self._devices
+        connect = self._configuration.connect
         return CertifiedListener(
             certified.credentials(),
             self._tls.issuer,
@@ -537,6 +538,7 @@ class OpenAddress:
             self._inner,
             devices.needed,
             devices.advertised,
+            0 if connect is None else 1000 * connect.check_in_every_s,
         )
 
     def start(self) -> None:
@@ -557,11 +559,14 @@ class OpenAddress:
 
     def _settings(self, configuration: Configuration) -> OuterSettings:
         limits, pair = configuration.limits.service, self._tls.certified.pair
+        connect = configuration.connect
         return OuterSettings(
             certificate=pair.chain.decode("ascii", "replace"),
             key=pair.key.decode("ascii", "replace"),
             trusted=tuple(sorted(str(network) for network in limits.unproven.trusted)),
             header_senders=tuple(sorted(map(str, configuration.limits.header_senders))),
+            connect=self._configuration.connect is not None,  # which waits for the next start
+            origins=() if connect is None else connect.origins,
             devices=not self._devices.needed,
             handshake_s=limits.handshake_s,
             idle_s=limits.idle_s,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,23 @@ PATIENCE_S = 60
 LARGE_BYTES = 120_000_000  # of the answer to Export
 
 
+class Busy:
+    """A wait before each answer by Connect, once it `begins` and until it ends."""
+
+    def __init__(self) -> None:
+        self._free = threading.Event()
+        self._free.set()
+        self.begin, self.end, self.wait = self._free.clear, self._free.set, self._free.wait
+
+
 @dataclass
 class Inner:
     """An aggregator's Unix socket: it notes each call, and answers with the message."""
 
     path: Path
     calls: list[tuple[str, dict[str, Any], bytes]] = field(default_factory=list)
+    looked_up: list[dict[str, Any]] = field(default_factory=list)  # credentials by Connect
+    busy: Busy = field(default_factory=lambda: Busy())
     refusal: tuple[grpc.StatusCode, str] | None = None
     cancelled: threading.Event = field(default_factory=threading.Event)
     gone: threading.Event = field(default_factory=threading.Event)  # it says no word of its health
@@ -44,6 +56,8 @@ class Inner:
             return grpc.unary_stream_rpc_method_handler(self._health)
         if method.endswith("/Participate"):
             return grpc.stream_stream_rpc_method_handler(self._participate)
+        if "x-connect" in dict(details.invocation_metadata):
+            return grpc.stream_stream_rpc_method_handler(partial(self._by_connect, method))
         if method.endswith("/Watch"):
             return grpc.unary_stream_rpc_method_handler(self._watch)
 
@@ -55,6 +69,19 @@ class Inner:
             return bytes(LARGE_BYTES) if method.endswith("/Export") else b"answer to " + data
 
         return grpc.unary_unary_rpc_method_handler(answer)
+
+    def _by_connect(self, method: str, messages: Iterator[bytes], context: Any) -> Iterator[bytes]:
+        """Know the caller, or refuse it; then read its message."""
+        metadata = dict(context.invocation_metadata())
+        self.looked_up.append(metadata)
+        if self.refusal is not None:
+            context.set_trailing_metadata((("askance-retry-after-ms", "700"),))
+            context.abort(*self.refusal)
+        context.send_initial_metadata((("askance-protocol", "1"),))
+        for data in messages:
+            self.calls.append((method, metadata, data))
+            self.busy.wait()
+            yield b"answer to " + data
 
     def _health(self, _: bytes, context: Any) -> Iterator[bytes]:
         if not self.gone.is_set():
@@ -176,6 +203,7 @@ def running(
                 yield Outer(process, inner, port, authority.certificate)
         finally:
             inner.cancelled.set()
+            inner.busy.end()
             server_.stop(0).wait()
 
 

@@ -13,6 +13,7 @@ from askance_aggregator.server.devices import PeerLimits, Settings
 from askance_aggregator.server.process.configuration import (
     CallerSettings,
     Configuration,
+    ConnectSettings,
     DeviceTls,
     StudyLimits,
     TlsFiles,
@@ -46,6 +47,9 @@ authority_key = "devices-ca.key"
 life_s = 86400
 require_certificates = false
 advertised = "devices.example.org:443"
+[connect]
+origins = ["https://ask.example.org", "http://localhost:8000"]
+check_in_every_s = 90
 [enrolment]
 key = "enrolment.key"
 [analysts]
@@ -74,6 +78,7 @@ def test_what_is_left_out_has_a_default(path: Path) -> None:
     assert read.listen == Address("127.0.0.1", 7443)
     assert read.store == SqliteLocation(path.parent / "store.sqlite")
     assert (read.tls, read.enrolment_key, read.metrics) == (None, None, None)
+    assert read.connect is None
     assert read.analysts == {}
     assert read.limits == StudyLimits(None, 64)
     service = read.limits.service
@@ -100,6 +105,7 @@ def test_everything_can_be_set(path: Path) -> None:
         advertised=Address("devices.example.org", 443),
     )
     assert read.tls == TlsFiles(folder / "server.pem", folder / "keys" / "server.key", devices)
+    assert read.connect == ConnectSettings(("https://ask.example.org", "http://localhost:8000"), 90)
     assert read.enrolment_key == folder / "enrolment.key"
     assert read.analysts == {bytes.fromhex(KEY): ""}
     service = Settings(max_streams=4, max_check_ins=5, max_members=6)
@@ -131,13 +137,14 @@ def test_no_file_says_how_to_make_one(path: Path) -> None:
         read_configuration(path)
 
 
+ORIGIN = "expected an origin as browsers write it, https://HOST or https://HOST:PORT, got "
 HOOK = "[[webhooks]]\nname = 'a'\nurl = 'https://a.example/'\nsecret = 's'\n"
 BAD = {
     "": "listen: expected a value, got none",
     'listen = "127.0.0.1:1"': "store: expected a value, got none",
     "listen = [": "expected TOML, got other text",
     LEAST
-    + 'colour = "red"': "colour: expected one of analysts, approval, callers, enrolment, keep",
+    + 'colour = "red"': "colour: expected one of analysts, approval, callers, connect, enrolment",
     LEAST + "[limits]\nrounds = 7": "limits.rounds: expected one of age_s, calls, calls_per_caller",
     LEAST + '[limits]\ntrusted_proxies = ["proxy"]': "limits.trusted_proxies: expected addresses",
     LEAST + "[limits]\nstreams = 0": "limits.streams: expected a whole number of 1 or more",
@@ -152,6 +159,14 @@ BAD = {
     LEAST + f"plaintext = true\n{TLS}": "plaintext: expected no such key",
     LEAST + "[tls]\ncertificate='a'\nkey='b'": "tls.devices: expected a table of that name",
     LEAST + f"{TLS}\nadvertised='a:65536'": "tls.devices.advertised: expected HOST:PORT, got 'a:6",
+    LEAST + "[connect]": "connect: expected [tls] beside it, got plain text",
+    LEAST + "[connect]\norigins = ['ask.example.org']": f"connect.origins: {ORIGIN}",
+    LEAST + "[connect]\norigins = ['https://ask.example.org/']": f"connect.origins: {ORIGIN}",
+    LEAST + "[connect]\norigins = ['https://Ask.example.org']": f"connect.origins: {ORIGIN}",
+    LEAST + "[connect]\norigins = ['https://a@ask.example.org']": f"connect.origins: {ORIGIN}",
+    LEAST + "[connect]\norigins = ['*']": f"connect.origins: {ORIGIN}",
+    LEAST + "[connect]\norigins = ['null']": f"connect.origins: {ORIGIN}",
+    LEAST + "[connect]\ncheck_in_every_s = 0": "connect.check_in_every_s: expected a whole number",
     LEAST + "plaintext = 1": "plaintext: expected true or false, got 1",
     LEAST + "[enrolment]": "enrolment.key: expected a value, got none",
     LEAST + "[enrolment]\nkey = ''": "enrolment.key: expected a text, got ''",

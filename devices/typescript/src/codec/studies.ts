@@ -1,0 +1,170 @@
+/** Studies on the wire, and the analyst's signature over them. */
+
+import { InvalidParameter, RemoteProtocolError } from "../errors.js";
+import { gcd, joined } from "../integers.js";
+import {
+  DEFAULT_ANSWERS,
+  MAX_WAVES,
+  Repeat,
+  type Conduct,
+  type Fraction,
+  type SignedStudy,
+  type StudyTerms,
+} from "../messages.js";
+import type { Field as FieldMessage, Schema as SchemaMessage } from "../protos/askance_protos/v1/schema_pb.js";
+import { StudySchema, type Study } from "../protos/askance_protos/v1/study_pb.js";
+import { Bit, Bits, Category, Integer, Label, Real, Schema, type Field } from "../queries/index.js";
+import { utf8 } from "../queries/canonical.js";
+import { parse } from "./parsing.js";
+
+/** A signature made for anything else is not one for a study. */
+export const STUDY_CONTEXT = utf8("askance study v1\0");
+const NONCE_BYTES = 16;
+const MAX_FRACTION = 64;
+const MAX_I63 = 1n << 63n;
+const DISTRIBUTION = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}==[A-Za-z0-9.!+_-]{1,128}$/;
+const FRACTION = /^([0-9]+)\/([1-9][0-9]*)$/;
+
+/**
+ * The schema in a message.
+ *
+ * @throws RemoteProtocolError: a field has no type, or two fields have one name.
+ * @throws InvalidParameter: a name, bound or label that no schema may have.
+ */
+export function decodeSchema(message: SchemaMessage): Schema {
+  const fields = new Map(message.fields.map((field) => [field.name, decodeField(field)]));
+  if (fields.size < message.fields.length) {
+    throw new RemoteProtocolError("schema: expected distinct names, found one twice");
+  }
+  return new Schema(message.name, message.version, fields);
+}
+
+function decodeField({ type, required }: FieldMessage): Field {
+  switch (type.case) {
+    case "bit":
+      return new Bit(required);
+    case "bits":
+      return new Bits(type.value.length, required);
+    case "category":
+      return new Category(type.value.labels, required);
+    case "label":
+      return new Label(type.value.labels, required);
+    case "integer":
+      return new Integer(type.value.low, type.value.high, required);
+    case "real":
+      return new Real(type.value.low, type.value.high, type.value.fracBits, required);
+    default:
+      throw new RemoteProtocolError("schema: expected a type for a field, found none");
+  }
+}
+
+/**
+ * The terms in a study's bytes (its signature is `verifyStudy`'s business).
+ *
+ * @throws RemoteProtocolError: not a study, one without a nonce, a budget or an expiry, fields that
+ * are not its schema's, sorted, none twice, or a distribution that is not name==version.
+ * @throws InvalidParameter: its schema, its conduct or its epochs are none.
+ */
+export function decodeStudy(data: Uint8Array): StudyTerms {
+  const message = parse(StudySchema, data);
+  if (message.nonce.length !== NONCE_BYTES) {
+    throw new RemoteProtocolError(`study: expected a nonce of ${NONCE_BYTES} bytes`);
+  }
+  if (message.budgetNanoNats === 0n) {
+    throw new RemoteProtocolError("study: expected a budget above 0 nano-nats, found 0");
+  }
+  if (message.expiresUnixS <= 0n) {
+    throw new RemoteProtocolError("study: expected an expiry, found none");
+  }
+  if (!isSorted(message.parameters.map((parameter) => parameter.name))) {
+    throw new RemoteProtocolError("study: expected parameters sorted by name, none twice");
+  }
+  const schema = decodeSchema(message.schema ?? fail("study: expected a schema, found none"));
+  if (!isSorted(message.fields) || !message.fields.every((name) => schema.fields.has(name))) {
+    throw new RemoteProtocolError("study: expected fields of its schema sorted, none twice");
+  }
+  if (message.distribution !== "" && !DISTRIBUTION.test(message.distribution)) {
+    throw new RemoteProtocolError("study: expected a distribution as name==version, found none");
+  }
+  const { repeat } = message;
+  return {
+    nonce: message.nonce,
+    learner: message.learner,
+    learnerVersion: message.learnerVersion,
+    parameters: message.parameters.map(({ name, value }) => [name, value]),
+    schema,
+    budgetNanoNats: message.budgetNanoNats,
+    expiresUnixS: message.expiresUnixS,
+    purpose: message.purpose,
+    conduct: decodeConduct(message),
+    fields: message.fields,
+    distribution: message.distribution,
+    repeat: repeat && new Repeat(repeat.everyDays, repeat.epochs, repeat.first),
+    mostAnswers: message.mostAnswers || DEFAULT_ANSWERS,
+  };
+}
+
+function fail(message: string): never {
+  throw new RemoteProtocolError(message);
+}
+
+/** Whether texts ascend by code points, which UTF-8 keeps and UTF-16 does not. */
+function isSorted(texts: readonly string[]): boolean {
+  return texts.every((text, i) => i === 0 || compareBytes(utf8(texts[i - 1]!), utf8(text)) < 0);
+}
+
+function compareBytes(a: Uint8Array, b: Uint8Array): number {
+  const differs = a.findIndex((byte, i) => byte !== b[i]);
+  return differs < 0 ? a.length - b.length : a[differs]! - (b[differs] ?? -1);
+}
+
+function decodeConduct({ conduct }: Study): Conduct {
+  if (conduct === undefined) {
+    return {
+      beta: { numerator: 1n, denominator: 100n },
+      confidence: { numerator: 19n, denominator: 20n },
+      roundDeadlineS: 0,
+      leastAnswers: 0n,
+      waves: 1,
+    };
+  }
+  if (conduct.waves === 1 || conduct.waves > MAX_WAVES) {
+    throw new RemoteProtocolError(`study: expected 0 or 2 to ${MAX_WAVES} waves`);
+  }
+  if (conduct.leastAnswers >= MAX_I63) {
+    throw new RemoteProtocolError("study: expected less than 2^63 least answers");
+  }
+  return {
+    beta: decodeFraction(conduct.beta),
+    confidence: decodeFraction(conduct.confidence),
+    roundDeadlineS: conduct.roundDeadlineS,
+    leastAnswers: conduct.leastAnswers,
+    waves: conduct.waves || 1,
+  };
+}
+
+/** A fraction between 0 and 1 in lowest terms and no other writing of it. */
+function decodeFraction(text: string): Fraction {
+  const found = text.length <= MAX_FRACTION ? FRACTION.exec(text) : null;
+  const [numerator, denominator] = [BigInt(found?.[1] ?? "0"), BigInt(found?.[2] ?? "1")];
+  const lowest = gcd(numerator, denominator) === 1n && text === `${numerator}/${denominator}`;
+  if (!lowest || numerator <= 0n || numerator >= denominator) {
+    throw new InvalidParameter("study: expected a fraction between 0 and 1 in lowest terms");
+  }
+  return { numerator, denominator };
+}
+
+/** Whether the signature is the key's over exactly these bytes. */
+export async function verifyStudy(signed: SignedStudy): Promise<boolean> {
+  try {
+    const raw = new Uint8Array(signed.publicKey);
+    const key = await crypto.subtle.importKey("raw", raw, "Ed25519", false, ["verify"]);
+    const message = joined([STUDY_CONTEXT, signed.study]);
+    return await crypto.subtle.verify("Ed25519", key, new Uint8Array(signed.signature), message);
+  } catch (error) {
+    if (error instanceof DOMException && error.name !== "NotSupportedError") {
+      return false; // no key, or no signature of its length
+    }
+    throw error;
+  }
+}

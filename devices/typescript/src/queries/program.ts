@@ -1,0 +1,134 @@
+/**
+ * Programs: an expression as a flat list of nodes, as it is carried, compared and evaluated.
+ *
+ * The list is the depth-first postorder with every distinct node once, the root last; that order is
+ * canonical, and `rebuild` accepts no other. An untrusted list is typed anew against this device's
+ * schema, without recursion.
+ *
+ * Canonical bytes: "askance/program/1", the number of nodes, then for each node its operation, the
+ * number and the positions of its arguments, its field name, its constants and its grid.
+ */
+
+import { InvalidQuery } from "../errors.js";
+import { CanonicalBytes, utf8 } from "./canonical.js";
+import { infer, type ExpressionNode } from "./inference.js";
+import { Op } from "./kinds.js";
+import { MAX_BITS, MAX_DEPTH, MAX_MAGNITUDE, MAX_NODES, MAX_WEIGHT } from "./limits.js";
+import type { Schema } from "./schema.js";
+
+const FORMAT = utf8("askance/program/1");
+const NODE = utf8("askance/node/1");
+
+/** Source that a node is read from: a message of the wire. */
+export interface Carried {
+  readonly op: number;
+  readonly args: readonly number[];
+  readonly name: string;
+  readonly constants: readonly bigint[];
+  readonly frac: number;
+}
+
+/**
+ * The typed nodes that a list stands for, inferred anew against this schema; the last is the value.
+ *
+ * @throws InvalidQuery: an unknown operation or field, a wrong argument, ill-typed, too large, too
+ * deep, a possible overflow, or not in the canonical order.
+ */
+export function rebuild(nodes: readonly Carried[], schema: Schema): readonly ExpressionNode[] {
+  if (nodes.length < 1 || nodes.length > MAX_NODES) {
+    throw new InvalidQuery(`a program expects 1..${MAX_NODES} nodes, found ${nodes.length}`);
+  }
+  const built: ExpressionNode[] = [];
+  const known = new Set<string>();
+  let weight = 0;
+  for (const node of nodes) {
+    weight += 1 + node.args.length + node.constants.length;
+    if (weight > MAX_WEIGHT) {
+      throw new InvalidQuery(`a program expects at most ${MAX_WEIGHT} nodes and what they have`);
+    }
+    // Earlier nodes differ from each other, so positions stand for the arguments' structure.
+    known.add(`${node.op} ${node.args.join()} ${node.constants.join()} ${node.frac} ${node.name}`);
+    if (known.size !== built.length + 1) {
+      throw new InvalidQuery("a program expects each distinct node once");
+    }
+    built.push(node.op === Op.FIELD ? field(node, schema, built) : operation(node, built));
+  }
+  if (!isPostorder(built)) {
+    throw new InvalidQuery("a program expects its nodes in canonical order, each used");
+  }
+  return built;
+}
+
+function field(node: Carried, schema: Schema, built: readonly ExpressionNode[]): ExpressionNode {
+  const type = schema.fields.get(node.name)?.type;
+  if (type === undefined || node.args.length || node.constants.length || node.frac) {
+    throw new InvalidQuery("FIELD expects a field of the schema and nothing else");
+  }
+  const { name } = node;
+  return { op: Op.FIELD, args: [], name, constants: [], grid: 0, type, position: built.length, depth: 1 };
+}
+
+function operation(node: Carried, built: readonly ExpressionNode[]): ExpressionNode {
+  if (Op[node.op] === undefined) {
+    throw new InvalidQuery(`query: expected a known operation, found number ${node.op}`);
+  }
+  if (node.name !== "" || node.constants.length > MAX_BITS) {
+    throw new InvalidQuery(`${Op[node.op]} expects no name and at most ${MAX_BITS} constants`);
+  }
+  if (node.constants.some((value) => value <= -MAX_MAGNITUDE || value >= MAX_MAGNITUDE)) {
+    throw new InvalidQuery(`${Op[node.op]} expects constants below 2^62`);
+  }
+  const args = node.args.map((position) => {
+    const arg = built[position];
+    if (arg === undefined) {
+      throw new InvalidQuery(`${Op[node.op]} expects positions of earlier nodes as arguments`);
+    }
+    return arg;
+  });
+  const depth = 1 + args.reduce((deepest, arg) => Math.max(deepest, arg.depth), 0);
+  if (depth > MAX_DEPTH) {
+    throw new InvalidQuery(`a program expects a depth of at most ${MAX_DEPTH}, found ${depth}`);
+  }
+  const parts = { op: node.op as Op, args, constants: node.constants, grid: node.frac };
+  return { ...parts, name: "", type: infer(parts), position: built.length, depth };
+}
+
+/** Whether the nodes are the depth-first postorder of the last one. */
+function isPostorder(built: readonly ExpressionNode[]): boolean {
+  let done = 0;
+  const seen = new Set<ExpressionNode>();
+  const stack: [ExpressionNode, number][] = [[built.at(-1)!, 0]];
+  while (stack.length) {
+    const top = stack.at(-1)!;
+    const [node, next] = top;
+    if (next < node.args.length) {
+      top[1] += 1;
+      const arg = node.args[next]!;
+      if (!seen.has(arg)) {
+        seen.add(arg);
+        stack.push([arg, 0]);
+      }
+    } else if (node !== built[done++]) {
+      return false;
+    } else {
+      stack.pop();
+    }
+  }
+  return done === built.length;
+}
+
+/** Injective, versioned bytes of a program (see the top of this file). */
+export function writeProgram(bytes: CanonicalBytes, nodes: readonly ExpressionNode[]): void {
+  bytes.raw(FORMAT).u32(nodes.length);
+  for (const node of nodes) {
+    bytes.raw(NODE).u8(node.op).u32(node.args.length);
+    for (const arg of node.args) {
+      bytes.u32(arg.position);
+    }
+    bytes.text(node.name).u32(node.constants.length);
+    for (const constant of node.constants) {
+      bytes.i64(constant);
+    }
+    bytes.u8(node.grid);
+  }
+}

@@ -1,0 +1,1 @@
+export type Randomizer = { readonly vectorCoins: number };

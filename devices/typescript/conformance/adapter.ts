@@ -1,17 +1,43 @@
 /** Adapter of this package: the kit's cases, answered by its modules. */
 
 import { charge } from "../src/accounting/index.js";
-import { decodeQuery, decodeSchema, decodeStudy, digestOf, parse, verifyStudy } from "../src/codec/index.js";
+import {
+  decodeQuery,
+  decodeRandomizer,
+  decodeReport,
+  decodeRequest,
+  decodeSchema,
+  decodeStudy,
+  digestOf,
+  parse,
+  studyOf,
+  verifyStudy,
+} from "../src/codec/index.js";
 import { InvalidParameter, InvalidQuery, RemoteProtocolError } from "../src/errors.js";
+import { valid } from "../src/exact_laws.js";
 import { fromHex, joined, toHex } from "../src/integers.js";
+import { Reason, Refusal } from "../src/messages.js";
+import { CheckInRequestSchema } from "../src/protos/askance_protos/v1/exchange_pb.js";
 import { QuerySchema } from "../src/protos/askance_protos/v1/query_pb.js";
+import { RandomizerSchema } from "../src/protos/askance_protos/v1/randomizer_pb.js";
 import { SchemaSchema } from "../src/protos/askance_protos/v1/schema_pb.js";
-import { QueryKind, type GridValue, type Query, type Schema } from "../src/queries/index.js";
+import { QueryKind, sha256, type GridValue, type Query, type Schema } from "../src/queries/index.js";
+import { roundToLevels, type Randomizer } from "../src/randomizers/index.js";
+import {
+  MAX_KNOWN_STUDIES,
+  MAX_REPORTS,
+  checkCount,
+  checkDigest,
+  decodeResponse,
+} from "../src/service/exchange.js";
 
 /** JSON as the kit has it: no number above 2^53. */
 export type Json = { readonly [name: string]: any };
 
 type Kind = (given: Json) => Json | Promise<Json>;
+
+/** Bytes of a device's message at a port that requires no certificates. */
+const MAX_REQUEST_MESSAGE_BYTES = 1024 * 1024;
 
 /** Kinds all of whose refusals are MALFORMED: they are no question. */
 const SYNTAX = new Set(["schema", "study", "report", "check_in", "response"]);
@@ -89,6 +115,91 @@ export const KINDS: { [kind: string]: Kind } = {
     ];
     return { holds: await verifyStudy({ study, publicKey, signature }) };
   },
+
+  async randomizer(given) {
+    const randomizer = randomizerIn(given, "bytes");
+    const { loss } = randomizer;
+    return {
+      digest: toHex(await sha256(randomizer.canonical)),
+      levels: randomizer.levels.toString(16),
+      coins: randomizer.coins,
+      width: randomizer.width,
+      loss: [String(loss.numerator), String(loss.denominator)],
+      nano_nats: String(loss.nanoNats),
+    };
+  },
+
+  draw(given) {
+    const randomizer = randomizerIn(given);
+    const reports = given.draws.map((draw: Json) =>
+      toHex(randomizer.randomize(BigInt(`0x${draw.level}`), wordsIn(draw))),
+    );
+    return { reports };
+  },
+
+  alphabet(given) {
+    const randomizer = randomizerIn(given);
+    return { valid: given.reports.map((report: string) => valid(randomizer, fromHex(report))) };
+  },
+
+  level(given) {
+    const [randomizer, words] = [randomizerIn(given), wordsIn(given)];
+    const [low, high] = [BigInt(given.low), BigInt(given.high)];
+    const values: bigint[] = given.values.map(BigInt);
+    const level = randomizer.vectorComponents
+      ? randomizer.vectorLevel(values, low, high, words)
+      : roundToLevels(values[0]!, low, high, randomizer.levels, words[0]!);
+    return { level: level.toString(16) };
+  },
+
+  async request(given) {
+    const [data, schema] = [bytesIn(given), schemaIn(given)];
+    studyOf(data);
+    const request = decodeRequest(data, schema);
+    const query = await request.query.digest(schema);
+    return {
+      digest: toHex(await digestOf(data)),
+      study: toHex(request.studyDigest),
+      round: request.round,
+      group: request.group,
+      query: toHex(query),
+      coins: request.coins,
+      nano_nats: String(request.randomizer.loss.nanoNats),
+      question: toHex(await sha256(query, request.randomizer.canonical)),
+    };
+  },
+
+  report(given) {
+    const report = decodeReport(bytesIn(given));
+    return {
+      request_digest: toHex(report.requestDigest),
+      symbol: report.outcome instanceof Refusal ? null : toHex(report.outcome),
+      refusal: report.outcome instanceof Refusal ? Reason[report.outcome.reason] : null,
+      charged_nano_nats: String(report.chargedNanoNats),
+      spent_nano_nats: String(report.spentNanoNats),
+      sequence: String(report.sequence),
+    };
+  },
+
+  check_in(given) {
+    const message = parse(CheckInRequestSchema, bytesIn(given), MAX_REQUEST_MESSAGE_BYTES);
+    checkCount("reports", message.reports.length, MAX_REPORTS);
+    checkCount("known studies", message.knownStudies.length, MAX_KNOWN_STUDIES);
+    message.knownStudies.forEach((digest) => checkDigest("a known study", digest));
+    return { reports: message.reports.map(toHex), known_studies: message.knownStudies.map(toHex) };
+  },
+
+  async response(given) {
+    const message = decodeResponse(bytesIn(given));
+    const studies = await Promise.all(message.studies.map(({ study }) => digestOf(study)));
+    return {
+      acks: message.acks.map(([digest, status]) => [toHex(digest), status]),
+      studies: studies.map(toHex),
+      requests: message.requests.map(toHex),
+      retry_after_ms: message.retryAfterMs,
+      acknowledged_sequence: String(message.acknowledgedSequence),
+    };
+  },
 };
 
 /** The answer to one case. */
@@ -125,6 +236,15 @@ export function schemaIn(given: Json, name = "schema"): Schema {
 
 function queryIn(given: Json, name = "query"): Query {
   return decodeQuery(parse(QuerySchema, bytesIn(given, name)), schemaIn(given));
+}
+
+function randomizerIn(given: Json, name = "randomizer"): Randomizer {
+  return decodeRandomizer(parse(RandomizerSchema, bytesIn(given, name)));
+}
+
+/** Words of a case. */
+export function wordsIn({ coins }: Json): BigUint64Array {
+  return BigUint64Array.from(coins, BigInt);
 }
 
 function gridText(value: GridValue, width = 0): string {

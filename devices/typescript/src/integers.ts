@@ -41,9 +41,18 @@ export function gcd(a: bigint, b: bigint): bigint {
   return a;
 }
 
-/** n >= 0 as `width` bytes, big-endian. */
-export function toBytes(n: bigint, width: number): Uint8Array {
-  return fromHex(n.toString(16).padStart(2 * width, "0"));
+/** n >= 0, whole and below 2^53 if it is a number, as `width` bytes, big-endian. */
+export function toBytes(n: bigint | number, width: number): Uint8Array<ArrayBuffer> {
+  if (typeof n === "bigint" && width > 6) {
+    return fromHex(n.toString(16).padStart(2 * width, "0"));
+  }
+  const bytes = new Uint8Array(width);
+  let rest = Number(n);
+  for (let at = width - 1; at >= 0; at--) {
+    bytes[at] = rest % 256;
+    rest = Math.floor(rest / 256);
+  }
+  return bytes;
 }
 
 /** The number that bytes are, big-endian. */
@@ -62,7 +71,7 @@ export function toHex(bytes: Uint8Array): string {
 }
 
 /** The bytes of pairs of hexadecimal digits. */
-export function fromHex(text: string): Uint8Array {
+export function fromHex(text: string): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(text.length / 2);
   for (let i = 0; i < bytes.length; i++) {
     bytes[i] = parseInt(text.slice(2 * i, 2 * i + 2), 16);

@@ -1,5 +1,7 @@
 /** Studies on the wire, and the analyst's signature over them. */
 
+import { create } from "@bufbuild/protobuf";
+
 import { InvalidParameter, RemoteProtocolError } from "../errors.js";
 import { gcd, joined } from "../integers.js";
 import {
@@ -11,7 +13,11 @@ import {
   type SignedStudy,
   type StudyTerms,
 } from "../messages.js";
-import type { Field as FieldMessage, Schema as SchemaMessage } from "../protos/askance_protos/v1/schema_pb.js";
+import {
+  SchemaSchema,
+  type Field as FieldMessage,
+  type Schema as SchemaMessage,
+} from "../protos/askance_protos/v1/schema_pb.js";
 import { StudySchema, type Study } from "../protos/askance_protos/v1/study_pb.js";
 import { Bit, Bits, Category, Integer, Label, Real, Schema, type Field } from "../queries/index.js";
 import { utf8 } from "../queries/canonical.js";
@@ -79,7 +85,7 @@ export function decodeStudy(data: Uint8Array): StudyTerms {
   if (!isSorted(message.parameters.map((parameter) => parameter.name))) {
     throw new RemoteProtocolError("study: expected parameters sorted by name, none twice");
   }
-  const schema = decodeSchema(message.schema ?? fail("study: expected a schema, found none"));
+  const schema = decodeSchema(message.schema ?? create(SchemaSchema));
   if (!isSorted(message.fields) || !message.fields.every((name) => schema.fields.has(name))) {
     throw new RemoteProtocolError("study: expected fields of its schema sorted, none twice");
   }
@@ -102,10 +108,6 @@ export function decodeStudy(data: Uint8Array): StudyTerms {
     repeat: repeat && new Repeat(repeat.everyDays, repeat.epochs, repeat.first),
     mostAnswers: message.mostAnswers || DEFAULT_ANSWERS,
   };
-}
-
-function fail(message: string): never {
-  throw new RemoteProtocolError(message);
 }
 
 /** Whether texts ascend by code points, which UTF-8 keeps and UTF-16 does not. */

@@ -80,6 +80,11 @@ export class Query implements Range {
     return this.expression.type.frac;
   }
 
+  /** Nodes, arguments and constants: the unit of work. */
+  get weight(): number {
+    return this.nodes.reduce((sum, node) => sum + 1 + node.args.length + node.constants.length, 0);
+  }
+
   /** The number of values of a PREDICATE, CATEGORY or SIGNED query. */
   get cells(): number {
     if (this.kind === QueryKind.REAL || this.kind === QueryKind.VECTOR) {

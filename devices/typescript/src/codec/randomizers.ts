@@ -1,0 +1,78 @@
+/** Randomizers on the wire: a table of integers, or a family's name and parameters. */
+
+import { RemoteProtocolError } from "../errors.js";
+import type {
+  Randomizer as RandomizerMessage,
+  Table,
+} from "../protos/askance_protos/v1/randomizer_pb.js";
+import { checkSides } from "../randomizers/channel.js";
+import {
+  Channel,
+  HadamardSign,
+  HypercubeResponse,
+  KaryResponse,
+  LinearHashing,
+  RandomCodebook,
+  SignedSubsetSelection,
+  SubsetSelection,
+  type Randomizer,
+} from "../randomizers/index.js";
+
+/**
+ * The randomizer in a message; its privacy loss is computed from it, not read.
+ *
+ * @throws RemoteProtocolError: no family, or a table with a wrong number of entries.
+ * @throws InvalidParameter: rows that do not sum to 2^64, an infinite loss, a parameter out of range.
+ */
+export function decodeRandomizer({ family }: RandomizerMessage): Randomizer {
+  switch (family.case) {
+    case "table":
+      return decodeTable(family.value);
+    case "kAryResponse":
+      return new KaryResponse(family.value.cells, family.value.other);
+    case "subsetSelection": {
+      const { cells, size, threshold } = family.value;
+      return new SubsetSelection(cells, size, threshold);
+    }
+    case "linearHashing": {
+      const { cells, modulus, other } = family.value;
+      return new LinearHashing(cells, modulus, other);
+    }
+    case "hadamardSign":
+      return new HadamardSign(family.value.values, family.value.threshold);
+    case "signedSubsetSelection": {
+      const { values, size, threshold } = family.value;
+      return new SignedSubsetSelection(values, size, threshold);
+    }
+    case "hypercubeResponse": {
+      const { components, radius, threshold } = family.value;
+      return new HypercubeResponse(components, radius, threshold);
+    }
+    case "randomCodebook": {
+      const { components, radius, bases, near, threshold, seedBits } = family.value;
+      return new RandomCodebook(components, radius, bases, near, threshold, seedBits);
+    }
+    default:
+      throw new RemoteProtocolError("randomizer: expected a family, found none");
+  }
+}
+
+function decodeTable({ levels, symbols, entries, repeats }: Table): Channel {
+  checkSides(levels, symbols); // before they are laid out
+  const counts = repeats.length ? repeats : entries.map(() => 1);
+  const total = counts.reduce((sum, count) => sum + count, 0);
+  if (counts.length !== entries.length || total !== levels * symbols) {
+    throw new RemoteProtocolError(
+      `randomizer: expected ${levels} x ${symbols} entries, found ${total}`,
+    );
+  }
+  const laid = entries.flatMap((entry, i) => new Array<bigint>(counts[i]!).fill(entry));
+  const byColumn = repeats.length > 0;
+  return new Channel(
+    Array.from({ length: levels }, (_, x) =>
+      byColumn
+        ? Array.from({ length: symbols }, (_, y) => laid[y * levels + x]!)
+        : laid.slice(x * symbols, (x + 1) * symbols),
+    ),
+  );
+}

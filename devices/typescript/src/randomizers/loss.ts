@@ -1,0 +1,40 @@
+/** A privacy loss as the exact ratio that it is the logarithm of. */
+
+import { charge, ratioWithin } from "../accounting/index.js";
+import { InvalidParameter } from "../errors.js";
+import { gcd } from "../integers.js";
+
+/**
+ * max_y max_x T[x, y] / min_x T[x, y], exact or bounded from above, in lowest terms.
+ *
+ * Privacy: the randomizer is pure (epsilon, 0)-LDP, replace-one, with epsilon the logarithm of
+ * numerator / denominator. That bound holds also for tables that are chosen adaptively.
+ * Source: KLNRS08 Definition 4.3.
+ */
+export class PrivacyLoss {
+  readonly numerator: bigint;
+  readonly denominator: bigint;
+  private charged: bigint | undefined;
+
+  constructor(numerator: bigint, denominator: bigint) {
+    if (denominator <= 0n) {
+      throw new InvalidParameter("privacy loss is infinite: a ratio over zero");
+    }
+    if (numerator < denominator) {
+      throw new InvalidParameter("a privacy loss is a ratio of at least 1, found less");
+    }
+    const common = gcd(numerator, denominator);
+    this.numerator = numerator / common;
+    this.denominator = denominator / common;
+  }
+
+  /** Charge for the loss: the least N with numerator <= e^(N / 10^9) denominator. */
+  get nanoNats(): bigint {
+    return (this.charged ??= charge(this.numerator, this.denominator));
+  }
+
+  /** Whether the loss is at most `nano` nano-nats, exactly. */
+  fits(nano: bigint): boolean {
+    return ratioWithin(this.numerator, this.denominator, nano);
+  }
+}

@@ -105,6 +105,7 @@ async def serve(
                 print("accepting", flush=True)
                 work.append(loop.create_task(_say_alive()))
                 await over.wait()
+            logging.disable()  # what gRPC writes of calls that end with their server
             for one in first_of:
                 one.cancel()
             for task in work:

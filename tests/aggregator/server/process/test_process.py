@@ -96,7 +96,7 @@ def test_a_study_from_its_submission_to_its_end_with_nothing_said_of_anybody(
     assert not any(secret in message.body.decode() for secret in (token, *people.secrets()))
     events = [event["event"] for event in served.events()]
     assert "serving" in events
-    assert events[-3:] == ["draining", "audit log", "ended"], served.events()[-4:]
+    assert events[-3:] == ["draining", "audit log", "ended"], str(served.events()[-4:])
     (ended,) = [event for event in served.events() if event["event"] == "a study has ended"]
     assert ended["study"] == digest.hex()[:16]
     assert ended["reason"] == "done"

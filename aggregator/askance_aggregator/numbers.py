@@ -132,8 +132,13 @@ def _decimal(value: Decimal) -> Fraction:
 
 def whole_count(value: int | None, name: str) -> int | None:
     """Check that a number is None or `at_least_one`, and return it; the error names it."""
+    return None if value is None else named_count(value, name)
+
+
+def named_count(value: object, name: str) -> int:
+    """Check that a number is `at_least_one`, and return it; the error names it."""
     try:
-        return None if value is None else at_least_one(value)
+        return at_least_one(value)
     except InvalidParameter as error:
         raise InvalidParameter(f"{name}: {error}") from None
 

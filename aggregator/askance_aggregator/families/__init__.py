@@ -27,6 +27,9 @@ from askance_aggregator.families.family import (
     SignedFamily,
     describes,
     family_of,
+    make,
+    makers,
+    makes,
     registered,
 )
 from askance_aggregator.families.hadamard_sign import HadamardFamily, hadamard_sign
@@ -67,6 +70,9 @@ __all__ = [
     "hypercube_response",
     "k_ary_response",
     "linear_hashing",
+    "make",
+    "makers",
+    "makes",
     "random_codebook",
     "randomized_response",
     "registered",

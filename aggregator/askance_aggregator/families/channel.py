@@ -11,7 +11,14 @@ from operator import mul
 
 import numpy as np
 
-from askance_aggregator.families.family import Counts, Family, Reports, check_counts, describes
+from askance_aggregator.families.family import (
+    Counts,
+    Family,
+    Reports,
+    check_counts,
+    describes,
+    makes,
+)
 from askance_aggregator.families.fitting import check_expressible, check_positive, greatest
 from askance_aggregator.families.rates import InclusionRates
 from askance_aggregator.numbers import plain_arguments
@@ -249,6 +256,16 @@ def randomized_response(nano: int) -> Channel:
     channel = Channel(((truth, lie), (lie, truth)))
     check_expressible(channel.loss, nano, lie == 1)
     return channel
+
+
+@makes("randomized-response")
+def _of_two_cells(cells: int, nano: int) -> Channel:
+    """Return the randomized response of a bit, which has two cells."""
+    if cells != 2:
+        raise InvalidParameter(
+            f"cells: expected 2 of randomized-response, got {cells} (see k-ary-response)"
+        )
+    return randomized_response(nano)
 
 
 Matrix = tuple[tuple[int, ...], ...]

@@ -23,6 +23,7 @@ from askance_aggregator.families.rates import (
     SignRates,
     VectorRates,
 )
+from askance_aggregator.names import unknown_name
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import Randomizer
 
@@ -30,6 +31,10 @@ R = TypeVar("R", bound=Randomizer)
 
 Reports = NDArray[np.uint8]
 Counts = NDArray[np.int64]
+Maker = Callable[[int, int], Randomizer]
+"""Makes the randomizer of a number of cells (values, components, levels) for nano-nats."""
+
+M = TypeVar("M", bound=Maker)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +225,7 @@ class SignedFamily(Family[R]):
 
 
 _FAMILIES: dict[type[Randomizer], Callable[[Any], Family[Any]]] = {}
+_MAKERS: dict[str, Maker] = {}
 
 
 def describes(kind: type[R]) -> Callable[[type[Family[R]]], type[Family[R]]]:
@@ -244,6 +250,38 @@ def family_of(randomizer: Randomizer) -> Family[Any]:
             f"randomizer: expected one of a registered family, got {type(randomizer).__name__}"
         )
     return make(randomizer)
+
+
+def makes(name: str) -> Callable[[M], M]:
+    """Register a function that makes a family's randomizer by a name (see `make`)."""
+
+    def register(maker: M) -> M:
+        _MAKERS[name] = maker
+        return maker
+
+    return register
+
+
+def make(name: str, cells: int, nano: int) -> Randomizer:
+    """Make a family's usual randomizer for a number of cells and a budget.
+
+    Args:
+        name: "k-ary-response", ... (`makers`).
+        cells: of its input: cells of a category, values of a sign, components of a vector, levels
+            of a number.
+        nano: > 0, nano-nats.
+
+    Raises:
+        InvalidParameter: no such name, or the family has none for these numbers.
+    """
+    if name not in _MAKERS:
+        raise unknown_name("randomizer", name, makers())
+    return _MAKERS[name](cells, nano)
+
+
+def makers() -> tuple[str, ...]:
+    """Return the names of randomizers that `make` takes, sorted."""
+    return tuple(sorted(_MAKERS))
 
 
 def registered() -> tuple[type[Randomizer], ...]:

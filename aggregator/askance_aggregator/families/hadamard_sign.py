@@ -18,6 +18,7 @@ from askance_aggregator.families.family import (
     SignedFamily,
     check_each_count,
     describes,
+    makes,
 )
 from askance_aggregator.families.near_sets import Near, NearSets, beside
 from askance_aggregator.families.rates import SignRates
@@ -114,6 +115,7 @@ class HadamardFamily(SignedFamily[HadamardSign]):
         return Fraction(1, self.sign_gap * self.sign_gap) - Fraction(1, self.randomizer.values)
 
 
+@makes("hadamard-sign")
 @lru_cache(maxsize=256, typed=True)
 def hadamard_sign(values: int, nano: int) -> HadamardSign:
     """The Hadamard sign that spends a budget: the greatest threshold whose loss fits.

@@ -11,7 +11,14 @@ from math import comb
 import numpy as np
 
 from askance_aggregator.families.comparisons import Bit, Comparisons
-from askance_aggregator.families.family import Counts, Family, Reports, check_counts, describes
+from askance_aggregator.families.family import (
+    Counts,
+    Family,
+    Reports,
+    check_counts,
+    describes,
+    makes,
+)
 from askance_aggregator.families.fitting import check_expressible, check_positive, greatest
 from askance_aggregator.families.near_sets import Near, NearSets, beside
 from askance_aggregator.families.rates import InclusionRates, VectorRates
@@ -160,6 +167,7 @@ class HypercubeFamily(Family[HypercubeResponse]):
         return Fraction(own * (1 - own), self.agreement**2)
 
 
+@makes("hypercube")
 @plain_arguments
 def hypercube_response(components: int, nano: int) -> HypercubeResponse:
     """The hypercube response that spends a budget with the greatest agreement m.

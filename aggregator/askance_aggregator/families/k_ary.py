@@ -9,7 +9,14 @@ from fractions import Fraction
 import numpy as np
 
 from askance_aggregator.families.comparisons import Bit, Comparisons
-from askance_aggregator.families.family import Counts, Family, Reports, check_counts, describes
+from askance_aggregator.families.family import (
+    Counts,
+    Family,
+    Reports,
+    check_counts,
+    describes,
+    makes,
+)
 from askance_aggregator.families.fitting import check_expressible, check_positive, least
 from askance_aggregator.families.near_sets import Near, NearSets, beside
 from askance_aggregator.families.rates import InclusionRates, JointRates, SignRates
@@ -105,6 +112,7 @@ class KaryFamily(Family[KaryResponse]):
         return self.rates.variance(self.randomizer.cells)
 
 
+@makes("k-ary-response")
 @plain_arguments
 def k_ary_response(cells: int, nano: int) -> KaryResponse:
     """The k-ary response that spends a budget: the least `other` whose loss fits.

@@ -11,7 +11,14 @@ from itertools import islice
 import numpy as np
 
 from askance_aggregator.families.comparisons import Comparisons
-from askance_aggregator.families.family import Counts, Family, Reports, check_each_count, describes
+from askance_aggregator.families.family import (
+    Counts,
+    Family,
+    Reports,
+    check_each_count,
+    describes,
+    makes,
+)
 from askance_aggregator.families.fitting import check_positive
 from askance_aggregator.families.hash_supports import each_sums, supports, table_sums
 from askance_aggregator.families.k_ary import k_ary_response
@@ -186,6 +193,7 @@ def _rates(randomizer: LinearHashing) -> InclusionRates:
     return InclusionRates(own, collisions * own + (1 - collisions) * other)
 
 
+@makes("linear-hashing")
 @plain_arguments
 def linear_hashing(cells: int, nano: int) -> LinearHashing:
     """The linear hashing that spends a budget with the least variance.

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.families.comparisons import Comparisons
-from askance_aggregator.families.family import Counts, Family, Reports, describes
+from askance_aggregator.families.family import Counts, Family, Reports, describes, makes
 from askance_aggregator.families.fitting import check_expressible, check_positive, greatest
 from askance_aggregator.families.near_sets import Near, NearSets
 from askance_aggregator.families.rates import VectorRates
@@ -237,6 +237,12 @@ def random_codebook(components: int, radius: int, nano: int) -> RandomCodebook:
     check_positive(nano)
     bases, near = _shape(RandomCodebook(components, radius, 1, 1, 1).order, nano)
     return fitted(RandomCodebook(components, radius, bases, near, 1), nano)
+
+
+@makes("codebook")
+def _of_unit_vectors(components: int, nano: int) -> RandomCodebook:
+    """Make the codebook of vectors whose radius is one grid unit, on which no chance depends."""
+    return random_codebook(components, 1, nano)
 
 
 def fitted(book: RandomCodebook, nano: int) -> RandomCodebook:

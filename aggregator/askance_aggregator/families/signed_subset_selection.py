@@ -16,6 +16,7 @@ from askance_aggregator.families.family import (
     SignedFamily,
     check_counts,
     describes,
+    makes,
 )
 from askance_aggregator.families.fitting import check_expressible, check_positive, greatest
 from askance_aggregator.families.rates import SignRates
@@ -161,6 +162,7 @@ class SignedSubsetFamily(SignedFamily[SignedSubsetSelection]):
         return Fraction(self.randomizer.size - own_in, 2 * (self.randomizer.values - 1))
 
 
+@makes("signed-subset-selection")
 @lru_cache(maxsize=256, typed=True)
 def signed_subset_selection(values: int, nano: int) -> SignedSubsetSelection:
     """The signed subset selection that spends a budget with the least second moment.

@@ -9,7 +9,14 @@ from itertools import combinations, product
 from math import perm
 
 from askance_aggregator.families.comparisons import Bit, Comparisons
-from askance_aggregator.families.family import Counts, Family, Reports, check_counts, describes
+from askance_aggregator.families.family import (
+    Counts,
+    Family,
+    Reports,
+    check_counts,
+    describes,
+    makes,
+)
 from askance_aggregator.families.fitting import check_expressible, check_positive, greatest
 from askance_aggregator.families.near_sets import Near, NearSets, beside
 from askance_aggregator.families.rates import InclusionRates, JointRates, SignRates
@@ -114,6 +121,7 @@ class SubsetFamily(Family[SubsetSelection]):
         return self.rates.variance(self.randomizer.cells)
 
 
+@makes("subset-selection")
 @plain_arguments
 def subset_selection(cells: int, nano: int) -> SubsetSelection:
     """The subset selection that spends a budget with the least variance.

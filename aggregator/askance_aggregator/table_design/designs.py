@@ -11,7 +11,7 @@ from math import ceil, exp, sqrt
 
 import numpy as np
 
-from askance_aggregator.families import TableFamily
+from askance_aggregator.families import TableFamily, makes
 from askance_aggregator.families.fitting import check_positive
 from askance_aggregator.table_design.duals import Dual
 from askance_aggregator.table_design.integers import integer_table
@@ -93,6 +93,12 @@ class DesignedTable:
             )
         total = sum((a * count for a, count in zip(self.values, plain, strict=True)), Fraction())
         return total / sum(plain)
+
+
+@makes("designed-table")
+def _of_least_worst_moment(levels: int, nano: int) -> Channel:
+    """Return the table with the least worst second moment."""
+    return design_table(levels, nano, Minimax()).channel
 
 
 @lru_cache(maxsize=64)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from askance import learners
     from askance.budgets import Budget, budget
     from askance.operations import (
+        amplification,
         audit,
         catalogue,
         connect,
@@ -193,6 +194,7 @@ __all__ = [
     "absolute",
     "adaptive",
     "among_present",
+    "amplification",
     "audit",
     "best_for",
     "bucketize",
@@ -248,6 +250,7 @@ _SUBMODULES = ("learners",)
 _NAMES = {
     "askance.budgets": ("Budget", "budget"),
     "askance.operations": (
+        "amplification",
         "audit",
         "catalogue",
         "connect",

@@ -7,25 +7,37 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from fractions import Fraction
 from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from askance_aggregator import learners
 from askance_aggregator.extras import install_text
+from askance_aggregator.families import make
 from askance_aggregator.learners import Learner
 from askance_aggregator.names import named_schema_from_toml
-from askance_aggregator.numbers import Rational, plain_arguments
+from askance_aggregator.numbers import (
+    Rational,
+    named_count,
+    plain_arguments,
+    read_nano_nats,
+    read_probability,
+)
 from askance_aggregator.planning import RoundPlan, StudyPlan
 from askance_aggregator.studies.least_epsilon import plan_least_epsilon
+from askance_aggregator.studies.outer_plan import plan_outer_epsilon
 from askance_aggregator.studies.study import Epsilon, Study
 from askance_client.errors import (
     InvalidParameter,
 )
 from askance_client.printable import value_text
 from askance_client.queries import Schema
+from askance_client.randomizers import Randomizer
 from askance_simulation.experiments import (
+    Named,
     Trial,
     design,
     named,
@@ -42,10 +54,12 @@ from askance_simulation.populations import (
 from askance_simulation.randomness.seeds import Seed
 
 if TYPE_CHECKING:
+    from askance_aggregator.amplification import Ends
     from askance_aggregator.analyst import Aggregator, AnalystKey, StudyDefinition, Verification
     from askance_simulation.audit import Audit, Refused
 
 __all__ = [
+    "amplification",
     "audit",
     "catalogue",
     "check_output",
@@ -57,6 +71,8 @@ __all__ = [
     "study_from_toml",
     "verify_export",
 ]
+
+DEFAULT_DELTA = "1e-6"
 
 _WRITERS = {  # by suffix: the package that writes it, and the extra that has the package
     ".parquet": ("pyarrow", "frames"),
@@ -125,6 +141,61 @@ def read(
         held_out=held_out,
         **settings,
     )
+
+
+@plain_arguments
+def amplification(
+    randomizer: str | Randomizer,
+    *,
+    answers: int,
+    delta: Rational = DEFAULT_DELTA,
+    cells: int = 2,
+    epsilon: Epsilon | None = None,
+) -> Ends:
+    """Bound the epsilon that a reader of one tally faces, from both sides.
+
+    Privacy: (epsilon, delta), replace-one in the record, given who answered and how many, towards a
+        reader who sees the tally and no report (docs/math/two_guarantees.md). The upper end holds
+        for every population and the lower one is attained by one; both are rounded outward. Where
+        no bound is proved, they are the loss of one report and 0.
+
+    Args:
+        randomizer: a family's name, as `askance amplification` takes it, or the randomizer itself.
+        answers: honest reports in the tally, the one that the reader looks for included; 1 or more.
+        delta: in (0, 1).
+        cells: of the family's input; only with a name.
+        epsilon: of one report, in nats; only with a name, which needs it.
+
+    Raises:
+        InvalidParameter: an argument out of range, or a name without an epsilon.
+
+    Example:
+        >>> ends = ask.amplification("randomized-response", epsilon=1, answers=10_000)
+        >>> 0 <= ends.lower <= ends.upper <= 1.000001
+        True
+    """
+    from askance_aggregator.amplification import epsilon_ends
+
+    return epsilon_ends(
+        _made(randomizer, cells, epsilon),
+        named_count(answers, "answers"),
+        read_probability(delta, "delta"),
+    )
+
+
+def _made(randomizer: str | Randomizer, cells: int, epsilon: Epsilon | None) -> Randomizer:
+    """Return a randomizer, or the one that a name, a number of cells and an epsilon mean."""
+    import_module("askance_aggregator.table_design")  # registers the designed table
+
+    if isinstance(randomizer, str):
+        if epsilon is None:
+            raise InvalidParameter("epsilon: expected a number of nats with a name, got none")
+        return make(randomizer, named_count(cells, "cells"), read_nano_nats(epsilon))
+    if epsilon is not None:
+        raise InvalidParameter(
+            f"epsilon: expected none with a randomizer itself, got {value_text(epsilon)}"
+        )
+    return randomizer
 
 
 @plain_arguments
@@ -197,15 +268,20 @@ def plan(
     categories: Collection[str] = (),
     randomizer: str = "best",
     waves: int = 1,
+    least_answers: int = 0,
+    outer_epsilon: Epsilon | None = None,
+    outer_delta: Rational = DEFAULT_DELTA,
+    local_at_most: Epsilon = 4,
     curve: bool = False,
     **parameters: Any,
 ) -> StudyPlan:
-    """Compute the number of users that a learner needs, or the epsilon that its users need.
+    """Compute the number of users that a learner needs, or the epsilon that a study needs.
 
     Args:
         learner: its name, or the learner itself, whose columns are of `schema`.
         epsilon: each user's whole budget, in nats; None: the least of a grid from which on `users`
-            are enough for the learner's tolerances (`plan_least_epsilon`).
+            are enough for the learner's tolerances (`plan_least_epsilon`), or the one that keeps
+            `outer_epsilon` (`plan_outer_epsilon`).
         beta: the chance that an answer is off by its tolerance or more.
         users: how many there are; None: as many as are needed.
         settings: of a learner by its name, as on the command line.
@@ -217,6 +293,10 @@ def plan(
         label: field to be predicted.
         randomizer: which one is used, as `askance plan --randomizer` names it.
         waves: in how many parts the users of a round are asked.
+        least_answers: in every group of a round; with fewer nothing is published.
+        outer_epsilon: in place of `epsilon`: towards readers of tallies, in nats.
+        outer_delta: its delta, in (0, 1).
+        local_at_most: the greatest epsilon that `outer_epsilon` may lead to, at most 4 nats.
         curve: without an epsilon: whether the plan's curve has the whole grid of epsilons.
         parameters: settings of a learner by its name as arguments, `tau=.05`.
 
@@ -236,19 +316,19 @@ def plan(
         False
     """
     settings = _with_texts(settings, parameters)
+    conduct = {"waves": waves, "least_answers": least_answers}
+    wanted = _wanted(outer_epsilon, outer_delta, local_at_most)
+    planned = partial(_planned, epsilon=epsilon, curve=curve, wanted=wanted)
     if isinstance(learner, Learner):
         _check_none(settings=settings, population=population, data=data, label=label)
         shape = named_schema_from_toml(schema) if isinstance(schema, Path) else schema
-        made = partial(Study, learner, shape, beta=beta, design=design(randomizer), waves=waves)
-        return _planned(made, epsilon, users, curve=curve)
-    if isinstance(schema, Schema):
-        raise InvalidParameter(
-            f"plan: schema: expected a file with the name of a learner, got {value_text(schema)}"
-        )
+        made = partial(Study, learner, shape, beta=beta, design=design(randomizer), **conduct)
+        return planned(made, users)
+    _check_file(schema)
     if all(one is None for one in (population, data, schema, label)) and not categories:
         built = learners.find(learner).build(None, settings)
-        made = partial(Study, built, beta=beta, design=design(randomizer), waves=waves)
-        return _planned(made, epsilon, users, curve=curve)
+        made = partial(Study, built, beta=beta, design=design(randomizer), **conduct)
+        return planned(made, users)
     chosen = partial(
         named,
         learner,
@@ -261,13 +341,21 @@ def plan(
         label=label,
         categories=categories,
         randomizer=randomizer,
-        waves=waves,
+        **conduct,
     )
+    return planned(*_of_people(chosen, epsilon, users, of_all=users is None and data is not None))
+
+
+def _of_people(
+    chosen: Callable[..., Named], epsilon: Epsilon | None, users: int | None, *, of_all: bool
+) -> tuple[Callable[..., Study], int | None]:
+    """Return what makes a study of a name's users at an epsilon, and the number of its users."""
     people = chosen(epsilon=1 if epsilon is None else epsilon).people(Seed.of(0))
-    size = people.size if users is None and data is not None else users
-    return _planned(
-        lambda *, epsilon: chosen(epsilon=epsilon).study(people), epsilon, size, curve=curve
-    )
+
+    def made(*, epsilon: Epsilon) -> Study:
+        return chosen(epsilon=epsilon).study(people)
+
+    return made, people.size if of_all else users
 
 
 def _with_texts(
@@ -289,10 +377,51 @@ def _check_none(**given: object) -> None:
             )
 
 
+class _Wanted(NamedTuple):
+    """Guarantee towards readers of tallies that a plan is to keep, in nano-nats."""
+
+    outer: int
+    delta: Fraction
+    most_local: int
+
+
+def _wanted(outer: Epsilon | None, delta: Rational, most_local: Epsilon) -> _Wanted | None:
+    if outer is None:
+        return None
+    return _Wanted(
+        read_nano_nats(outer, "outer_epsilon"),
+        read_probability(delta, "outer_delta"),
+        read_nano_nats(most_local, "local_at_most"),
+    )
+
+
+def _check_file(schema: Path | Schema | None) -> None:
+    """Refuse a schema itself, which `plan` takes with a learner itself."""
+    if isinstance(schema, Schema):
+        raise InvalidParameter(
+            f"plan: schema: expected a file with the name of a learner, got {value_text(schema)}"
+        )
+
+
 def _planned(
-    made: Callable[..., Study], epsilon: Epsilon | None, users: int | None, *, curve: bool
+    made: Callable[..., Study],
+    users: int | None,
+    *,
+    epsilon: Epsilon | None,
+    curve: bool,
+    wanted: _Wanted | None,
 ) -> StudyPlan:
-    """Plan the study that is made at an epsilon; None: at the least from which users are enough."""
+    """Plan the study that is made at an epsilon.
+
+    None: at the one that keeps `wanted`, or at the least from which users are enough.
+    """
+    if wanted is not None:
+        if epsilon is not None:
+            given = value_text(epsilon)
+            raise InvalidParameter(f"outer_epsilon: expected no epsilon with it, got {given}")
+        if curve:
+            raise InvalidParameter("outer_epsilon: expected no curve with it, got one")
+        return plan_outer_epsilon(lambda nats: made(epsilon=nats), users, *wanted)
     if epsilon is not None:
         if curve:
             raise InvalidParameter(f"curve: expected no epsilon with it, got {value_text(epsilon)}")

@@ -89,6 +89,18 @@ class StudyOption:
         return self.kind in (OptionKind.POSITIVE, OptionKind.NATURAL)
 
 
+LEAST_ANSWERS = StudyOption(
+    "least_answers",
+    "Answers per group, at least",
+    "in every group of a round; fewer end the study",
+    "N",
+    OptionKind.NATURAL,
+    default=1,
+    argument="least_answers",
+    table="rounds",
+    form_summary="in every group of a round; with fewer the study ends",
+)
+
 OPTIONS = (
     StudyOption(
         "schema",
@@ -174,17 +186,7 @@ OPTIONS = (
         table="rounds",
         form_summary="after a round has opened; 0: it ends when all have answered",
     ),
-    StudyOption(
-        "least_answers",
-        "Answers per group, at least",
-        "in every group of a round; fewer end the study",
-        "N",
-        OptionKind.NATURAL,
-        default=1,
-        argument="least_answers",
-        table="rounds",
-        form_summary="in every group of a round; with fewer the study ends",
-    ),
+    LEAST_ANSWERS,
     StudyOption(
         "waves",
         "Waves per round",

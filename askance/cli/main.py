@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from askance.cli import (
     aggregator,
+    amplification,
     console,
     demo,
     device,
@@ -40,6 +41,7 @@ COMMANDS = (
     plan,
     schema,
     verify,
+    amplification,
     aggregator,
     study,
     console,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from askance.cli.arguments import add_learner, add_text, chosen, count, days_of
 from askance.cli.output import Failure, fail, plotted, print_json
@@ -125,6 +125,45 @@ def course_of(arguments: argparse.Namespace, plan: StudyPlan) -> Course | None:
     )
 
 
+def add_outer(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a plan that keeps an epsilon towards readers of tallies."""
+    from askance_aggregator.study_options import LEAST_ANSWERS
+
+    group = parser.add_argument_group("guarantee towards readers of tallies")
+    group.add_argument(
+        LEAST_ANSWERS.option,
+        type=count,
+        default=0,
+        metavar=LEAST_ANSWERS.metavar,
+        help=LEAST_ANSWERS.summary,
+    )
+    group.add_argument(
+        "--outer-epsilon",
+        metavar="E",
+        help="in place of --epsilon: find the greatest one that keeps this towards readers who see"
+        " tallies of --least-answers fresh answers and no report, 1 %% of them being lies",
+    )
+    group.add_argument(
+        "--outer-delta",
+        default="1e-6",
+        metavar="D",
+        help="delta of --outer-epsilon, in (0, 1); default 0.000001",
+    )
+    group.add_argument(
+        "--local-at-most",
+        default="4",
+        metavar="E",
+        help="greatest epsilon towards the aggregator that --outer-epsilon may lead to, at most 4"
+        " (default)",
+    )
+
+
+def _outer(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of `add_outer` as `ask.plan` takes them."""
+    names = ("least_answers", "outer_epsilon", "outer_delta", "local_at_most")
+    return {name: getattr(arguments, name) for name in names}
+
+
 NAME = "plan"
 SUMMARY = "compute how many users a learner needs; no user is asked"
 DESCRIPTION = (
@@ -144,6 +183,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="without --epsilon: a picture of the users needed by epsilon: .png or .svg",
     )
+    add_outer(parser)
     add_course(parser)
     parser.add_argument(
         "--deployment",
@@ -171,7 +211,12 @@ def run(arguments: argparse.Namespace) -> int:
         raise Failure(2, "usage", "expected a learner or --deployment, got neither")
     _check_epsilon(arguments)
     with working(reading_and("planning", arguments.data)):
-        planned = ask.plan(arguments.learner, **chosen(arguments), curve=arguments.plot is not None)
+        planned = ask.plan(
+            arguments.learner,
+            **chosen(arguments),
+            **_outer(arguments),
+            curve=arguments.plot is not None,
+        )
     result = planned.to_json()
     course = course_of(arguments, planned)
     if course is not None:
@@ -183,7 +228,7 @@ def run(arguments: argparse.Namespace) -> int:
         result["failure"] = {"reason": refusal.reason, "message": refusal.message}
     if arguments.json:
         print_json(result)
-    elif refusal is None or arguments.epsilon is not None:
+    elif refusal is None or arguments.epsilon is not None or arguments.outer_epsilon is not None:
         every, verbose = arguments.all, arguments.verbose
         report = plan_report(arguments.learner, result, every=every, verbose=verbose)
         print_report(report, verbose=verbose)
@@ -195,14 +240,16 @@ def _check_epsilon(arguments: argparse.Namespace) -> None:
     """Refuse a command with neither an epsilon nor users that it follows from."""
     from askance.operations import check_output
 
-    if arguments.epsilon is not None and arguments.plot is not None:
-        raise Failure(2, "usage", "--plot: expected no --epsilon with it, got one")
-    if arguments.epsilon is None and arguments.users is None and arguments.data is None:
+    given = arguments.epsilon, arguments.outer_epsilon
+    if given != (None, None) and arguments.plot is not None:
+        name = "--epsilon" if arguments.outer_epsilon is None else "--outer-epsilon"
+        raise Failure(2, "usage", f"--plot: expected no {name} with it, got one")
+    if given == (None, None) and arguments.users is None and arguments.data is None:
         raise Failure(
             2,
             "usage",
-            "expected --epsilon, or --users with a tolerance (--tau) to find the least one, got"
-            " neither (see --help)",
+            "expected --epsilon, or --users with a tolerance (--tau) to find the least one, or"
+            " --outer-epsilon, got none of them (see --help)",
         )
     check_output(arguments.plot, (".png", ".svg"))
 

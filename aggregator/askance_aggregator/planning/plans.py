@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from askance_aggregator.estimation import Decode
 from askance_aggregator.learners import Allocation, Question
 from askance_aggregator.planning.precision import randomizer_text
 from askance_aggregator.reports.figures import risk_notes
+from askance_aggregator.reports.guarantees import HOLDS_FOR
 from askance_aggregator.reports.html import html_of, line_of
 from askance_aggregator.reports.plain_text import text_of
 from askance_aggregator.reports.plans import plan_report
@@ -232,6 +234,56 @@ class EpsilonCurve:
         }
 
 
+class ErrorsBeside(NamedTuple):
+    """Tolerance of a round beside those of two other ways to keep its outer epsilon.
+
+    Args:
+        tau: of the plan.
+        local_only: of as many users whose reports alone keep it; None: they cannot be planned.
+        curator: of a trusted curator with as many users, sample and noise together.
+    """
+
+    tau: float
+    local_only: float | None
+    curator: float
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedOuter:
+    """Guarantee towards readers of tallies, from which a plan's epsilon follows.
+
+    Privacy: (epsilon, delta) towards readers of tallies of at least `answers` fresh ones.
+
+    Args:
+        epsilon: upper end, at most the local epsilon.
+        liars: share of the answers that is assumed to lie.
+        wanted: that was asked for.
+        most_local: greatest local epsilon that was allowed, in nats.
+        beside: errors of each round.
+    """
+
+    epsilon: float
+    delta: Fraction
+    answers: int
+    liars: Fraction
+    wanted: float
+    most_local: float
+    beside: tuple[ErrorsBeside, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the keys of a result's `outer`, and what the local epsilon follows from."""
+        return {
+            "epsilon": self.epsilon,
+            "delta": float(self.delta),
+            "answers": self.answers,
+            "liars": float(self.liars),
+            "holds_for": HOLDS_FOR,
+            "wanted": self.wanted,
+            "local_at_most": self.most_local,
+            "beside": [each._asdict() for each in self.beside],
+        }
+
+
 @dataclass(frozen=True, slots=True)
 class StudyPlan:
     """All rounds of a study, as rehearsed.
@@ -248,6 +300,7 @@ class StudyPlan:
         settings: parameters that the learner was not given and that follow from the number of users
             and the budget, as text by name.
         curve: users by epsilon, of a plan whose epsilon follows from them; None: it was given.
+        outer: guarantee towards readers that its epsilon follows from; None: it was given.
 
     Example:
         >>> people = ask.read("census")
@@ -271,6 +324,7 @@ class StudyPlan:
     fields: tuple[str, ...]
     settings: Mapping[str, str] = field(default_factory=dict)
     curve: EpsilonCurve | None = None
+    outer: PlannedOuter | None = None
 
     def __repr__(self) -> str:
         users = counted(self.users_needed, "user")
@@ -344,4 +398,5 @@ class StudyPlan:
             "notes": list(self.notes),
             "rounds": [planned.to_json() for planned in self.rounds],
             **({} if self.curve is None else {"curve": self.curve.to_json()}),
+            **({} if self.outer is None else {"outer": self.outer.to_json()}),
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
@@ -113,6 +114,22 @@ def number_text(number: float, *, share: bool) -> str:
     return f"{number:,.0f}" if abs(number) >= _KILO - 0.5 else f"{number:.3g}"
 
 
+def least_text(number: float, digits: int = 3) -> str:
+    """Format a bound from below with some digits, rounded down."""
+    return _rounded_text(number, digits, ROUND_FLOOR)
+
+
+def most_text(number: float, digits: int = 3) -> str:
+    """Format a bound from above with some digits, rounded up."""
+    return _rounded_text(number, digits, ROUND_CEILING)
+
+
+def _rounded_text(number: float, digits: int, rounding: str) -> str:
+    rounded = Context(prec=digits, rounding=rounding).create_decimal_from_float(number)
+    text = f"{rounded:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
 def bytes_text(number: float) -> str:
     """Format a number of bytes with three digits and a decimal unit: "711 kB"."""
     place = 0
@@ -166,6 +183,14 @@ def nats_text(spent: float, budget: float) -> str:
 
     The budget is shown in full, with two decimals or more.
     """
-    told = f"{budget:.9f}".rstrip("0")
-    places = max(len(told.partition(".")[2]), 2)
+    places = _nats_places(budget)
     return f"{_ceiling(spent, places):,.{places}f} of {budget:,.{places}f} nats"
+
+
+def whole_nats_text(nats: float) -> str:
+    """Format nats with two decimals or more, as many as they have."""
+    return f"{nats:,.{_nats_places(nats)}f}"
+
+
+def _nats_places(nats: float) -> int:
+    return max(len(f"{nats:.9f}".rstrip("0").partition(".")[2]), 2)

@@ -30,7 +30,7 @@ def html_of(report: CommandReport) -> str:
     """Format title, body, verdict, cost and warnings of a report as HTML, without its details."""
     lines = [f"<p><strong>{_text(report.title)}</strong></p>"]
     lines += [_part(part) for part in report.body]
-    lines += [f"<p>{_text(line)}</p>" for line in (report.verdict, report.cost) if line]
+    lines += [f"<p>{_text(line)}</p>" for line in report.conclusion]
     lines += [f"<p><em>note: {_text(line)}</em></p>" for line in report.warnings]
     return f'<div class="askance">{"".join(lines)}</div>'
 

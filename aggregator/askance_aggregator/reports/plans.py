@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from askance_aggregator.reports.figures import nats_text, risk_line
+from askance_aggregator.reports.guarantees import guarantees_text
 from askance_aggregator.reports.outcomes import population_lines
 from askance_aggregator.reports.report import CommandReport, Grid, more_rows, shown_rows
 from askance_aggregator.reports.texts import counted, settings_line
@@ -43,6 +44,7 @@ def plan_report(
             (_details if verbose else _rounds)(shown),
             *more_rows(len(rows), len(shown)),
             *(f"  {line}" for line in _curve_lines(result)),
+            *(f"  {line}" for line in _outer_lines(result)),
             *(f"  {line}" for line in course_lines(result.get("course"))),
             *population_lines(result),
         ],
@@ -51,6 +53,11 @@ def plan_report(
         f" {risk_line(most)}",
         warnings=warnings,
         details=details,
+        guarantees=(
+            guarantees_text(most, result["outer"], "tallies of so many answers")
+            if "outer" in result
+            else ""
+        ),
     )
 
 
@@ -66,6 +73,26 @@ def _curve_lines(result: dict[str, Any]) -> list[str]:
         short = "the study is refused" if needed is None else f"the plan needs {needed:,}"
         least += f"; at {below[-1]['epsilon']:.9g} {short}"
     return [least, f"of the grid: {curve['grid']}"]
+
+
+def _outer_lines(result: dict[str, Any]) -> list[str]:
+    """Format how an epsilon follows from an outer one, and the errors of other ways to keep it."""
+    outer = result.get("outer")
+    if outer is None:
+        return []
+    most = outer["local_at_most"]
+    lines = [
+        f"epsilon {result['epsilon']:.9g} is the greatest, up to {most:.9g}, that keeps"
+        f" {outer['wanted']:.9g} towards readers; with fewer than {outer['answers']:,} answers in a"
+        " group nothing is published"
+    ]
+    for number, each in enumerate(outer["beside"], start=1):
+        alone = "not possible" if each["local_only"] is None else f"{each['local_only']:.4g}"
+        lines.append(
+            f"round {number}: tau {each['tau']:.4g}; by reports that alone keep"
+            f" {outer['wanted']:.9g}: {alone}; by a trusted curator: {each['curator']:.4g}"
+        )
+    return lines
 
 
 def course_lines(course: dict[str, Any] | None) -> list[str]:

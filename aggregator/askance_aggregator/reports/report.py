@@ -79,6 +79,7 @@ class CommandReport:
         cost: cost to the users, in a line.
         warnings: facts that a reader must know besides, a sentence each.
         details: lines that are shown on demand only.
+        guarantees: privacy of a user towards the aggregator and towards readers, in a line.
     """
 
     title: str
@@ -87,6 +88,12 @@ class CommandReport:
     cost: str = ""
     warnings: Sequence[str] = ()
     details: Sequence[str] = ()
+    guarantees: str = ""
+
+    @property
+    def conclusion(self) -> tuple[str, ...]:
+        """Lines below the table: verdict, cost and guarantees, as far as there are any."""
+        return tuple(line for line in (self.verdict, self.cost, self.guarantees) if line)
 
     def blocks(self, *, verbose: bool = False) -> Iterator[tuple[LineStyle, Part]]:
         """Generate lines and tables in order, an empty line between groups; `verbose`: details."""
@@ -95,8 +102,7 @@ class CommandReport:
             yield LineStyle.TEXT, ""
         for part in self.body:
             yield LineStyle.TEXT, part
-        told = [line for line in (self.verdict, self.cost) if line]
-        for line in ["", *told] if told else []:
+        for line in ["", *self.conclusion] if self.conclusion else []:
             yield LineStyle.TEXT, line
         for line in self.warnings:
             yield LineStyle.NOTE, f"note: {line}"

@@ -271,8 +271,11 @@ class Study:
         return names_of(self.schema).in_text(text)
 
     @plain_arguments
-    def settled(self, n_users: int) -> Learner[Any]:
-        """Return the learner with the settings that it was not given, for so many users."""
+    def settled(self, n_users: int | None) -> Learner[Any]:
+        """Return the learner with the settings that it was not given.
+
+        They are for so many users; None: for as many as are needed.
+        """
         return settled(self._learner, self.nano_nats, self.beta, n_users, self._rules)
 
     @property

@@ -77,6 +77,7 @@ def named(
     categories: Collection[str] = (),
     randomizer: str = BEST,
     waves: int = 1,
+    least_answers: int = 0,
 ) -> Named:
     """Make the study of a learner by its name.
 
@@ -98,6 +99,7 @@ def named(
       categories: the columns of `data` whose values are labels, even if they are numbers.
       randomizer: which one answers, by its name in `DESIGNS`.
       waves: in how many parts the users of a round are asked, see `Study`.
+      least_answers: in every group of a round, see `Study`.
 
     Raises:
       InvalidParameter: a name or a setting that there is none of, or no users.
@@ -110,10 +112,8 @@ def named(
     whole_count(users, "users")
     given = {name: canonical_text(value) for name, value in (settings or {}).items()}
     changes = {one.name: given.pop(one.name) for one in CHANGES if one.name in given}
-    if data is None and (schema is not None or label is not None or categories):
-        raise InvalidParameter("expected a data file with schema, label or categories, got none")
-    if data is not None and population is not None:
-        raise InvalidParameter("expected a population or a data file, got both")
+    is_of_file = schema is not None or label is not None or bool(categories)
+    _check_source(data is not None, population is not None, is_of_file=is_of_file)
     if data is not None:
         chosen.check(given)  # before a file is read, which may take long
         _check_numbers(epsilon, beta, delta, waves, changes)
@@ -144,9 +144,18 @@ def named(
             delta=delta,
             design=designed,
             waves=waves,
+            least_answers=least_answers,
         )
 
     return Named(study, people)
+
+
+def _check_source(has_data: bool, has_population: bool, *, is_of_file: bool) -> None:
+    """Refuse users of two sources, and what is of a file without one."""
+    if is_of_file and not has_data:
+        raise InvalidParameter("expected a data file with schema, label or categories, got none")
+    if has_data and has_population:
+        raise InvalidParameter("expected a population or a data file, got both")
 
 
 def _check_numbers(

@@ -1,0 +1,66 @@
+"""`askance amplification`: both ends, and its errors."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from askance.cli import main
+
+ONE_BIT = ("amplification", "--randomizer", "randomized-response", "--epsilon", "1")
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(words) == 0
+    return capsys.readouterr().out
+
+
+def failure(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(words) == 2
+    return capsys.readouterr().err.removeprefix("askance: ").strip()
+
+
+def test_json_has_both_ends_and_what_they_are_of(capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(printed(capsys, *ONE_BIT, "--answers", "1e6", "--delta", "1e-6", "--json"))
+    assert 0 <= found.pop("lower") <= found.pop("upper") <= 1.0000001
+    assert found == {
+        "randomizer": "randomized-response",
+        "cells": 2,
+        "epsilon": 1.0,
+        "answers": 1_000_000,
+        "delta": 1e-6,
+    }
+
+
+def test_one_report_alone_has_its_own_epsilon(capsys: pytest.CaptureFixture[str]) -> None:
+    """A batch of one hides nothing: at a delta near 0 its epsilon is that of the report."""
+    words = (*ONE_BIT, "--answers", "1", "--delta", "1e-9", "--json")
+    assert json.loads(printed(capsys, *words))["upper"] == pytest.approx(1, abs=1e-6)
+
+
+def test_text_says_towards_whom(capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(capsys, *ONE_BIT, "--answers", "10000")
+    assert "randomized-response, epsilon 1, 10,000 honest answers, delta 1e-06" in text
+    assert "towards the aggregator" in text
+    assert "towards readers of the tally" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--randomizer k-ary-respons --epsilon 1 --answers 9", "(did you mean k-ary-response?"),
+        ("--randomizer randomized-response --cells 3 --epsilon 1 --answers 9", "cells: expected 2"),
+        ("--randomizer k-ary-response --epsilon 0 --answers 9", "--epsilon: expected a positive"),
+        ("--randomizer k-ary-response --epsilon 1 --answers 9 --delta 1", "--delta: expected a"),
+        ("--randomizer k-ary-response --epsilon 1 --answers 9 --delta 1", "got '1'"),
+        ("--randomizer k-ary-response --epsilon 1 --answers 1.5", "found '1.5'"),
+        ("--randomizer k-ary-response --answers 9", "expected --epsilon, got none"),
+        ("--epsilon 1 --answers 9", "expected --randomizer, got none"),
+        ("--randomizer k-ary-response --epsilon 1", "expected --answers, got none"),
+    ],
+)
+def test_a_wrong_argument_is_named_with_its_value(
+    words: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert message in failure(capsys, "amplification", *words.split())

@@ -316,7 +316,7 @@ def plan(
         False
     """
     settings = _with_texts(settings, parameters)
-    conduct = {"waves": waves, "least_answers": least_answers}
+    conduct: dict[str, Any] = {"waves": waves, "least_answers": least_answers}
     wanted = _wanted(outer_epsilon, outer_delta, local_at_most)
     planned = partial(_planned, epsilon=epsilon, curve=curve, wanted=wanted)
     if isinstance(learner, Learner):
@@ -324,7 +324,7 @@ def plan(
         shape = named_schema_from_toml(schema) if isinstance(schema, Path) else schema
         made = partial(Study, learner, shape, beta=beta, design=design(randomizer), **conduct)
         return planned(made, users)
-    _check_file(schema)
+    file = _file_of(schema)
     if all(one is None for one in (population, data, schema, label)) and not categories:
         built = learners.find(learner).build(None, settings)
         made = partial(Study, built, beta=beta, design=design(randomizer), **conduct)
@@ -337,7 +337,7 @@ def plan(
         settings=settings,
         population=population,
         data=data,
-        schema=schema,
+        schema=file,
         label=label,
         categories=categories,
         randomizer=randomizer,
@@ -395,12 +395,13 @@ def _wanted(outer: Epsilon | None, delta: Rational, most_local: Epsilon) -> _Wan
     )
 
 
-def _check_file(schema: Path | Schema | None) -> None:
-    """Refuse a schema itself, which `plan` takes with a learner itself."""
+def _file_of(schema: Path | Schema | None) -> Path | None:
+    """Return the file of a schema; refuse a schema itself, which goes with a learner itself."""
     if isinstance(schema, Schema):
         raise InvalidParameter(
             f"plan: schema: expected a file with the name of a learner, got {value_text(schema)}"
         )
+    return schema
 
 
 def _planned(

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from askance_aggregator.estimation import Decode
 from askance_aggregator.learners import Allocation, Question
 from askance_aggregator.planning.precision import randomizer_text
 from askance_aggregator.reports.figures import risk_notes
-from askance_aggregator.reports.guarantees import HOLDS_FOR
 from askance_aggregator.reports.html import html_of, line_of
 from askance_aggregator.reports.plain_text import text_of
 from askance_aggregator.reports.plans import plan_report
@@ -21,6 +19,9 @@ from askance_aggregator.reports.texts import counted
 from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.queries import Query
 from askance_client.randomizers import Randomizer
+
+if TYPE_CHECKING:
+    from askance_aggregator.amplification.account import Outer
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +167,14 @@ class RoundPlan:
         return max(charges.values())
 
     @property
+    def cohorts(self) -> tuple[tuple[GroupPlan, ...], ...]:
+        """Groups of the same users, together."""
+        found: dict[int, list[GroupPlan]] = {}
+        for group in self.groups:
+            found.setdefault(group.cohort, []).append(group)
+        return tuple(map(tuple, found.values()))
+
+    @property
     def answers(self) -> int:
         """Greatest number of questions of the round to a user."""
         return max(Counter(group.cohort for group in self.groups).values())
@@ -252,35 +261,31 @@ class ErrorsBeside(NamedTuple):
 class PlannedOuter:
     """Guarantee towards readers of tallies, from which a plan's epsilon follows.
 
-    Privacy: (epsilon, delta) towards readers of tallies of at least `answers` fresh ones.
-
     Args:
-        epsilon: upper end, at most the local epsilon.
-        liars: share of the answers that is assumed to lie.
-        wanted: that was asked for.
+        outer: guarantee, of tallies of at least its answers; None: the local epsilon alone.
+        answers: fresh ones in every group; with fewer nothing is published.
+        wanted: outer epsilon that was asked for.
         most_local: greatest local epsilon that was allowed, in nats.
         beside: errors of each round.
     """
 
-    epsilon: float
-    delta: Fraction
+    outer: Outer | None
     answers: int
-    liars: Fraction
     wanted: float
     most_local: float
     beside: tuple[ErrorsBeside, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the keys of a result's `outer`, and what the local epsilon follows from."""
-        return {
-            "epsilon": self.epsilon,
-            "delta": float(self.delta),
+        """Return the key `outer` of results, where it holds, and what the epsilon follows from."""
+        wanted = {
+            "epsilon": self.wanted,
             "answers": self.answers,
-            "liars": float(self.liars),
-            "holds_for": HOLDS_FOR,
-            "wanted": self.wanted,
             "local_at_most": self.most_local,
             "beside": [each._asdict() for each in self.beside],
+        }
+        return {
+            **({} if self.outer is None else {"outer": self.outer.to_json()}),
+            "outer_wanted": wanted,
         }
 
 
@@ -398,5 +403,5 @@ class StudyPlan:
             "notes": list(self.notes),
             "rounds": [planned.to_json() for planned in self.rounds],
             **({} if self.curve is None else {"curve": self.curve.to_json()}),
-            **({} if self.outer is None else {"outer": self.outer.to_json()}),
+            **({} if self.outer is None else self.outer.to_json()),
         }

@@ -12,11 +12,6 @@ from typing import Any
 from askance_aggregator.reports.figures import most_text, share_text, whole_nats_text
 
 RESULT = "this result"
-HOLDS_FOR = (
-    "replacing one user's record, given who answers and how many, towards readers of tallies who"
-    " see no report"
-)
-"""What an outer guarantee is about, for readers of a result's JSON."""
 
 
 def guarantees_text(local: float, outer: Mapping[str, Any] | None, read: str = RESULT) -> str:

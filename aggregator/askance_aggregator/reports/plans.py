@@ -54,8 +54,8 @@ def plan_report(
         warnings=warnings,
         details=details,
         guarantees=(
-            guarantees_text(most, result["outer"], "tallies of so many answers")
-            if "outer" in result
+            guarantees_text(most, result.get("outer"), "its tallies")
+            if "outer_wanted" in result
             else ""
         ),
     )
@@ -77,20 +77,20 @@ def _curve_lines(result: dict[str, Any]) -> list[str]:
 
 def _outer_lines(result: dict[str, Any]) -> list[str]:
     """Format how an epsilon follows from an outer one, and the errors of other ways to keep it."""
-    outer = result.get("outer")
-    if outer is None:
+    found = result.get("outer_wanted")
+    if found is None:
         return []
-    most = outer["local_at_most"]
+    wanted, most = f"{found['epsilon']:.9g}", found["local_at_most"]
     lines = [
-        f"epsilon {result['epsilon']:.9g} is the greatest, up to {most:.9g}, that keeps"
-        f" {outer['wanted']:.9g} towards readers; with fewer than {outer['answers']:,} answers in a"
-        " group nothing is published"
+        f"epsilon {result['epsilon']:.9g} is the greatest, up to {most:.9g}, that keeps {wanted}"
+        f" towards readers; with fewer than {found['answers']:,} answers in a group nothing is"
+        " published"
     ]
-    for number, each in enumerate(outer["beside"], start=1):
+    for number, each in enumerate(found["beside"], start=1):
         alone = "not possible" if each["local_only"] is None else f"{each['local_only']:.4g}"
         lines.append(
-            f"round {number}: tau {each['tau']:.4g}; by reports that alone keep"
-            f" {outer['wanted']:.9g}: {alone}; by a trusted curator: {each['curator']:.4g}"
+            f"round {number}: tau {each['tau']:.4g}; by reports that alone keep {wanted}: {alone};"
+            f" by a trusted curator: {each['curator']:.4g}"
         )
     return lines
 

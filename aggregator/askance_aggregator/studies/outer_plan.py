@@ -18,10 +18,11 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
+from askance_aggregator.amplification.account import Outer, honest
 from askance_aggregator.learners import Question
 from askance_aggregator.oracles.central import central_rows
 from askance_aggregator.planning import RoundPlan, StudyPlan, rehearse
-from askance_aggregator.planning.outer import LIARS, honest_answers, outer_epsilon
+from askance_aggregator.planning.outer import outer_of_plan
 from askance_aggregator.planning.plans import ErrorsBeside, PlannedOuter
 from askance_aggregator.studies.study import Study
 from askance_client.accounting import NANO_NATS_PER_NAT, format_nats
@@ -67,26 +68,25 @@ def plan_outer_epsilon(
             f" {format_nats(most_local)}"
         )
     answers = _study_at(study_at, most_local).conduct.least_answers
-    honest = honest_answers(answers)
-    if honest < 2:
+    if honest(answers) < 2:
         raise InvalidParameter(
             "least_answers: expected the fewest answers of a group that are published, 3 or more,"
             f" got {answers}"
         )
 
-    def planned(nano_nats: int) -> tuple[StudyPlan, float]:
+    def planned(nano_nats: int) -> tuple[StudyPlan, Outer | None]:
         plan = _study_at(study_at, nano_nats).plan(users)
-        return plan, outer_epsilon(plan, honest, delta)
+        return plan, outer_of_plan(plan, answers, delta)
 
     # Readers of tallies learn no more than the aggregator, so the wanted epsilon itself will do.
     low = min(outer, most_local)
-    found: tuple[StudyPlan, float] | None = None
+    found: tuple[StudyPlan, Outer | None] | None = None
     least, most = 0, (most_local - low) // _STEP + 1  # steps below `most_local`, counted from low
     steps = most - 1
     while most - least > 1:
         middle = (least + most) // 2
         tried = planned(most_local - (steps - middle) * _STEP)
-        if tried[1] <= outer / NANO_NATS_PER_NAT:
+        if tried[1] is not None and tried[1].epsilon <= outer / NANO_NATS_PER_NAT:
             least, found = middle, tried
         else:
             most = middle
@@ -95,8 +95,7 @@ def plan_outer_epsilon(
     beside = tuple(_errors_beside(study_at, study, plan, outer, users))
     wanted = outer / NANO_NATS_PER_NAT
     most_nats = most_local / NANO_NATS_PER_NAT
-    promised = PlannedOuter(attained, delta, answers, LIARS, wanted, most_nats, beside)
-    return replace(plan, outer=promised)
+    return replace(plan, outer=PlannedOuter(attained, answers, wanted, most_nats, beside))
 
 
 def _study_at(study_at: StudyAt, nano_nats: int) -> Study:

@@ -43,7 +43,7 @@ def answered(
     payload = encode_request(Request(digest, 0, 0, query, randomizer))
     everybody = Cohort(Permutation(b"", users), 0, users)
     nano = randomizer.loss.nano_nats
-    group = Group(payload, digest_of(payload), query, randomizer, nano, everybody)
+    group = Group(payload, digest_of(payload), query, randomizer, nano, everybody, bytes(32))
     policy = Policy(frozenset((KEY.public_key().public_bytes_raw(),)), NANO_NATS)
     devices = Devices(population, policy, SeededCoins(Seed.of(0)), lambda: 0)
     fleet = ColumnFleet(devices, runner=Threads(workers))

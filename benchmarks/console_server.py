@@ -171,6 +171,7 @@ def add_run(store: Store, learner: Learner[Any], people: Population) -> bytes:
         fleet=ColumnFleet(Devices(people, policy, SeededCoins(Seed.of(1)), system_now_s)),
         log=store.log(digest),
         cohort_seed=cohort_seed(digest),
+        leaf_key=bytes(32),
     )
     outcome = session.run()
     done = End(StudyState.DONE, "done")

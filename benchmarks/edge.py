@@ -101,7 +101,7 @@ class Aggregator:
         payload = encode_request(Request(study, number, 0, query, randomizer))
         cohort = Cohort(Permutation(b"", users), 0, users)
         nano = randomizer.loss.nano_nats
-        group = Group(payload, digest_of(payload), query, randomizer, nano, cohort)
+        group = Group(payload, digest_of(payload), query, randomizer, nano, cohort, bytes(32))
         asked = Round(number, signed, study, (group,))
         self._pool.submit(self.server.fleet.ask, asked, Accounts(users, BUDGET)).result(WAIT_S)
 

@@ -113,6 +113,7 @@ def open_round(store: Store, learner: Learner[Any], schema: Schema) -> dict[str,
             fleet=server.fleet,
             log=store.log(digest),
             cohort_seed=digest,
+            leaf_key=bytes(32),
             watch=lambda number, plan: planned.append(time.perf_counter()),
         )
 

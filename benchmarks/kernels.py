@@ -227,7 +227,7 @@ def hash_seconds(randomizer: Randomizer) -> float:
     symbols = np.random.default_rng(3).integers(0, 2, shape, dtype=np.uint8)
     who = packed_who(np.ones(CHUNK, np.bool_))
     what = packed_what(randomizer, symbols)
-    return _best(lambda: leaf(0, who, what), lambda: None, 20) / CHUNK
+    return _best(lambda: leaf(bytes(32), 0, who, what), lambda: None, 20) / CHUNK
 
 
 def measure(name: str, words: int, workers: int) -> dict[str, Any]:

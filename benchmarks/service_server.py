@@ -120,6 +120,7 @@ class Questions:
                     randomizer,
                     COST,
                     asked,
+                    bytes(32),
                 )
             )
         return Round(number, self.study, self.digest, tuple(groups))

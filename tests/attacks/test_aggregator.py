@@ -101,6 +101,7 @@ def session(
         fleet=CutOff(fleet, enrolled, rounds),
         log=log,
         cohort_seed=bytes(32),
+        leaf_key=bytes(32),
     )
 
 
@@ -254,7 +255,7 @@ def test_a_report_that_is_acknowledged_while_its_round_is_closed_is_counted() ->
     fleet, digest = devices(study), digest_of(study.study)
     query, randomizer = ask.predicate(SCHEMA.smokes == 1), ask.randomized_response(10**9)
     payload = encode_request(Request(digest, 0, 0, query, randomizer))
-    group = Group(payload, digest_of(payload), query, randomizer, 10**9, EVERYBODY)
+    group = Group(payload, digest_of(payload), query, randomizer, 10**9, EVERYBODY, bytes(32))
     for ordinal in range(3):
         fleet[ordinal].introduce(study)
     reports = [fleet[ordinal].answer(payload) for ordinal in range(3)]

@@ -223,8 +223,12 @@ def signed_study(
     return sign_submission(study, folders.analyst, nonce=lambda size: number.to_bytes(size, "big"))
 
 
-def undisturbed(study: SignedStudy, seed: int, trial: Trial = MASKED_PARITY) -> Outcome[Any]:
-    """The same study on device objects in this process."""
+def undisturbed(
+    folders: Folders, study: SignedStudy, seed: int, trial: Trial = MASKED_PARITY
+) -> Outcome[Any]:
+    """The study on device objects in this process, by the leaf key of the aggregator's store."""
+    with closing(folders.store.open()) as store:
+        leaf_key = store.leaf_key(digest_of(study.study))
     population = people(trial.users, D, seed)
     devices = Devices(population, policy(study.public_key), coins(seed), lambda: EPOCH_S)
     session: Session[Any] = Session(
@@ -233,6 +237,7 @@ def undisturbed(study: SignedStudy, seed: int, trial: Trial = MASKED_PARITY) -> 
         fleet=ObjectFleet(devices),
         log=MemoryLog(),
         cohort_seed=cohort_seed(digest_of(study.study)),
+        leaf_key=leaf_key,
     )
     return session.run()
 
@@ -393,7 +398,7 @@ def killed_study(
         victims[0].ready()  # the last kill may have found the study concluded
         stands(handle, victims[0])
         result = handle.result(timeout_s=END_S).to_json()
-    reconciled = held_against(folders, study, result, undisturbed(study, seed))
+    reconciled = held_against(folders, study, result, undisturbed(folders, study, seed))
     return disturbance.phases, reconciled
 
 

@@ -282,7 +282,7 @@ def disturbed_study(
         for round_ in range(ROUNDS):
             disturbance.disturb(round_, left)
         result = handle.result(timeout_s=END_S).to_json()
-    expected = undisturbed(study, seed, trial)
+    expected = undisturbed(folders, study, seed, trial)
     found.reconciled += held_against(folders, study, result, expected)
 
 

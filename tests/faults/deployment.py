@@ -398,6 +398,7 @@ class Deployment:
             limits=self.limits,
             now_s=self.clock,
             look_s=_LOOK_EVERY_S,
+            random_bytes=bytes,
         )
         standings = Standings(store, executor, system_now_s)
         admission = Admission(store, executor, Peers(Settings().unproven), standings)

@@ -186,6 +186,7 @@ class Target:
             analysts=frozenset({PUBLIC}),
             limits=SubmissionLimits(open_studies=1),
             now_s=lambda: NOW_S,
+            random_bytes=bytes,
         )
         analysts = AnalystsServicer(self.manager, executor=self._executor, now_s=lambda: NOW_S)
         server.add_generic_rpc_handlers((analysts.handler(),))

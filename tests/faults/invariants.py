@@ -181,6 +181,7 @@ def check_result(deployment: Deployment, place: int) -> None:
         fleet=_Recorded(store.population()),
         log=log,
         cohort_seed=cohort_seed(digest),
+        leaf_key=bytes(32),
     ).run()
     assert again.transcript == result["transcript"]
     assert json.loads(json.dumps(hypothesis_json(again.hypothesis))) == result["hypothesis"]

@@ -152,6 +152,7 @@ def undisturbed(setup: Setup, place: int) -> Outcome[Any]:
         fleet=AtHand([setup.device(n, MemoryLedger(), lambda: NOW_S) for n in range(setup.users)]),
         log=MemoryLog(),
         cohort_seed=cohort_seed(digest_of(signed.study)),
+        leaf_key=bytes(32),
     ).run()
 
 

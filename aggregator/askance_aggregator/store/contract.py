@@ -20,6 +20,7 @@ from askance_client.errors import StoreError
 from askance_client.messages import AckStatus, SignedStudy
 
 DIGEST_BYTES = 32
+LEAF_KEY_BYTES = 32
 DEVICE_ID_BYTES = 64  # at most; at least one
 TOKEN_ID_BYTES = 16
 MAX_SEQUENCE = (1 << 63) - 1
@@ -301,6 +302,24 @@ class Store(Protocol):
 
     def log(self, study_digest: bytes, epoch: int = 0) -> StudyLog:
         """The transcript of a study, or of one of its epochs."""
+        ...
+
+    def keep_leaf_key(self, study_digest: bytes, fresh: bytes) -> bytes:
+        """Return the secret from which the salts of a study's leaves follow; durable.
+
+        All processes of a store that they share get one key. It is deleted with the reports.
+
+        Args:
+          study_digest: of a study that is stored.
+          fresh: 32 random bytes, kept as the key of a study that has none yet.
+
+        Raises:
+          StoreError: there is no such study, its reports were deleted, or another number of bytes.
+        """
+        ...
+
+    def leaf_key(self, study_digest: bytes) -> bytes | None:
+        """Return a study's leaf key; None if it has none, or it was deleted with the reports."""
         ...
 
     def open_round(

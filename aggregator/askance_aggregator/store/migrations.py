@@ -197,6 +197,7 @@ KIND = FileKind(
         _WORDS.step(steps.WEBHOOKS),
         _WORDS.step(steps.APPROVALS),
         _WORDS.step(steps.COMPLETION),
+        _WORDS.step(steps.LEAF_KEYS),
     ),
     undone="nothing was stored",
     make="make one with `aggregator init`",

@@ -1,10 +1,11 @@
 """Deletion of ended studies' reports and results: the part of a store that forgets.
 
-A study's reports are deleted in two steps. The decision is one transaction, after which the store
-refuses every report to the study; then the rows go, in steps that are small enough for reports of
-other studies to pass between them. A deletion that was interrupted goes on with the rows that are
-left. Studies, their ends and the digests of their requests stay: a study is never run again under
-its digest, its cost stays in the users' accounts, and a late report is known to be late.
+A study's reports are deleted in two steps. The decision is one transaction, in which its leaf key
+goes too, for guesses at reports could be checked by it, and after which the store refuses every
+report to the study; then the rows go, in steps that are small enough for reports of other studies
+to pass between them. A deletion that was interrupted goes on with the rows that are left. Studies,
+their ends and the digests of their requests stay: a study is never run again under its digest, its
+cost stays in the users' accounts, and a late report is known to be late.
 """
 
 from __future__ import annotations
@@ -136,6 +137,7 @@ class Retention:
         if marked.rowcount:
             self._dialect.refuse_reports(execute, study)
         execute("DELETE FROM study_users WHERE study = ?", (digest,))
+        execute("DELETE FROM leaf_keys WHERE study = ?", (study,))
         return study
 
 

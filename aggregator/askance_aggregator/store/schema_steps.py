@@ -209,6 +209,15 @@ CREATE TABLE moves (
 ){keyed};
 """
 
+# Secrets of studies, from which the salts of tallies' leaves follow (see `studies.tallies`). A key
+# is deleted with the reports: by a root and its salts, guesses at single reports can be checked.
+LEAF_KEYS = """
+CREATE TABLE leaf_keys (
+  study {integer} PRIMARY KEY REFERENCES studies (number),
+  secret {blob} NOT NULL CHECK ({bytes_of}(secret) = 32)
+){end};
+"""
+
 # A row per receiver and end of a study or of an epoch (see `webhooks`). Titles that were noted
 # without their text are noted again at the next start.
 WEBHOOKS = """

@@ -13,6 +13,7 @@ from askance_aggregator.store.certificates import CertificateStore
 from askance_aggregator.store.contract import (
     DEVICE_ID_BYTES,
     DIGEST_BYTES,
+    LEAF_KEY_BYTES,
     MAX_SEQUENCE,
     TOKEN_ID_BYTES,
     AskedRequest,
@@ -39,7 +40,7 @@ from askance_aggregator.store.listing import Listing, StudyEntry, StudyState, no
 from askance_aggregator.store.management import Management
 from askance_aggregator.store.register import Register
 from askance_aggregator.store.replicas import Replicas
-from askance_aggregator.store.retention import Retention, note_end
+from askance_aggregator.store.retention import Retention, note_end, reports_deleted
 from askance_aggregator.store.webhooks import WebhookQueue, message_id
 from askance_client.errors import StoreError
 from askance_client.messages import AckStatus, SignedStudy
@@ -187,6 +188,32 @@ class SqlStore(ABC):
     def log(self, study_digest: bytes, epoch: int = 0) -> _SqlStudyLog:
         number = self._dialect.read(lambda execute: study_number(execute, study_digest))
         return _SqlStudyLog(self._dialect, self.replicas, number, epoch)
+
+    def keep_leaf_key(self, study_digest: bytes, fresh: bytes) -> bytes:
+        if len(fresh) != LEAF_KEY_BYTES:
+            raise StoreError(f"leaf key: expected {LEAF_KEY_BYTES} bytes, got {len(fresh)}")
+
+        def step(execute: Execute) -> bytes:
+            study = study_number(execute, study_digest)
+            deleted = "SELECT 1 FROM retention WHERE study = ? AND reports_deleted_unix_s > 0"
+            if execute(deleted, (study,)).fetchall():
+                raise reports_deleted(study_digest)
+            added = "INSERT INTO leaf_keys (study, secret) VALUES (?, ?) ON CONFLICT DO NOTHING"
+            execute(added, (study, fresh))
+            ((kept,),) = execute(
+                "SELECT secret FROM leaf_keys WHERE study = ?", (study,)
+            ).fetchall()
+            return bytes(kept)
+
+        return self._dialect.write(step)
+
+    def leaf_key(self, study_digest: bytes) -> bytes | None:
+        row = self._row(
+            "SELECT secret FROM leaf_keys JOIN studies ON studies.number = leaf_keys.study"
+            " WHERE digest = ?",
+            study_digest,
+        )
+        return None if row is None else bytes(row[0])
 
     def open_round(
         self,

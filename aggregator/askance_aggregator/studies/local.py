@@ -84,6 +84,7 @@ class LocalOracle:
         accounts: Accounts,
         header: Header,
         design: Design,
+        leaf_key: bytes | None,
         watch: Watch | None = None,
         users: NDArray[np.int64] | None = None,
     ) -> None:
@@ -101,6 +102,7 @@ class LocalOracle:
         # Joint over all epochs that are signed, whichever of them are run (union bound).
         self._alpha = float((1 - header.confidence) / (1 if repeat is None else repeat.epochs))
         self._design = design
+        self._leaf_key = leaf_key
         self._watch = watch
         self._permutation = permutation_of(header.cohort_seed, header.population, users)
         self._next = 0  # the first position of the permutation that no round has used
@@ -317,7 +319,7 @@ class LocalOracle:
 
     def _close(self, number: int, asked: Asked, closed: Closed | None) -> Closed:
         """Charge the accounts and, unless the round is closed already, ask the fleet."""
-        round_ = recorded_round(self._study, self._header, asked, self._permutation)
+        round_ = recorded_round(self._study, self._header, asked, self._permutation, self._leaf_key)
         for group in round_.groups:
             self._accounts.reserve(group.cohort, group.nano_nats)
         self._next = max(self._next, *(group.stop for group in asked.groups))

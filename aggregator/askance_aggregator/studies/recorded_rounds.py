@@ -10,17 +10,23 @@ from numpy.typing import NDArray
 from askance_aggregator.encoding import read_terms
 from askance_aggregator.studies.cohorts import Cohort, Permutation, permutation_of
 from askance_aggregator.studies.rounds import Group, Round
+from askance_aggregator.studies.tallies import group_leaf_key
 from askance_aggregator.studies.transcript import Asked, Header, MemoryLog, Transcript
 from askance_client.codec import decode_request, digest_of
 from askance_client.messages import SignedStudy
 
 
 def recorded_round(
-    study: SignedStudy, header: Header, asked: Asked, permutation: Permutation
+    study: SignedStudy,
+    header: Header,
+    asked: Asked,
+    permutation: Permutation,
+    leaf_key: bytes | None,
 ) -> Round:
     """Return a round as it was recorded, to be asked.
 
-    `permutation` is that of the header's users by its seed.
+    `permutation` is that of the header's users by its seed; `leaf_key` the study's secret, from
+    which the leaves' salts follow (None: this process does not close the round).
     """
     schema = read_terms(study.study).schema
     ranges = {(group.start, group.stop) for group in asked.groups}
@@ -28,14 +34,16 @@ def recorded_round(
     groups = []
     for group in asked.groups:
         request = decode_request(group.payload, schema)
+        digest = digest_of(group.payload)
         groups.append(
             Group(
                 payload=group.payload,
-                digest=digest_of(group.payload),
+                digest=digest,
                 query=request.query,
                 randomizer=request.randomizer,
                 nano_nats=group.nano_nats,
                 cohort=cohorts[group.start, group.stop],
+                leaf_key=None if leaf_key is None else group_leaf_key(leaf_key, digest),
             )
         )
     return Round(asked.round, study, header.study_digest, tuple(groups), header.epoch)
@@ -55,5 +63,5 @@ def last_round(
     match Transcript(log).recorded:
         case (Header() as header, Asked() as asked):
             permutation = permutation_of(header.cohort_seed, header.population, users)
-            return header, recorded_round(study, header, asked, permutation)
+            return header, recorded_round(study, header, asked, permutation, None)
     return None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from askance_aggregator.studies.cohorts import Cohort
+from askance_client.errors import InvalidParameter
 from askance_client.messages import SignedStudy
 from askance_client.queries import Query
 from askance_client.randomizers import Randomizer
@@ -15,7 +16,8 @@ class Group:
     """Request and the users that it goes to.
 
     `payload` is what travels, `digest` its name. Groups whose users are asked more than one thing
-    share their cohort.
+    share their cohort. `leaf_key` is secret (`tallies.group_leaf_key`); None: the process that
+    holds the group closes no round.
     """
 
     payload: bytes
@@ -24,6 +26,14 @@ class Group:
     randomizer: Randomizer
     nano_nats: int
     cohort: Cohort
+    leaf_key: bytes | None = field(repr=False)
+
+    @property
+    def salting_key(self) -> bytes:
+        """The leaf key; raise InvalidParameter where this process does not know it."""
+        if self.leaf_key is None:
+            raise InvalidParameter("leaf_key: expected the group's, got None: it closes no round")
+        return self.leaf_key
 
     @property
     def population(self) -> int:

@@ -67,6 +67,9 @@ class Session(Generic[T]):
       fleet: the devices that answer.
       log: the transcript's log; an interrupted one is replayed and continued.
       cohort_seed: determines the members of each cohort.
+      leaf_key: 32 secret bytes of the study, from which the salts of the tallies' leaves follow; an
+        interrupted study goes on with the one that it began with. None: a replay, which closes no
+        round.
       design: which randomizer for how many levels and nano-nats.
       watch: called with a round's number and plan once its users are allocated and recorded, before
         any is asked; not for rounds that the log holds already.
@@ -86,6 +89,7 @@ class Session(Generic[T]):
         fleet: Fleet,
         log: TranscriptLog,
         cohort_seed: bytes,
+        leaf_key: bytes | None,
         design: Design = best_for,
         watch: Watch | None = None,
         epoch: int = 0,
@@ -111,6 +115,7 @@ class Session(Generic[T]):
             epoch,
             tallies,
         )
+        self._leaf_key = leaf_key
         self._design = design
         self._watch = watch
         self._users = users
@@ -198,6 +203,7 @@ class Session(Generic[T]):
             accounts=self._accounts,
             header=self._header,
             design=self._design,
+            leaf_key=self._leaf_key,
             watch=self._watch,
             users=self._users,
         )

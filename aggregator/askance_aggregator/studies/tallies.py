@@ -1,8 +1,16 @@
-"""Reports as integers: symbol counts, and a Merkle root over the members' reports."""
+"""Reports as integers: symbol counts, and a Merkle root over the members' reports.
+
+The root is published with the counts, so every leaf is hashed with a salt of 256 secret bits: from
+a root without salts, thirty one-bit answers are found by 2^30 hashes, since the users asked follow
+from the study's digest (docs/adr/0103-leaves-are-salted.md). The salts of a group follow from a key
+of the group, and that from the study's leaf key, which an aggregator keeps and deletes with the
+reports. A reader of a group's reports can be given the group's key, from which no other follows.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,12 +22,16 @@ from numpy.typing import NDArray
 
 from askance_aggregator.families import family_of
 from askance_aggregator.studies.rounds import Group
+from askance_client.errors import InvalidParameter
 from askance_client.messages import Reason
 from askance_client.randomizers import Randomizer
 
 Packed = bytes | memoryview
 
 CHUNK = 1 << 16  # ordinals a leaf
+LEAF_KEY_BYTES = 32
+_GROUP_DOMAIN = b"askance leaf key of a group v1\0"
+_LEAF_DOMAIN = b"askance leaf salt v1\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +46,8 @@ class Tally:
       refusals: how many refused, by reason.
       reused: how many of the answers were given before, to another request, and charged then: they
         describe their users as of that time. As devices report it.
+      salted: True if the root's leaves have secret salts; False: written by an earlier version, or
+        there is no root.
     """
 
     counts: tuple[int, ...]
@@ -42,6 +56,12 @@ class Tally:
     root: bytes
     refusals: tuple[tuple[Reason, int], ...] = ()
     reused: int = 0
+    salted: bool = False
+
+    @property
+    def guessable(self) -> bool:
+        """True if single answers can be found from the root by hashing guesses."""
+        return bool(self.root) and not self.salted
 
 
 Where = int | NDArray[np.int64]
@@ -147,16 +167,20 @@ class SymbolTable:
         self._open -= count_of(where)
 
     def _leaves(self) -> Iterable[bytes]:
-        group = self._group
+        group, key = self._group, self._group.salting_key
         edges = np.arange(0, group.population + CHUNK, CHUNK, dtype=np.int64)
         cuts = group.cohort.members.searchsorted(edges)
         for chunk, (start, stop) in enumerate(pairwise(cuts)):
             answered = self._answered[start:stop]
             symbols = self._symbols[start:stop][answered]
-            yield leaf(chunk, packed_who(answered), packed_what(group.randomizer, symbols))
+            yield leaf(key, chunk, packed_who(answered), packed_what(group.randomizer, symbols))
 
     def tally(self) -> Tally:
-        """Close the table and return its tally."""
+        """Close the table and return its tally.
+
+        Raises:
+          InvalidParameter: the group has no leaf key; nothing was changed.
+        """
         group = self._group
         received = self._symbols[self._answered]
         return Tally(
@@ -166,17 +190,32 @@ class SymbolTable:
             root=merkle_root(self._leaves()),
             refusals=tuple(sorted(self._refusals.items())),
             reused=self._reused,
+            salted=True,
         )
 
 
-def leaf(chunk: int, who: Packed = b"", what: Packed = b"") -> bytes:
-    """Return the hash of a chunk: the ordinals that answered, of 2^16, and their symbols.
+def group_leaf_key(study_key: bytes, request_digest: bytes) -> bytes:
+    """Return the key of a group's salts: HMAC-SHA256 of its request's digest by the study's key.
 
+    Raises:
+      InvalidParameter: the study's key has another length than `LEAF_KEY_BYTES`.
+    """
+    if len(study_key) != LEAF_KEY_BYTES:
+        raise InvalidParameter(f"leaf_key: expected {LEAF_KEY_BYTES} bytes, got {len(study_key)}")
+    return hmac.digest(study_key, _GROUP_DOMAIN + request_digest, "sha256")
+
+
+def leaf(key: bytes, chunk: int, who: Packed = b"", what: Packed = b"") -> bytes:
+    """Return the salted hash of a chunk: the ordinals that answered, of 2^16, and their symbols.
+
+    The salt, 32 bytes, is HMAC-SHA256 of the chunk's number by the group's key (`group_leaf_key`).
     The users asked follow from the cohort's seed and range, which the transcript holds. How many
     symbols there are follows from the bits before them, so no two different chunks hash the same.
     `who` is as of `packed_who`, `what` as of `packed_what`.
     """
-    digest = hashlib.sha256(b"\0" + chunk.to_bytes(8, "big"))
+    number = chunk.to_bytes(8, "big")
+    # 0, 1 and 2 begin a leaf of earlier versions, an inner node and the root of nothing.
+    digest = hashlib.sha256(b"\3" + hmac.digest(key, _LEAF_DOMAIN + number, "sha256") + number)
     digest.update(who)
     digest.update(what)
     return digest.digest()

@@ -263,6 +263,8 @@ def _plain_tally(tally: Tally) -> dict[str, Any]:
     }
     if tally.reused:
         plain["reused"] = tally.reused
+    if tally.salted:
+        plain["salted"] = True
     return plain
 
 
@@ -345,6 +347,7 @@ def _parse_closed(item: dict[str, Any]) -> Closed:
                     sorted((Reason(int(why)), count) for why, count in tally["refusals"].items())
                 ),
                 reused=tally.get("reused", 0),
+                salted=tally.get("salted", False) is True,
             )
             for tally in item["tallies"]
         ),

@@ -168,6 +168,7 @@ def simulate_epochs(
             fleet=ObjectFleet(devices),
             log=MemoryLog(),
             cohort_seed=cohort_seed(digest_of(signed.study), index),
+            leaf_key=(root / "leaves").key,
             design=study.design,
             epoch=index,
         )

@@ -414,6 +414,7 @@ def _session(
                 fleet=opened.fleet,
                 log=opened.log(signed),
                 cohort_seed=(seed / "cohorts").key,
+                leaf_key=(seed / "leaves").key,
                 design=study.design,
                 watch=watch,
                 tallies=opened.tallies,

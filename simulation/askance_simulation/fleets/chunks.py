@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, reduce
 from itertools import pairwise
 from operator import add
@@ -148,6 +148,7 @@ class ChunkWork:
       population: users.
       behaviour: lying users, and their lies.
       randomizers: one per group.
+      leaf_keys: one per group, secret, from which the salts of its leaves follow.
       classes: partition of the users by their actions.
       expected: users that the process will meet in all, in many trials (see `fused.most_met`).
       observation: sums that are taken of the records where they are read; None: none are taken.
@@ -156,6 +157,7 @@ class ChunkWork:
     population: Population
     behaviour: Behaviour
     randomizers: tuple[Randomizer, ...]
+    leaf_keys: tuple[bytes, ...] = field(repr=False)
     classes: Classes
     expected: int = 0
     observation: Observation | None = None
@@ -175,7 +177,10 @@ class ChunkWork:
             each other's turn at it; the coins of more than a few are read from far away.
         """
         met = most_met(self.population.size, self.expected)
-        groups = [_GroupOfShard(randomizer, met) for randomizer in self.randomizers]
+        groups = [
+            _GroupOfShard(randomizer, key, met)
+            for randomizer, key in zip(self.randomizers, self.leaf_keys, strict=True)
+        ]
         users: Counter[tuple[ClassResponse, ...]] = Counter()
         coins = max((randomizer.coins for randomizer in self.randomizers), default=0)
         step = self.population.stretch(coins)
@@ -219,11 +224,13 @@ class _GroupOfShard:
 
     Args:
       randomizer: of the group's reports.
+      leaf_key: of the group.
       users: as of `most_met`.
     """
 
-    def __init__(self, randomizer: Randomizer, users: int) -> None:
+    def __init__(self, randomizer: Randomizer, leaf_key: bytes, users: int) -> None:
         self.randomizer = randomizer
+        self._leaf_key = leaf_key
         self.counter = counter(randomizer, users)
         self.rounding = rounding(users)
         self.leaves: list[bytes] = []
@@ -238,7 +245,7 @@ class _GroupOfShard:
         """Close a chunk, of which all users have been added."""
         said, self._said = self._said, []
         if not said:
-            self.leaves.append(leaf(number))
+            self.leaves.append(leaf(self._leaf_key, number))
             return
         ((who, symbols), *others) = said
         if others:
@@ -246,7 +253,8 @@ class _GroupOfShard:
             symbols = np.concatenate([part for _, part in said])
         packed = _everybody(who) if isinstance(who, int) else packed_who(who)
         self._asked = True
-        self.leaves.append(leaf(number, packed, packed_what(self.randomizer, symbols)))
+        what = packed_what(self.randomizer, symbols)
+        self.leaves.append(leaf(self._leaf_key, number, packed, what))
 
     def sums(self) -> Sums | None:
         """Return the sums of all answers; None if no user was asked."""

@@ -95,6 +95,7 @@ class ColumnFleet:
             self._devices.population,
             self._devices.behaviour,
             tuple(group.randomizer for group in round_.groups),
+            tuple(group.salting_key for group in round_.groups),
             Classes((*matter, *now), groups, self._devices.behaviour),
             self._expected,
             self._devices.observed.observation,
@@ -196,6 +197,7 @@ class _Folded:
             root=self._tree.root,
             refusals=tuple(sorted((why, count) for why, count in reasons.items() if why)),
             reused=reused,
+            salted=True,
         )
 
 

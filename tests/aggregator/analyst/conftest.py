@@ -97,6 +97,7 @@ def serving(
                     limits=limits,
                     now_s=now_s,
                     look_s=0.01,
+                    random_bytes=bytes,
                 )
             )
             gate = gate_of(

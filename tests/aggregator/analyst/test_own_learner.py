@@ -192,6 +192,7 @@ def transcript_digest(
         fleet=fleet(Devices(people, policy, SeededCoins(Seed.of(1)), system_now_s)),
         log=MemoryLog(),
         cohort_seed=cohort_seed(digest_of(signed.study)),
+        leaf_key=bytes(32),
     )
     return session.run().transcript
 

@@ -39,6 +39,7 @@ def export() -> StudyExport:
         fleet=ColumnFleet(Devices(people, policy, SeededCoins(Seed.of(1)), lambda: 0)),
         log=log,
         cohort_seed=cohort_seed(digest_of(signed.study)),
+        leaf_key=bytes(32),
     ).run()
     return StudyExport(signed, tuple(log.lines()), None)
 

@@ -182,6 +182,25 @@ class TestStudies:
             store.log(FIRST)
 
 
+class TestLeafKeys:
+    def test_the_first_key_stays(self, store: Store) -> None:
+        store.add_study(FIRST, STUDY)
+        store.add_study(SECOND, replace(STUDY, study=b"another"))
+        assert store.leaf_key(FIRST) is None
+        assert store.keep_leaf_key(FIRST, b"a" * 32) == b"a" * 32
+        assert store.keep_leaf_key(FIRST, b"b" * 32) == b"a" * 32
+        assert store.keep_leaf_key(SECOND, b"b" * 32) == b"b" * 32
+        assert (store.leaf_key(FIRST), store.leaf_key(SECOND)) == (b"a" * 32, b"b" * 32)
+
+    def test_no_key_without_its_study_or_of_another_length(self, store: Store) -> None:
+        with pytest.raises(StoreError, match="study"):
+            store.keep_leaf_key(FIRST, bytes(32))
+        store.add_study(FIRST, STUDY)
+        with pytest.raises(StoreError, match="leaf key: expected 32 bytes, got 31"):
+            store.keep_leaf_key(FIRST, bytes(31))
+        assert store.leaf_key(FIRST) is None
+
+
 class TestReports:
     def test_a_report_counts_once_by_request_and_user(self, store: Store) -> None:
         assert store.accept([StoredReport(FIRST, 4, b"yes")]) == [ACCEPTED]

@@ -51,6 +51,7 @@ ROWS: dict[str, list[tuple[Any, ...]]] = {
     "device_tags": [("site=oslo", 0), ("v2", 0), ("v2", 2)],
     "enrolment_tokens": [(bytes(16), 3, None, None, 0), (bytes([1]) * 16, 0, 5, MOST, 1)],
     "studies": [(n, bytes([n]) * 32, b"study %d" % n, b"key", b"") for n in (1, 2, 3)],
+    "leaf_keys": [(1, bytes(32)), (2, bytes([255]) * 32)],
     "study_titles": [(1, "mean of größe", 0, "Mean of Größe"), (2, "", MOST, "")],
     "study_words": [("mean", 1), ("größe", 1)],
     "transcript_lines": [

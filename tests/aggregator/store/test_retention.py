@@ -37,6 +37,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
         made.add_study(FIRST, STUDY)
         made.add_study(SECOND, OTHER)
         made.log(FIRST).append("a line")
+        made.keep_leaf_key(FIRST, bytes([1]) * 32)
+        made.keep_leaf_key(SECOND, bytes([2]) * 32)
         made.open_round(FIRST, 0, [ASKED], None)
         made.open_round(FIRST, 1, [ASKED_LATER], None)
         made.open_round(SECOND, 0, [OTHERS], None)
@@ -100,6 +102,9 @@ def test_deleted_reports_are_gone_and_nothing_else_is(store: Store) -> None:
     assert list(store.reports(OTHERS)) == [(2, b"a report")]
     assert store.conclusion(FIRST) == END
     assert list(store.log(FIRST).lines()) == ["a line"]
+    assert (store.leaf_key(FIRST), store.leaf_key(SECOND)) == (None, bytes([2]) * 32)
+    with pytest.raises(StoreError, match="whose reports were deleted"):
+        store.keep_leaf_key(FIRST, bytes([3]) * 32)
     assert [store.acknowledged_sequence(ordinal) for ordinal in range(3)] == [1, 2, 2]
     assert store.accept([StoredReport(OTHERS, 1, b"a report", 3)]) == [AckStatus.ACCEPTED]
 

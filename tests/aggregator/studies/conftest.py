@@ -43,6 +43,7 @@ from tests.conftest import cohort_of
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 BUDGET = parse_epsilon("8")
+LEAF_KEY = bytes(range(32))
 NOW_S = 1_700_000_000
 
 
@@ -175,6 +176,7 @@ class World:
             "fleet": ObjectFleet(fleet) if isinstance(fleet, Devices) else fleet,
             "log": MemoryLog() if log is None else log,
             "cohort_seed": b"cohorts",
+            "leaf_key": LEAF_KEY,
         }
         return Session(**(arguments | changes))
 
@@ -204,6 +206,7 @@ class World:
             randomizer,
             randomizer.loss.nano_nats,
             cohort_of(members, population),
+            LEAF_KEY,
         )
 
     def round(self, *groups: Group) -> Round:

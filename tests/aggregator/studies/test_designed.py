@@ -56,6 +56,7 @@ def session(log: MemoryLog) -> Session[Any]:
         fleet=fleet,
         log=log,
         cohort_seed=cohort_seed(digest_of(signed.study)),
+        leaf_key=bytes(32),
     )
 
 

@@ -72,7 +72,7 @@ def test_a_study_about_age_that_asks_hiv_is_refused_by_every_device_and_charges_
     digest, randomizer = digest_of(study.study), randomized_response(parse_epsilon("1"))
     payload = encode_request(Request(digest, 0, 0, YES.query, randomizer))
     cohort = cohort_of(range(USERS), USERS)
-    group = Group(payload, digest_of(payload), YES.query, randomizer, 10**9, cohort)
+    group = Group(payload, digest_of(payload), YES.query, randomizer, 10**9, cohort, bytes(32))
     accounts = Accounts(USERS, 10**9)
     accounts.reserve(cohort, 10**9)
     people = devices()

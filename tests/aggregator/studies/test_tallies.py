@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from itertools import permutations
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,14 @@ from hypothesis import strategies as st
 
 from askance_aggregator.families import family_of, subset_selection
 from askance_aggregator.studies import SymbolTable, Tally
-from askance_aggregator.studies.tallies import CHUNK, Places, leaf, merkle_root
+from askance_aggregator.studies.tallies import (
+    CHUNK,
+    Places,
+    group_leaf_key,
+    leaf,
+    merkle_root,
+)
+from askance_client.errors import InvalidParameter
 from askance_client.exact_laws import valid
 from askance_client.messages import Reason
 from askance_client.randomizers.randomizer import MISSING_BYTE
@@ -20,12 +28,19 @@ from askance_client.randomizers.randomizer import MISSING_BYTE
 if TYPE_CHECKING:
     from tests.aggregator.studies.conftest import World
 
-GOLDEN_ROOTS = ["3e7077fd2f66d689", "e47a7046d0418b7e", "64112e5f161c9172", "0337166157808733"]
+KEY = bytes(range(32))
+GOLDEN_ROOTS = ["99cebbe0dd4aa5a2", "cb772ec60345a4c6", "db7e3079744ee5c1", "4254a27d082f784a"]
 ABSENT = bytes([MISSING_BYTE])
 
 
 def sha(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
+
+
+def salt(chunk: int) -> bytes:
+    """The salt of a chunk: HMAC-SHA256 (RFC 2104), written here a second time."""
+    inner, outer = (bytes(byte ^ pad for byte in KEY.ljust(64, b"\0")) for pad in (0x36, 0x5C))
+    return sha(outer + sha(inner + b"askance leaf salt v1\0" + chunk.to_bytes(8, "big")))
 
 
 def bits(truths: list[bool]) -> bytes:
@@ -39,7 +54,11 @@ def leaf_of(symbols: list[bytes], chunk: int) -> bytes:
     """The leaf of a chunk in which these were asked, of a table of two symbols."""
     there = [symbol != ABSENT for symbol in symbols]
     ones = [symbol == b"\x01" for symbol in symbols if symbol != ABSENT]
-    return sha(b"\x00" + chunk.to_bytes(8, "big") + bits(there) + bits(ones))
+    return chunk_leaf(chunk, bits(there) + bits(ones))
+
+
+def chunk_leaf(chunk: int, content: bytes) -> bytes:
+    return sha(b"\x03" + salt(chunk) + chunk.to_bytes(8, "big") + content)
 
 
 def entered(world: World, symbols: dict[int, bytes], population: int, order: list[int]) -> Tally:
@@ -71,25 +90,60 @@ class TestMerkleRoot:
         assert merkle_root([a, b, c, d, e]) == sha(b"\x01" + four + e)
 
     def test_tells_every_number_and_order_of_leaves_apart(self) -> None:
-        leaves = [leaf(0, b"x"), leaf(1, b"x"), leaf(2, b"x")]
+        leaves = [leaf(KEY, 0, b"x"), leaf(KEY, 1, b"x"), leaf(KEY, 2, b"x")]
         orders = [order for n in range(4) for order in permutations(leaves, n)]
         assert len({merkle_root(order) for order in orders}) == len(orders) == 16
 
     def test_an_inner_node_is_no_leaf(self) -> None:
         """Otherwise two levels of a tree could be passed off as one leaf."""
-        a, b = leaf(0, b""), leaf(1, b"")
-        assert sha(b"\x00" + a + b) != merkle_root([a, b])
+        a, b = leaf(KEY, 0, b""), leaf(KEY, 1, b"")
+        assert chunk_leaf(0, a + b) != merkle_root([a, b])
 
     def test_is_the_same_in_every_version(self) -> None:
-        leaves = [leaf(chunk, bytes([chunk] * chunk)) for chunk in range(7)]
+        leaves = [leaf(KEY, chunk, bytes([chunk] * chunk)) for chunk in range(7)]
         assert [merkle_root(leaves[:n]).hex()[:16] for n in (1, 2, 3, 7)] == GOLDEN_ROOTS
+
+
+class TestSalts:
+    """By the root of a tally and all that is public, no guess at an answer can be checked."""
+
+    def test_the_salt_of_a_leaf_follows_from_its_group_and_chunk(self) -> None:
+        assert leaf(KEY, 5, b"who", b"what") == chunk_leaf(5, b"whowhat")
+        assert len({salt(chunk) for chunk in range(9)}) == 9
+
+    def test_groups_of_a_study_have_unrelated_keys(self) -> None:
+        keys = {group_leaf_key(study, bytes([request]) * 32)
+                for study in (KEY, bytes(32)) for request in range(5)}  # fmt: skip
+        assert {len(key) for key in keys} == {32}
+        assert len(keys) == 10
+
+    def test_a_short_key_is_refused(self) -> None:
+        with pytest.raises(InvalidParameter, match="expected 32 bytes, got 16"):
+            group_leaf_key(bytes(16), bytes(32))
+
+    def test_a_group_whose_key_is_not_known_is_not_closed(self, world: World) -> None:
+        table = SymbolTable(replace(world.group([0], 1), leaf_key=None))
+        table.write(0, b"\x01")
+        with pytest.raises(InvalidParameter, match="leaf_key: expected the group's, got None"):
+            table.tally()
+
+    def test_a_key_is_in_no_text_of_a_group(self, world: World) -> None:
+        group = world.group([0], 1)
+        assert repr(KEY)[2:-1] not in repr(group)
+        assert "leaf_key" not in repr(group)
+
+    def test_a_root_without_salts_can_be_guessed(self) -> None:
+        assert Tally((1, 1), 2, 2, bytes(32)).guessable
+        assert not Tally((1, 1), 2, 2, bytes(32), salted=True).guessable
+        assert not Tally((1, 1), 2, 2, b"").guessable  # drawn from its law: no leaves
 
 
 class TestSymbolTable:
     def test_the_root_is_over_symbols_in_ordinal_order(self, world: World) -> None:
         tally = entered(world, {2: b"\x01", 5: b"\x00", 7: ABSENT}, 10, [7, 5, 2])
-        assert tally.root == sha(b"\x00" + bytes(8) + bytes([0b110_00000, 0b10_000000]))
-        assert tally == Tally(counts=(1, 1), answered=2, asked=3, root=tally.root)
+        assert tally.root == chunk_leaf(0, bytes([0b110_00000, 0b10_000000]))
+        expected = Tally(counts=(1, 1), answered=2, asked=3, root=tally.root, salted=True)
+        assert tally == expected
 
     def test_who_stays_away_is_told_apart(self, world: World) -> None:
         everybody = dict.fromkeys(range(4), b"\x01")
@@ -156,7 +210,7 @@ class TestSymbolTable:
         table = SymbolTable(world.group([0, 1], 2, randomizer=randomizer))
         table.write(0, first)
         tally = table.tally()
-        assert tally.root == sha(b"\x00" + bytes(8) + bytes([0b10_000000]) + first)
+        assert tally.root == chunk_leaf(0, bytes([0b10_000000]) + first)
         assert (tally.answered, sum(tally.counts)) == (1, randomizer.size)
 
     def test_refusals_are_counted_by_reason_and_are_no_answers(self, world: World) -> None:
@@ -168,7 +222,7 @@ class TestSymbolTable:
         tally = table.tally()
         assert tally.refusals == ((Reason.FIELD_NOT_ALLOWED, 1), (Reason.OVER_LIFE_BUDGET, 2))
         assert (tally.counts, tally.answered, tally.asked) == ((0, 1), 1, 4)
-        assert tally.root == sha(b"\x00" + bytes(8) + bytes([0b0100_0000, 0b1_0000000]))
+        assert tally.root == chunk_leaf(0, bytes([0b0100_0000, 0b1_0000000]))
 
     def test_it_knows_its_members_and_who_is_still_out(self, world: World) -> None:
         group = world.group([2, 4, 9], 10)

@@ -120,6 +120,7 @@ def add_run(
         fleet=ColumnFleet(Devices(people, policy, SeededCoins(Seed.of(1)), lambda: day_s)),
         log=store.log(digest, epoch),
         cohort_seed=cohort_seed(digest, epoch),
+        leaf_key=bytes(32),
         epoch=epoch,
     )
     store.listing.note_users(digest, session.population)

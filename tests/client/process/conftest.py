@@ -77,6 +77,7 @@ class Aggregator:
             randomizer,
             randomizer.loss.nano_nats,
             Cohort(Permutation(b"", users), 0, users),
+            bytes(32),
         )
         return Round(number, self.study, study, (group,))
 

@@ -86,7 +86,7 @@ def question(aggregator: Any, number: int, epsilon: str) -> Round:
     payload = encode_request(Request(study, number, 0, query, randomizer))
     cohort = Cohort(Permutation(b"", users), 0, users)
     loss = randomizer.loss.nano_nats
-    group = Group(payload, digest_of(payload), query, randomizer, loss, cohort)
+    group = Group(payload, digest_of(payload), query, randomizer, loss, cohort, bytes(32))
     return Round(number, aggregator.study, study, (group,))
 
 

@@ -60,7 +60,7 @@ def round_of(number: int, study: SignedStudy, question: int, epoch: int, members
     payload = encode_request(Request(digest, number, 0, query, randomizer, epoch))
     cohort = cohort_of(tuple(range(members)), USERS)
     loss = randomizer.loss.nano_nats
-    group = Group(payload, digest_of(payload), query, randomizer, loss, cohort)
+    group = Group(payload, digest_of(payload), query, randomizer, loss, cohort, bytes(32))
     return Round(number, study, digest, (group,))
 
 

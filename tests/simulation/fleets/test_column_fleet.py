@@ -99,6 +99,7 @@ def round_of(number: int, ask: Ask, signed: SignedStudy | None = None) -> Round:
         randomizer,
         randomizer.loss.nano_nats,
         cohort_of(ask.members, USERS),
+        bytes(32),
     )
     return Round(number, study, digest, (group,))
 

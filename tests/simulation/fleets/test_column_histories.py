@@ -130,7 +130,15 @@ def round_of(number: int, asked: Asked) -> Round:
             payload = encode_request(Request(digest, number, len(groups), query, randomizer))
             loss = randomizer.loss.nano_nats
             groups.append(
-                Group(payload, digest_of(payload), query, randomizer, loss, Cohort(order, *cut))
+                Group(
+                    payload,
+                    digest_of(payload),
+                    query,
+                    randomizer,
+                    loss,
+                    Cohort(order, *cut),
+                    bytes(32),
+                )
             )
     return Round(number, study, digest, tuple(groups))
 
@@ -246,7 +254,9 @@ def test_how_many_threads_there_are_changes_nothing(
     for place, cohort in enumerate((Cohort(order, 5, 100_000), Cohort(order, 100_000, 130_000))):
         query, randomizer = real(field), best_for(2, 10**9)
         payload = encode_request(Request(digest, 0, place, query, randomizer))
-        groups.append(Group(payload, digest_of(payload), query, randomizer, 10**9, cohort))
+        groups.append(
+            Group(payload, digest_of(payload), query, randomizer, 10**9, cohort, bytes(32))
+        )
     round_ = Round(0, signed, digest, tuple(groups))
     found = []
     for count in (1, workers):
@@ -280,7 +290,9 @@ def test_how_many_users_are_looked_at_together_changes_nothing(
         for behaviour in (PRESENT_AND_HONEST, Fickle()):
             for cohort in (Cohort(order, 0, users), Cohort(order, 100, 40_000)):
                 payload = encode_request(Request(digest, 0, 0, query, randomizer))
-                group = Group(payload, digest_of(payload), query, randomizer, 10**9, cohort)
+                group = Group(
+                    payload, digest_of(payload), query, randomizer, 10**9, cohort, bytes(32)
+                )
                 devices = Devices(
                     population,
                     Policy(ANALYSTS, 2 * 10**9),
@@ -307,7 +319,7 @@ def test_whether_who_is_asked_is_listed_changes_nothing(monkeypatch: pytest.Monk
     for number, seed in enumerate((b"one", b"other")):
         payload = encode_request(Request(digest, number, 0, query, randomizer))
         cohort = Cohort(Permutation(seed, users), 5, 9_000)
-        group = Group(payload, digest_of(payload), query, randomizer, 10**9, cohort)
+        group = Group(payload, digest_of(payload), query, randomizer, 10**9, cohort, bytes(32))
         rounds.append(Round(number, signed, digest, (group,)))
     found = []
     for few in (1, users):

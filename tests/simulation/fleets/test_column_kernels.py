@@ -81,7 +81,7 @@ def tally_of(name: str, population: Population, cohort: Cohort, lies: bool) -> T
     digest = digest_of(signed_study.study)
     payload = encode_request(Request(digest, 0, 0, query, randomizer))
     nano = randomizer.loss.nano_nats
-    group = Group(payload, digest_of(payload), query, randomizer, nano, cohort)
+    group = Group(payload, digest_of(payload), query, randomizer, nano, cohort, bytes(32))
     policy = Policy(frozenset((KEY.public_key().public_bytes_raw(),)), 3 * 10**9)
     behaviour = Misbehaviour(liars="0.001")(Seed.of(3)) if lies else PRESENT_AND_HONEST
     devices = Devices(population, policy, SeededCoins(Seed.of(1)), lambda: 0, behaviour)

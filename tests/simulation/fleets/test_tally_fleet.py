@@ -70,7 +70,15 @@ def rounds(
         payload = encode_request(Request(digest, number, 0, query, randomizer))
         nano = randomizer.loss.nano_nats
         groups = [
-            Group(payload, digest_of(payload), query, randomizer, nano, Cohort(users, *part))
+            Group(
+                payload,
+                digest_of(payload),
+                query,
+                randomizer,
+                nano,
+                Cohort(users, *part),
+                bytes(32),
+            )
             for part in parts
         ]
         return Round(number, signed_study, digest, tuple(groups))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -86,6 +87,7 @@ class StudyManager:
       limits: how many, and what they may cost a user together.
       now_s: the time, in whole seconds since 1970, UTC.
       look_s: seconds between two looks at `now_s` by a study that waits for its next epoch.
+      random_bytes: source of the studies' leaf keys.
       deleted: is called when an analyst has deleted something, so that its rows are removed soon.
     """
 
@@ -99,6 +101,7 @@ class StudyManager:
         now_s: Callable[[], int] = system_now_s,
         observer: Observer = SILENT,
         look_s: float = LOOK_S,
+        random_bytes: Callable[[int], bytes] = os.urandom,
         deleted: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
@@ -108,6 +111,7 @@ class StudyManager:
         self._now_s = now_s
         self._observer = observer
         self._look_s = look_s
+        self._random_bytes = random_bytes
         self._deleted = deleted
         self._needs_approval = self._limits.approval
         self._statuses = StudyStatuses(store, fleet, now_s, needs_approval=self._needs_approval)
@@ -483,6 +487,7 @@ class StudyManager:
             self._over,
             now_s=self._now_s,
             look_s=self._look_s,
+            random_bytes=self._random_bytes,
             needs_approval=self._needs_approval,
         )
         self._runs[submission.digest] = run

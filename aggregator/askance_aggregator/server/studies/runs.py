@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -34,6 +35,7 @@ from askance_aggregator.studies import Fleet, Outcome, Session, Transcript
 from askance_aggregator.studies.results import CANCELLED, End, cohort_seed, conclusion, unrun
 from askance_aggregator.studies.schedule import start_of
 from askance_aggregator.studies.series import end_of_series, series_conclusion
+from askance_aggregator.studies.tallies import LEAF_KEY_BYTES
 from askance_client.errors import (
     AskanceError,
     InvalidAnswer,
@@ -74,6 +76,7 @@ class Run:
       on_over: is called when the run goes no further.
       now_s: the time, in whole seconds since 1970, UTC; by it epochs begin and end.
       look_s: seconds between two looks at it while no epoch is open.
+      random_bytes: source of its leaf key, unless the store has one.
       needs_approval: whether it waits for an approver's signature.
     """
 
@@ -87,6 +90,7 @@ class Run:
         *,
         now_s: Callable[[], int],
         look_s: float = LOOK_S,
+        random_bytes: Callable[[int], bytes] = os.urandom,
         needs_approval: bool = False,
     ) -> None:
         self.submission = submission
@@ -97,6 +101,7 @@ class Run:
         self._on_over = on_over
         self._now_s = now_s
         self._look_s = look_s
+        self._random_bytes = random_bytes
         self._needs_approval = needs_approval
         self._stopping = threading.Event()
         self._released = threading.Event()
@@ -383,6 +388,7 @@ class Run:
             fleet=fleet,
             log=self._store.log(digest, epoch),
             cohort_seed=cohort_seed(digest, epoch),
+            leaf_key=self._store.keep_leaf_key(digest, self._random_bytes(LEAF_KEY_BYTES)),
             epoch=epoch,
             users=users,
         )

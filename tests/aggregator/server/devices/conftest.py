@@ -156,6 +156,7 @@ class World:
             randomizer,
             randomizer.loss.nano_nats,
             cohort_of(members, population),
+            bytes(32),
         )
 
     def round(self, count: int, *, number: int = 0, study: SignedStudy | None = None) -> Round:

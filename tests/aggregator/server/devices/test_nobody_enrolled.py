@@ -28,5 +28,6 @@ def test_a_study_with_no_users_is_refused_before_anything_is_recorded() -> None:
             fleet=server.fleet,
             log=log,
             cohort_seed=bytes(32),
+            leaf_key=bytes(32),
         ).run()
     assert list(log.lines()) == []

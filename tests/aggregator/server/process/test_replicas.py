@@ -120,7 +120,7 @@ def speaking(version: int, patch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def undisturbed(home: AggregatorHome, signed: SignedStudy) -> str:
+def undisturbed(home: AggregatorHome, signed: SignedStudy, leaf_key: bytes | None) -> str:
     """Return the digest of the transcript with the devices at hand."""
     session: Session[Any] = Session(
         study=signed,
@@ -128,6 +128,7 @@ def undisturbed(home: AggregatorHome, signed: SignedStudy) -> str:
         fleet=AtHand(People(home.analyst, COUNT, Coins).devices),
         log=MemoryLog(),
         cohort_seed=cohort_seed(digest_of(signed.study)),
+        leaf_key=leaf_key,
     )
     return session.run().transcript
 
@@ -283,7 +284,8 @@ def test_replicas_of_the_next_version_replace_both_during_a_study(
         signed, ended = store.study(digest), store.conclusion(digest)
         assert signed is not None
         assert ended is not None
-        assert json.loads(ended.result_json)["transcript"] == undisturbed(homes[0], signed)
+        expected = undisturbed(homes[0], signed, store.leaf_key(digest))
+        assert json.loads(ended.result_json)["transcript"] == expected
         fresh = People(homes[0].analyst, COUNT + 1)
         store.enrol(fresh.enrolled()[COUNT:])
     with serving(homes[0], protocols=LATER) as later, pytest.raises(CallFailed) as late:

@@ -61,6 +61,11 @@ _DECODED = (
     "that the decode values of designed tables were chosen before the counts were known: any that"
     " are unbiased pass"
 )
+_SALTED = "that the salts of the leaves are secret: by them, guesses at reports could be checked"
+_GUESSABLE = (
+    "that no reader guesses reports: leaves of an earlier version have no salt, and only the"
+    " statement towards the aggregator holds"
+)
 
 _MISSED = "missed"  # an epoch of which nothing was asked
 _FAULT = "failed"  # of the aggregator: what a replay cannot show
@@ -172,6 +177,7 @@ def _verify(export: StudyExport, analyst_keys: Collection[bytes] | None) -> Veri
     whose = () if analyst_keys is not None else ("whose the signing key is: none was given",)
     end = () if state in (_OPEN, "done") else (f"why it ended as {state}",)
     decoded = (_DECODED,) if _has_decode_values(transcript) else ()
+    leaves = tuple(_leaves(transcript))
     found = figures(transcript, terms.schema)
     return Verification(
         study=export.digest.hex(),
@@ -181,7 +187,15 @@ def _verify(export: StudyExport, analyst_keys: Collection[bytes] | None) -> Veri
         answers=found["answers"],
         transcript=transcript.digest,
         checked=(*_checked(state, terms, found["rounds"]), *export.opened),
-        believed=(*_ALWAYS_BELIEVED, *export.tagging, *export.deletion, *decoded, *whose, *end),
+        believed=(
+            *_ALWAYS_BELIEVED,
+            *leaves,
+            *export.tagging,
+            *export.deletion,
+            *decoded,
+            *whose,
+            *end,
+        ),
     )
 
 
@@ -192,6 +206,16 @@ def _has_decode_values(transcript: Transcript) -> bool:
         if isinstance(event, Asked)
         for group in event.groups
     )
+
+
+def _leaves(transcript: Transcript) -> Iterator[str]:
+    """Yield what a reader has to believe of the leaves: a transcript may have both kinds."""
+    closed = (event for event in transcript.recorded if isinstance(event, Closed))
+    tallies = [tally for event in closed for tally in event.tallies]
+    if any(tally.guessable for tally in tallies):
+        yield _GUESSABLE
+    if any(tally.salted for tally in tallies):
+        yield _SALTED
 
 
 def _checked(state: str, terms: StudyTerms, rounds: int) -> Iterator[str]:
@@ -260,6 +284,7 @@ class _Replay:
             fleet=RecordedFleet(users),
             log=_ReadLog(export.lines),
             cohort_seed=cohort_seed(export.digest, epoch),
+            leaf_key=None,
             epoch=epoch,
         )
         try:

@@ -15,6 +15,11 @@ from askance_aggregator.analyst import StudyExport, VerificationFailed, verify, 
 from askance_client.errors import InvalidRecord
 
 Change = Callable[[dict[str, Any]], None]
+SALTED = "that the salts of the leaves are secret: by them, guesses at reports could be checked"
+GUESSABLE = (
+    "that no reader guesses reports: leaves of an earlier version have no salt, and only the"
+    " statement towards the aggregator holds"
+)
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32))).public_key().public_bytes_raw()
 
 
@@ -25,10 +30,25 @@ def test_a_sound_export_is_verified(done: StudyExport, tmp_path: Path) -> None:
     assert (found.state, found.rounds) == ("done", 2)
     assert "the hypothesis" in found.checked
     assert found.to_json()["verified"] is True
-    assert len(found.believed) == 2
-    assert len(verify(done).believed) == 3  # whose key it is, too
+    assert len(found.believed) == 3
+    assert len(verify(done).believed) == 4  # whose key it is, too
     with pytest.raises(VerificationFailed, match="signed by a given key"):
         verify(done, [bytes(32)])
+
+
+@pytest.mark.parametrize(("unsalted", "lines"), [([], [SALTED]), ([2, 4], [GUESSABLE]),
+                                                  ([2], [GUESSABLE, SALTED])])  # fmt: skip
+def test_leaves_without_salts_are_named(
+    done: StudyExport, unsalted: list[int], lines: list[str]
+) -> None:
+    """Transcripts of earlier versions verify; a study may have been asked by two versions."""
+    changed = list(done.lines)
+    for place in unsalted:
+        assert '"salted":true' in changed[place]
+        changed[place] = changed[place].replace(',"salted":true', "")
+    found = verify(replace(done, lines=tuple(changed), result=None))
+    assert (found.state, found.rounds) == ("open", 2)
+    assert [line for line in found.believed if "guess" in line] == lines
 
 
 def test_a_study_that_is_open_holds_together_so_far(done: StudyExport) -> None:

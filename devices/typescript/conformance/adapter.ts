@@ -30,6 +30,7 @@ import {
   checkDigest,
   decodeResponse,
 } from "../src/service/exchange.js";
+import { LEDGER_KINDS } from "./ledger_kinds.js";
 
 /** JSON as the kit has it: no number above 2^53. */
 export type Json = { readonly [name: string]: any };
@@ -204,7 +205,7 @@ export const KINDS: { [kind: string]: Kind } = {
 
 /** The answer to one case. */
 export async function answer(kind: string, given: Json): Promise<Json> {
-  const found = KINDS[kind];
+  const found = KINDS[kind] ?? LEDGER_KINDS[kind];
   if (found === undefined) {
     return { unsupported: kind };
   }

@@ -1,0 +1,8 @@
+/** What a device in Node has besides: a ledger in a file, a folder, records from files, threads. */
+
+export * from "./index.js";
+export * from "./node/folder.js";
+export * from "./node/ledger_file_storage.js";
+export * from "./node/posting.js";
+export * from "./node/records.js";
+export * from "./node/threads.js";

@@ -1,0 +1,115 @@
+#!/usr/bin/env node
+/** The command `askance-device`: a device, or the members of a folder, in a process of Node. */
+
+import { readFile } from "node:fs/promises";
+import { parseArgs } from "node:util";
+
+import { formatNats } from "../accounting/index.js";
+import { decodeStudy } from "../codec/index.js";
+import type { DeviceClient } from "../embedding.js";
+import { AskanceError, InvalidParameter } from "../errors.js";
+import { makeFolder, openClient, type Configuration } from "./folder.js";
+
+const USAGE = `usage: askance-device COMMAND --home FOLDER
+  init --configuration FILE   make the folder, with a new secret and an empty ledger
+  enrol --token FILE          make the device known to its aggregator
+  run [--once]                answer what is asked
+  status                      spent budget, and studies with the owner's decisions
+  approve STUDY [--days N]    answer a study (the first eight digits of its digest or more)
+  deny STUDY                  refuse it
+  accept-loss | repair-clock  go on after a ledger was put back, or a clock was ahead`;
+
+const OPTIONS = {
+  home: { type: "string" },
+  configuration: { type: "string" },
+  token: { type: "string" },
+  days: { type: "string" },
+  once: { type: "boolean" },
+} as const;
+
+async function main(): Promise<void> {
+  const { values, positionals } = parseArgs({ options: OPTIONS, allowPositionals: true });
+  const [command, study] = positionals;
+  const { home } = values;
+  if (command === undefined || home === undefined) {
+    throw new InvalidParameter(USAGE);
+  }
+  if (command === "init") {
+    const given = await readFile(need(values.configuration), "utf8");
+    await makeFolder(home, JSON.parse(given) as Configuration);
+    return;
+  }
+  const client = await openClient(home);
+  try {
+    const nowS = Math.floor(Date.now() / 1000);
+    switch (command) {
+      case "enrol":
+        await client.enrol(await readFile(need(values.token), "utf8"));
+        console.log(`enrolled: ${client.deviceIds.length}`);
+        break;
+      case "run":
+        await run(client, values.once === true);
+        break;
+      case "status":
+        printStatus(client, nowS);
+        break;
+      case "approve": {
+        const days = values.days === undefined ? null : Number(values.days);
+        await client.consents.approve(client.consents.named(need(study)), nowS, days);
+        break;
+      }
+      case "deny":
+        await client.consents.deny(client.consents.named(need(study)), nowS);
+        break;
+      case "accept-loss":
+        await client.acceptLoss();
+        break;
+      case "repair-clock":
+        await client.repairClock();
+        break;
+      default:
+        throw new InvalidParameter(USAGE);
+    }
+  } finally {
+    await client.close();
+  }
+}
+
+async function run(client: DeviceClient, once: boolean): Promise<void> {
+  if (once) {
+    await client.checkInOnce();
+    return;
+  }
+  const end = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.once(signal, () => end.abort());
+  }
+  console.log(`running: ${client.deviceIds.length}`);
+  await client.run(end.signal);
+}
+
+function printStatus(client: DeviceClient, nowS: number): void {
+  const spent = client.history.reduce((sum, { nanoNats }) => sum + nanoNats, 0n);
+  console.log(`rows: ${client.history.length}, spent: ${formatNats(spent)} nats by all members`);
+  for (const known of client.consents.studies) {
+    const { purpose } = decodeStudy(known.study);
+    console.log(`${known.key.slice(0, 16)} ${client.consents.state(known, nowS)} ${JSON.stringify(purpose)}`);
+  }
+}
+
+function need(given: string | undefined): string {
+  if (given === undefined) {
+    throw new InvalidParameter(USAGE);
+  }
+  return given;
+}
+
+try {
+  await main();
+} catch (error) {
+  if (!(error instanceof AskanceError)) {
+    throw error;
+  }
+  console.error(error.message);
+  process.exitCode = 1;
+}

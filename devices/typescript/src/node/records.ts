@@ -1,0 +1,68 @@
+/** Records from a file: JSON (a list of objects) or CSV with a line of names. */
+
+import { readFile } from "node:fs/promises";
+
+import type { RawRecord } from "../device/record_work.js";
+import { InvalidRecord } from "../errors.js";
+
+/**
+ * Read records by their names, which a column has; without a column the file has one record, whose
+ * name is "".
+ *
+ * @throws InvalidRecord: no such file, a row without a name, or one name twice.
+ */
+export async function readRecords(
+  path: string,
+  key: string | null,
+): Promise<ReadonlyMap<string, RawRecord>> {
+  const text = await readFile(path, "utf8");
+  const rows = path.endsWith(".json") ? jsonRows(text) : csvRows(text);
+  const records = new Map<string, RawRecord>();
+  for (const row of rows) {
+    const { [key ?? ""]: name, ...fields } = row;
+    const named = key === null ? "" : String(name ?? "");
+    if (records.has(named) || (key !== null && named === "")) {
+      throw new InvalidRecord(`${path}: expected a name of its own in every row`);
+    }
+    records.set(named, key === null ? row : fields);
+  }
+  return records;
+}
+
+function jsonRows(text: string): RawRecord[] {
+  const rows: unknown = JSON.parse(text);
+  if (!Array.isArray(rows)) {
+    throw new InvalidRecord("records: expected a list of objects");
+  }
+  return rows as RawRecord[];
+}
+
+function csvRows(text: string): RawRecord[] {
+  const [names, ...rows] = cells(text);
+  if (names === undefined || rows.some((row) => row.length !== names.length)) {
+    throw new InvalidRecord("records: expected as many cells in every row as there are names");
+  }
+  return rows.map((row) => {
+    const filled = row.map((cell, at) => [names[at]!, cell] as const);
+    return Object.fromEntries(filled.filter(([, cell]) => cell !== ""));
+  });
+}
+
+/** The cells of CSV (RFC 4180): a cell may be quoted, a quote in it is written twice. */
+function cells(text: string): string[][] {
+  const rows: string[][] = [];
+  let row: string[] = [];
+  const cell = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r?\n|$)/gy;
+  for (const found of text.matchAll(cell)) {
+    const [whole, quoted, bare, end] = found;
+    if (whole === "" && row.length === 0) {
+      break;
+    }
+    row.push(quoted === undefined ? bare! : quoted.replaceAll('""', '"'));
+    if (end !== ",") {
+      rows.push(row);
+      row = [];
+    }
+  }
+  return rows;
+}

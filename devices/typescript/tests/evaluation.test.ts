@@ -1,0 +1,170 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { gunzipSync } from "node:zlib";
+
+import { decodeReport, decodeSchema, parse } from "../src/codec/index.js";
+import { Device } from "../src/device/core.js";
+import { Examiner } from "../src/device/examination.js";
+import { Policy } from "../src/device/policy.js";
+import { Refusal } from "../src/messages.js";
+import { fromHex } from "../src/integers.js";
+import { LedgerFile } from "../src/ledger/ledger_file.js";
+import { startThread } from "../src/node/threads.js";
+import { SchemaSchema } from "../src/protos/askance_protos/v1/schema_pb.js";
+import { SignedStudySchema } from "../src/protos/askance_protos/v1/study_pb.js";
+import type { Coins } from "../src/randomizers/index.js";
+import { type StartThread, TimedEvaluation } from "../src/service/evaluation.js";
+import { type Clock, systemClock } from "../src/service/observable.js";
+import type { Task } from "../src/service/record_worker.js";
+import { MemoryStorage } from "./memory_storage.js";
+
+// The first script of the kit asks for the bit `smoker` by a table of two levels: symbol 1 for 1
+// has e / (1 + e) = .731... of the coins, and is the second; a coin of 2^64 - 1 draws the last one,
+// a coin of 0 the first one.
+const cases = new URL("../../../../tests/conformance/cases/ledgers.jsonl.gz", import.meta.url);
+const script = JSON.parse(gunzipSync(readFileSync(cases)).toString().split("\n", 1)[0]!).input;
+const [introduction, , question] = script.steps;
+const schema = decodeSchema(parse(SchemaSchema, fromHex(script.schema)));
+const study = parse(SignedStudySchema, fromHex(introduction.study));
+const payload = fromHex(question.requests[0]);
+const MIDDLE = 1n << 63n; // of a record with 1 it draws 1, of one with 0, the default, it draws 0
+
+const MIDDLES: Coins = { words: (_, count) => new BigUint64Array(count).fill(MIDDLE) };
+
+/** The main coins draw by the value, those of stand-ins draw 1 whatever the value is. */
+class Told implements Coins {
+  #asked = 0;
+  words(_: Uint8Array, count: number): BigUint64Array {
+    return new BigUint64Array(count).fill(this.#asked++ % 2 ? (1n << 64n) - 1n : MIDDLE);
+  }
+}
+
+/** Let a thread do something else than it is asked. */
+function tampered(change: (task: Task) => Task | null): StartThread {
+  return (hear, failed) => {
+    const thread = startThread(hear, failed);
+    return {
+      ...thread,
+      post: (task, transfer) => {
+        const changed = change(task);
+        if (changed !== null) {
+          thread.post(changed, transfer);
+        }
+      },
+    };
+  };
+}
+
+async function symbolOf(
+  start: StartThread,
+  coins: Coins,
+  record: Record<string, unknown>,
+  clock: Clock = systemClock,
+): Promise<[number, TimedEvaluation, Device]> {
+  const file = await LedgerFile.open(new MemoryStorage());
+  const policy = new Policy({ analysts: script.policy.analysts, lifeNanoNats: 10n ** 12n });
+  const ledger = file.ledger("", "");
+  const nowS = () => Number(question.at_s);
+  const device = new Device({ schema, policy, ledger, nowS, examiner: new Examiner() });
+  assert.equal(await device.introduce(study), null);
+  const evaluation = new TimedEvaluation(start, 20, clock);
+  evaluation.setRecord("", record);
+  const turn = await device.begin([payload]);
+  const worked = await evaluation.of("", coins).work(turn.due);
+  const [report] = (await turn.finish(worked)).values();
+  const { outcome } = decodeReport(report!);
+  assert.ok(!(outcome instanceof Refusal));
+  return [outcome[0]!, evaluation, device];
+}
+
+for (const [record, symbol] of [[{ smoker: 1 }, 1], [{ smoker: 0 }, 0], [{}, 0]] as const) {
+  test(`threads evaluate and draw: ${JSON.stringify(record)}`, async () => {
+    const [drawn, evaluation] = await symbolOf(startThread, MIDDLES, record);
+    evaluation.close();
+    assert.equal(drawn, symbol);
+  });
+}
+
+test("a record that cannot be encoded is answered by the default", async () => {
+  const [drawn, evaluation] = await symbolOf(startThread, MIDDLES, { unknown: 1 });
+  evaluation.close();
+  assert.equal(drawn, 0);
+});
+
+test("an evaluation that is not ready at T1 is the default, and its thread is replaced", async () => {
+  let started = 0;
+  const counting: StartThread = (...hearing) => {
+    started += 1;
+    return tampered((task) => (task.kind === "evaluate" ? null : task))(...hearing);
+  };
+  const [drawn, evaluation] = await symbolOf(counting, new Told(), { smoker: 1 });
+  evaluation.close();
+  assert.equal(drawn, 0); // by the main coins: the draw was in time
+  assert.equal(started, 4); // three threads, and the one that took the place of another
+});
+
+test("a draw that is missed at T2 is its stand-in, and its class is refused for the hour", async () => {
+  const start = tampered((task) => (task.kind === "draw" ? null : task));
+  const [drawn, evaluation, device] = await symbolOf(start, new Told(), { smoker: 0 });
+  evaluation.close();
+  assert.equal(drawn, 1); // by coins of its own
+  const turn = await device.begin([payload]);
+  turn.close();
+  assert.equal(turn.due.length, 0); // the stored report
+});
+
+test("a value that comes after T1 changes nothing", async () => {
+  let late: (() => void) | undefined;
+  const start: StartThread = (hear, failed) => {
+    const thread = startThread(hear, failed);
+    const end = () => setTimeout(thread.end, 500);
+    return {
+      end,
+      post: (task, transfer) => {
+        if (task.kind === "evaluate") {
+          late = () => thread.post(task, transfer);
+        } else {
+          thread.post(task, transfer);
+          if (task.kind === "draw") {
+            late?.();
+          }
+        }
+      },
+    };
+  };
+  const [drawn, evaluation] = await symbolOf(start, MIDDLES, { smoker: 1 });
+  evaluation.close();
+  assert.equal(drawn, 0);
+});
+
+test("waits are those of the weight, whatever the record is", async () => {
+  const waits: number[][] = [];
+  for (const record of [{ smoker: 1 }, { unknown: 1 }]) {
+    const waited: number[] = [];
+    const clock: Clock = {
+      now: () => performance.now(),
+      sleep: (ms) => {
+        waited.push(ms);
+        return systemClock.sleep(ms);
+      },
+    };
+    const [, evaluation] = await symbolOf(startThread, MIDDLES, record, clock);
+    evaluation.close();
+    waits.push(waited);
+  }
+  // T1 100 and T2 150 ms on a grid of 20, phases of 40 and 50 ms, and a slot.
+  assert.deepEqual(waits[0], [40, 150, 1, 100, 50]);
+  assert.deepEqual(waits, new Array(2).fill(waits[0]));
+});
+
+test("threads that do not start refuse the work, and nothing is charged", async () => {
+  let started = 0;
+  const start: StartThread = (_, failed) => {
+    started += 1;
+    setImmediate(failed);
+    return { post: () => {}, end: () => {} };
+  };
+  await assert.rejects(symbolOf(start, MIDDLES, { smoker: 1 }), /does not start/);
+  assert.equal(started, 3); // and no more
+});

@@ -11,6 +11,7 @@ from operator import mul
 
 import numpy as np
 
+from askance_aggregator.families.comparisons import Bit, Comparisons
 from askance_aggregator.families.family import (
     Counts,
     Family,
@@ -21,6 +22,7 @@ from askance_aggregator.families.family import (
 )
 from askance_aggregator.families.fitting import check_expressible, check_positive, greatest
 from askance_aggregator.families.rates import InclusionRates
+from askance_aggregator.families.table_comparisons import table_comparisons
 from askance_aggregator.numbers import plain_arguments
 from askance_client.accounting import ratio_within
 from askance_client.errors import InvalidParameter
@@ -71,6 +73,10 @@ class TableFamily(Family[Channel]):
     def has_one_count(self) -> bool:
         """Return whether each symbol stands for one of two levels."""
         return _sides(self.randomizer) is not None
+
+    def comparisons(self) -> Comparisons | Bit:
+        """Compare levels; exact."""
+        return table_comparisons(self.randomizer.table)
 
     def alphabet(self) -> Iterator[bytes]:
         """The symbols in order."""

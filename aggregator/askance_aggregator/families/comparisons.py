@@ -34,7 +34,7 @@ class Atom(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One direction of a pair of records, beside a law of the other users' reports.
+    """Pair of records in one direction, beside a law of the other users' reports.
 
     Args:
         atoms: the symbols. At the two records their masses sum to the denominator; under the law of

@@ -25,10 +25,12 @@ from askance_aggregator.families import (
     subset_selection,
 )
 from askance_aggregator.families.comparisons import Bit, Comparison, Comparisons
+from askance_aggregator.families.table_comparisons import spread_pair
 from askance_client.errors import InvalidParameter
 from askance_client.exact_laws import probability
 from askance_client.randomizers import (
     COIN_SPACE,
+    Channel,
     HadamardSign,
     HypercubeResponse,
     KaryResponse,
@@ -284,5 +286,110 @@ def test_a_bias_of_one_is_refused() -> None:
         Comparisons(found.upper, found.lower, Fraction(1))
 
 
+def _ratios(record: int, other: int) -> tuple[Fraction, Fraction]:
+    return Fraction(record), Fraction(other)
+
+
 def _subsets(values: int, size: int) -> list[tuple[int, ...]]:
     return [each for each in product((0, 1), repeat=values) if sum(each) == size]
+
+
+def table(*weights: Sequence[int]) -> Channel:
+    """Make a channel of rows in proportion to integers; column 0 has what is left over."""
+    rows = []
+    for row in weights:
+        unit = COIN_SPACE // sum(row)
+        entries = [unit * weight for weight in row]
+        entries[0] += COIN_SPACE - sum(entries)
+        rows.append(tuple(entries))
+    return Channel(tuple(rows))
+
+
+# 64, 32 and 16 divide 2^64: these rows are exact.
+STAIRCASE = table((3, 1, 1, 3), (1, 3, 1, 3), (1, 1, 3, 3))
+LOOSE = table((6, 4, 3, 3), (4, 6, 3, 3), (3, 4, 6, 3), (4, 3, 3, 6))
+UNEVEN = table((9, 3, 2, 2), (4, 6, 4, 2), (2, 3, 2, 9), (5, 5, 3, 3))
+
+
+def test_the_columns_in_proportion_and_the_equal_rows_of_a_table_are_merged() -> None:
+    found = reduced(table((2, 2, 3, 1, 8), (2, 2, 3, 1, 8), (4, 4, 1, 3, 4), (1, 1, 6, 2, 6)))
+    pairs = {f"{x} against {y}" for x, y in permutations((0, 2, 3), 2)}
+    assert {each.population[6:17] for each in found.upper} == pairs
+    assert all(len(each.atoms) == 4 for each in found.upper)
+
+
+def test_a_table_of_two_symbols_is_a_bit() -> None:
+    # Columns 0 and 2 are in proportion; the extreme rows have 12 and 3 of 16 in them.
+    bit = family_of(table((8, 4, 4), (4, 10, 2), (4, 10, 2), (2, 13, 1))).comparisons()
+    assert isinstance(bit, Bit)
+    both = {Fraction(bit.high, bit.denominator), Fraction(bit.low, bit.denominator)}
+    assert both in ({Fraction(12, 16), Fraction(3, 16)}, {Fraction(13, 16), Fraction(4, 16)})
+
+
+def test_a_table_whose_levels_are_alike_hides_all() -> None:
+    found = reduced(table((1, 2, 5), (1, 2, 5)))
+    assert [law_of(each) for each in (*found.upper, *found.lower)] == [
+        {_ratios(1, 1): Fraction(1)}
+    ] * 2
+
+
+def test_one_law_bounds_all_pairs_of_a_staircase_table() -> None:
+    # Least masses 1/8, 1/8, 1/8, 3/8: three columns of ratio 3, of which two levels take one each.
+    (upper,) = reduced(STAIRCASE).upper
+    eighth = Fraction(1, 8)
+    assert law_of(upper) == {
+        _ratios(3, 1): eighth,
+        _ratios(1, 3): eighth,
+        _ratios(1, 1): Fraction(4, 8),
+    }
+
+
+@pytest.mark.parametrize(
+    "channel",
+    [
+        STAIRCASE,
+        LOOSE,
+        UNEVEN,
+        table((10, 4, 2), (2, 10, 4), (4, 2, 10)),  # two halves do not fit: 2 s > g
+        table((12, 1, 3), (1, 12, 3), (7, 6, 3)),
+        table((6, 6, 2, 2), (2, 6, 6, 2), (2, 2, 6, 6), (6, 2, 2, 6)),
+    ],
+)
+def test_the_law_for_all_pairs_of_a_table_exceeds_each(channel: Channel) -> None:
+    rows_of = rows(channel)
+    least = [min(column) for column in zip(*rows_of, strict=True)]
+    bound = law_of(spread_pair(list(zip(*channel.table, strict=True))))
+    assert sum(bound.values()) == sum(least)
+    for reports, ratio in product((1, 2, 3), (Fraction(1), Fraction(6, 5), Fraction(9, 5))):
+        most = excess(bound, reports, ratio)
+        for a, b in permutations(rows_of, 2):
+            assert excess(law(a, b, least), reports, ratio) <= most
+
+
+def test_a_table_whose_law_for_all_pairs_is_loose_gives_its_pairs() -> None:
+    found = reduced(LOOSE)
+    rows_of = rows(LOOSE)
+    least = [min(column) for column in zip(*rows_of, strict=True)]
+    pairs = [law(a, b, least) for a, b in permutations(rows_of, 2)]
+    assert len(found.upper) == len(pairs) == 12
+    assert all(law_of(each) in pairs for each in found.upper)
+
+
+def test_the_lower_comparisons_of_a_table_have_the_greatest_indices() -> None:
+    rows_of = rows(UNEVEN)
+    indices = sorted(
+        sum((a - b) ** 2 / c for a, b, c in zip(x, y, z, strict=True))
+        for (x, y), z in product(permutations(rows_of, 2), rows_of)
+    )
+    found = [
+        sum(((a - b) ** 2 * mass for (a, b), mass in law_of(each).items()), Fraction(0))
+        for each in reduced(UNEVEN).lower
+    ]
+    assert found == indices[: -len(found) - 1 : -1]
+
+
+def test_a_table_of_many_levels_has_one_law() -> None:
+    weights = [[151 if x == y else 1 for y in range(150)] for x in range(150)]
+    found = reduced(table(*weights))
+    assert len(found.upper) == 1
+    assert found.bias == 0

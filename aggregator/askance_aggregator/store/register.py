@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import IntEnum
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -313,6 +314,7 @@ _SEEN = (
     "count(*), count(*) FILTER (WHERE seen_day >= ?), count(*) FILTER (WHERE seen_day >= ?),"
     " count(*) FILTER (WHERE seen_day >= ?), count(*) FILTER (WHERE seen_day IS NULL)"
 )
+_LAST_DAY = "coalesce(seen_day, enrolled_day)"  # NULL: neither was noted
 _RANGE = "ordinal >= ? AND ordinal < ?"
 _SEEN_OF_ALL = f"SELECT '', {_SEEN} FROM devices WHERE state = 0 AND {_RANGE}"
 _SEEN_OF_TAGS = (
@@ -452,22 +454,21 @@ class Register:
         def step(execute: Execute) -> Affected:
             _check_devices(execute, selection)
             where, parameters = _selected(selection)
-            standing = _raise_standing(execute)
-            execute(
-                "INSERT INTO empty_places SELECT ordinal, ? FROM devices WHERE ordinal IN"
-                f" ({where})",
-                (standing, *parameters),
-            )
-            emptied = "SELECT ordinal FROM empty_places WHERE changed = ?"
-            execute(f"DELETE FROM device_tags WHERE ordinal IN ({emptied})", (standing,))
-            execute(
-                f"DELETE FROM certificates WHERE gateway = 0 AND ordinal IN ({emptied})",
-                (standing,),
-            )
-            gone = execute(f"DELETE FROM devices WHERE ordinal IN ({emptied})", (standing,))
-            return Affected(gone.rowcount)
+            return Affected(_erase(execute, f"ordinal IN ({where})", parameters))
 
         return self._transactions.write(step)
+
+    def lapse(self, before_day: int) -> Iterator[int]:
+        """Forget devices that have neither called nor been enrolled on a day or later.
+
+        Revoked ones stay, so that their ids stay refused, and so do those without a noted day. They
+        are forgotten in parts, whose numbers are yielded; other transactions pass in between.
+        """
+        due = f"state = 0 AND {_LAST_DAY} < ? AND {_RANGE}"
+        for range_ in self._ranges():
+            of = (before_day, *range_)
+            if self._rows(f"SELECT count(*) FROM devices WHERE {due}", of)[0][0]:
+                yield self._transactions.write(partial(_erase, where=due, parameters=of))
 
     def count(self) -> RegisterCount:
         # Each ordinal up to the last is a device's or an empty place: no device is counted by row.
@@ -541,18 +542,29 @@ class Register:
             yield start, start + _READ_AT_ONCE
 
     def fix_users(
-        self, study_digest: bytes, tags: Sequence[str], epoch: int = 0
+        self,
+        study_digest: bytes,
+        tags: Sequence[str],
+        epoch: int = 0,
+        since_day: int | None = None,
     ) -> NDArray[np.int64]:
         """Return the users of a study, or of an epoch of it; decided at the first call, for good.
 
+        Args:
+          study_digest: of the study.
+          tags: that its devices have; none: all devices.
+          epoch: of the study.
+          since_day: on which, or later, they have called or were enrolled, counted from 1970;
+            None: whenever.
+
         Returns:
-          Ordinals of the devices that had all tags (without tags: of all) and were not revoked,
-          sorted. A later call, also by another process and with any tags, returns the same.
+          Ordinals of these devices, without those that were revoked, sorted. A later call, also by
+          another process and with other arguments, returns the same.
         """
         of = (study_digest, epoch)
         kept = self._fixed(of)
         if kept is None:
-            asked, parameters = _active(tags)
+            asked, parameters = _active(tags, since_day)
 
             def step(execute: Execute) -> None:
                 rows = execute(
@@ -573,11 +585,11 @@ class Register:
         """Return the users that `fix_users` has decided; None if it was not called yet."""
         return self._fixed((study_digest, epoch))
 
-    def count_tagged(self, tags: Sequence[str]) -> int:
-        """Return the number of devices that have all tags and are not revoked."""
-        if not tags:
+    def count_tagged(self, tags: Sequence[str], since_day: int | None = None) -> int:
+        """Return the number of devices that `fix_users` would return."""
+        if not tags and since_day is None:
             return self.count().active
-        asked, parameters = _active(tags)
+        asked, parameters = _active(tags, since_day)
         return int(self._rows(f"SELECT count(*) FROM devices WHERE {asked}", parameters)[0][0])
 
     def keep_population(self, study_digest: bytes, population: TaggedPopulation) -> None:
@@ -720,6 +732,19 @@ def _entries(execute: Execute, statement: str, parameters: Sequence[object]) -> 
     ]
 
 
+def _erase(execute: Execute, where: str, parameters: Sequence[object]) -> int:
+    """Forget the devices of a condition, and return how many there were."""
+    standing = _raise_standing(execute)
+    execute(
+        f"INSERT INTO empty_places SELECT ordinal, ? FROM devices WHERE {where}",
+        (standing, *parameters),
+    )
+    emptied = "SELECT ordinal FROM empty_places WHERE changed = ?"
+    execute(f"DELETE FROM device_tags WHERE ordinal IN ({emptied})", (standing,))
+    execute(f"DELETE FROM certificates WHERE gateway = 0 AND ordinal IN ({emptied})", (standing,))
+    return execute(f"DELETE FROM devices WHERE ordinal IN ({emptied})", (standing,)).rowcount
+
+
 def _rarest_first(execute: Execute, tags: Sequence[str], after: int) -> list[str]:
     """Order tags by their number of devices after an ordinal, as far as it is counted."""
     if len(tags) == 1:
@@ -744,12 +769,13 @@ def _selected(selection: DeviceSelection) -> tuple[str, tuple[object, ...]]:
     return " INTERSECT ".join([one] * len(selection.tags)), selection.tags
 
 
-def _active(tags: Sequence[str]) -> tuple[str, tuple[object, ...]]:
-    """Return the condition of devices that have all tags and are not revoked, its parameters."""
+def _active(tags: Sequence[str], since_day: int | None) -> tuple[str, tuple[object, ...]]:
+    """Return the condition of devices that a study asks (see `fix_users`), and its parameters."""
+    seen, days = ("", ()) if since_day is None else (f" AND {_LAST_DAY} >= ?", (since_day,))
     if not tags:
-        return "state = 0", ()
+        return f"state = 0{seen}", days
     where, parameters = _selected(DeviceSelection(tags=checked_tags(tags)))
-    return f"state = 0 AND ordinal IN ({where})", parameters
+    return f"state = 0{seen} AND ordinal IN ({where})", (*days, *parameters)
 
 
 def _check_devices(execute: Execute, selection: DeviceSelection, *, gateways: bool = False) -> None:

@@ -18,8 +18,9 @@ from askance_aggregator.reports.texts import counted
 
 _COLLECTS = (
     "Deletes the reports and results of ended studies that are due by the days that they sign or"
-    " [keep] of the configuration states, and completes deletions that were interrupted. Open"
-    " studies are not touched. A running aggregator does this by itself, at every collect_every_s."
+    " [keep] of the configuration states, completes deletions that were interrupted, and forgets"
+    " devices that have lapsed ([devices]). Open studies are not touched. A running aggregator does"
+    " this by itself, at every collect_every_s."
 )
 
 
@@ -50,10 +51,16 @@ def _collect(arguments: argparse.Namespace) -> int:
         closing(configuration.store.open()) as store,
         recorded(store, "collect", "ended studies"),
     ):
-        found = Collector(store, configuration.keep, system_now_s, pause).collect()
+        lapse_after_days = configuration.devices.lapse_after_days
+        found = Collector(
+            store, configuration.keep, system_now_s, pause, lapse_after_days
+        ).collect()
     if arguments.json:
-        print_json({"reports_of": found.reports_of, "results_of": found.results_of})
+        lapsed = {} if lapse_after_days is None else {"devices": found.devices}
+        print_json({"reports_of": found.reports_of, "results_of": found.results_of, **lapsed})
         return 0
     print(f"deleted the reports of {counted(found.reports_of, 'study')}")
     print(f"deleted the results of {counted(found.results_of, 'study')}")
+    if lapse_after_days is not None:
+        print(f"forgot {counted(found.devices, 'device')} that had lapsed")
     return 0

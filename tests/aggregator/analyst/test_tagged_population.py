@@ -28,6 +28,8 @@ from askance_aggregator.analyst import (
 from askance_aggregator.analyst.calls import Call
 from askance_aggregator.analyst.messages import population_of, submission
 from askance_aggregator.analyst.submission import Every, tagged_population
+from askance_aggregator.clock import system_now_s
+from askance_aggregator.server.studies import SubmissionLimits
 from askance_aggregator.store import SqliteStore, StudyState, TaggedPopulation
 from askance_aggregator.store.register import DeviceSelection
 from askance_aggregator.store.tagged_population import MAX_TAGS
@@ -37,6 +39,7 @@ from askance_aggregator.studies.study import Study
 from askance_aggregator.studies.transcript import Asked
 from askance_client.codec import decode_study, digest_of
 from askance_client.errors import InvalidParameter, PlanRefused, RemoteProtocolError
+from askance_client.ledger import SECONDS_PER_DAY
 from askance_protos.v1 import analyst_pb2 as pb
 from tests.aggregator.analyst import conftest
 from tests.aggregator.analyst.test_epochs import Clock
@@ -225,6 +228,32 @@ def test_devices_that_are_revoked_are_neither_counted_nor_asked(
         result = aggregator.study(handle.id).result(timeout_s=WAIT_S)
     assert (result.state, result.content["users"]) == (StudyState.DONE, len(others))
     assert answered(store, digest) == others
+
+
+def test_devices_that_have_not_called_lately_are_neither_counted_nor_asked(
+    open_served: OpenHouse, store: SqliteStore
+) -> None:
+    """30 days after their enrolment; those who come back later are of the next study."""
+    later_s = system_now_s() + 30 * SECONDS_PER_DAY
+    present = sorted(set(range(conftest.USERS)) - {0, 6, 7})
+    store.register.note_seen(present, later_s // SECONDS_PER_DAY - 7)
+    limits = SubmissionLimits(seen_within_days=7)
+    aside = {"store": store, "limits": limits, "now_s": lambda: later_s}
+    with open_served(devices=False, **aside) as served, served.connected() as aggregator:
+        assert aggregator.plan(StudyDefinition(study(served), days=7))["users"] == len(present)
+        handle = aggregator.submit(study(served))
+        tagged = aggregator.submit(study(served), tags=TAGS)
+        while any(
+            store.register.fixed_users(bytes.fromhex(i.id)) is None for i in (handle, tagged)
+        ):
+            pass
+    with open_served(devices=True, **aside) as served, served.connected() as aggregator:
+        result = aggregator.study(handle.id).result(timeout_s=WAIT_S)
+        of_tagged = aggregator.study(tagged.id).result(timeout_s=WAIT_S)
+    assert (result.state, result.content["users"]) == (StudyState.DONE, len(present))
+    assert answered(store, bytes.fromhex(handle.id)) == set(present)
+    assert (of_tagged.state, of_tagged.content["users"]) == (StudyState.DONE, len(TAGGED) - 2)
+    assert answered(store, bytes.fromhex(tagged.id)) == set(TAGGED) - {0, 6}
 
 
 def test_a_study_that_has_begun_with_all_devices_keeps_them(

@@ -355,6 +355,66 @@ class TestStudysUsers:
         assert register.fix_users(STUDY, ["site=nowhere"]).tolist() == []
 
 
+class TestDevicesThatAreAway:
+    """Devices 0 to 5 are enrolled today; what they call afterwards is noted by hand."""
+
+    def test_users_are_those_that_have_called_lately(self, register: Register) -> None:
+        today = enrolled_day(register)
+        register.tag(of(0, 1, 2), ["v2"])
+        register.note_seen([0, 1, 3], today + 40)
+        register.note_seen([4], today + 39)
+        register.revoke(of(3))
+        assert register.count_tagged([], today) == 5
+        assert register.count_tagged([], today + 39) == 3
+        assert register.count_tagged([], today + 40) == 2
+        assert register.count_tagged([], today + 41) == 0
+        assert register.count_tagged(["v2"], today + 1) == 2
+        assert register.fix_users(STUDY, [], since_day=today + 39).tolist() == [0, 1, 4]
+        assert register.fix_users(STUDY, ["v2"], 1, today + 1).tolist() == [0, 1]
+        register.note_seen([5], today + 40)
+        assert register.fix_users(STUDY, [], since_day=today + 39).tolist() == [0, 1, 4]
+
+    def test_a_device_lapses_with_all_that_names_it(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(register_module, "_READ_AT_ONCE", 4)
+        register, today = store.register, enrolled_day(store.register)
+        register.tag(of(0, 1), ["v2"])
+        register.note_seen([1, 4], today + 100)
+        register.revoke(of(2))
+        before = register.standing()
+        assert list(register.lapse(today)) == []
+        assert register.standing() == before
+        assert list(register.lapse(today + 100)) == [2, 1]  # of the first four, and of the others
+        assert listed(register) == [1, 2, 4]
+        assert register.show(b"device 2").state is REVOKED  # its id stays refused
+        assert store.find_devices([b"device 0", b"device 3", b"device 5"]) == [None] * 3
+        assert listed(register, "v2") == [1]
+        assert dict(register.changes(before).devices) == dict.fromkeys((0, 3, 5), FORGOTTEN)
+        assert register.count() == RegisterCount(2, 1, 3)
+        assert list(register.lapse(today + 100)) == []
+
+    def test_an_ordinal_is_not_given_again(self, store: Store) -> None:
+        today = enrolled_day(store.register)
+        assert sum(store.register.lapse(today + 1)) == 6
+        assert store.enrol(devices(0)) == range(6, 7)
+
+    def test_a_device_without_a_noted_day_does_not_lapse(self, store: Store) -> None:
+        """Days were not noted before; that of its next call is."""
+        forget_days = "UPDATE devices SET enrolled_day = NULL WHERE ordinal = 0"
+        store.register._transactions.write(lambda execute: execute(forget_days, ()))
+        assert sum(store.register.lapse(2**31)) == 5
+        assert listed(store.register) == [0]
+        assert store.register.count_tagged([], 0) == 0
+
+
+def enrolled_day(register: Register) -> int:
+    """The day of the first device's enrolment."""
+    day = register.devices(limit=1)[0].enrolled_day
+    assert day is not None
+    return day
+
+
 class TestTokens:
     def test_issued_and_used_tokens_are_listed(self, store: Store) -> None:
         other = bytes(16)

@@ -221,6 +221,39 @@ class ConnectSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class DevicePresence:
+    """Days of devices that are away."""
+
+    seen_within_days: Annotated[
+        int | None,
+        Key(
+            "a study is planned for the devices that have called, or were enrolled, within so many"
+            " days, and asks these alone; fixed when a collection begins",
+            "30",
+        ),
+    ] = None
+    lapse_after_days: Annotated[
+        int | None,
+        Key(
+            "a device that has not called for more days is forgotten: it has to be enrolled anew,"
+            " as another user. Revoked ones stay",
+            "400",
+            fixed=True,
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if None not in (self.seen_within_days, self.lapse_after_days):
+            assert self.seen_within_days is not None
+            assert self.lapse_after_days is not None
+            if self.lapse_after_days < self.seen_within_days:
+                raise InvalidParameter(
+                    f"lapse_after_days: expected seen_within_days ({self.seen_within_days}) or"
+                    f" more, got {self.lapse_after_days}"
+                )
+
+
+@dataclass(frozen=True, slots=True)
 class StudyLimits:
     """Limits on studies, on the devices' service and on calls of analysts and operators."""
 
@@ -548,6 +581,14 @@ class Configuration:
             shown=False,
         ),
     ] = None
+    devices: Annotated[
+        DevicePresence,
+        KeyTable(
+            "Devices that are away. Left out: every enrolled device is counted and asked, and stays"
+            " enrolled until it is forgotten (askance aggregator device forget).",
+            shown=False,
+        ),
+    ] = DevicePresence()
     enrolment_key: Annotated[
         SecretSource | None,
         KeyTable(

@@ -267,7 +267,13 @@ class _Beside:
         self._planner = planner
         self._now_s = now_s
         self._stopping = threading.Event()
-        self.collector = Collector(store, configuration.keep, now_s, self._stopping.wait)
+        self.collector = Collector(
+            store,
+            configuration.keep,
+            now_s,
+            self._stopping.wait,
+            configuration.devices.lapse_after_days,
+        )
 
     def resume(self, server: AggregatorServer, address: str) -> int:
         """Go on with open studies, then let the health service say that all is served.
@@ -307,6 +313,7 @@ class _Beside:
             keep=self._configuration.keep,
             quotas=found.quotas,
             approval=self._configuration.approval,
+            seen_within_days=found.devices.seen_within_days,
         )
 
     def add_to(self, server: aio.Server, fleet: ServiceFleet) -> None:

@@ -1,4 +1,6 @@
-"""Collector of what ended studies left: reports first, results later; open studies are not touched.
+"""Collector of what ended studies left, and of devices that have lapsed.
+
+Reports are deleted first, results later; open studies are not touched.
 
 The days of a study count from the time at which the collector noted its end, so they are never
 fewer than signed. A clock that was set back only delays a deletion.
@@ -49,11 +51,13 @@ class Collected:
       reports_of: studies whose reports were deleted, or whose deletion was completed.
       results_of: studies whose results were deleted.
       rows: reports that were removed one by one; a store that drops them together counts none.
+      devices: that have lapsed and were forgotten.
     """
 
     reports_of: int
     results_of: int
     rows: int
+    devices: int = 0
 
 
 class Collector:
@@ -61,6 +65,7 @@ class Collector:
 
     Args:
       pause: waits for a number of seconds between two steps; returns True to stop.
+      lapse_after_days: a device that has not called for more days is forgotten; None: none is.
     """
 
     def __init__(
@@ -69,11 +74,13 @@ class Collector:
         limits: KeepLimits,
         now_s: Callable[[], int],
         pause: Callable[[float], bool],
+        lapse_after_days: int | None = None,
     ) -> None:
         self._store = store
         self._limits = limits
         self._now_s = now_s
         self._pause = pause
+        self._lapse_after_days = lapse_after_days
         self._woken = threading.Event()
 
     def wake(self) -> None:
@@ -94,11 +101,12 @@ class Collector:
             else:
                 if found != Collected(0, 0, 0):
                     _LOGGER.info(
-                        "deleted what ended studies left",
+                        "deleted what was due",
                         extra={
                             "reports_of": found.reports_of,
                             "results_of": found.results_of,
                             "rows": found.rows,
+                            "devices": found.devices,
                         },
                     )
             self._woken.wait(self._limits.every_s)
@@ -128,7 +136,19 @@ class Collector:
             if results_due:
                 retention.delete_results(kept.digest, now_s)
                 results_of += 1
-        return Collected(reports_of, results_of, rows)
+        return Collected(reports_of, results_of, rows, self._lapse(now_s))
+
+    def _lapse(self, now_s: int) -> int:
+        """Forget devices that have lapsed; return how many."""
+        if self._lapse_after_days is None:
+            return 0
+        gone = 0
+        before_day = now_s // SECONDS_PER_DAY - self._lapse_after_days
+        for part in self._store.register.lapse(before_day):
+            gone += part
+            if self._pause(_PAUSE_S):
+                break  # the rest at the next start
+        return gone
 
     def _remove(self, digest: bytes) -> int:
         """Remove the rows of a study's deleted reports, a part at a time; return how many."""

@@ -209,7 +209,8 @@ class StudyManager:
         """Return the plan of a study that can work; see `submit`."""
         check_timely(submission, self._limits, self._now_s())
         check_keep(submission, self._limits)
-        users = count_users(submission, self._store)
+        since_day = self._limits.since_day(self._now_s())
+        users = count_users(submission, self._store, since_day)
         return check_workable(submission, users)
 
     def owner(self, digest: bytes) -> bytes:
@@ -489,6 +490,7 @@ class StudyManager:
             look_s=self._look_s,
             random_bytes=self._random_bytes,
             needs_approval=self._needs_approval,
+            since_day=lambda: self._limits.since_day(self._now_s()),
         )
         self._runs[submission.digest] = run
         if paused:

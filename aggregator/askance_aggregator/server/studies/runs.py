@@ -78,6 +78,8 @@ class Run:
       look_s: seconds between two looks at it while no epoch is open.
       random_bytes: source of its leaf key, unless the store has one.
       needs_approval: whether it waits for an approver's signature.
+      since_day: returns the day on which, or later, devices have called that a collection which
+        begins now asks (see `Register.fix_users`).
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class Run:
         look_s: float = LOOK_S,
         random_bytes: Callable[[int], bytes] = os.urandom,
         needs_approval: bool = False,
+        since_day: Callable[[], int | None] = lambda: None,
     ) -> None:
         self.submission = submission
         self.over = threading.Event()  # it has ended, or was let go of
@@ -103,6 +106,7 @@ class Run:
         self._look_s = look_s
         self._random_bytes = random_bytes
         self._needs_approval = needs_approval
+        self._since_day = since_day
         self._stopping = threading.Event()
         self._released = threading.Event()
         self._cancelled = threading.Event()
@@ -411,16 +415,14 @@ class Run:
     def _users(self, transcript: Transcript, epoch: int) -> NDArray[np.int64] | None:
         """Return the users of a collection, fixed when it begins; None: all places there are."""
         digest, register = self.submission.digest, self._store.register
+        since_day = self._since_day()
         if self.submission.population is None:
             fixed = register.fixed_users(digest, epoch)
             standing = register.count()
-            if (
-                fixed is not None
-                or transcript.recorded
-                or not standing.revoked + standing.forgotten
-            ):
+            all_asked = since_day is None and not standing.revoked + standing.forgotten
+            if fixed is not None or transcript.recorded or all_asked:
                 return fixed
-        return register.fix_users(digest, self.submission.tags, epoch)
+        return register.fix_users(digest, self.submission.tags, epoch, since_day)
 
     def _end(self, error: Exception) -> End:
         """Return the end that an error gives a study; raise an error that gives none."""

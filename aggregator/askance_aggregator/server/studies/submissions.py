@@ -48,6 +48,8 @@ class SubmissionLimits:
         refused.
       quotas: what each analyst may submit.
       approval: whether a study waits for an approver's signature before a device is asked.
+      seen_within_days: a study counts and asks devices that have called, or were enrolled, within
+        so many days; None: all.
     """
 
     open_studies: int = 64
@@ -56,6 +58,13 @@ class SubmissionLimits:
     keep: KeepLimits = KEEP_ALL
     quotas: Quotas = NO_QUOTAS
     approval: bool = False
+    seen_within_days: int | None = None
+
+    def since_day(self, now_s: int) -> int | None:
+        """Return the first of these days, counted from 1970; None: devices may be away for ever."""
+        if self.seen_within_days is None:
+            return None
+        return now_s // SECONDS_PER_DAY - self.seen_within_days
 
     def __post_init__(self) -> None:
         if self.open_studies < 1:
@@ -123,9 +132,9 @@ def understand_unsigned(
     return Submission(digest_of(signed.study), signed, terms, learner_of(terms), population)
 
 
-def count_users(submission: Submission, store: Store) -> int:
-    """Return the number of devices that a study would ask now: those that are not revoked."""
-    return store.register.count_tagged(submission.tags)
+def count_users(submission: Submission, store: Store, since_day: int | None) -> int:
+    """Return the number of devices that a study would ask now (see `Register.fix_users`)."""
+    return store.register.count_tagged(submission.tags, since_day)
 
 
 def check_timely(submission: Submission, limits: SubmissionLimits, now_s: int) -> None:

@@ -14,6 +14,7 @@ from askance_aggregator.server.process.configuration import (
     CallerSettings,
     Configuration,
     ConnectSettings,
+    DevicePresence,
     DeviceTls,
     StudyLimits,
     TlsFiles,
@@ -50,6 +51,9 @@ advertised = "devices.example.org:443"
 [connect]
 origins = ["https://ask.example.org", "http://localhost:8000"]
 check_in_every_s = 90
+[devices]
+seen_within_days = 30
+lapse_after_days = 400
 [enrolment]
 key = "enrolment.key"
 [analysts]
@@ -79,6 +83,7 @@ def test_what_is_left_out_has_a_default(path: Path) -> None:
     assert read.store == SqliteLocation(path.parent / "store.sqlite")
     assert (read.tls, read.enrolment_key, read.metrics) == (None, None, None)
     assert read.connect is None
+    assert read.devices == DevicePresence(None, None)
     assert read.analysts == {}
     assert read.limits == StudyLimits(None, 64)
     service = read.limits.service
@@ -105,6 +110,7 @@ def test_everything_can_be_set(path: Path) -> None:
         advertised=Address("devices.example.org", 443),
     )
     assert read.tls == TlsFiles(folder / "server.pem", folder / "keys" / "server.key", devices)
+    assert read.devices == DevicePresence(30, 400)
     assert read.connect == ConnectSettings(("https://ask.example.org", "http://localhost:8000"), 90)
     assert read.enrolment_key == folder / "enrolment.key"
     assert read.analysts == {bytes.fromhex(KEY): ""}
@@ -144,7 +150,7 @@ BAD = {
     'listen = "127.0.0.1:1"': "store: expected a value, got none",
     "listen = [": "expected TOML, got other text",
     LEAST
-    + 'colour = "red"': "colour: expected one of analysts, approval, callers, connect, enrolment",
+    + 'colour = "red"': "colour: expected one of analysts, approval, callers, connect, devices",
     LEAST + "[limits]\nrounds = 7": "limits.rounds: expected one of age_s, calls, calls_per_caller",
     LEAST + '[limits]\ntrusted_proxies = ["proxy"]': "limits.trusted_proxies: expected addresses",
     LEAST + "[limits]\nstreams = 0": "limits.streams: expected a whole number of 1 or more",
@@ -167,6 +173,9 @@ BAD = {
     LEAST + "[connect]\norigins = ['*']": f"connect.origins: {ORIGIN}",
     LEAST + "[connect]\norigins = ['null']": f"connect.origins: {ORIGIN}",
     LEAST + "[connect]\ncheck_in_every_s = 0": "connect.check_in_every_s: expected a whole number",
+    LEAST + "[devices]\nseen_within_days = 0": "devices.seen_within_days: expected a whole number",
+    LEAST + "[devices]\nseen_within_days = 30\nlapse_after_days = 29": "devices.lapse_after_days:"
+    " expected seen_within_days (30) or more, got 29",
     LEAST + "plaintext = 1": "plaintext: expected true or false, got 1",
     LEAST + "[enrolment]": "enrolment.key: expected a value, got none",
     LEAST + "[enrolment]\nkey = ''": "enrolment.key: expected a text, got ''",

@@ -238,3 +238,27 @@ def test_it_collects_at_once_at_every_interval_and_when_woken(run_in: RunIn) -> 
         assert not times.acquire(blocking=False)
 
     run_in(scenario)
+
+
+def test_devices_lapse_by_the_days_that_the_operator_states(run_in: RunIn) -> None:
+    async def scenario(deployment: Deployment) -> None:
+        register = deployment.disk.store.register
+        entries = register.devices()
+        day = entries[0].enrolled_day
+        assert day is not None
+        register.note_seen([entries[-1].ordinal], day + 9)
+        store, pauses = deployment.disk.store, iter((True, False))
+
+        def of(now_day: int, after: int | None = 7) -> Collector:
+            return Collector(
+                store, KeepLimits(), lambda: now_day * DAY_S, lambda _: next(pauses), after
+            )
+
+        assert of(day + 1_000, None).collect() == NOTHING
+        assert of(day + 7).collect() == NOTHING
+        assert of(day + 8).collect() == Collected(0, 0, 0, len(entries) - 1)
+        assert [one.ordinal for one in register.devices()] == [entries[-1].ordinal]
+        assert of(day + 16).collect() == NOTHING
+        assert of(day + 17).collect().devices == 1
+
+    run_in(scenario)

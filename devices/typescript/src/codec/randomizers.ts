@@ -59,20 +59,23 @@ export function decodeRandomizer({ family }: RandomizerMessage): Randomizer {
 
 function decodeTable({ levels, symbols, entries, repeats }: Table): Channel {
   checkSides(levels, symbols); // before they are laid out
-  const counts = repeats.length ? repeats : entries.map(() => 1);
-  const total = counts.reduce((sum, count) => sum + count, 0);
-  if (counts.length !== entries.length || total !== levels * symbols) {
+  const byColumn = repeats.length > 0;
+  const total = byColumn ? repeats.reduce((sum, count) => sum + count, 0) : entries.length;
+  if ((byColumn && repeats.length !== entries.length) || total !== levels * symbols) {
     throw new RemoteProtocolError(
       `randomizer: expected ${levels} x ${symbols} entries, found ${total}`,
     );
   }
-  const laid = entries.flatMap((entry, i) => new Array<bigint>(counts[i]!).fill(entry));
-  const byColumn = repeats.length > 0;
-  return new Channel(
-    Array.from({ length: levels }, (_, x) =>
-      byColumn
-        ? Array.from({ length: symbols }, (_, y) => laid[y * levels + x]!)
-        : laid.slice(x * symbols, (x + 1) * symbols),
-    ),
-  );
+  if (!byColumn) {
+    return new Channel(levels, BigUint64Array.from(entries));
+  }
+  const laid = new BigUint64Array(total);
+  let [x, y] = [0, 0];
+  for (const [i, entry] of entries.entries()) {
+    for (let left = repeats[i]!; left > 0; left--) {
+      laid[x * symbols + y] = entry;
+      [x, y] = x + 1 < levels ? [x + 1, y] : [0, y + 1];
+    }
+  }
+  return new Channel(levels, laid);
 }

@@ -2,7 +2,7 @@
 
 import { InvalidParameter } from "../errors.js";
 import { toBytes } from "../integers.js";
-import { COIN_SPACE, type Words } from "./coins.js";
+import { Halves, type Words } from "./coins.js";
 import { PrivacyLoss } from "./loss.js";
 import { DRAW_COST, NumberedRandomizer, checkInteger } from "./randomizer.js";
 
@@ -24,36 +24,40 @@ export class Channel extends NumberedRandomizer {
   readonly reports: bigint;
   readonly drawCost: number;
   readonly loss: PrivacyLoss;
-  readonly parameters: readonly bigint[];
+  private readonly symbols: number;
 
   /**
-   * @param table levels x symbols integers >= 1, 2..720 of each; every row sums to 2^64.
+   * @param levels number of rows, 2..720.
+   * @param entries row by row, integers >= 1; 2..720 a row, which sum to 2^64.
    * @throws InvalidParameter: it is no such table; a zero beside a non-zero in a column is an
    * infinite loss, and a column of zeros an unused symbol.
    */
-  constructor(readonly table: readonly (readonly bigint[])[]) {
+  constructor(
+    levels: number,
+    readonly entries: Words,
+  ) {
     super();
-    const symbols = table[0]?.length ?? 0;
-    checkSides(table.length, symbols);
-    for (const row of table) {
-      if (row.length !== symbols || row.reduce((sum, entry) => sum + entry, 0n) !== COIN_SPACE) {
-        throw new InvalidParameter("a row of a table expects as many entries, which sum to 2^64");
-      }
-    }
-    this.levels = BigInt(table.length);
+    const symbols = entries.length / levels;
+    checkSides(levels, symbols);
+    checkRows(levels, symbols, new Halves(entries));
+    this.symbols = symbols;
+    this.levels = BigInt(levels);
     this.reports = BigInt(symbols);
     this.drawCost = DRAW_COST + Math.floor(symbols / 4);
-    this.loss = worstRatio(table);
-    this.parameters = [this.levels, this.reports, ...table.flat()];
+    this.loss = worstRatio(levels, symbols, entries);
   }
 
-  /** The smallest y with U < cumsum(T[level])[y]; every entry is added up. */
+  /** Levels, symbols, and the table row by row. */
+  get parameters(): readonly bigint[] {
+    return [this.levels, this.reports, ...this.entries];
+  }
+
+  /** The smallest y with U < T[level][0] + ... + T[level][y]; every entry is added up. */
   protected draw(level: bigint, coins: Words): Uint8Array<ArrayBuffer> {
-    const row = this.table[Number(level)]!;
-    let symbol = 0;
-    let sum = 0n;
-    for (let y = 0; y < row.length - 1; y++) {
-      sum += row[y]!;
+    const start = Number(level) * this.symbols;
+    let [symbol, sum] = [0, 0n];
+    for (let y = 0; y < this.symbols - 1; y++) {
+      sum += this.entries[start + y]!;
       symbol += coins[0]! >= sum ? 1 : 0;
     }
     return toBytes(symbol, this.width);
@@ -66,17 +70,31 @@ export function checkSides(levels: number, symbols: number): void {
   checkInteger("symbols of a table", symbols, MIN_SIDE, MAX_SYMBOLS);
 }
 
+/** Refuse a row whose entries do not sum to 2^64; sums of at most 720 halves are exact in floats. */
+function checkRows(levels: number, symbols: number, halves: Halves): void {
+  for (let x = 0; x < levels; x++) {
+    let [high, low] = [0, 0];
+    for (let i = x * symbols; i < (x + 1) * symbols; i++) {
+      high += halves.high(i);
+      low += halves.low(i);
+    }
+    if (low % 2 ** 32 !== 0 || high + low / 2 ** 32 !== 2 ** 32) {
+      throw new InvalidParameter(`row ${x} must sum to 2^64`);
+    }
+  }
+}
+
 /** The greatest ratio in a column. */
-function worstRatio(table: readonly (readonly bigint[])[]): PrivacyLoss {
+function worstRatio(levels: number, symbols: number, entries: Words): PrivacyLoss {
   let [most, least] = [1n, 1n];
-  for (let y = 0; y < table[0]!.length; y++) {
-    let [high, low] = [table[0]![y]!, table[0]![y]!];
-    for (const row of table) {
-      const entry = row[y]!;
+  for (let y = 0; y < symbols; y++) {
+    let [high, low] = [entries[y]!, entries[y]!];
+    for (let x = 1; x < levels; x++) {
+      const entry = entries[x * symbols + y]!;
       high = entry > high ? entry : high;
       low = entry < low ? entry : low;
     }
-    if (low <= 0n) {
+    if (low === 0n) {
       throw new InvalidParameter(`privacy loss is infinite: column ${y} has a 0`);
     }
     if (high * least > most * low) {

@@ -6,8 +6,15 @@ import { drawSubset } from "./floyd.js";
 
 const RATIO_BITS = 256; // of a certified ratio: thousands would make its logarithm slow
 
+const remembered = new Map<number, readonly bigint[]>(); // 1,024 of them would take 70 MB
+const MOST_REMEMBERED = 64;
+
 /** The numbers of patterns at a Hamming distance of at most 0, 1, ..., components. */
 export function patternsWithin(components: number): readonly bigint[] {
+  const known = remembered.get(components);
+  if (known !== undefined) {
+    return known;
+  }
   const within: bigint[] = [];
   let [sum, binomial] = [0n, 1n];
   for (let distance = 0; distance <= components; distance++) {
@@ -15,6 +22,10 @@ export function patternsWithin(components: number): readonly bigint[] {
     within.push(sum);
     binomial = (binomial * BigInt(components - distance)) / BigInt(distance + 1);
   }
+  if (remembered.size === MOST_REMEMBERED) {
+    remembered.clear();
+  }
+  remembered.set(components, within);
   return within;
 }
 

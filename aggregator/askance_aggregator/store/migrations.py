@@ -198,6 +198,7 @@ KIND = FileKind(
         _WORDS.step(steps.APPROVALS),
         _WORDS.step(steps.COMPLETION),
         _WORDS.step(steps.LEAF_KEYS),
+        _WORDS.step(steps.TOKEN_TAGS),
     ),
     undone="nothing was stored",
     make="make one with `aggregator init`",

@@ -231,6 +231,7 @@ class TokenEntry:
       devices: how many were enrolled with it.
       limit: how many may be in all; None: it was issued before tokens were kept.
       ends_unix_s: from then on it is refused; None as of `limit`.
+      tags: those that its devices get at their enrolment, sorted.
     """
 
     token_id: bytes
@@ -238,6 +239,7 @@ class TokenEntry:
     limit: int | None
     ends_unix_s: int | None
     revoked: bool
+    tags: tuple[str, ...] = ()
 
 
 def checked_tagging(
@@ -248,17 +250,27 @@ def checked_tagging(
     Raises:
       InvalidParameter: none, a malformed one, one on both sides, or two added values of one key.
     """
-    added, removed = checked_tags(add), checked_tags(remove)
+    added, removed = checked_new_tags(add), checked_tags(remove)
     if not added and not removed:
         raise InvalidParameter("tags: expected one to add or to remove, got none")
     both = sorted(set(added) & set(removed))
     if both:
         raise InvalidParameter(f"tags: expected each added or removed, got both for {both[0]!r}")
-    keys = [key for key in map(key_of, added) if key]
+    return added, removed
+
+
+def checked_new_tags(tags: Sequence[str]) -> tuple[str, ...]:
+    """Return the tags that a device is given, each once.
+
+    Raises:
+      InvalidParameter: a malformed one, or two values of one key.
+    """
+    given = checked_tags(tags)
+    keys = [key for key in map(key_of, given) if key]
     for key in keys:
         if keys.count(key) > 1:
             raise InvalidParameter(f"tags: expected one value per key, got several for {key!r}")
-    return added, removed
+    return given
 
 
 def key_of(tag: str) -> str:
@@ -649,15 +661,28 @@ class Register:
 
         self._transactions.write(step)
 
-    def keep_token(self, token_id: bytes, limit: int, ends_unix_s: int) -> None:
-        """Note an enrolment token that is about to be issued."""
-        self._transactions.write(
-            lambda execute: execute(
+    def keep_token(
+        self, token_id: bytes, limit: int, ends_unix_s: int, tags: Sequence[str] = ()
+    ) -> None:
+        """Note an enrolment token that is about to be issued, and the tags of its devices.
+
+        Raises:
+          InvalidParameter: tags that a device may not have, one or together.
+        """
+        given = checked_new_tags(tags)
+
+        def step(execute: Execute) -> None:
+            execute(
                 "INSERT INTO enrolment_tokens (token_id, devices, most, ends_unix_s)"
                 " VALUES (?, 0, ?, ?) ON CONFLICT DO NOTHING",
                 (token_id, limit, ends_unix_s),
             )
-        )
+            for tag in given:
+                execute(
+                    "INSERT INTO token_tags VALUES (?, ?) ON CONFLICT DO NOTHING", (token_id, tag)
+                )
+
+        self._transactions.write(step)
 
     def tokens(self) -> list[TokenEntry]:
         """Return all enrolment tokens that were kept or used, those that end last first."""
@@ -665,8 +690,15 @@ class Register:
             "SELECT token_id, devices, most, ends_unix_s, revoked FROM enrolment_tokens"
             " ORDER BY coalesce(ends_unix_s, 0) DESC, token_id"
         )
+        tags: dict[bytes, list[str]] = {}
+        for token_id, tag in self._rows("SELECT token_id, tag FROM token_tags ORDER BY tag"):
+            tags.setdefault(bytes(token_id), []).append(tag)
         return [
-            TokenEntry(token_id, used, limit, ends, revoked=bool(revoked))
+            TokenEntry(
+                *(token_id, used, limit, ends),
+                revoked=bool(revoked),
+                tags=tuple(tags.get(bytes(token_id), ())),
+            )
             for token_id, used, limit, ends, revoked in rows
         ]
 

@@ -240,3 +240,12 @@ ALTER TABLE study_titles ADD COLUMN title {text} NOT NULL DEFAULT '';
 DELETE FROM study_words;
 DELETE FROM study_titles;
 """
+
+# Tags that devices get when they are enrolled with a token.
+TOKEN_TAGS = """
+CREATE TABLE token_tags (
+  token_id {blob} NOT NULL REFERENCES enrolment_tokens (token_id),
+  tag {ordered} NOT NULL,
+  PRIMARY KEY (token_id, tag)
+){keyed};
+"""

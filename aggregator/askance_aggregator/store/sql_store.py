@@ -123,6 +123,11 @@ class SqlStore(ABC):
             if fresh and used > limit:
                 raise refuse_more_devices(limit, used)
             self._dialect.add_devices(execute, start, fresh)
+            execute(
+                "INSERT INTO device_tags SELECT tag, ordinal FROM token_tags CROSS JOIN devices"
+                " WHERE token_id = ? AND ordinal >= ?",
+                (token_id, start),
+            )
             if gateway is not None:
                 self._join(execute, _gateway_number(execute, gateway), listed)
             return Enrolled(len(fresh), len(known))

@@ -92,10 +92,17 @@ def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         print("  ".join(cells).rstrip())
 
 
-def add_token_days(parser: argparse.ArgumentParser) -> None:
-    """Add the option that ends an enrolment token."""
+def add_token_terms(parser: argparse.ArgumentParser) -> None:
+    """Add the options of an enrolment token: its end, and the tags of its devices."""
     parser.add_argument(
         "--days", type=count, default=7, metavar="D", help="days until the token expires; default 7"
+    )
+    parser.add_argument(
+        "--tag",
+        action="append",
+        default=[],
+        metavar="TAG",
+        help="a tag of the devices that it enrolls: WORD or KEY=VALUE; may be given several times",
     )
 
 

@@ -18,7 +18,7 @@ from askance.cli.aggregator.common import (
     add_command,
     add_configuration,
     add_store,
-    add_token_days,
+    add_token_terms,
     configuration_of,
     issued_token,
     recorded,
@@ -60,7 +60,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     provision.add_argument(
         "--devices", type=count, required=True, metavar="N", help="number of the site's devices"
     )
-    add_token_days(provision)
+    add_token_terms(provision)
     provision.add_argument(
         "--out",
         type=Path,
@@ -83,7 +83,7 @@ def _provision(arguments: argparse.Namespace) -> int:
             2, "bad-input", f"{out}: expected a new folder or archive, got one that exists"
         )
     configuration = configuration_of(arguments)
-    token = issued_token(arguments, configuration)
+    token, tags = issued_token(arguments, configuration), (f"site={site}", *arguments.tag)
     files = _settings(arguments, configuration)
     files["token"] = f"{token.text}\n".encode()
     device = tomllib.loads(files["device.toml"].decode())
@@ -108,15 +108,17 @@ def _provision(arguments: argparse.Namespace) -> int:
         closing(configuration.store.open_beside()) as store,
         recorded(store, "provision", f"site {site}: {counted(token.devices, 'device')}"),
     ):
-        store.register.keep_token(token.token_id, token.devices, token.ends_unix_s)
+        store.register.keep_token(token.token_id, token.devices, token.ends_unix_s, tags)
         _write(out, site, files, system_now_s())
     if arguments.json:
         result = {"site": site, "out": str(out), "files": sorted(files), "devices": token.devices}
+        result["tags"] = sorted(set(tags))
         print_json({**result, "id": token.token_id.hex(), "ends_unix_s": token.ends_unix_s})
         return 0
     print(printable(f"site {site} in {out}: {', '.join(sorted(files))}"))
     print(
-        f"its token enrolls {counted(token.devices, 'device')}, until {utc_text(token.ends_unix_s)}"
+        f"its token enrolls {counted(token.devices, 'device')}, with the tag site={site}, until"
+        f" {utc_text(token.ends_unix_s)}"
     )
     return 0
 

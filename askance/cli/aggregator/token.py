@@ -12,7 +12,7 @@ from askance.cli.aggregator.common import (
     add_command,
     add_configuration,
     add_store,
-    add_token_days,
+    add_token_terms,
     configuration_of,
     day_text,
     issued_token,
@@ -55,7 +55,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="number of devices that the token enrols; default 1",
     )
     add_store(token)
-    add_token_days(token)
+    add_token_terms(token)
     add_out(
         token, "FILE", "writes the token to a new file, readable by its owner only, not to stdout"
     )
@@ -83,7 +83,7 @@ def _token(arguments: argparse.Namespace) -> int:
         closing(configuration.store.open_beside()) as store,
         recorded(store, "token", counted(token.devices, "device")),
     ):
-        store.register.keep_token(token.token_id, token.devices, token.ends_unix_s)
+        store.register.keep_token(token.token_id, token.devices, token.ends_unix_s, arguments.tag)
     if arguments.out is not None:
         _write(arguments.out, token.text)
     if arguments.json:
@@ -93,6 +93,7 @@ def _token(arguments: argparse.Namespace) -> int:
                 "id": token.token_id.hex(),
                 "devices": token.devices,
                 "ends_unix_s": token.ends_unix_s,
+                "tags": sorted(set(arguments.tag)),
             }
         )
         return 0
@@ -128,15 +129,21 @@ def _list(arguments: argparse.Namespace) -> int:
             "devices": one.devices,
             "limit": one.limit,
             "ends": None if one.ends_unix_s is None else day_text(one.ends_unix_s // 86_400),
+            "tags": list(one.tags),
         }
         for one in found
     ]
     if arguments.json:
         print_json({"tokens": entries})
         return 0
-    rows = [["-" if cell is None else str(cell) for cell in one.values()] for one in entries]
-    print_table(("id", "state", "devices", "limit", "ends"), rows)
+    rows = [[_cell(cell) for cell in one.values()] for one in entries]
+    print_table(("id", "state", "devices", "limit", "ends", "tags"), rows)
     return 0
+
+
+def _cell(value: object) -> str:
+    """Return what a table shows of a value."""
+    return " ".join(value) if isinstance(value, list) else "-" if value is None else str(value)
 
 
 def _state(token: TokenEntry, now_s: int) -> str:

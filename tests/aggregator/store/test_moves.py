@@ -50,6 +50,7 @@ ROWS: dict[str, list[tuple[Any, ...]]] = {
     "empty_places": [(1, 1), (3, 4)],
     "device_tags": [("site=oslo", 0), ("v2", 0), ("v2", 2)],
     "enrolment_tokens": [(bytes(16), 3, None, None, 0), (bytes([1]) * 16, 0, 5, MOST, 1)],
+    "token_tags": [(bytes(16), "site=oslo"), (bytes(16), "v2")],
     "studies": [(n, bytes([n]) * 32, b"study %d" % n, b"key", b"") for n in (1, 2, 3)],
     "leaf_keys": [(1, bytes(32)), (2, bytes([255]) * 32)],
     "study_titles": [(1, "mean of größe", 0, "Mean of Größe"), (2, "", MOST, "")],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -416,6 +417,35 @@ def enrolled_day(register: Register) -> int:
 
 
 class TestTokens:
+    def test_devices_get_the_tags_of_their_token(self, store: Store) -> None:
+        store.register.keep_token(TOKEN, 10, 2_000, ["v2", "site=oslo"])
+        assert store.register.tokens()[0].tags == ("site=oslo", "v2")
+        store.enrol_with(devices(7, 8), TOKEN, 10)
+        store.enrol_with(devices(9), bytes(16), 1)
+        store.register.tag(of(7), ["site=rome"])
+        store.enrol_with(devices(7, 10), TOKEN, 10)  # one of them is known: its tags stay
+        found = store.register.devices([], 5, 10)
+        assert [entry.tags for entry in found] == [
+            ("site=rome", "v2"),
+            ("site=oslo", "v2"),
+            (),
+            ("site=oslo", "v2"),
+        ]
+
+    @pytest.mark.parametrize(
+        ("tags", "told"),
+        [
+            (["site=a", "site=b"], "tags: expected one value per key, got several for 'site'"),
+            (["a b"], "tag: expected WORD or KEY=VALUE"),
+        ],
+    )
+    def test_tags_that_a_device_may_not_have_are_refused(
+        self, store: Store, tags: list[str], told: str
+    ) -> None:
+        with pytest.raises(InvalidParameter, match=re.escape(told)):
+            store.register.keep_token(TOKEN, 10, 2_000, tags)
+        assert store.register.tokens() == []
+
     def test_issued_and_used_tokens_are_listed(self, store: Store) -> None:
         other = bytes(16)
         store.register.keep_token(TOKEN, 10, 2_000)

@@ -220,6 +220,7 @@ STEPS = (
     _WORDS.step(steps.APPROVALS),
     _ANSWERS + _WORDS.step(steps.COMPLETION),
     _WORDS.step(steps.LEAF_KEYS),
+    _WORDS.step(steps.TOKEN_TAGS),
 )
 VERSION = len(STEPS)
 

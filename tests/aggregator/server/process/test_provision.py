@@ -92,6 +92,8 @@ def test_a_site_unpacks_starts_and_answers_a_study(
     assert 0 < result["answers"] <= PEOPLE
     listed = json.loads(ran("aggregator", "token", "list", "--json", *config(fresh)).stdout)
     assert [(one["id"], one["devices"]) for one in listed["tokens"]] == [(token, PEOPLE)]
+    chosen = ("aggregator", "device", "list", "--tag", "site=berlin", "--json", *config(fresh))
+    assert len(json.loads(ran(*chosen).stdout)["devices"]) == PEOPLE
 
 
 def config(home: AggregatorHome) -> tuple[str | Path, ...]:

@@ -97,7 +97,9 @@ def test_a_text_that_postgresql_lacks_leaves_the_view_whole(postgresql: Postgres
     assert found == {"a\ufffd\ufffd": 0.5, "\\u0000": 0.25, "\\\ufffd": 0.25, "z": "\\"}
 
 
-@pytest.mark.parametrize("table", ["reports", "devices", "conclusions", "studies", "audit"])
+@pytest.mark.parametrize(
+    "table", ["reports", "devices", "conclusions", "studies", "audit", "leaf_keys"]
+)
 def test_the_reader_of_the_view_sees_nothing_else(url: str, table: str) -> None:
     with psycopg.connect(url) as connection:
         connection.execute("SET ROLE dashboard")

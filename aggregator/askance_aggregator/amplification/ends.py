@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from askance_client.errors import InvalidParameter
 
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Certified ends of a figure: it lies within [lower, upper]; both are rounded outward."""
+    """Certified ends of a figure: it lies within [lower, upper]; both are rounded outward.
+
+    Args:
+        lower: attained by a population.
+        upper: holds for every population.
+        population: names the one that attains the lower end; empty if none is known.
+    """
 
     lower: float
     upper: float
+    population: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.lower <= self.upper:

@@ -101,7 +101,7 @@ def served(
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    thread = Thread(target=server.serve_forever)
+    thread = Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     script.url = f"http://127.0.0.1:{server.server_port}"
     try:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from askance_aggregator.names import MAX_NAMED, ColumnNames, with_own_names
 from askance_aggregator.reports.bounds import bounds_lines, influence_lines
 from askance_aggregator.reports.figures import nats_text, risk_line
+from askance_aggregator.reports.guarantees import guarantees_text
 from askance_aggregator.reports.report import CommandReport, Part, presentation_body
 from askance_aggregator.reports.texts import counted, population_text, settings_line
 
@@ -53,6 +54,7 @@ def simulation_report(
         body=presentation_body(presentation, truth, every=every, verbose=verbose),
         verdict=result["verdict"],
         cost=f"{cost} {risk_line(spent['max'])}  {result['seconds']:.1f} s",
+        guarantees=_guarantees(result, spent["max"]),
         warnings=warnings,
         details=_simulation_details(result),
     )
@@ -90,6 +92,8 @@ def study_report(
     greater epsilon would help; None: nothing is advised.
     """
     epsilon = content["epsilon"]
+    # A user whose answer was lost has spent what was asked for, which older results lack.
+    spent = max(epsilon["max_spent"], epsilon.get("max_asked_nano_nats", 0) / _NANO)
     state = "" if content["state"] == "done" else f": {content['state']}"
     title = _title(content, presentation, content["users"], epsilon["budget"])
     if "number" in content:
@@ -122,13 +126,18 @@ def study_report(
             asked=content["users_asked"],
             answers=content["answers"],
             budget=epsilon["budget"],
-            # A user whose answer was lost has spent what was asked for, which older results lack.
-            max_spent=max(epsilon["max_spent"], epsilon.get("max_asked_nano_nats", 0) / _NANO),
+            max_spent=spent,
             mean_spent=epsilon["mean_spent"],
         ),
+        guarantees=_guarantees(content, spent),
         warnings=warnings,
         details=_study_details(content),
     )
+
+
+def _guarantees(result: Mapping[str, Any], spent: float) -> str:
+    """State both guarantees of a result with answers; of another one there is nothing to read."""
+    return guarantees_text(spent, result.get("outer")) if result["answers"] else ""
 
 
 def study_verdict(content: dict[str, Any], presentation: Presentation) -> ResultVerdict:

@@ -16,6 +16,7 @@ from askance_aggregator.learners import Question, hypothesis_json
 from askance_aggregator.names import result_names, subject_json
 from askance_aggregator.store import Conclusion, StudyState, TaggedPopulation
 from askance_aggregator.studies import Accounts, Outcome, Tally, Transcript
+from askance_aggregator.studies.outer import outer_json
 from askance_aggregator.studies.population import population_facts
 from askance_aggregator.studies.transcript import Asked, Closed, Header
 from askance_client.accounting import format_nats
@@ -110,6 +111,7 @@ def conclusion(
             "max_spent_nano_nats": spending.max_spent,
             "total_spent_nano_nats": spending.total_spent,
         },
+        **outer_json(transcript, terms.schema, users),
         "reconciled": accounts.reconciled(),
         "overspent": spending.overspent,
         "privacy": privacy_statement(terms, max_asked, heard),

@@ -36,6 +36,7 @@ from askance_aggregator.reports.verdict import ResultVerdict, mean_of
 from askance_aggregator.studies import Outcome, Transcript, composed
 from askance_aggregator.studies.advice import advice
 from askance_aggregator.studies.results import bounds_json
+from askance_aggregator.studies.outer import outer_json
 from askance_aggregator.studies.study import Study
 from askance_aggregator.studies.transcript import Asked
 from askance_client.queries import Query, QueryKind
@@ -439,6 +440,7 @@ class Simulation:
             "refusals": first.refusals,
             "reused": first.reused,
             "epsilon_spent": self.epsilon_spent.to_json(),
+            **outer_json(self.transcript, self.trials[0].population.schema, users),
             "transcript": first.transcript,
             "warnings": list(self.warnings),
             "notes": list(self.notes),

@@ -35,8 +35,8 @@ from askance_aggregator.reports.texts import counted
 from askance_aggregator.reports.verdict import ResultVerdict, mean_of
 from askance_aggregator.studies import Outcome, Transcript, composed
 from askance_aggregator.studies.advice import advice
-from askance_aggregator.studies.results import bounds_json
 from askance_aggregator.studies.outer import outer_json
+from askance_aggregator.studies.results import bounds_json
 from askance_aggregator.studies.study import Study
 from askance_aggregator.studies.transcript import Asked
 from askance_client.queries import Query, QueryKind

@@ -243,18 +243,32 @@ class EpsilonCurve:
         }
 
 
-class ErrorsBeside(NamedTuple):
-    """Tolerance of a round beside those of two other ways to keep its outer epsilon.
+class CostsBeside(NamedTuple):
+    """Cost of answers by three ways to keep an outer epsilon.
+
+    A cost is the greatest tolerance, with as many users as there are; where all tolerances are
+    stated, the number of users.
 
     Args:
-        tau: of the plan.
-        local_only: of as many users whose reports alone keep it; None: they cannot be planned.
-        curator: of a trusted curator with as many users, sample and noise together.
+        is_tau: whether costs are tolerances.
+        own: of the plan.
+        local_only: of reports that alone keep it; None: they cannot be planned.
+        curator: of a trusted curator, sample and noise together, at most.
     """
 
-    tau: float
+    is_tau: bool
+    own: float
     local_only: float | None
     curator: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the costs by their unit, "tau" or "users"."""
+        return {
+            "cost": "tau" if self.is_tau else "users",
+            "own": self.own,
+            "local_only": self.local_only,
+            "curator": self.curator,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,14 +280,14 @@ class PlannedOuter:
         answers: fresh ones in every group; with fewer nothing is published.
         wanted: outer epsilon that was asked for.
         most_local: greatest local epsilon that was allowed, in nats.
-        beside: errors of each round.
+        beside: costs of other ways to keep it.
     """
 
     outer: Outer | None
     answers: int
     wanted: float
     most_local: float
-    beside: tuple[ErrorsBeside, ...]
+    beside: CostsBeside
 
     def to_json(self) -> dict[str, Any]:
         """Return the key `outer` of results, where it holds, and what the epsilon follows from."""
@@ -281,7 +295,7 @@ class PlannedOuter:
             "epsilon": self.wanted,
             "answers": self.answers,
             "local_at_most": self.most_local,
-            "beside": [each._asdict() for each in self.beside],
+            "beside": self.beside.to_json(),
         }
         return {
             **({} if self.outer is None else {"outer": self.outer.to_json()}),

@@ -81,18 +81,21 @@ def _outer_lines(result: dict[str, Any]) -> list[str]:
     if found is None:
         return []
     wanted, most = f"{found['epsilon']:.9g}", found["local_at_most"]
-    lines = [
+    beside = found["beside"]
+    own, alone, curator = (_cost(beside, name) for name in ("own", "local_only", "curator"))
+    return [
         f"epsilon {result['epsilon']:.9g} is the greatest, up to {most:.9g}, that keeps {wanted}"
         f" towards readers; with fewer than {found['answers']:,} answers in a group nothing is"
-        " published"
+        " published",
+        f"{own}; by reports that alone keep {wanted}: {alone}; by a trusted curator: {curator}",
     ]
-    for number, each in enumerate(found["beside"], start=1):
-        alone = "not possible" if each["local_only"] is None else f"{each['local_only']:.4g}"
-        lines.append(
-            f"round {number}: tau {each['tau']:.4g}; by reports that alone keep {wanted}: {alone};"
-            f" by a trusted curator: {each['curator']:.4g}"
-        )
-    return lines
+
+
+def _cost(beside: dict[str, Any], name: str) -> str:
+    cost = beside[name]
+    if cost is None:
+        return "not possible"
+    return f"tau {cost:.4g}" if beside["cost"] == "tau" else counted(cost, "user")
 
 
 def course_lines(course: dict[str, Any] | None) -> list[str]:

@@ -12,18 +12,19 @@ promise holds also where designs change within the range.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
 from askance_aggregator.amplification.account import Outer, honest
-from askance_aggregator.learners import Question
-from askance_aggregator.oracles.central import central_rows
-from askance_aggregator.planning import RoundPlan, StudyPlan, rehearse
+from askance_aggregator.learners import Batch, Question
+from askance_aggregator.oracles.central import central_rows, laplace_of, step_of
+from askance_aggregator.planning import RoundPlan, RoundRules, StudyPlan, rehearse
+from askance_aggregator.planning import plan as plan_of
 from askance_aggregator.planning.outer import outer_of_plan
-from askance_aggregator.planning.plans import ErrorsBeside, PlannedOuter
+from askance_aggregator.planning.plans import CostsBeside, PlannedOuter
 from askance_aggregator.studies.study import Study
 from askance_client.accounting import NANO_NATS_PER_NAT, format_nats
 from askance_client.errors import InvalidParameter, PlanRefused
@@ -33,7 +34,7 @@ MOST_LOCAL = 4 * NANO_NATS_PER_NAT
 epsilon makes up for that."""
 
 _STEP = NANO_NATS_PER_NAT // 100
-_HALVINGS = 30  # of a range: a tolerance to one part in 10^9
+_NEARLY_EXACT = 8 * NANO_NATS_PER_NAT  # reports add less than 1 % to a sample's variance
 
 StudyAt = Callable[[Decimal], Study]
 """Makes a study at an epsilon in nats."""
@@ -91,8 +92,7 @@ def plan_outer_epsilon(
         else:
             most = middle
     plan, attained = planned(low) if found is None else found
-    study = _study_at(study_at, plan.nano_nats)
-    beside = tuple(_errors_beside(study_at, study, plan, outer, users))
+    beside = _costs_beside(study_at, _study_at(study_at, plan.nano_nats), plan, outer)
     wanted = outer / NANO_NATS_PER_NAT
     most_nats = most_local / NANO_NATS_PER_NAT
     return replace(plan, outer=PlannedOuter(attained, answers, wanted, most_nats, beside))
@@ -102,43 +102,74 @@ def _study_at(study_at: StudyAt, nano_nats: int) -> Study:
     return study_at(Decimal(nano_nats) / NANO_NATS_PER_NAT)
 
 
-def _errors_beside(
-    study_at: StudyAt, study: Study, plan: StudyPlan, outer: int, users: int | None
-) -> Iterator[ErrorsBeside]:
-    """Yield the errors of each round, by as many users in all as the plan has."""
-    local: StudyPlan | None = None
+def _costs_beside(study_at: StudyAt, study: Study, plan: StudyPlan, outer: int) -> CostsBeside:
+    """Return what a round's answers cost by three ways to keep an outer epsilon.
+
+    Users are the plan's where a tolerance is open; where all are stated, as many as they need.
+    """
+    batches = rehearse(study.settled(plan.n_users))
+    is_open = any(one.tau is None for batch in batches for one in batch.questions)
+    users = (plan.n_users or plan.users_needed) if is_open else None
+    alone: StudyPlan | None = None
     with suppress(InvalidParameter, PlanRefused):
-        local = _study_at(study_at, outer).plan(users or plan.users_needed)
+        alone = _study_at(study_at, outer).plan(users)
     epsilon = Fraction(outer, NANO_NATS_PER_NAT)
-    for number, (planned, batch) in enumerate(
-        zip(plan.rounds, rehearse(study.settled(users)), strict=True)
-    ):
-        same = local is not None and local.feasible
-        yield ErrorsBeside(
-            planned.tau,
-            local.rounds[number].tau if local is not None and same else None,
-            min(
-                _curators_tau(question, _rows(planned, place), epsilon, plan.beta_per_value)
-                for place, question in enumerate(batch.questions)
-            ),
+    curator = (
+        _curators_tau(study, plan, batches, epsilon)
+        if is_open
+        else sum(
+            central_rows(question, epsilon, plan.beta_per_value)
+            for batch in batches
+            for question in batch.questions
         )
+    )
+
+    def cost(of: StudyPlan) -> float:
+        return max(planned.tau for planned in of.rounds) if is_open else of.users_needed
+
+    # A curator can draw the reports itself, and publish their tallies.
+    own = cost(plan)
+    return CostsBeside(
+        is_open, own, None if alone is None else cost(alone), min(curator or own, own)
+    )
+
+
+def _curators_tau(
+    study: Study, plan: StudyPlan, batches: Sequence[Batch], epsilon: Fraction
+) -> float | None:
+    """Return the tolerance of a trusted curator with the plan's users, each in one question.
+
+    Half of beta is for the sample, as planned for reports that are nearly exact, and half for
+    Laplace noise, as of `CentralOracle`.
+    """
+    rules = RoundRules.of(study.conduct, study.design)
+    users, learner = plan.n_users or plan.users_needed, study.settled(plan.n_users)
+    try:
+        exact = plan_of(learner, _NEARLY_EXACT, study.beta / 2, users, rules)
+    except (InvalidParameter, PlanRefused):
+        return None
+    return max(
+        planned.tau
+        + max(
+            _noise(question, _rows(planned, place), epsilon, plan.beta_per_value / 2)
+            for place, question in enumerate(batch.questions)
+        )
+        for planned, batch in zip(exact.rounds, batches, strict=True)
+    )
 
 
 def _rows(planned: RoundPlan, place: int) -> int:
     """Return the users whose rows a curator has for a question, each row being in one question."""
     together = Counter(group.cohort for group in planned.groups)
     groups = (group for group in planned.groups if group.question == place)
-    return sum(group.users // together[group.cohort] for group in groups)
+    return max(sum(group.users // together[group.cohort] for group in groups), 1)
 
 
-def _curators_tau(question: Question, rows: int, epsilon: Fraction, share: float) -> float:
-    """Return the least tolerance that so many rows of a trusted curator keep, at most the range.
+def _noise(question: Question, rows: int, epsilon: Fraction, share: float) -> float:
+    """Return the most that Laplace noise moves a mean over rows, but for a chance of `share`.
 
-    Source: `CentralOracle`: half of the share is for the sample, half for Laplace noise.
+    A mean over the rows that have a number is a quotient of two noisy sums.
     """
-    low, high = Fraction(0), question.spread
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        enough = central_rows(replace(question, tau=middle), epsilon, share) <= rows
-        low, high = (low, middle) if enough else (middle, high)
-    return float(high)
+    draws = 2 if question.over_present else 1
+    width = laplace_of(question, epsilon).half_width(1 - Fraction(share) / draws)
+    return draws * float(width * step_of(question)) / (rows * float(question.present))

@@ -33,6 +33,22 @@ def test_json_has_both_ends_and_what_they_are_of(capsys: pytest.CaptureFixture[s
     }
 
 
+@pytest.mark.parametrize(
+    ("words", "low", "high"),
+    [
+        # One bit: best of three compositions .0028; blanket .0035. 16-ary at 4: .03037, both ends.
+        ("--randomizer randomized-response --epsilon 1", 0.0028, 0.0029),
+        ("--randomizer k-ary-response --cells 16 --epsilon 4", 0.0303, 0.0304),
+    ],
+)
+def test_a_million_answers_hide_a_report(
+    words: str, low: float, high: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ("amplification", *words.split(), "--answers", "1000000", "--json")
+    found = json.loads(printed(capsys, *given))
+    assert low <= found["lower"] <= found["upper"] <= high
+
+
 def test_one_report_alone_has_its_own_epsilon(capsys: pytest.CaptureFixture[str]) -> None:
     """A batch of one hides nothing: at a delta near 0 its epsilon is that of the report."""
     words = (*ONE_BIT, "--answers", "1", "--delta", "1e-9", "--json")

@@ -1,0 +1,141 @@
+"""Guarantee of a result towards its readers: which tallies it is of, and where it does not hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+import askance as ask
+from askance_aggregator.amplification import epsilon_ends
+from askance_aggregator.amplification.account import Outer
+from askance_aggregator.reports.guarantees import guarantees_text
+from askance_aggregator.studies.outer import outer_of_transcript
+from askance_aggregator.studies.transcript import Asked, Closed, MemoryLog, Transcript
+
+SCHEMA = ask.Schema("people", 1, smokes=ask.Bit(), drives=ask.Bit())
+PEOPLE = ask.Population.from_columns(
+    SCHEMA, {"smokes": [0, 1] * 3_000, "drives": [0, 0, 1] * 2_000}
+)
+ONE = ask.randomized_response(10**9)
+DELTA = Fraction(1, 10**6)
+
+
+@ask.non_adaptive("two-shares")
+def two_shares(allocation: str) -> tuple[ask.Batch, Callable[[ask.Answers], int]]:
+    """Two questions of one bit, in one batch."""
+    asked = [ask.Question(ask.predicate(field == 1)) for field in (SCHEMA.smokes, SCHEMA.drives)]
+    return ask.Batch(asked, allocation=ask.Allocation(allocation)), lambda answers: len(answers)
+
+
+def simulated(learner: object) -> ask.Simulation:
+    study = ask.Study(learner, SCHEMA, epsilon=1)  # type: ignore[arg-type]
+    return ask.simulate(study, PEOPLE, fleet="columns", seed=1)
+
+
+@pytest.fixture(scope="module")
+def one_share() -> ask.Simulation:
+    return simulated(ask.learners.mean(SCHEMA.smokes == 1, missing="default"))
+
+
+def outer_with(simulation: ask.Simulation, **changes: object) -> Outer | None:
+    """Return the guarantee of a transcript whose tallies are changed."""
+    changed = Transcript(MemoryLog())
+    for event in simulation.transcript.recorded:
+        if isinstance(event, Closed):
+            tallies = tuple(replace(tally, **changes) for tally in event.tallies)  # type: ignore[arg-type]
+            event = replace(event, tallies=tallies)
+        changed.append(event)
+    return outer_of_transcript(changed, SCHEMA, 6_000)
+
+
+def test_it_is_of_the_fresh_honest_answers(one_share: ask.Simulation) -> None:
+    found = one_share.to_json()["outer"]
+    wanted = epsilon_ends(ONE, 5_940, DELTA).upper  # 6,000 less 1 %
+    assert found["epsilon"] == pytest.approx(wanted, rel=1e-9)
+    assert (found["answers"], found["liars"], found["delta"]) == (6_000, 0.01, 1e-6)
+    assert "replace-one" in found["holds_for"]
+
+
+def test_delta_is_less_where_more_devices_are_enrolled(one_share: ask.Simulation) -> None:
+    outer = outer_of_transcript(one_share.transcript, SCHEMA, 1_000_000)
+    assert outer is not None
+    assert outer.delta == Fraction(1, 10**8)
+
+
+def test_both_are_said_in_one_sentence(one_share: ask.Simulation) -> None:
+    assert (
+        "Towards the aggregator: at most epsilon 1.00; towards readers of this result: at most"
+        in str(one_share)
+    )
+    assert "at delta 1e-06 (6,000 answers, 1 % of them assumed to lie)." in str(one_share)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"reused": 1}, "an answer that was given before is in a user's atom of its own"),
+        ({"salted": False}, "single answers can be found from the root"),
+        ({"answered": 1}, "one answer hides nothing"),
+        ({"answered": 0}, "there is nothing to read"),
+    ],
+)
+def test_the_local_epsilon_alone_is_said(
+    one_share: ask.Simulation, changes: dict[str, object], why: str
+) -> None:
+    assert outer_with(one_share) is not None
+    assert outer_with(one_share, **changes) is None, why
+
+
+def test_the_smallest_of_disjoint_groups_decides() -> None:
+    simulation = simulated(two_shares("fresh"))
+    (asked,) = (one for one in simulation.transcript.recorded if isinstance(one, Asked))
+    assert len({(group.start, group.stop) for group in asked.groups}) == 2
+    outer = outer_of_transcript(simulation.transcript, SCHEMA, 6_000)
+    assert outer is not None
+    assert outer.answers == 3_000
+    assert outer.epsilon == pytest.approx(epsilon_ends(ONE, 2_970, DELTA).upper, rel=1e-9)
+
+
+def test_questions_to_the_same_users_compose() -> None:
+    simulation = simulated(two_shares("split"))
+    outer = outer_of_transcript(simulation.transcript, SCHEMA, 6_000)
+    half = ask.randomized_response(500_000_000)
+    each = epsilon_ends(half, 5_940, DELTA / 2).upper
+    assert outer is not None
+    assert each < outer.epsilon <= 2 * each * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("local", "outer", "text"),
+    [
+        (
+            1.0,
+            {"epsilon": 0.0028707, "delta": 1e-6, "answers": 1_000_000, "liars": 0.01},
+            "Towards the aggregator: at most epsilon 1.00; towards readers of this result: at most"
+            " 0.00288 at delta 1e-06 (1,000,000 answers, 1 % of them assumed to lie).",
+        ),
+        (
+            0.125,
+            {"epsilon": 0.12, "delta": 5e-7, "answers": 9, "liars": 0.0},
+            "Towards the aggregator: at most epsilon 0.125; towards readers of this result: at most"
+            " 0.12 at delta 5e-07 (9 answers).",
+        ),
+        (
+            2.0,
+            None,
+            "Towards the aggregator: at most epsilon 2.00; towards readers of this result: no less"
+            " is promised.",
+        ),
+        (
+            2.0,
+            {"epsilon": 2.0, "delta": 1e-6, "answers": 2, "liars": 0.01},
+            "Towards the aggregator: at most epsilon 2.00; towards readers of this result: no less"
+            " is promised.",
+        ),
+    ],
+)
+def test_text(local: float, outer: dict[str, float] | None, text: str) -> None:
+    assert guarantees_text(local, outer) == text

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from askance_aggregator.amplification.account import Batch, Outer, outer_of
+from askance_aggregator.amplification.account import Batch, Outer, delta_for, honest, outer_of
 from askance_aggregator.planning.plans import StudyPlan
 
 
-def outer_of_plan(plan: StudyPlan, answers: int, delta: Fraction) -> Outer | None:
-    """Bound what readers of a plan's tallies learn, from above; None: the local epsilon alone.
+def outer_of_plan(plan: StudyPlan, delta: Fraction | None = None) -> Outer | None:
+    """Bound what readers of a plan's tallies learn, from above.
 
     Args:
-        plan: whose tallies are published.
-        answers: fresh ones in every group, at least.
-        delta: in (0, 1).
+        plan: whose tallies are published, of `least_answers` fresh answers each or more.
+        delta: in (0, 1); None: that of a result for the plan's users.
+
+    Returns:
+        None where no less than the local epsilon holds: with too few answers, for one.
     """
+    if honest(plan.least_answers) < 2:
+        return None
     distinct = {  # cohorts of alike randomizers have alike bounds
         tuple(sorted(group.randomizer.canonical for group in groups)): groups
         for planned in plan.rounds
         for groups in planned.cohorts
     }
     batches = [
-        Batch(group.randomizer, answers, cohort)
+        Batch(group.randomizer, plan.least_answers, cohort)
         for cohort, groups in enumerate(distinct.values())
         for group in groups
     ]
-    return outer_of(batches, delta)
+    return outer_of(batches, delta or delta_for(plan.n_users or 1))

@@ -94,6 +94,7 @@ def plan(
         values,
         tuple(sorted(_fields_of(chosen, batches))),
         _settings(learner, chosen),
+        least_answers=rules.least_answers,
     )
 
 

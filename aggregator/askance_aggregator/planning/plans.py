@@ -272,7 +272,7 @@ class CostsBeside(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedOuter:
+class WantedOuter:
     """Guarantee towards readers of tallies, from which a plan's epsilon follows.
 
     Args:
@@ -290,16 +290,12 @@ class PlannedOuter:
     beside: CostsBeside
 
     def to_json(self) -> dict[str, Any]:
-        """Return the key `outer` of results, where it holds, and what the epsilon follows from."""
-        wanted = {
+        """Return what the epsilon follows from."""
+        return {
             "epsilon": self.wanted,
             "answers": self.answers,
             "local_at_most": self.most_local,
             "beside": self.beside.to_json(),
-        }
-        return {
-            **({} if self.outer is None else {"outer": self.outer.to_json()}),
-            "outer_wanted": wanted,
         }
 
 
@@ -319,7 +315,8 @@ class StudyPlan:
         settings: parameters that the learner was not given and that follow from the number of users
             and the budget, as text by name.
         curve: users by epsilon, of a plan whose epsilon follows from them; None: it was given.
-        outer: guarantee towards readers that its epsilon follows from; None: it was given.
+        wanted: guarantee towards readers that its epsilon follows from; None: it was given.
+        least_answers: that the study signs; with fewer in a group nothing is published.
 
     Example:
         >>> people = ask.read("census")
@@ -343,7 +340,8 @@ class StudyPlan:
     fields: tuple[str, ...]
     settings: Mapping[str, str] = field(default_factory=dict)
     curve: EpsilonCurve | None = None
-    outer: PlannedOuter | None = None
+    wanted: WantedOuter | None = None
+    least_answers: int = 0
 
     def __repr__(self) -> str:
         users = counted(self.users_needed, "user")
@@ -417,5 +415,17 @@ class StudyPlan:
             "notes": list(self.notes),
             "rounds": [planned.to_json() for planned in self.rounds],
             **({} if self.curve is None else {"curve": self.curve.to_json()}),
-            **({} if self.outer is None else self.outer.to_json()),
+            **self._outer_json(),
         }
+
+    def _outer_json(self) -> dict[str, Any]:
+        """Return the key `outer` of results, where it holds, and what the epsilon follows from."""
+        from askance_aggregator.planning.outer import outer_of_plan  # bounds of few plans
+
+        found: dict[str, Any] = {}
+        outer = outer_of_plan(self) if self.wanted is None else self.wanted.outer
+        if outer is not None:
+            found["outer"] = outer.to_json()
+        if self.wanted is not None:
+            found["outer_wanted"] = self.wanted.to_json()
+        return found

@@ -55,7 +55,7 @@ def plan_report(
         details=details,
         guarantees=(
             guarantees_text(most, result.get("outer"), "its tallies")
-            if "outer_wanted" in result
+            if result.keys() & {"outer", "outer_wanted"}
             else ""
         ),
     )

@@ -24,7 +24,7 @@ from askance_aggregator.oracles.central import central_rows, laplace_of, step_of
 from askance_aggregator.planning import RoundPlan, RoundRules, StudyPlan, rehearse
 from askance_aggregator.planning import plan as plan_of
 from askance_aggregator.planning.outer import outer_of_plan
-from askance_aggregator.planning.plans import CostsBeside, PlannedOuter
+from askance_aggregator.planning.plans import CostsBeside, WantedOuter
 from askance_aggregator.studies.study import Study
 from askance_client.accounting import NANO_NATS_PER_NAT, format_nats
 from askance_client.errors import InvalidParameter, PlanRefused
@@ -77,7 +77,7 @@ def plan_outer_epsilon(
 
     def planned(nano_nats: int) -> tuple[StudyPlan, Outer | None]:
         plan = _study_at(study_at, nano_nats).plan(users)
-        return plan, outer_of_plan(plan, answers, delta)
+        return plan, outer_of_plan(plan, delta)
 
     # Readers of tallies learn no more than the aggregator, so the wanted epsilon itself will do.
     low = min(outer, most_local)
@@ -95,7 +95,7 @@ def plan_outer_epsilon(
     beside = _costs_beside(study_at, _study_at(study_at, plan.nano_nats), plan, outer)
     wanted = outer / NANO_NATS_PER_NAT
     most_nats = most_local / NANO_NATS_PER_NAT
-    return replace(plan, outer=PlannedOuter(attained, answers, wanted, most_nats, beside))
+    return replace(plan, wanted=WantedOuter(attained, answers, wanted, most_nats, beside))
 
 
 def _study_at(study_at: StudyAt, nano_nats: int) -> Study:

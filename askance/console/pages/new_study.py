@@ -27,6 +27,7 @@ from askance_aggregator.analyst import (
 from askance_aggregator.analyst.templates import find_template
 from askance_aggregator.learners import LearnerEntry, find, learners
 from askance_aggregator.reports.figures import risk_line
+from askance_aggregator.reports.guarantees import guarantees_text
 from askance_aggregator.studies.least_epsilon import GRID, plan_least_epsilon
 from askance_aggregator.study_options import (
     OPTIONS,
@@ -108,6 +109,13 @@ class DraftStudy:
     def risk(self) -> str:
         """Return what the planned budget means for a user; empty without a plan."""
         return "" if self.plan is None else risk_line(self.plan["epsilon"])
+
+    @property
+    def guarantees(self) -> str:
+        """Return what a user is promised towards whom; empty where one epsilon holds for all."""
+        if self.plan is None or "outer" not in self.plan:
+            return ""
+        return guarantees_text(self.plan["epsilon"], self.plan["outer"], "its tallies")
 
 
 async def _new(visit: Visit) -> Response:

@@ -99,3 +99,12 @@ def test_the_command_prints_both_guarantees(capsys: pytest.CaptureFixture[str]) 
     assert main([*words, "--outer-epsilon", "0.5", "--set", "missing=default", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["outer"]["epsilon"] <= 0.5 < found["epsilon"] <= 4
+
+
+def test_a_plan_with_an_epsilon_promises_what_its_least_answers_keep() -> None:
+    plan = ask.plan(SHARE, schema=SCHEMA, epsilon=1, users=9_000, least_answers=2_000)
+    found = plan.to_json()
+    assert found["outer"]["epsilon"] == pytest.approx(upper(10**9), rel=1e-9)
+    assert found["outer"]["answers"] == 2_000
+    assert "towards readers of its tallies: at most" in str(plan)
+    assert "outer" not in ask.plan(SHARE, schema=SCHEMA, epsilon=1, users=9_000).to_json()

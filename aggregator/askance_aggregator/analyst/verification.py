@@ -9,21 +9,24 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
+from askance_aggregator.amplification.account import delta_for
 from askance_aggregator.analyst.approvals import NOT_APPROVED, REFUSED, WITHDRAWN
 from askance_aggregator.analyst.export import SeriesExport, StudyExport, read_export
 from askance_aggregator.encoding import query_from_bytes, read_terms
 from askance_aggregator.estimation import check_decode, recorded_question, shares_apart
 from askance_aggregator.learners import hypothesis_json
 from askance_aggregator.names import names_of, result_names, subject_json
+from askance_aggregator.numbers import rational
 from askance_aggregator.queries import block_of
 from askance_aggregator.store import StudyState
 from askance_aggregator.studies import Accounts, Outcome, Round, Session, Tally, Transcript
+from askance_aggregator.studies.outer import outer_of_transcript
 from askance_aggregator.studies.population import check_population, population_facts
 from askance_aggregator.studies.results import (
     CANCELLED,
@@ -43,6 +46,7 @@ from askance_client.codec import decode_request, digest_of, verify_study
 from askance_client.errors import (
     AskanceError,
     InvalidAnswer,
+    InvalidParameter,
     PlanExceeded,
     PlanRefused,
     TooFewRespondents,
@@ -478,6 +482,7 @@ def _check_result(
         "bounds": bounds_json(outcome),
         **(subject if "subject" in result else {}),
         **({"unasked": unasked(transcript, terms.schema)} if "unasked" in result else {}),
+        **_outer(result, transcript, terms, users),
         **figures(transcript, terms.schema),
         **({} if terms.repeat is None else epoch_facts(terms.repeat, export.epoch)),
     }
@@ -492,6 +497,26 @@ def _check_result(
         raise VerificationFailed("result: expected nothing asked in a missed epoch, found a round")
     _check_epsilon(result, terms, transcript, replay)
     return str(state)
+
+
+def _outer(
+    result: Mapping[str, Any], transcript: Transcript, terms: StudyTerms, users: int
+) -> dict[str, Any]:
+    """Return the guarantee towards readers as it may be stated: none, or no less than recomputed.
+
+    Delta is the operator's, at most that of so many users: more may be enrolled.
+    """
+    if "outer" not in result:
+        return {}
+    stated = result["outer"]
+    try:
+        delta = min(delta_for(max(users, 1)), rational(stated["delta"], "delta"))
+        outer = outer_of_transcript(transcript, terms.schema, users, delta)
+        bound = {} if outer is None else outer.to_json()
+        loose = bound | {"epsilon": max(stated["epsilon"], bound["epsilon"])}
+    except (KeyError, TypeError, InvalidParameter):
+        return {"outer": None}
+    return {"outer": loose}
 
 
 def _check_words(result: dict[str, Any], state: str) -> None:

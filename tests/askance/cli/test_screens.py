@@ -58,7 +58,8 @@ def test_the_default_text_has_no_bounds_and_no_transcript(
     for detail in ("one false report", "transcript sha256:", "lower bound", "raw "):
         assert detail not in short
         assert detail in long
-    assert len(short.splitlines()) == 7  # title, estimate, verdict, cost, note, and blank lines
+    # Title, estimate, verdict, cost, guarantees, note, and blank lines.
+    assert len(short.splitlines()) == 8
 
 
 def shown_numbers(screen: str, name: str) -> list[float]:

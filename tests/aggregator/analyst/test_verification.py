@@ -12,6 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance_aggregator.analyst import StudyExport, VerificationFailed, verify, verify_export
+from askance_aggregator.studies.transcript import MemoryLog, Transcript
 from askance_client.errors import InvalidRecord
 
 Change = Callable[[dict[str, Any]], None]
@@ -49,6 +50,32 @@ def test_leaves_without_salts_are_named(
     found = verify(replace(done, lines=tuple(changed), result=None))
     assert (found.state, found.rounds) == ("open", 2)
     assert [line for line in found.believed if "guess" in line] == lines
+
+
+def test_a_looser_guarantee_towards_readers_holds(done: StudyExport) -> None:
+    """An earlier version may have bounded it less closely."""
+    assert done.result is not None
+    outer = done.result["outer"]
+    loose = done.result | {"outer": outer | {"epsilon": 1.5 * outer["epsilon"]}}
+    assert verify(replace(done, result=loose)).state == "done"
+
+
+def test_guessable_leaves_have_no_guarantee_towards_readers(done: StudyExport) -> None:
+    lines = tuple(line.replace(',"salted":true', "") for line in done.lines)
+    assert done.result is not None
+    digest = Transcript(_Lines(lines)).digest
+    unsalted = replace(done, lines=lines, result=done.result | {"transcript": digest})
+    with pytest.raises(VerificationFailed, match=OUTER):
+        verify(unsalted)
+    result = {name: value for name, value in (unsalted.result or {}).items() if name != "outer"}
+    assert verify(replace(unsalted, result=result)).state == "done"
+
+
+class _Lines(MemoryLog):
+    def __init__(self, lines: tuple[str, ...]) -> None:
+        super().__init__()
+        for each in lines:
+            self.append(each)
 
 
 def test_a_study_that_is_open_holds_together_so_far(done: StudyExport) -> None:
@@ -104,7 +131,23 @@ def flip(name: str) -> Change:
     return changed
 
 
+def towards_readers(name: str, value: Any) -> Change:
+    """Change the guarantee towards readers."""
+
+    def changed(export: dict[str, Any]) -> None:
+        assert export["result"]["outer"][name] != value
+        export["result"]["outer"][name] = value
+
+    return changed
+
+
+OUTER = "result: expected outer as replayed"
 TAMPERED: dict[str, tuple[Change, str]] = {
+    "a lower epsilon towards readers": (towards_readers("epsilon", 0.01), OUTER),
+    "more answers towards readers": (towards_readers("answers", 10**6), OUTER),
+    "no liars": (towards_readers("liars", 0), OUTER),
+    "a greater delta": (towards_readers("delta", 0.5), OUTER),
+    "no delta": (towards_readers("delta", None), OUTER),
     "the signature": (flip("signature"), "study: expected its analyst's signature"),
     "the study": (flip("study"), "study: expected its analyst's signature"),
     "the key": (flip("public_key"), "study: expected its analyst's signature"),

@@ -88,14 +88,14 @@ def missing() -> str | None:
 
 
 @contextmanager
-def browser(folder: Path) -> Iterator[Any]:
-    """A driver of a browser that has nothing but a new folder."""
+def browser(folder: Path, *flags: str) -> Iterator[Any]:
+    """A driver of a browser that has nothing but a new folder; `flags` are more of its options."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium") or ""
-    for flag in (*FLAGS, f"--user-data-dir={folder}"):
+    for flag in (*FLAGS, *flags, f"--user-data-dir={folder}"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))

@@ -1,0 +1,43 @@
+/**
+ * Build the page: node examples/web/build.mjs SETTINGS OUT
+ *
+ * OUT then has static files alone, for any server. The policy of contents is in the page itself: it
+ * reaches its own origin and the aggregator that the settings name, and runs no other script.
+ */
+
+import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const HERE = dirname(fileURLToPath(import.meta.url));
+const PACKAGE = resolve(HERE, "../../devices/typescript");
+const { build } = createRequire(join(PACKAGE, "package.json"))("esbuild");
+
+const [settingsFile = join(HERE, "settings.json"), out = join(HERE, "dist")] =
+  process.argv.slice(2);
+const settings = JSON.parse(await readFile(settingsFile, "utf8"));
+const { origin } = new URL(settings.aggregator);
+
+await mkdir(out, { recursive: true });
+await build({
+  entryPoints: {
+    page: join(HERE, "src/page.ts"),
+    record_thread: join(PACKAGE, "src/browser/record_thread.ts"),
+  },
+  alias: { "askance-client": join(PACKAGE, "src") },
+  nodePaths: [join(PACKAGE, "node_modules")],
+  define: { SETTINGS: JSON.stringify(settings) },
+  outdir: out,
+  bundle: true,
+  minify: true,
+  format: "esm",
+  target: "es2022",
+  logLevel: "warning",
+});
+const page = await readFile(join(HERE, "src/index.html"), "utf8");
+await writeFile(join(out, "index.html"), page.replaceAll("{aggregator}", origin));
+for (const shared of ["style.css", "mark.svg"]) {
+  await copyFile(resolve(HERE, "../../client/askance_client/console", shared), join(out, shared));
+}
+await copyFile(join(HERE, "src/page.css"), join(out, "page.css"));

@@ -1,0 +1,218 @@
+"""The page of `examples/web` in a real browser, before a real aggregator."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from askance_aggregator.analyst import connect
+from askance_aggregator.analyst.client import Aggregator
+from askance_aggregator.store import StudyState
+from tests.aggregator.server.process.people import SCHEMA, submit
+from tests.askance.console import axe
+from tests.askance.console.axe import findings
+from tests.askance.console.browser import browser, faults, missing, requested
+from tests.devices import web_site
+from tests.devices.web_site import Site
+
+PATIENCE_S = 60
+_CANNOT = missing() or axe.missing() or web_site.missing()
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(_CANNOT is not None, reason=_CANNOT or ""),
+]
+
+
+class Person:
+    """A person before the page."""
+
+    def __init__(self, driver: Any, site: Site) -> None:
+        self.driver = driver
+        self.site = site
+
+    def sees(self, text: str) -> None:
+        """Wait until the page shows a text."""
+        until(lambda: text in self.text())
+
+    def text(self) -> str:
+        """Return all that the page shows."""
+        return str(self.driver.execute_script("return document.body.innerText"))
+
+    def goes(self, place: str) -> None:
+        """Follow a link of the menu, and wait for its page."""
+        self.driver.execute_script("location.hash = arguments[0]", f"#/{place}")
+        time.sleep(0.3)
+
+    def find(self, selector: str) -> Any:
+        return self.driver.find_element("css selector", selector)
+
+    def clicks(self, name: str) -> None:
+        """Click a button by its name."""
+        (button,) = [
+            one for one in self.driver.find_elements("css selector", "button") if one.text == name
+        ]
+        button.click()
+
+    def takes_part(self, token: str) -> None:
+        self.sees("Take part")
+        self.find("#field-habit").send_keys("zzyzx-yes")
+        self.find("#token").send_keys(token)
+        self.clicks("Take part")
+
+
+def until(met: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not met():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Iterator[Person]:
+    flags = ("--ignore-certificate-errors",)
+    with (
+        web_site.web_site(tmp_path, SCHEMA) as site,
+        browser(tmp_path / "browser", *flags) as driver,
+    ):
+        driver.get(site.page)
+        yield Person(driver, site)
+
+
+def submitted(site: Site) -> str:
+    """Submit a study of all devices and return its digest."""
+    key = load_pem_private_key(site.home.analyst_key.read_bytes(), None)
+    with site.served.channel() as channel:
+        return submit(channel, key).hex()
+
+
+def analyst(site: Site) -> Aggregator:
+    """Connect as the analyst."""
+    ca = str(site.home.authority)
+    return connect(site.served.address, key=str(site.home.analyst_key), ca=ca)
+
+
+def test_a_person_takes_part_approves_and_denies(person: Person) -> None:
+    """Nothing is answered before an approval; what was decided outlives the page."""
+    site = person.site
+    person.sees("Take part")
+    person.takes_part("none")
+    person.sees("Not enrolled: permission_denied")
+    person.find("#token").clear()
+    person.find("#token").send_keys(site.token())
+    person.clicks("Take part")
+    person.sees("No study waits.")
+    first = submitted(site)
+    person.sees("waits for you")
+    person.sees("Costs at most 2 nats: of two equally likely values a reader is at most 88 % sure")
+    person.find("main a").click()
+    person.sees("Chance of each answer, for each true value")
+    person.sees("if zzyzx-yes")
+    person.sees("Which of zzyzx-yes, zzyzx-no is your habit?")
+    with analyst(site) as aggregator:
+        assert aggregator.study(first).status().answered == 0
+        person.clicks("Approve")
+        person.sees("Approved. It is answered at the next check-in")
+        result = aggregator.study(first).result(timeout_s=PATIENCE_S)
+    assert (result.state, result.content["users"]) == (StudyState.DONE, 1)
+    person.goes("history")
+    person.sees("(randomized)")
+    person.driver.refresh()
+    person.sees("2 nats")
+    second = submitted(site)
+    person.goes("studies")
+    person.sees("waits for you")
+    person.find("main a").click()
+    person.sees("Decide")
+    person.clicks("Deny")
+    person.sees("Denied. What was answered before stays charged.")
+    with analyst(site) as aggregator:
+        result = aggregator.study(second).result(timeout_s=PATIENCE_S)
+    assert result.content["refusals"] == {"not_approved": 1}
+    assert result.content["epsilon"]["total_spent_nano_nats"] == 0
+    person.goes("")
+    person.sees("2 of 8 nats spent, 6 nats left")
+    reached = {urlsplit(url).netloc for url in requested(person.driver)}
+    assert reached == {site.served.address, urlsplit(site.page).netloc}
+
+
+def test_the_page_goes_on_offline_and_a_second_tab_waits(person: Person) -> None:
+    person.takes_part(person.site.token())
+    person.sees("No study waits.")
+    submitted(person.site)
+    person.sees("waits for you")
+    driver = person.driver
+    offline = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
+    driver.execute_cdp_cmd("Network.enable", {})
+    driver.execute_cdp_cmd("Network.emulateNetworkConditions", offline)
+    person.sees("Offline. Your decisions are kept")
+    person.find("main a").click()
+    person.sees("Decide")
+    person.clicks("Approve")
+    person.sees("Approved.")
+    driver.execute_cdp_cmd("Network.emulateNetworkConditions", {**offline, "offline": False})
+    person.goes("history")
+    person.sees("(randomized)")
+    tab = driver.current_window_handle
+    driver.switch_to.new_window("tab")
+    driver.get(person.site.page)
+    person.sees("Open in another tab")
+    other = driver.current_window_handle
+    driver.switch_to.window(tab)
+    driver.close()
+    driver.switch_to.window(other)
+    person.sees("2 of 8 nats spent")
+
+
+def test_every_page_is_accessible_at_both_widths_and_schemes(person: Person) -> None:
+    """By the rules of this project's pages and by axe-core, without a finding."""
+    found: list[str] = []
+
+    def look() -> None:
+        person.driver.execute_script("document.activeElement?.blur()")
+        found.extend(faults(person.driver))
+        found.extend(f"{person.driver.current_url}: {one}" for one in findings(person.driver))
+
+    look()
+    person.takes_part(person.site.token())
+    person.sees("No study waits.")
+    submitted(person.site)
+    person.sees("waits for you")
+    look()
+    person.find("main a").click()
+    person.sees("Decide")
+    look()
+    person.clicks("Approve")
+    person.sees("Approved.")
+    look()
+    for place in ("history", "studies", "record", "policy"):
+        person.goes(place)
+        look()
+    assert found == []
+    logged = [one for one in person.driver.get_log("browser") if one["level"] == "SEVERE"]
+    assert logged == []
+
+
+def test_a_page_that_was_changed_runs_no_other_script(person: Person) -> None:
+    """The policy of contents stops scripts in attributes and in text, and other hosts."""
+    blocked = person.driver.execute_async_script(
+        """
+        const done = arguments[0], seen = [];
+        document.addEventListener("securitypolicyviolation", (one) => {
+          seen.push(one.effectiveDirective);
+          if (seen.length === 3) done(seen.sort());
+        });
+        const script = document.createElement("script");
+        script.textContent = "window.ran = true";
+        document.body.append(script);
+        document.body.insertAdjacentHTML("beforeend", "<img src='/x' onerror='window.ran = true'>");
+        fetch("https://127.0.0.1:1/").catch(() => {});
+        """
+    )
+    assert blocked == ["connect-src", "script-src-attr", "script-src-elem"]
+    assert person.driver.execute_script("return window.ran") is None

@@ -1,0 +1,107 @@
+"""An aggregator with [connect], and the page of `examples/web` at an origin of its own."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from google.protobuf import json_format
+
+from askance_aggregator.clock import system_now_s
+from askance_aggregator.encoding import encode_schema
+from askance_aggregator.server.process.home import AggregatorHome
+from askance_aggregator.server.process.tokens import read_tokens
+from askance_client.queries import Schema
+from tests.aggregator.server.process.conftest import Served, made, serving
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "devices" / "typescript"
+EXAMPLE = ROOT / "examples" / "web"
+
+
+def missing() -> str | None:
+    """Return why the page cannot be built here; None if it can."""
+    if shutil.which("node") is None:
+        return "needs Node"
+    if not (PACKAGE / "node_modules" / "esbuild").is_dir():
+        return "needs `npm ci` in devices/typescript"
+    return None
+
+
+@dataclass
+class Site:
+    """A serving aggregator and where its page is."""
+
+    home: AggregatorHome
+    served: Served
+    page: str
+
+    def token(self, devices: int = 1) -> str:
+        """Make a token for so many devices."""
+        key = self.home.folder / "enrolment.key"
+        return read_tokens(key, system_now_s).issue(devices, 1).text
+
+
+@contextmanager
+def web_site(folder: Path, schema: Schema, **settings: Any) -> Iterator[Site]:
+    """Serve both until the end of the block.
+
+    Args:
+      folder: for all files.
+      schema: of the records.
+      settings: of the page, in place of usual ones.
+    """
+    home = made(folder / "aggregator", now_s=system_now_s())
+    with page_server(folder / "site") as page:
+        text = home.configuration.read_text()
+        told = f'\n[connect]\norigins = ["{page}"]\ncheck_in_every_s = 1\n'
+        home.configuration.write_text(text + told)
+        with serving(home) as served:
+            build(folder / "site", {**usual(home, served, schema), **settings})
+            yield Site(home, served, f"{page}/")
+
+
+def usual(home: AggregatorHome, served: Served, schema: Schema) -> dict[str, Any]:
+    """The page's settings."""
+    return {
+        "title": "Answer for a study",
+        "about": "A demonstration.",
+        "aggregator": f"https://{served.address}",
+        "analysts": [home.analyst.hex()],
+        "life_epsilon": "8",
+        "schema": json_format.MessageToDict(encode_schema(schema)),
+        "release_ms": 400,
+        "least_wait_ms": 500,
+    }
+
+
+def build(out: Path, settings: Mapping[str, Any]) -> None:
+    """Build the page by esbuild."""
+    file = out.parent / "settings.json"
+    file.write_text(json.dumps(settings))
+    subprocess.run(["node", EXAMPLE / "build.mjs", file, out], check=True, timeout=60)
+
+
+@contextmanager
+def page_server(folder: Path) -> Iterator[str]:
+    """Serve a folder by the example's own server; yield its origin."""
+    spec = importlib.util.spec_from_file_location("serve", EXAMPLE / "serve.py")
+    assert spec is not None
+    assert spec.loader is not None
+    serve = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(serve)
+    folder.mkdir()
+    with serve.server(folder) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()

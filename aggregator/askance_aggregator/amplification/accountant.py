@@ -125,7 +125,7 @@ class _Pairs:
                 upper = max(upper, batch.upper(ratio))
         ratio = _ratio(epsilon, 1)
         found = [(batch.lower(ratio), each.population) for each, batch in self._attained]
-        lower, population = max(found, key=lambda item: item[0])
+        lower, population = max(found, key=lambda item: item[0], default=(0.0, ""))
         return Ends(lower, upper, population)
 
     @cached_property
@@ -239,10 +239,13 @@ def _greatest_epsilon(
     if low > 0 and lower(_ratio(low * (1 + _CLOSE), 1)) <= delta:
         return low
     for share in (0.9997, 0.99, 0.7):
-        if high * share > low and lower(_ratio(high * share, 1)) > delta:
-            low = high * share
+        middle = high * share
+        if middle <= low:
             break
-        high = max(low, high * share)
+        if lower(_ratio(middle, 1)) > delta:
+            low = middle
+            break
+        high = middle
     if low == 0:
         low = _LEAST_EPSILON
         if high <= low or lower(_ratio(low, 1)) <= delta:

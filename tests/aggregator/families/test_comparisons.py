@@ -14,6 +14,7 @@ from math import factorial, prod
 
 import pytest
 
+from askance_aggregator.amplification import delta_ends, epsilon_ends
 from askance_aggregator.families import (
     family_of,
     hadamard_sign,
@@ -393,3 +394,25 @@ def test_a_table_of_many_levels_has_one_law() -> None:
     found = reduced(table(*weights))
     assert len(found.upper) == 1
     assert found.bias == 0
+
+
+def test_the_lower_end_is_that_of_the_best_population_wherever_it_stands() -> None:
+    # It is the third comparison here: its lower end lies between .7 of the upper end and all of it.
+    randomizer = signed_subset_selection(64, 2 * 10**9)
+    comparisons = reduced(randomizer)
+    indices = [
+        sum(float(a - b) ** 2 * float(mass) for (a, b), mass in law_of(each).items())
+        for each in comparisons.lower
+    ]
+    best = comparisons.lower[indices.index(max(indices))]
+    assert best.population == "+ at value 0 against - at value 0, others + at value 1"
+    ends = epsilon_ends(randomizer, 10**6, Fraction(1, 10**6))
+    assert ends.population == best.population
+    assert ends.upper < 1.09 * ends.lower
+
+
+def test_no_lower_end_is_claimed_of_a_codebook() -> None:
+    book = random_codebook(4, 1000, 10**9)
+    assert reduced(book).lower == []
+    assert delta_ends(book, 1000, Fraction(1, 100)).lower == 0
+    assert epsilon_ends(book, 1000, Fraction(1, 10**6)).lower == 0

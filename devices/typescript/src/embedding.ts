@@ -33,8 +33,8 @@ export interface ClientParts {
   readonly schema: Schema;
   readonly policy: Omit<PolicyChoices, "consent">;
   readonly consent: ConsentRule;
-  /** Names of the members of a folder; null: one device. */
-  readonly members?: readonly string[] | null;
+  /** Members of a folder, by the column that names them; null: one device. */
+  readonly members?: { readonly key: string; readonly names: readonly string[] } | null;
   readonly choices?: RunnerChoices;
   /** Where randomness comes from, by device id; the operating system but in tests. */
   readonly coins?: (deviceId: string) => Coins;
@@ -75,14 +75,24 @@ export class DeviceClient {
   /**
    * Open a device: check its ledger, and start the threads that work on records.
    *
-   * @throws StoreError: the ledger cannot be trusted, or is in use.
+   * @throws StoreError: the ledger cannot be trusted; the storage is closed.
    */
   static async open(parts: ClientParts): Promise<DeviceClient> {
+    try {
+      return await DeviceClient.#open(parts);
+    } catch (error) {
+      await parts.storage.close();
+      throw error;
+    }
+  }
+
+  static async #open(parts: ClientParts): Promise<DeviceClient> {
     const { storage, secret, schema, members = null } = parts;
     const file = await LedgerFile.open(storage);
     await file.bind({
       schema: toHex(await schema.digest()),
-      members: members === null ? "one" : "named",
+      // Members who are named in another way would have ledgers without a charge.
+      members: members === null ? "one" : `key ${members.key}`,
     });
     const consents = await Consents.open(parts.consentStorage, parts.consent);
     const policy = new Policy({ ...parts.policy, consent: consents.consent });
@@ -90,11 +100,16 @@ export class DeviceClient {
     const clock = parts.choices?.clock ?? systemClock;
     const nowS = parts.nowS ?? (() => Math.floor(Date.now() / 1000));
     const coinsOf = parts.coins ?? (() => new SystemCoins());
+    const identities = await Promise.all(
+      (members?.names ?? [""]).map(async (name) => {
+        const identity = await (members === null ? secret.device() : secret.member(name));
+        return { name, identity };
+      }),
+    );
     const evaluation = new TimedEvaluation(parts.startThread, releaseMs, clock);
     const examiner = new Examiner(EXAMINED);
     const made: Member[] = [];
-    for (const name of members ?? [""]) {
-      const identity = await (members === null ? secret.device() : secret.member(name));
+    for (const { name, identity } of identities) {
       const { deviceId } = identity;
       const ledger = file.ledger(name, deviceId);
       const device = new Device({ schema, policy, ledger, nowS, examiner });

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /** The command `askance-device`: a device, or the members of a folder, in a process of Node. */
 
+import { setMaxListeners } from "node:events";
 import { readFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
 
@@ -81,6 +82,7 @@ async function run(client: DeviceClient, once: boolean): Promise<void> {
     return;
   }
   const end = new AbortController();
+  setMaxListeners(0, end.signal); // each member waits for it
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     process.once(signal, () => end.abort());
   }

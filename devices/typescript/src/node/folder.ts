@@ -132,16 +132,18 @@ export async function openClient(path: string): Promise<DeviceClient> {
   const { configuration } = folder;
   const { key = null, release_ms: releaseMs, least_wait_ms: leastWaitMs } = configuration;
   const records = await readRecords(folder.at(configuration.records), key);
+  const [secret, authority] = [await folder.secret(), await folder.authority()];
+  const schema = await folder.schema();
   const client = await DeviceClient.open({
-    storage: await folder.storage(),
+    storage: await folder.storage(), // last: it is held from here on
     consentStorage: new ConsentFile(join(path, "consents.json")),
-    secret: await folder.secret(),
+    secret,
     startThread,
-    aggregator: new Aggregator(configuration.aggregator, postTrusting(await folder.authority())),
-    schema: await folder.schema(),
+    aggregator: new Aggregator(configuration.aggregator, postTrusting(authority)),
+    schema,
     policy: folder.policy(),
     consent: configuration.consent ?? "pinned",
-    members: key === null ? null : [...records.keys()],
+    members: key === null ? null : { key, names: [...records.keys()] },
     choices: {
       ...(releaseMs === undefined ? {} : { releaseMs }),
       ...(leastWaitMs === undefined ? {} : { leastWaitMs }),

@@ -175,8 +175,15 @@ export class DeviceRunner {
 }
 
 async function unlessAborted(wait: Promise<void>, signal: AbortSignal): Promise<void> {
-  const aborted = new Promise<void>((resolve) =>
-    signal.addEventListener("abort", () => resolve(), { once: true }),
-  );
-  await (signal.aborted ? undefined : Promise.race([wait, aborted]));
+  if (signal.aborted) {
+    return;
+  }
+  await new Promise<void>((resolve) => {
+    const done = () => {
+      signal.removeEventListener("abort", done);
+      resolve();
+    };
+    signal.addEventListener("abort", done);
+    void wait.then(done);
+  });
 }

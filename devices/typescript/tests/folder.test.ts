@@ -1,0 +1,111 @@
+import assert from "node:assert/strict";
+import { mkdtemp, readFile, readdir, rm, unlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+
+import { InvalidParameter, InvalidRecord, StoreError } from "../src/errors.js";
+import { ConsentFile, Folder, makeFolder, openClient } from "../src/node/folder.js";
+import { readRecords } from "../src/node/records.js";
+
+const CONFIGURATION = {
+  aggregator: "http://127.0.0.1:1",
+  analysts: ["00".repeat(32)],
+  life_epsilon: "2",
+  day_epsilon: "0.5",
+  schema: "../schema.json",
+  records: "../people.csv",
+  key: "id",
+};
+const SCHEMA = { name: "people", version: 1, fields: [{ name: "smoker", bit: {} }] };
+
+async function folder(): Promise<string> {
+  const made = await mkdtemp(join(tmpdir(), "askance-"));
+  await writeFile(join(made, "schema.json"), JSON.stringify(SCHEMA));
+  await writeFile(join(made, "people.csv"), "id,smoker\nann,1\nbob,0\n");
+  return made;
+}
+
+async function records(name: string, text: string, key: string | null = "id") {
+  const path = join(await folder(), name);
+  await writeFile(path, text);
+  return [...(await readRecords(path, key))];
+}
+
+test("CSV has names, quotes and empty cells", async () => {
+  const text = 'id,city,age\r\nann,"Bad ""Ems"", D",7\r\nbob,,8\r\n';
+  assert.deepEqual(await records("a.csv", text), [
+    ["ann", { city: 'Bad "Ems", D', age: "7" }],
+    ["bob", { age: "8" }], // an empty cell is not present
+  ]);
+});
+
+test("JSON is a list of objects; without a column of names it has one record", async () => {
+  assert.deepEqual(await records("a.json", '[{"id":3,"x":true}]'), [["3", { x: true }]]);
+  assert.deepEqual(await records("a.json", '[{"x":[1,0]}]', null), [["", { x: [1, 0] }]]);
+});
+
+for (const [why, name, text, key] of [
+  ["one name twice", "a.csv", "id,x\na,1\na,2\n", "id"],
+  ["a row without a name", "a.csv", "id,x\n,1\n", "id"],
+  ["a row that is too short", "a.csv", "id,x\na\n", "id"],
+  ["an object", "a.json", "{}", "id"],
+  ["two records for one device", "a.json", "[{},{}]", null],
+] as const) {
+  test(`records are refused whole: ${why}`, async () => {
+    await assert.rejects(records(name, text, key), InvalidRecord);
+  });
+}
+
+test("a folder is made whole, once, and its parts are not made anew", async () => {
+  const made = await folder();
+  const home = join(made, "home");
+  await makeFolder(home, CONFIGURATION);
+  assert.deepEqual((await readdir(home)).sort(), ["device.json", "identity.json", "ledger"]);
+  await assert.rejects(makeFolder(home, CONFIGURATION));
+  const client = await openClient(home);
+  const ids = client.deviceIds;
+  assert.equal(ids.length, 2);
+  assert.deepEqual(ids, [...ids].sort());
+  await assert.rejects(openClient(home), StoreError); // it is in use
+  await client.close();
+  for (const part of ["device.json", "identity.json", "ledger"]) {
+    const kept = await readFile(join(home, part));
+    await unlink(join(home, part));
+    await assert.rejects(openClient(home), StoreError, part);
+    await writeFile(join(home, part), kept);
+  }
+  const again = await openClient(home);
+  assert.deepEqual(again.deviceIds, ids);
+  await again.close();
+  const other = { ...CONFIGURATION, key: "smoker" }; // another name of every member
+  await writeFile(join(home, "device.json"), JSON.stringify(other));
+  await assert.rejects(openClient(home), /expected members as when it was first used/);
+  await rm(made, { recursive: true });
+});
+
+test("budgets are those of the configuration, and a key that is not known is refused", async () => {
+  const home = join(await folder(), "home");
+  await makeFolder(home, CONFIGURATION);
+  const { lifeNanoNats, dayNanoNats, studyNanoNats } = (await Folder.open(home)).policy();
+  assert.deepEqual([lifeNanoNats, dayNanoNats, studyNanoNats], [2_000_000_000n, 500_000_000n, null]);
+  await writeFile(join(home, "device.json"), JSON.stringify({ ...CONFIGURATION, life: "9" }));
+  await assert.rejects(Folder.open(home), InvalidParameter);
+});
+
+test("decisions are read again as they were written", async () => {
+  const path = join(await folder(), "consents.json");
+  const study = {
+    key: "ab".repeat(64),
+    study: new Uint8Array([1, 2]),
+    firstS: 5,
+    expiresS: 9,
+    questions: [new Uint8Array([3])],
+    decision: { verdict: "denied", atS: 6, untilS: 0 },
+  } as const;
+  await new ConsentFile(path).writeStudy(study);
+  const file = new ConsentFile(path);
+  assert.deepEqual(await file.readStudies(), [study]);
+  await file.removeStudy(study.key);
+  assert.deepEqual(await new ConsentFile(path).readStudies(), []);
+});

@@ -553,19 +553,24 @@ def study_from_toml(path: Path | str) -> StudyDefinition:
     return analyst.read_definition(Path(path))
 
 
-def verify_export(path: Path | str, analysts: Collection[bytes] | None = None) -> Verification:
+def verify_export(
+    path: Path | str,
+    analysts: Collection[bytes] | None = None,
+    aggregators: Collection[bytes] | None = None,
+) -> Verification:
     """Replay a study's exported transcript, without asking any user.
 
     Args:
         path: the exported file.
         analysts: public keys, one of which must have signed the study; None: any.
+        aggregators: public keys, one of which must have signed the counts; None: any, or none.
 
     Raises:
         InvalidRecord: the file is no export. AskanceError: it does not hold together.
     """
     from askance_aggregator import analyst
 
-    return analyst.verify_export(Path(path), analysts)
+    return analyst.verify_export(Path(path), analysts, aggregators)
 
 
 def check_output(path: Path | None, suffixes: tuple[str, ...]) -> None:

@@ -232,6 +232,14 @@ def _add_verify(add: Adding) -> None:
         metavar="HEX",
         help="the public key that must have signed it; may be repeated (default: any)",
     )
+    verify.add_argument(
+        "--aggregator-key",
+        action="append",
+        type=_public_key,
+        metavar="HEX",
+        help="the public key that must have signed the counts, as aggregator recount prints it;"
+        " may be repeated (default: any, or none)",
+    )
     add_text(verify, rows=False)
 
 
@@ -621,7 +629,7 @@ def _delete(arguments: argparse.Namespace) -> int:
 def _verify(arguments: argparse.Namespace) -> int:
     import askance as ask
 
-    found = ask.verify_export(arguments.file, arguments.analyst).to_json()
+    found = ask.verify_export(arguments.file, arguments.analyst, arguments.aggregator_key).to_json()
     if arguments.json:
         print_json(found)
     else:

@@ -35,6 +35,7 @@ from askance_aggregator.analyst.messages import (
     check_event,
     check_export_part,
     check_studies,
+    counts_of,
     every_study,
     population_of,
     query_message,
@@ -609,6 +610,7 @@ class StudyHandle:
             epoch,
             parts[-1].reports_deleted_unix_s,
             population_of(parts[0]),
+            counts_of(parts[-1]),
         )
         if found.digest != self._digest:
             raise RemoteProtocolError("export: expected the study that was asked for")

@@ -10,6 +10,9 @@ export of all its epochs is
 {"format": "askance epochs export v1", "study": HEX, "public_key": HEX, "signature": HEX,
  "epochs": [{"epoch": INDEX, "transcript": [LINE, ...], "result": {...}}, ...], "result": {...}}
 
+A collection has "counts" too, {"public_key": HEX, "signature": HEX}, where the aggregator has
+signed its transcript (see `signed_counts`).
+
 Either has "reports_deleted_unix_s" too, where the aggregator has deleted the study's reports, and
 "population": {"tags": [TAG, ...], "salt": HEX} where the study asks devices with these tags only.
 """
@@ -23,6 +26,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from askance_aggregator.analyst.signed_counts import CountsSignature
 from askance_aggregator.store import TaggedPopulation
 from askance_aggregator.studies.population import population_json, population_of_json
 from askance_aggregator.studies.results import date_of
@@ -36,6 +40,7 @@ FORMAT = "askance export v1"
 SERIES_FORMAT = "askance epochs export v1"
 _DELETED = "reports_deleted_unix_s"
 _POPULATION = "population"
+_COUNTS = "counts"
 _SIGNED = ("study", "public_key", "signature")
 _KEYS = ("format", *_SIGNED, "transcript", "result")
 _SERIES_KEYS = ("format", *_SIGNED, "epochs", "result")
@@ -51,6 +56,7 @@ class StudyExport:
       epoch: index of the epoch that the transcript and the result are of; 0: it collects once.
       reports_deleted_unix_s: the time at which the aggregator deleted reports; 0: they are kept.
       population: the tags of the devices that it asks; None: all devices.
+      counts: the aggregator's signature under the transcript; None: it has none.
     """
 
     signed: SignedStudy
@@ -59,6 +65,7 @@ class StudyExport:
     epoch: int = 0
     reports_deleted_unix_s: int = 0
     population: TaggedPopulation | None = None
+    counts: CountsSignature | None = None
 
     @property
     def digest(self) -> bytes:
@@ -99,6 +106,7 @@ class StudyExport:
             **({"epoch": self.epoch} if self.epoch else {}),
             **_deleted_json(self.reports_deleted_unix_s),
             **_population_json(self.population),
+            **_counts_json(self.counts),
             "transcript": list(self.lines),
             "result": self.result,
         }
@@ -131,7 +139,12 @@ class SeriesExport:
     def write(self, path: Path) -> None:
         """Write the file (see `StudyExport.write`)."""
         epochs = [
-            {"epoch": one.epoch, "transcript": list(one.lines), "result": one.result}
+            {
+                "epoch": one.epoch,
+                **_counts_json(one.counts),
+                "transcript": list(one.lines),
+                "result": one.result,
+            }
             for one in self.epochs
         ]
         content = {
@@ -181,10 +194,10 @@ def _parsed(content: Any, what: str) -> StudyExport | SeriesExport:
         # The file may be any: one of records, say, whose values are not to be shown.
         raise InvalidRecord(f"{what}: expected the format {FORMAT!r}, got another")
     epoch, deleted = content.pop("epoch", 0), _pop_deleted(content, what)
-    population = _pop_population(content, what)
+    population, counts = _pop_population(content, what), _pop_counts(content, what)
     _check_keys(content, _KEYS, what)
     found = _collection(_signed(content, what), {**content, "epoch": epoch}, what, deleted)
-    return replace(found, population=population)
+    return replace(found, population=population, counts=counts)
 
 
 def _parsed_series(content: Any, what: str) -> SeriesExport:
@@ -198,9 +211,10 @@ def _parsed_series(content: Any, what: str) -> SeriesExport:
         place = f"{what}: epoch {len(found) + 1}"
         if not isinstance(one, dict):
             raise InvalidRecord(f"{place}: expected an object, got {type(one).__name__}")
+        counts = _pop_counts(one, place)
         _check_keys(one, _EPOCH_KEYS, place)
         collected = _collection(signed, one, place, deleted)
-        found.append(replace(collected, population=population))
+        found.append(replace(collected, population=population, counts=counts))
     return SeriesExport(signed, tuple(found), result)
 
 
@@ -239,6 +253,23 @@ def _pop_population(content: dict[str, Any], what: str) -> TaggedPopulation | No
         return population_of_json(content.pop(_POPULATION))
     except InvalidParameter as error:
         raise InvalidRecord(f"{what}: {error}") from None
+
+
+def _pop_counts(content: dict[str, Any], what: str) -> CountsSignature | None:
+    """Remove the aggregator's signature from an export's content and return it, if any."""
+    if _COUNTS not in content:
+        return None
+    found, names = content.pop(_COUNTS), ("public_key", "signature")
+    if not isinstance(found, dict):
+        raise InvalidRecord(f"{what}: {_COUNTS}: expected an object, got {type(found).__name__}")
+    _check_keys(found, names, f"{what}: {_COUNTS}")
+    return CountsSignature(*(_bytes(found[name], f"{what}: {_COUNTS}") for name in names))
+
+
+def _counts_json(counts: CountsSignature | None) -> dict[str, Any]:
+    if counts is None:
+        return {}
+    return {_COUNTS: {"public_key": counts.public_key.hex(), "signature": counts.signature.hex()}}
 
 
 def _population_json(population: TaggedPopulation | None) -> dict[str, Any]:

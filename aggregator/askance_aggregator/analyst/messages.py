@@ -9,10 +9,16 @@ they are parsed, and a field that is not known is refused (`codec.parse`).
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
+from askance_aggregator.analyst.signed_counts import (
+    PUBLIC_KEY_BYTES,
+    SIGNATURE_BYTES,
+    CountsSignature,
+)
 from askance_aggregator.store import (
     MAX_STUDIES,
     ListedState,
@@ -272,10 +278,25 @@ def check_progress(answer: operator_pb2.AllStudiesResponse) -> operator_pb2.AllS
 def check_export_part(part: pb.ExportPart) -> pb.ExportPart:
     """Check a part of an export."""
     population_of(part)
+    counts_of(part)
     deleted = part.reports_deleted_unix_s
     if deleted < 0:
         raise RemoteProtocolError(f"export: expected a time of deletion after 1970, got {deleted}")
     return part
+
+
+def counts_of(part: pb.ExportPart) -> CountsSignature | None:
+    """Return the aggregator's signature in a part of an export; None: there is none."""
+    if not part.HasField("counts"):
+        return None
+    found = CountsSignature(part.counts.public_key, part.counts.signature)
+    sizes = (len(found.public_key), len(found.signature))
+    if sizes != (PUBLIC_KEY_BYTES, SIGNATURE_BYTES):
+        raise RemoteProtocolError(
+            f"export: expected a key of {PUBLIC_KEY_BYTES} bytes and a signature of"
+            f" {SIGNATURE_BYTES}, got {sizes[0]} and {sizes[1]}"
+        )
+    return found
 
 
 def export_parts(
@@ -284,8 +305,13 @@ def export_parts(
     result_json: str,
     reports_deleted_unix_s: int = 0,
     population: TaggedPopulation | None = None,
+    sign: Callable[[bytes], CountsSignature] | None = None,
 ) -> Iterator[pb.ExportPart]:
-    """Yield a study's export in parts of about half a megabyte; lines are taken part by part."""
+    """Yield a study's export in parts of about half a megabyte; lines are taken part by part.
+
+    `sign` signs the SHA-256 of the lines; None: they are not signed.
+    """
+    transcript = hashlib.sha256()
     part = pb.ExportPart(study=signed_message(signed), population=population_message(population))
     size = 0
     for line in lines:
@@ -293,7 +319,12 @@ def export_parts(
             yield part
             part, size = pb.ExportPart(), 0
         part.lines.append(line)
+        transcript.update(line.encode() + b"\n")
         size += len(line)
+    if sign is not None:
+        signed_counts = sign(transcript.digest())
+        part.counts.public_key = signed_counts.public_key
+        part.counts.signature = signed_counts.signature
     part.result_json, part.reports_deleted_unix_s = result_json, reports_deleted_unix_s
     yield part
 

@@ -18,6 +18,7 @@ from typing import Any
 from askance_aggregator.amplification.account import delta_for
 from askance_aggregator.analyst.approvals import NOT_APPROVED, REFUSED, WITHDRAWN
 from askance_aggregator.analyst.export import SeriesExport, StudyExport, read_export
+from askance_aggregator.analyst.signed_counts import CountsSignature
 from askance_aggregator.encoding import query_from_bytes, read_terms
 from askance_aggregator.estimation import check_decode, recorded_question, shares_apart
 from askance_aggregator.learners import hypothesis_json
@@ -58,7 +59,8 @@ _RELATIVE, _ABSOLUTE = 1e-9, 1e-12  # interval ends come out of a numerical libr
 _NANO = 10**9
 _OPEN = "open"
 _ALWAYS_BELIEVED = (
-    "single reports: a transcript holds their counts and a hash over them, not the reports",
+    "single reports: a transcript holds their counts and a hash over them, not the reports; that"
+    " the counts are theirs, only who may see them can check (askance aggregator recount)",
     "what devices have spent: they have said so to the aggregator",
 )
 _DECODED = (
@@ -70,6 +72,8 @@ _GUESSABLE = (
     "that no reader guesses reports: leaves of an earlier version have no salt, and only the"
     " statement towards the aggregator holds"
 )
+
+_UNSIGNED = "that the aggregator has published these counts: it has signed none"
 
 _MISSED = "missed"  # an epoch of which nothing was asked
 _FAULT = "failed"  # of the aggregator: what a replay cannot show
@@ -145,16 +149,23 @@ class Verification:
         }
 
 
-def verify(export: StudyExport, analyst_keys: Collection[bytes] | None = None) -> Verification:
+def verify(
+    export: StudyExport,
+    analyst_keys: Collection[bytes] | None = None,
+    aggregator_keys: Collection[bytes] | None = None,
+) -> Verification:
     """Verify a study's export.
 
-    `analyst_keys` are keys that may have signed the study; None: any key.
+    Args:
+      export: as it was read.
+      analyst_keys: keys that may have signed the study; None: any key.
+      aggregator_keys: keys that may have signed the counts; None: any key, or none.
 
     Raises:
       VerificationFailed: the first thing that does not hold.
     """
     try:
-        return _verify(export, analyst_keys)
+        return _verify(export, analyst_keys, aggregator_keys)
     except VerificationFailed:
         raise
     except AskanceError as error:
@@ -165,12 +176,17 @@ def verify(export: StudyExport, analyst_keys: Collection[bytes] | None = None) -
         ) from None
 
 
-def _verify(export: StudyExport, analyst_keys: Collection[bytes] | None) -> Verification:
+def _verify(
+    export: StudyExport,
+    analyst_keys: Collection[bytes] | None,
+    aggregator_keys: Collection[bytes] | None,
+) -> Verification:
     signed = export.signed
     if analyst_keys is not None and signed.public_key not in analyst_keys:
         raise VerificationFailed("study: expected it signed by a given key, found another key")
     if not verify_study(signed):
         raise VerificationFailed("study: expected its analyst's signature over it, found none")
+    _check_counts(export, aggregator_keys)
     terms = read_terms(signed.study)
     check_population(terms, export.population)
     transcript = Transcript(_ReadLog(export.lines))
@@ -179,6 +195,8 @@ def _verify(export: StudyExport, analyst_keys: Collection[bytes] | None) -> Veri
     replay = _Replay(export, terms, transcript)
     state = _OPEN if export.result is None else _state_of(export, terms, transcript, replay)
     whose = () if analyst_keys is not None else ("whose the signing key is: none was given",)
+    published = () if export.counts is None else tuple(_published(export.counts))
+    aggregators = tuple(_of_aggregator(export.counts, aggregator_keys))
     end = () if state in (_OPEN, "done") else (f"why it ended as {state}",)
     decoded = (_DECODED,) if _has_decode_values(transcript) else ()
     leaves = tuple(_leaves(transcript))
@@ -190,15 +208,10 @@ def _verify(export: StudyExport, analyst_keys: Collection[bytes] | None) -> Veri
         rounds=found["rounds"],
         answers=found["answers"],
         transcript=transcript.digest,
-        checked=(*_checked(state, terms, found["rounds"]), *export.opened),
+        checked=(*_checked(state, terms, found["rounds"]), *published, *export.opened),
         believed=(
-            *_ALWAYS_BELIEVED,
-            *leaves,
-            *export.tagging,
-            *export.deletion,
-            *decoded,
-            *whose,
-            *end,
+            *(*_ALWAYS_BELIEVED, *leaves, *aggregators, *export.tagging, *export.deletion),
+            *(*decoded, *whose, *end),
         ),
     )
 
@@ -210,6 +223,30 @@ def _has_decode_values(transcript: Transcript) -> bool:
         if isinstance(event, Asked)
         for group in event.groups
     )
+
+
+def _check_counts(export: StudyExport, aggregator_keys: Collection[bytes] | None) -> None:
+    """Check the aggregator's signature under the transcript; it need not have one."""
+    counts = export.counts
+    if aggregator_keys is not None and (counts is None or counts.public_key not in aggregator_keys):
+        found = "none" if counts is None else "another key"
+        raise VerificationFailed(f"counts: expected them signed by a given key, found {found}")
+    if counts is not None and not counts.holds(export.digest, export.epoch, export.lines):
+        raise VerificationFailed("counts: expected their aggregator's signature, got a wrong one")
+
+
+def _published(counts: CountsSignature) -> Iterator[str]:
+    yield f"the aggregator's signature over the counts of every tally, by {counts.public_key.hex()}"
+
+
+def _of_aggregator(
+    counts: CountsSignature | None, aggregator_keys: Collection[bytes] | None
+) -> Iterator[str]:
+    """Yield what a reader has to believe of the signature under the counts."""
+    if counts is None:
+        yield _UNSIGNED
+    elif aggregator_keys is None:
+        yield "whose the key under the counts is: none was given"
 
 
 def _leaves(transcript: Transcript) -> Iterator[str]:
@@ -584,7 +621,11 @@ def alike(expected: Any, found: Any) -> bool:
 _OPEN_END = End(StudyState.OPEN, "", "")
 
 
-def verify_export(path: Path, analyst_keys: Collection[bytes] | None = None) -> Verification:
+def verify_export(
+    path: Path,
+    analyst_keys: Collection[bytes] | None = None,
+    aggregator_keys: Collection[bytes] | None = None,
+) -> Verification:
     """Verify an export in a file: of one collection (see `verify`), or of a repeated study.
 
     Raises:
@@ -592,12 +633,14 @@ def verify_export(path: Path, analyst_keys: Collection[bytes] | None = None) -> 
     """
     found = read_export(path)
     if isinstance(found, StudyExport):
-        return verify(found, analyst_keys)
-    return verify_series(found, analyst_keys)
+        return verify(found, analyst_keys, aggregator_keys)
+    return verify_series(found, analyst_keys, aggregator_keys)
 
 
 def verify_series(
-    export: SeriesExport, analyst_keys: Collection[bytes] | None = None
+    export: SeriesExport,
+    analyst_keys: Collection[bytes] | None = None,
+    aggregator_keys: Collection[bytes] | None = None,
 ) -> Verification:
     """Verify the export of a repeated study: each epoch by itself, then the summary.
 
@@ -609,7 +652,7 @@ def verify_series(
     found: list[Verification] = []
     for one in export.epochs:
         try:
-            found.append(verify(one, analyst_keys))
+            found.append(verify(one, analyst_keys, aggregator_keys))
         except VerificationFailed as error:
             raise VerificationFailed(f"epoch {one.epoch}: {error}") from None
     if not found:

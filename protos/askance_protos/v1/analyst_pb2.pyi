@@ -773,6 +773,7 @@ class ExportPart(_message.Message):
     RESULT_JSON_FIELD_NUMBER: _builtins.int
     REPORTS_DELETED_UNIX_S_FIELD_NUMBER: _builtins.int
     POPULATION_FIELD_NUMBER: _builtins.int
+    COUNTS_FIELD_NUMBER: _builtins.int
     result_json: _builtins.str
     """in the last one"""
     reports_deleted_unix_s: _builtins.int
@@ -785,6 +786,10 @@ class ExportPart(_message.Message):
     def population(self) -> Global___TaggedPopulation:
         """in the first one; absent: the study asks all devices"""
 
+    @_builtins.property
+    def counts(self) -> Global___CountsSignature:
+        """in the last one; absent: this aggregator signs no counts"""
+
     def __init__(
         self,
         *,
@@ -793,14 +798,41 @@ class ExportPart(_message.Message):
         result_json: _builtins.str = ...,
         reports_deleted_unix_s: _builtins.int = ...,
         population: Global___TaggedPopulation | None = ...,
+        counts: Global___CountsSignature | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["population", b"population", "study", b"study"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "population", b"population", "study", b"study"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["lines", b"lines", "population", b"population", "reports_deleted_unix_s", b"reports_deleted_unix_s", "result_json", b"result_json", "study", b"study"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "lines", b"lines", "population", b"population", "reports_deleted_unix_s", b"reports_deleted_unix_s", "result_json", b"result_json", "study", b"study"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ExportPart: _TypeAlias = ExportPart  # noqa: Y015
+
+@_typing.final
+class CountsSignature(_message.Message):
+    """An aggregator's signature under the lines of a transcript (docs/adr/0103-leaves-are-salted.md)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PUBLIC_KEY_FIELD_NUMBER: _builtins.int
+    SIGNATURE_FIELD_NUMBER: _builtins.int
+    public_key: _builtins.bytes
+    """Ed25519, 32 bytes"""
+    signature: _builtins.bytes
+    """64 bytes"""
+    def __init__(
+        self,
+        *,
+        public_key: _builtins.bytes = ...,
+        signature: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["public_key", b"public_key", "signature", b"signature"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CountsSignature: _TypeAlias = CountsSignature  # noqa: Y015
 
 @_typing.final
 class CancelStudyResponse(_message.Message):

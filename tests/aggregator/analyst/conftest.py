@@ -15,6 +15,7 @@ from grpc import aio
 
 from askance_aggregator import learners
 from askance_aggregator.analyst import Aggregator, StudyExport, connect
+from askance_aggregator.analyst.signed_counts import CountsSigner
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.server.callers import AuditRecorder, CallerLimits, Callers
 from askance_aggregator.server.devices import AggregatorServer, ServerParts, ServiceFleet, Settings
@@ -71,6 +72,7 @@ def serving(
     population: Population | None = None,
     now_s: Callable[[], int] = system_now_s,
     callers: CallerLimits | None = None,
+    counts_signer: CountsSigner | None = None,
 ) -> Iterator[ServedManager]:
     """A served manager; with `devices`, all users answer, else none does.
 
@@ -107,7 +109,13 @@ def serving(
                 now_s=now_s,
                 limits=callers,
             )
-            servicer = AnalystsServicer(managers[0], executor=executor, gate=gate, now_s=now_s)
+            servicer = AnalystsServicer(
+                managers[0],
+                executor=executor,
+                gate=gate,
+                now_s=now_s,
+                counts_signer=counts_signer,
+            )
             server.add_generic_rpc_handlers((servicer.handler(),))
 
         server = held.enter_context(

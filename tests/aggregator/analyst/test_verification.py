@@ -33,8 +33,8 @@ def test_a_sound_export_is_verified(done: StudyExport, tmp_path: Path) -> None:
     assert (found.state, found.rounds) == ("done", 2)
     assert "the hypothesis" in found.checked
     assert found.to_json()["verified"] is True
-    assert len(found.believed) == 3
-    assert len(verify(done).believed) == 4  # whose key it is, too
+    assert len(found.believed) == 4
+    assert len(verify(done).believed) == 5  # whose key it is, too
     with pytest.raises(VerificationFailed, match="signed by a given key"):
         verify(done, [bytes(32)])
 

@@ -108,9 +108,12 @@ class EnrolmentTokens:
 
 
 def read_tokens(path: SecretSource, now_s: Callable[[], int]) -> EnrolmentTokens:
-    """The tokens of an aggregator whose enrolment key lies in a file, or in a variable.
+    """Return the tokens of an aggregator by its enrolment key (see `read_enrolment_key`)."""
+    return EnrolmentTokens(read_enrolment_key(path), now_s)
 
-    The key is 32 bytes, or the same as 64 hexadecimal digits.
+
+def read_enrolment_key(path: SecretSource) -> bytes:
+    """Read an enrolment key in a file, or in a variable: 32 bytes, or 64 hexadecimal digits.
 
     Raises:
       NotOperable: it cannot be read, or holds no key.
@@ -123,7 +126,7 @@ def read_tokens(path: SecretSource, now_s: Callable[[], int]) -> EnrolmentTokens
         raise NotOperable(
             f"enrolment key {path}: expected {KEY_BYTES} bytes, found {len(key)} bytes"
         )
-    return EnrolmentTokens(key, now_s)
+    return key
 
 
 def _decoded(token: bytes) -> bytes | None:

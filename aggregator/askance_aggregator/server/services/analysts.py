@@ -22,6 +22,7 @@ from askance_aggregator.analyst.messages import (
     query_of,
     state_number,
 )
+from askance_aggregator.analyst.signed_counts import CountsSigner
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.reports.schemas import toml_of
 from askance_aggregator.server.callers import (
@@ -64,6 +65,7 @@ class AnalystsServicer(Servicer):
       gate: admits, counts and records calls. None: one that knows the manager's analysts.
       observer: encloses submissions in spans.
       schemas: of devices' records, as the operator has registered them.
+      counts_signer: signs the transcripts of exports; None: they are not signed.
     """
 
     SERVICE = pb.DESCRIPTOR.services_by_name["Analysts"]
@@ -78,6 +80,7 @@ class AnalystsServicer(Servicer):
         gate: Gate | None = None,
         observer: Observer = SILENT,
         schemas: Sequence[Schema] = (),
+        counts_signer: CountsSigner | None = None,
     ) -> None:
         gate = gate or gate_of(
             Callers(lambda: manager.analysts),
@@ -90,6 +93,7 @@ class AnalystsServicer(Servicer):
         self._planner = planner or executor
         self._observer = observer
         self._schemas = schemas
+        self._counts_signer = counts_signer
         self._watches = StudyWatches()
 
     async def submit(
@@ -180,7 +184,9 @@ class AnalystsServicer(Servicer):
         called = admitted.subject, await self._owner(admitted), admitted.epoch
         found = await self._run(self._manager.export, *called)
         population = await self._run(self._manager.register.population, called[0])
-        parts = export_parts(*found, population)
+        signer = self._counts_signer
+        sign = None if signer is None else partial(signer.sign, called[0], called[2])
+        parts = export_parts(*found, population, sign)
         while (part := await self._run(next, parts, None)) is not None:
             yield part
 

@@ -21,6 +21,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from askance_aggregator.analyst.calls import Call, call_metadata, sign_call
 from askance_aggregator.analyst.messages import submission
+from askance_aggregator.analyst.signed_counts import CountsSigner
 from askance_aggregator.analyst.submission import sign_submission
 from askance_aggregator.server.callers import AuditRecorder, Caller, Callers, Role
 from askance_aggregator.server.devices import AggregatorServer, ServerParts, ServiceFleet
@@ -132,26 +133,17 @@ def shown_of(said: Said) -> Shown:
     logger.addHandler(logged)
     logger.setLevel(logging.INFO)
     try:
-        with _serving() as (address, store, registry):
-            closed, open_ = _study(0), _study(1)
-            for study in (closed, open_):
-                _submit(address, study)
-            devices = _Devices(address, store)
-            devices.answer(closed, said.closed)
-            _until(lambda: _state(store, closed) is StudyState.DONE)
-            devices.answer(open_, said.open)
-            if said.late is not None:
-                devices.answer(closed, {said.late: 1 - said.closed[said.late]})
+        with answered(said) as (address, store, registry):
             shown: Shown = {}
             for name, role, studies in _CALLS:
                 for caller in Role:
                     texts = [_called(address, name, caller, study) for study in
-                             ((closed, open_) if studies else (closed,))]  # fmt: skip
+                             ((CLOSED, OPEN) if studies else (CLOSED,))]  # fmt: skip
                     refused = all(text is None for text in texts)
                     shown[role, caller] = None if refused else _plain(" ".join(map(str, texts)))
             shown["metrics", "reader"] = _metrics(registry)
             shown["webhook", "reader"] = _plain(_webhook(store))
-            shown["store", "reader"] = _stored(store, closed, open_)
+            shown["store", "reader"] = _stored(store, CLOSED, OPEN)
     finally:
         logger.removeHandler(logged)
         logger.setLevel(level)
@@ -190,6 +182,21 @@ _CALLS = (
 )
 
 
+@contextmanager
+def answered(said: Said) -> Iterator[tuple[str, SqliteStore, CollectorRegistry]]:
+    """Serve devices that have answered so; yield the address, the store and the metrics."""
+    with _serving() as (address, store, registry):
+        for study in (CLOSED, OPEN):
+            _submit(address, study)
+        devices = _Devices(address, store)
+        devices.answer(CLOSED, said.closed)
+        _until(lambda: _state(store, CLOSED) is StudyState.DONE)
+        devices.answer(OPEN, said.open)
+        if said.late is not None:
+            devices.answer(CLOSED, {said.late: 1 - said.closed[said.late]})
+        yield address, store, registry
+
+
 def _identity(user: int) -> Identity:
     return Identity(b"device %d" % user, bytes([user]) * 32)
 
@@ -201,6 +208,9 @@ def _study(number: int) -> SignedStudy:
         now_s=lambda: NOW_S,
         nonce=lambda size: bytes([number]) * size,
     )
+
+
+CLOSED, OPEN = _study(0), _study(1)
 
 
 @contextmanager
@@ -228,7 +238,13 @@ def _serving() -> Iterator[tuple[str, SqliteStore, CollectorRegistry]]:
                 executor=executor,
                 now_s=_now_s,
             )
-            analysts = AnalystsServicer(manager, executor=executor, now_s=_now_s, gate=gate)
+            analysts = AnalystsServicer(
+                manager,
+                executor=executor,
+                now_s=_now_s,
+                gate=gate,
+                counts_signer=CountsSigner(bytes(32)),
+            )
             figures = FleetReader(registry, store, None, _now_s).read
             silence = SilenceReader(store, fleet.asked_users, _now_s).read
             operators = OperatorsServicer(
@@ -306,7 +322,10 @@ def _called(address: str, name: str, caller: Role, study: SignedStudy) -> str | 
         made = calling(body, timeout=_WAIT_S, metadata=metadata(call, key, subject, body))
         try:
             for data in made:
-                texts.append(str(_ANSWERS[name].FromString(data)))
+                found = _ANSWERS[name].FromString(data)
+                if name == "Analysts/Export":
+                    found.ClearField("counts")  # a signature over roots
+                texts.append(str(found))
                 if name == "Analysts/Watch":
                     break
         except grpc.RpcError as error:

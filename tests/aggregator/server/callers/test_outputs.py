@@ -1,4 +1,4 @@
-"""Each output of an aggregator shows each role what the documentation says, and no more."""
+"""Outputs of an aggregator, by role: they show what the documentation says, and no more."""
 
 from __future__ import annotations
 

@@ -1,0 +1,69 @@
+"""`askance aggregator recount`: a study's published counts against the stored reports."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import closing
+
+from askance.cli.aggregator.common import (
+    add_command,
+    add_configuration,
+    add_store,
+    configuration_of,
+    read_id,
+)
+from askance.cli.output import print_json
+from askance_aggregator.reports.texts import counted
+
+_COUNTS = (
+    "Counts a study's closed rounds again from the stored reports, and compares counts and roots"
+    " with its transcript. Readers of exports cannot: they see no report. Prints the key, too, by"
+    " which this aggregator signs the counts of exports. All reports of the study are read; stop"
+    " an aggregator on SQLite first."
+)
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    command = add_command(
+        commands,
+        "recount",
+        _recount,
+        summary="check a study's counts against its reports",
+        description=_COUNTS,
+    )
+    command.add_argument("study", metavar="ID", help="the study's digest, in hexadecimal")
+    add_configuration(command)
+    add_store(command)
+
+
+def _recount(arguments: argparse.Namespace) -> int:
+    from askance_aggregator.server.process.process import counts_signer
+    from askance_aggregator.studies.recount import recount
+
+    configuration = configuration_of(arguments)
+    digest, signer = read_id(arguments.study), counts_signer(configuration)
+    key = None if signer is None else signer.public_key.hex()
+    with closing(configuration.store.open_to_read()) as store:
+        found = recount(store, digest)
+    if arguments.json:
+        print_json(
+            {
+                "study": digest.hex(),
+                "rounds": found.rounds,
+                "answers": found.answers,
+                "salted": found.salted,
+                "unsalted": found.unsalted,
+                "counts_key": key,
+            }
+        )
+        return 0
+    print(
+        f"{counted(found.answers, 'answer')} of {counted(found.rounds, 'closed round')}: the"
+        " counts are those of the stored reports"
+    )
+    print(f"roots that follow from reports and salts: {found.salted}")
+    if found.unsalted:
+        print(f"roots of an earlier version, without salts, not compared: {found.unsalted}")
+    print(f"exports are signed by: {key or 'no key (there is no enrolment key)'}")
+    return 0

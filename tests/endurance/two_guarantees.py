@@ -138,9 +138,31 @@ def check(folder: Path, analyst: tuple[str, ...], devices: int) -> list[str]:
     if not 0 < randomizer["lower"] <= outer["epsilon"] < 1:
         wrong.append(f"outer: expected less than 1 and a lower end, got {outer['epsilon']}")
     line = " ".join(text.split())
+    wrong += offline(folder, analyst, result["study"], outer)
     for part in ("Towards the aggregator: at most epsilon 1.00;", "towards readers of this result"):
         if part not in line:
             wrong.append(f"text: expected {part!r}")
+    return wrong
+
+
+def offline(folder: Path, analyst: tuple[str, ...], study: str, outer: dict[str, Any]) -> list[str]:
+    """Verify the export without the aggregator, and return what does not hold."""
+    done(folder, "study", "result", study, *analyst, "--out", "export.json", "--json")
+    verified = json.loads(done(folder, "study", "verify", "export.json", "--json"))
+    export = json.loads((folder / "export.json").read_text())
+    print(f"export: {(folder / 'export.json').stat().st_size:,} bytes, checked offline:")
+    print(*(f"  {line}" for line in verified["checked"]), sep="\n")
+    tallies = [
+        tally
+        for line in map(json.loads, export["transcript"])
+        if line["kind"] == "closed"
+        for tally in line["tallies"]
+    ]
+    wrong = []
+    if export["result"]["outer"] != outer:
+        wrong.append("export: expected the guarantee towards readers of the result")
+    if odd := {name for tally in tallies for name in tally} - _COUNTS:
+        wrong.append(f"export: expected counts alone, got {sorted(odd)}")
     return wrong
 
 
@@ -172,6 +194,7 @@ def main() -> int:
     return 1 if wrong else 0
 
 
+_COUNTS = {"counts", "answered", "asked", "refusals", "root", "salted"}  # of a tally
 _SOURCES = (".", "protos", "client", "aggregator", "simulation", "papers")
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
 from askance_client.accounting import NANO_NATS_PER_NAT
-from askance_client.risk import LITTLE_NANO_NATS, risk
+from askance_client.risk import LITTLE_NANO_NATS, sure
 
 if TYPE_CHECKING:
     from askance_aggregator.learners import EstimateRow
@@ -163,8 +163,11 @@ def level_text(level: float) -> str:
 
 def risk_line(spent: float) -> str:
     """Return a sentence on what so many nats mean for a user who spends them."""
-    told = risk(round(spent * NANO_NATS_PER_NAT))
-    return f"{told[0].upper()}{told[1:]}; epsilons of several studies add up."
+    return (
+        "Of two equally likely values a reader of reports is at most"
+        f" {sure(round(spent * NANO_NATS_PER_NAT))} sure of the true one; epsilons of several"
+        " studies add up."
+    )
 
 
 def risk_notes(epsilon: float) -> tuple[str, ...]:

@@ -216,7 +216,8 @@ def test_a_study_that_fails_exits_with_1(run: Run, where: list[str], file: Path)
     opened, failed = err.splitlines()
     assert opened == (  # printed before the wait
         f"study {result['study']} is open, and may ask about: smokes. Of two equally likely values"
-        " a reader is at most 73 % sure of the true one; epsilons of several studies add up."
+        " a reader of reports is at most 73 % sure of the true one; epsilons of several studies add"
+        " up."
     )
     assert failed.startswith("askance: the study has failed: round 1: expected at least 1 answers")
 

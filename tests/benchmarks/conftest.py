@@ -123,6 +123,12 @@ def trend() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def amplification() -> ModuleType:
+    """`benchmarks/amplification.py`."""
+    return _load("amplification")
+
+
+@pytest.fixture(scope="session")
 def plan_seconds() -> ModuleType:
     """`benchmarks/plan_seconds.py`."""
     return _load("plan_seconds")

@@ -24,7 +24,7 @@ def test_a_row_has_the_ratio_of_every_batch(
 
 
 @pytest.mark.slow
-def test_every_family_is_as_tight_as_wanted_at_one_nat(
+def test_every_family_has_a_row_at_one_nat(
     amplification: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert amplification.main(["--quick"]) == 0

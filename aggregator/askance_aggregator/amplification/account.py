@@ -1,18 +1,28 @@
 """Outer guarantee of tallies: which (epsilon, delta) their readers are told.
 
+`outer_of` is of the batches of one result. `OuterAccount` is of all that an operator ever released:
+it counts each frozen question's answers by atoms, so that an answer is charged once however often
+it is released, and composes the questions of each user by two bounds that hold whatever chose them.
+
 Statements and proofs: docs/math/two_guarantees.md; its numbers are cited below.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, fsum
+from math import ceil, exp, fsum, inf, log
 
-from askance_aggregator.amplification.accountant import epsilon_ends
-from askance_aggregator.composition.rounding import outward, upward
+import numpy as np
+from numpy.typing import NDArray
+
+from askance_aggregator.amplification.accountant import curve, epsilon_ends
+from askance_aggregator.amplification.atoms import ALONE, MOST_CHOICES, Atom, Atoms, Users
+from askance_aggregator.amplification.ends import Curve
+from askance_aggregator.amplification.loss_pairs import LossPair, pair_of
+from askance_aggregator.composition.rounding import log_inverse, outward, upward
 from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import Randomizer
@@ -134,3 +144,254 @@ def upper_epsilon(randomizer: Randomizer, answers: int, delta: Fraction) -> floa
 
 def _local(randomizer: Randomizer) -> float:
     return upward(Fraction(randomizer.loss.nano_nats, NANO_NATS_PER_NAT))
+
+
+_PICO = 10**12  # charges are whole pico-nats, rounded upward: sums are exact and have no order
+_OCTAVES = range(-7, 5)  # budgets of the Renyi bound: 2^-7 .. 2^5 nats, an order per octave
+_PER_OCTAVE = 8
+_BITS = 8  # of a number of answers that curves are made for: others are rounded down, by Lemma 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Release:
+    """Tally of a frozen question that was published, with the users whose answers it counts.
+
+    Args:
+        question: digest of schema, query, randomizer and epoch.
+        randomizer: of the question.
+        users: ordinals, rising.
+        unknown: those of them whose devices say that they had answered before, rising.
+    """
+
+    question: bytes
+    randomizer: Randomizer
+    users: Users
+    unknown: Users
+
+
+@dataclass(frozen=True, slots=True)
+class OuterFigures:
+    """Outer guarantees of all users of an account, over all its releases.
+
+    Args:
+        users: who are in any release.
+        releases: tallies that were published.
+        questions: frozen questions of these.
+        delta: of one person over all releases, fixed at the first.
+        epsilon: the largest of any user, nats, or None if no user has less than the local one.
+        median: of the users, nats.
+        local_only: users for whom the local epsilon alone is stated.
+        late: True if more users are enrolled by now than the fixed delta was meant for.
+    """
+
+    users: int
+    releases: int
+    questions: int
+    delta: float
+    epsilon: float | None
+    median: float | None
+    local_only: int
+    late: bool = False
+
+
+def weight(number: int) -> Fraction:
+    """Return w of question `number` (1 or more): all of them sum to 1."""
+    octave = number.bit_length() - 1
+    return Fraction(1, (1 << octave) * (octave + 1) * (octave + 2))
+
+
+class OuterAccount:
+    """Outer guarantees of each user over all releases, by atoms.
+
+    Users with equal histories are one class: a label per user, and a row of sums per class.
+
+    Args:
+        delta: of one person over all releases.
+        liars: share of each atom's answers that is assumed to lie.
+        curves: upper ends of delta for a randomizer and a number of answers.
+    """
+
+    def __init__(
+        self,
+        delta: Fraction,
+        liars: Fraction = LIARS,
+        curves: Callable[[Randomizer, int], Curve] = curve,
+    ) -> None:
+        self.delta = delta
+        self._liars = liars
+        self._curves = curves
+        self._questions: dict[bytes, tuple[int, Atoms]] = {}
+        self._releases = 0
+        self._budgets = _Budgets(delta / 4)
+        self._classes = np.zeros(0, np.int64)  # of each ordinal
+        self._sums = np.zeros((1, 2 + len(self._budgets.orders)), np.int64)  # of each class
+        self._pairs: dict[tuple[Randomizer, int], LossPair] = {}
+        self._charges: dict[tuple[int, Atom], NDArray[np.int64]] = {}
+
+    def enter(self, release: Release) -> None:
+        """Enter the next release; answers that were released before are not charged again."""
+        number, atoms = self._questions.setdefault(
+            release.question, (len(self._questions) + 1, Atoms(release.randomizer))
+        )
+        before, known = atoms.users, atoms.charged()
+        atoms.release(release.users, release.unknown)
+        users, labels = atoms.users, atoms.labels
+        old = np.zeros(len(users), np.int64)  # 0: charged nothing; else 1 + label before
+        old[users.searchsorted(before)] = known.labels + 1
+        pairs, which = np.unique(old * len(atoms.atoms) + labels, return_inverse=True)
+        nothing = np.zeros(self._sums.shape[1], np.int64)
+        rows = [nothing] + [self._charge(number, atom, atoms.randomizer) for atom in known.atoms]
+        rows_now = [self._charge(number, atom, atoms.randomizer) for atom in atoms.atoms]
+        changes = np.array(
+            [rows_now[pair % len(atoms.atoms)] - rows[pair // len(atoms.atoms)] for pair in pairs]
+        ).reshape(len(pairs), len(nothing))
+        self._releases += 1
+        self._apply(users, changes, which.reshape(-1))
+
+    def hides(self, question: bytes, users: Users) -> int:
+        """Return the size of the smallest atom of these users of a question, liars included."""
+        if question not in self._questions or not len(users):
+            return 0
+        _, atoms = self._questions[question]
+        labels = np.unique(atoms.labels_of(users))
+        return min((atoms.atoms[label].size for label in labels if label >= 0), default=0)
+
+    def figures(self, enrolled: int = 1) -> OuterFigures:
+        """Return the largest and the median epsilon over all users of any release."""
+        sizes = np.bincount(self._classes, minlength=len(self._sums))
+        charged = self._sums[:, 0] > 0
+        rows, sizes = self._sums[charged], sizes[charged]
+        stated, plain = self._epsilons(rows), _nats(rows[:, 0])
+        local = stated >= plain
+        worth = np.minimum(stated, plain)
+        users = int(sizes.sum())
+        order = np.argsort(worth)
+        middle = None
+        if users:
+            at = int(np.searchsorted(np.cumsum(sizes[order]), (users + 1) // 2))
+            middle = float(worth[order][at])
+        gained = worth[~local & (sizes > 0)]
+        return OuterFigures(
+            users=users,
+            releases=self._releases,
+            questions=len(self._questions),
+            delta=float(self.delta),
+            epsilon=float(worth[sizes > 0].max()) if len(gained) else None,
+            median=middle,
+            local_only=int(sizes[local].sum()),
+            late=delta_for(enrolled) < self.delta,
+        )
+
+    def epsilon_of(self, user: int) -> float:
+        """Return the epsilon of a user over all releases, nats: the least bound that holds."""
+        if user >= len(self._classes):
+            return 0.0
+        row = self._sums[self._classes[user] : self._classes[user] + 1]
+        return float(min(self._epsilons(row)[0], _nats(row[0, :1])[0]))
+
+    @property
+    def classes(self) -> int:
+        """Number of classes of users, that of no release included."""
+        return len(self._sums)
+
+    def _epsilons(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the less of the two bounds for each class."""
+        return np.minimum(_nats(rows[:, 1]), self._budgets.epsilons(_nats(rows[:, 2:])))
+
+    def _apply(self, users: Users, changes: NDArray[np.int64], which: NDArray[np.int64]) -> None:
+        """Add a row to each user's sums; users of one class with one row stay one class."""
+        end = int(users[-1]) + 1 if len(users) else 0
+        if end > len(self._classes):
+            more = np.zeros(end - len(self._classes), np.int64)
+            self._classes = np.concatenate((self._classes, more))
+        moves = changes.any(axis=1)[which]
+        moved, rows = users[moves], which[moves]
+        kinds, labels = np.unique(self._classes[moved] * len(changes) + rows, return_inverse=True)
+        sums = self._sums[kinds // max(len(changes), 1)] + changes[kinds % max(len(changes), 1)]
+        self._classes[moved] = len(self._sums) + labels.reshape(-1)
+        self._sums = np.concatenate((self._sums, sums))
+        used = np.bincount(self._classes, minlength=len(self._sums)) > 0
+        used[0] = True  # users of no release
+        self._sums = self._sums[used]
+        self._classes = (np.cumsum(used) - 1)[self._classes]
+
+    def _charge(self, number: int, atom: Atom, randomizer: Randomizer) -> NDArray[np.int64]:
+        """Return what question `number` costs a user of an atom, in pico-nats: local, sum, Renyi.
+
+        A division of the atom adds a step of twice the local loss to the Renyi bound, and lowers
+        the sum's delta by the choices that it may have followed (Theorem 4).
+        """
+        known = self._charges.get((number, atom))
+        if known is not None:
+            return known
+        local = Fraction(randomizer.loss.nano_nats, NANO_NATS_PER_NAT)
+        share = weight(number) * self.delta
+        hidden = honest(atom.size, self._liars)
+        plain = upward(local)
+        if hidden >= 2 and atom.choices < MOST_CHOICES:
+            found = self._pair(randomizer, hidden).epsilon(share / 2 / atom.choices)
+            plain = min(plain, found)
+        first = honest(atom.first, self._liars)
+        divided = [_pure_renyi(2 * upward(local), alpha) for alpha in self._budgets.orders]
+        if first >= 2 and atom is not ALONE:
+            pair = self._pair(randomizer, first)
+            cut = pair.cut(share / 4)
+            rhos = [pair.renyi(alpha, cut) for alpha in self._budgets.orders]
+        else:
+            rhos = [_pure_renyi(upward(local), alpha) for alpha in self._budgets.orders]
+        values = [upward(local), plain] + [
+            rho + atom.divisions * more for rho, more in zip(rhos, divided, strict=True)
+        ]
+        row = np.array([ceil(Fraction(value) * _PICO) for value in values], np.int64)
+        self._charges[number, atom] = row
+        return row
+
+    def _pair(self, randomizer: Randomizer, answers: int) -> LossPair:
+        """Return the pair of a batch of so many answers, or of slightly fewer (Lemma 1)."""
+        shift = max(0, answers.bit_length() - _BITS)
+        fewer = answers >> shift << shift
+        known = self._pairs.get((randomizer, fewer))
+        if known is None:
+            known = self._pairs[randomizer, fewer] = pair_of(self._curves(randomizer, fewer))
+        return known
+
+
+class _Budgets:
+    """Budgets of the Renyi bound, each with an order and an equal share of delta.
+
+    Args:
+        delta: of all budgets together.
+    """
+
+    def __init__(self, delta: Fraction) -> None:
+        count = len(_OCTAVES) * _PER_OCTAVE
+        self._inverse = log_inverse(delta / count)
+        self.orders = tuple(1 + 2 * self._inverse / (2.0**octave * 1.4) for octave in _OCTAVES)
+        self.budgets = tuple(
+            tuple(2.0 ** (octave + part / _PER_OCTAVE) for part in range(_PER_OCTAVE))
+            for octave in _OCTAVES
+        )
+
+    def epsilons(self, rhos: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the least budgets that sums of Renyi divergences, one per order, do not pass."""
+        least = np.full(len(rhos), inf)
+        for alpha, spent, budgets in zip(self.orders, rhos.T, self.budgets, strict=True):
+            paid = (self._inverse - log(alpha)) / (alpha - 1) + log(1 - 1 / alpha)
+            passed = np.searchsorted(budgets, (spent + paid) * (1 + 2.0**-40))
+            least = np.minimum(least, np.array([*budgets, inf])[passed])
+        return least
+
+
+def _nats(pico: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return whole pico-nats as nats, rounded upward."""
+    return np.nextafter(pico / _PICO, inf)
+
+
+def _pure_renyi(epsilon: float, alpha: float) -> float:
+    """Return the Renyi divergence of randomized response, at least (van Erven, Harremoes 2014)."""
+    if epsilon == 0:
+        return 0.0
+    # ln((e^(a e) + e^((1 - a) e)) / (1 + e^e)) / (a - 1) up to rounding
+    top = alpha * epsilon
+    inner = top + np.log1p(exp(min(0.0, epsilon - 2 * top))) - np.logaddexp(0.0, epsilon)
+    return min(epsilon, outward(max(0.0, float(inner)) / (alpha - 1)) + 1e-13)
